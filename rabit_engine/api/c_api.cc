@@ -29,7 +29,7 @@ using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
 
-/// Prints the error of a call of rabit's API that failed, and returns its result.
+/// Prints the error if a call of rabit's API has failed; returns its result.
 int PrintIfFailed(int result) {
   if (result != 0) {
     std::fflush(stdout);
@@ -38,8 +38,8 @@ int PrintIfFailed(int result) {
   return result;
 }
 
-/// There is no way to tell rabit's callers of an error: print it and leave. _Exit: other threads may be in
-/// the middle of anything.
+/// Prints the error and exits, because rabit's callers do not check results. _Exit, because other threads may
+/// be in the middle of anything.
 int OrLeave(int result) {
   if (PrintIfFailed(result) != 0) std::_Exit(kErrorExitCode);
   return 0;
@@ -86,7 +86,7 @@ int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(voi
   });
 }
 
-/// Where the ranks' slices begin, in units of `unit`, and where the last ends.
+/// Returns where the ranks' slices begin, in units of `unit`, and where the last ends.
 std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, const size_t* counts,
                                          std::size_t unit) {
   if (counts == nullptr) session.Refuse(call, "the counts are null; one for each rank is expected");
@@ -102,7 +102,7 @@ std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, con
 
 int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes, char** out_local,
                    rbt_ulong* out_local_bytes) {
-  // The caller's until the next call.
+  // The caller may use these until the next call.
   thread_local std::string global;
   thread_local std::string local;
   global.clear();
@@ -146,7 +146,7 @@ int CheckPoint(const char* global_model, rbt_ulong global_len, const char* local
 
 }  // namespace
 
-// --- rabit's own -------------------------------------------------------------------------------------------
+// --- rabit's functions -------------------------------------------------------------------------------------
 
 bool RabitInit(int argc, char* argv[]) {
   return PrintIfFailed(Init(argc, argv)) == 0;
@@ -154,7 +154,7 @@ bool RabitInit(int argc, char* argv[]) {
 
 int RabitFinalize() {
   bool well = false;
-  // An earlier error that had ended the job was printed when it happened.
+  // If an earlier error had ended the job, it was printed then.
   PrintIfFailed(Attempt([&] { well = Session::Finalize(Call{"RabitFinalize"}, Threads::kShare); }));
   return well ? 1 : 0;
 }
@@ -224,7 +224,7 @@ int RabitLinkTag() {
   return 0;
 }
 
-// --- for callers that go on after an error -----------------------------------------------------------------
+// --- for callers that continue after an error --------------------------------------------------------------
 
 int RabitTryInit(int argc, char* argv[]) {
   return Init(argc, argv);

@@ -1,4 +1,4 @@
-// How the C faces answer: 0, or -1 and a text that stays until the thread's next error.
+// Results of the C faces: 0, or -1 and a message that stays until the thread's next error.
 #pragma once
 
 #include <exception>
@@ -14,14 +14,14 @@ inline std::string& LastError() {
   return text;
 }
 
-/// 0, or -1 with the error kept.
+/// Returns 0, or stores the error's message and returns -1.
 template <typename Function>
 int Attempt(Function&& function) {
   try {
     function();
     return 0;
   } catch (const ForcedUnwind&) {
-    throw;  // the thread is being ended, as Python ends those in its functions
+    throw;  // the thread is being cancelled, as Python does to threads inside its functions
   } catch (const std::exception& error) {
     LastError() = error.what();
   } catch (...) {
@@ -30,7 +30,7 @@ int Attempt(Function&& function) {
   return -1;
 }
 
-/// The same with the session of this thread.
+/// Like Attempt, with the session of this thread.
 template <typename Function>
 int AttemptWithSession(const Call& call, Function&& function) {
   return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });

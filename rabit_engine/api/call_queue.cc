@@ -20,16 +20,18 @@ namespace {
 using std::chrono::microseconds;
 using Clock = std::chrono::steady_clock;
 
-// Waking the thread takes as long as a small operation. Where operations are waited for at once, who waits
-// runs them, and is not disturbed: the thread looks in so seldom, for one that is not.
+// Waking the queue's thread takes as long as a small operation. If operations are waited for at once, the
+// waiting threads run them, undisturbed: the queue's thread only polls at this interval, for operations that
+// no caller waits for.
 constexpr microseconds kSeldom{1'000};
-// Where it was the thread that ran the last one, it looks so often for so long, and is woken after that.
+// If the queue's thread ran the last operation, it polls at kOften for kAttentive, and needs waking after
+// that.
 constexpr microseconds kOften{20};
 constexpr microseconds kAttentive{1'000};
-// It ends when there was nothing for so long.
+// The queue's thread ends when there has been no work for this long.
 constexpr std::chrono::seconds kIdle{5};
 
-/// In a thread that runs operations.
+/// The queue whose operation this thread is running, if any.
 thread_local const CallQueue* running_queue = nullptr;
 
 }  // namespace
@@ -56,7 +58,7 @@ void QueuedCall::WhenEnded(std::function<void(const std::exception_ptr& error)> 
       return;
     }
   }
-  function(error_);  // which changes no more
+  function(error_);  // constant once the operation has ended
 }
 
 std::shared_ptr<QueuedCall> CallQueue::Add(std::function<void()> work) {
@@ -72,9 +74,9 @@ std::shared_ptr<QueuedCall> CallQueue::Add(std::function<void()> work) {
   return operation;
 }
 
-/// Where there can be none, who waits runs what there is.
+/// If no thread can be started, waiting threads run the operations.
 void CallQueue::StartThread() {
-  // Signals are for the threads of the program.
+  // Signals are to be handled by the program's threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -129,7 +131,7 @@ void CallQueue::RunFirst(Lock& lock) {
   const std::shared_ptr<QueuedCall> operation = std::move(waiting_.front());
   waiting_.pop_front();
   is_running_ = true;
-  // exchange: in libc++ a small function that was moved from still holds what it held.
+  // std::exchange, because in libc++ a small function keeps its target after a move.
   std::function<void()> work = std::exchange(operation->work_, nullptr);
   lock.unlock();
   std::exception_ptr error;
@@ -137,7 +139,7 @@ void CallQueue::RunFirst(Lock& lock) {
   try {
     work();
   } catch (const ForcedUnwind&) {
-    // The thread is being ended, as Python ends those that are in its functions when it exits.
+    // The thread is being cancelled, as Python does at exit to threads inside its functions.
     lock.lock();
     is_running_ = false;
     operation->error_ = std::make_exception_ptr(EngineError("the thread was ended that carried this out"));
@@ -147,7 +149,7 @@ void CallQueue::RunFirst(Lock& lock) {
   } catch (...) {
     error = std::current_exception();
   }
-  work = nullptr;  // what it held is free before anybody hears of the end
+  work = nullptr;  // release what it holds before anyone learns that it has ended
   running_queue = before;
   lock.lock();
   is_running_ = false;
@@ -161,7 +163,7 @@ void CallQueue::RunFirst(Lock& lock) {
   }
 }
 
-/// The thread's life: it takes what nobody waits for.
+/// The thread's main loop: runs operations that no caller waits for.
 void CallQueue::Serve() {
   posix::WakePromptly();
   Lock lock(mutex_);

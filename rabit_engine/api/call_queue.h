@@ -1,10 +1,10 @@
-// Operations of one communicator that nobody waits for yet. They are run one after the other, in the order in
-// which they were given: by a thread of their own, or by whoever waits for one of them first. Without that
-// second way a small operation that is waited for at once would cost two switches between threads.
+// The asynchronous operations of one communicator. They run one after another, in the order in which they
+// were added: on the queue's thread, or on the first thread that waits for one of them. Without the latter, a
+// small operation that is waited for at once would cost two thread switches.
 //
-// Each communicator has a thread, while there is something to do and for a short time after, since a
-// collective waits for other ranks: those may have given the operations of two communicators in another
-// order.
+// Each communicator has its own thread, while there is work and for a short time after. One thread for
+// several communicators could deadlock: a collective waits for other ranks, which may have started the
+// operations of two communicators in another order.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace warren::api {
 
 class CallQueue;
 
-/// One that was given. Where there can be no thread, it is run by who asks for it.
+/// An operation in the queue. If no thread can be started, it runs when its state is queried.
 class QueuedCall final : public PendingCall {
  public:
   bool HasEnded() override;
@@ -35,7 +35,7 @@ class QueuedCall final : public PendingCall {
   QueuedCall(std::shared_ptr<CallQueue> queue, std::function<void()> work)
       : queue_(std::move(queue)), work_(std::move(work)) {}
 
-  // All under the queue's mutex.
+  // All members are guarded by the queue's mutex.
   std::shared_ptr<CallQueue> queue_;
   std::function<void()> work_;
   bool has_ended_ = false;
@@ -43,14 +43,15 @@ class QueuedCall final : public PendingCall {
   std::function<void(const std::exception_ptr&)> when_ended_;
 };
 
-/// Thread safe.
+/// Thread-safe.
 class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
   /// `work` is called once, after all that were added before, and then destroyed.
   std::shared_ptr<QueuedCall> Add(std::function<void()> work);
-  /// Returns when there is none left; runs those that nobody runs. In an operation itself: at once.
+  /// Returns when the queue is empty; runs operations that no other thread runs. Returns at once if called
+  /// from within an operation.
   void Drain();
-  /// None will be added any more: the thread ends when it has run those that are there.
+  /// No operations will be added any more: the thread ends when it has run the remaining ones.
   void Close();
 
  private:
@@ -68,13 +69,13 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::condition_variable changed_;  ///< an operation has ended
   std::condition_variable added_;
   std::deque<std::shared_ptr<QueuedCall>> waiting_;
-  bool is_running_ = false;  ///< somebody runs one
+  bool is_running_ = false;  ///< some thread is running an operation
   bool has_thread_ = false;
   bool has_said_so_ = false;  ///< the missing thread was reported
   bool is_closed_ = false;
-  const std::uint64_t num_forks_ = NumForks();  ///< of the process that it is of
-  bool is_to_be_woken_ = false;                 ///< the thread; else it looks by itself before long
-  bool waiters_run_ = false;                    ///< the last one was run by who waited for it
+  const std::uint64_t num_forks_ = NumForks();  ///< NumForks() in the process that owns the queue
+  bool is_to_be_woken_ = false;                 ///< the thread sleeps until notified; else it polls
+  bool waiters_run_ = false;                    ///< the last operation was run by a thread that waited for it
   std::chrono::steady_clock::time_point last_added_;
 };
 

@@ -1,4 +1,4 @@
-// Pieces for callers' functions: aligned, and of a length that fits into an int.
+// Splits work for callers' functions into pieces that are aligned and whose length fits into an int.
 #include "rabit_engine/api/caller_function.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reduction functions as rabit's callers write them, with MPI's signature, as the engine's reductions.
+// Adapts reduction functions of rabit's callers, with MPI's signature, to the engine's reductions.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "rabit_engine/reduce/reduction.h"
 
 namespace MPI {
-/// What rabit's headers only name. XGBoost's has the same layout.
+/// Declared but not defined in rabit's headers. XGBoost's has the same layout.
 class Datatype {
  public:
   explicit Datatype(std::size_t size) : type_size(size) {}
@@ -20,15 +20,16 @@ namespace warren::api {
 
 using CallerReduceFunction = void(const void* src, void* dst, int count, const MPI::Datatype& type);
 
-/// Throws Misuse in a process that was forked since NumForks returned this, by a function of the caller's.
+/// Throws Misuse if this process was forked, by a function of the caller's, since NumForks returned
+/// `num_forks`.
 void RequireNoFork(std::uint64_t num_forks, const char* function);
 
-/// Has to outlive the reductions made of it.
+/// Must outlive the reductions made from it.
 class CallerFunction {
  public:
   CallerFunction(CallerReduceFunction* function, std::size_t element_bytes);
 
-  /// The caller's function is given at most INT_MAX elements at a time, aligned to the largest power of two
+  /// Passes the caller's function at most INT_MAX elements at a time, aligned to the largest power of two
   /// that divides the element size, up to 64 bytes.
   Reduction reduction() { return Reduction::Custom(&CallerFunction::Run, this, element_bytes_); }
 

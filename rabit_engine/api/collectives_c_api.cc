@@ -1,6 +1,6 @@
-// The C face of the collectives: warren/c_api.h, but for named operations (named_c_api.cc) and memory of GPUs
-// (device_api.cc). Bytes and offsets are made of counts and types here; what a call means, and what is
-// refused, is in session.h.
+// The C face of the collectives: warren/c_api.h without named operations (named_c_api.cc) and device memory
+// (device_api.cc). Turns counts and types into bytes and offsets; session.h tells what calls do and which are
+// refused.
 #include <fmt/format.h>
 
 #include <array>
@@ -40,7 +40,7 @@ using warren::api::Session;
 using warren::api::Threads;
 using warren::api::Wanted;
 
-/// How a collective was called: to be waited for, or with options and a place for its handle.
+/// How a collective was called: synchronously, or with options and a place for the handle.
 struct Way {
   const char* name;
   bool is_async = false;
@@ -48,7 +48,7 @@ struct Way {
   WarrenHandle* handle = nullptr;
 };
 
-/// `prepare` as in Run. A function of the caller's is released by whatever is refused after it.
+/// `prepare` as in Run. If the call is refused, the caller's custom operation is released.
 template <typename Prepare>
 WarrenHandle Begin(const std::shared_ptr<Session>& session, const Way& way, Prepare&& prepare) {
   Call call{way.name};
@@ -68,13 +68,13 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const Way& way, Prep
   auto work = prepare(*session, call);
   if (way.handle == nullptr) session->Refuse(call, "`handle` is NULL");
   if (options) options->timeout = session->Timeout(call, way.options->timeout_seconds);
-  // The work refers to the session and the options.
+  // Keeps the session and the options alive while the work needs them.
   return new WarrenHandle_{session->Enqueue(
       call, [session, options, call, work = std::move(work)]() mutable { Perform(*session, call, work); })};
 }
 
-/// `prepare(session, call)` checks the arguments, and returns the work that is left: it holds by value what
-/// it needs besides the caller's buffers.
+/// `prepare(session, call)` checks the arguments and returns the remaining work, which holds by value all it
+/// needs except the caller's buffers.
 template <typename Prepare>
 int Run(const Way& way, WarrenComm comm, Prepare&& prepare) {
   return On(comm, way.name, [&](Session& session, const Call& call) {
@@ -84,7 +84,7 @@ int Run(const Way& way, WarrenComm comm, Prepare&& prepare) {
   });
 }
 
-/// A communicator that is made, or none.
+/// Stores a new communicator, or NULL, in *out.
 void Give(std::shared_ptr<Session> session, WarrenComm* out) {
   *out = session ? new WarrenComm_{std::move(session)} : nullptr;
 }
@@ -125,7 +125,7 @@ auto Scatter(Session& session, const Call& call, const void* send, Offsets offse
   };
 }
 
-/// The counts of a rank that is not the root are nobody's.
+/// Offsets matter only at the root.
 Offsets OfRoot(const Session& session, int root, Offsets offsets) {
   return session.rank() == root ? std::move(offsets) : Offsets();
 }
@@ -150,7 +150,7 @@ void RequireSameList(Session& session, const Call& call, std::span<const int> ra
   }
 }
 
-/// Where each rank is in a list of them; -1: nowhere.
+/// Returns each rank's position in the list; -1 if it is not in it.
 std::vector<int> Places(const Session& session, const Call& call, std::span<const int> list) {
   std::vector<int> place(static_cast<std::size_t>(session.world_size()), -1);
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -164,7 +164,7 @@ std::vector<int> Places(const Session& session, const Call& call, std::span<cons
   return place;
 }
 
-/// `given` is needed until the communicator is made.
+/// `given` must live until the communicator is made.
 RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given) {
   if (given == nullptr || given->struct_bytes < sizeof(WarrenRendezvous) || given->allgather == nullptr) {
     throw Misuse(
@@ -190,7 +190,7 @@ RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given)
           }};
 }
 
-// --- every call, however it is waited for ------------------------------------------------------------------
+// --- all calls, synchronous and asynchronous ---------------------------------------------------------------
 
 int AllreduceOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type,
                 int op) {

@@ -1,5 +1,5 @@
-// What the C faces of the collectives (warren/c_api.h) share: communicators and handles as C sees them, and
-// each call as its arguments checked and the work that is left, whoever carries that out and when.
+// Shared by the C faces of the collectives (warren/c_api.h): communicators and handles as C sees them, and
+// each call split into checking its arguments now and the work, which can run later and on another thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ namespace warren::api::face {
 
 using Offsets = std::vector<std::size_t>;
 
-/// With the communicator's session, which lives until the call has ended.
+/// Runs the function with the communicator's session, which lives until the call has ended.
 template <typename Function>
 int On(WarrenComm comm, const char* name, Function&& function) {
   return Attempt([&] {
@@ -47,7 +47,7 @@ int On(WarrenComm comm, const char* name, Function&& function) {
   });
 }
 
-/// A rank that has no memory for its part tells the others, who wait for it.
+/// Runs the work. If this rank is out of memory, informs the other ranks, which wait for it.
 template <typename Work>
 void Perform(Session& session, const Call& call, Work&& work) {
   try {
@@ -63,7 +63,7 @@ inline std::size_t ElementBytes(const Session& session, const Call& call, int ty
       (type >= WARREN_INT8 && type <= WARREN_FLOAT64) || type == WARREN_FLOAT16 || type == WARREN_BFLOAT16;
   if (!known)
     session.Refuse(call, fmt::format("{} is no element type; see WarrenType in warren/c_api.h", type));
-  // The codes up to 7 are rabit's: 4 and 5 are its long types, of 64 bits where this engine runs.
+  // The codes up to 7 are rabit's: 4 and 5 are its long types, which have 64 bits on all supported platforms.
   return SizeOf(static_cast<DataType>(type));
 }
 
@@ -74,7 +74,7 @@ inline std::size_t Product(const Session& session, const Call& call, std::size_t
   return count * unit;
 }
 
-/// Of as many equal slices as there are ranks.
+/// Offsets of one equal slice per rank.
 inline Offsets Equal(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
   const std::size_t slice = Product(session, call, count, unit);
   Product(session, call, slice, static_cast<std::size_t>(session.world_size()));
@@ -154,8 +154,8 @@ inline auto Allreduce(Session& session, const Call& call, const void* send, void
   };
 }
 
-/// Whether all ranks have the same slices: the engine compares calls, and here those are pieces of the
-/// caller's.
+/// Refuses the call unless all ranks have the same slices. The engine cannot compare them, because it only
+/// sees pieces of the caller's slices.
 inline void CompareSlices(Session& session, const Call& call, const Offsets& offsets) {
   struct Told {
     std::uint64_t elements;
@@ -177,7 +177,7 @@ inline void CompareSlices(Session& session, const Call& call, const Offsets& off
   }
 }
 
-/// Offsets in elements.
+/// Offsets are in elements.
 inline auto ReduceScatter(Session& session, const Call& call, const void* send, void* recv, Offsets offsets,
                           const Wanted& wanted) {
   const std::size_t first = offsets[session.rank()];

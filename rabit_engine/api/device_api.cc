@@ -1,4 +1,4 @@
-// The faces for memory of GPUs: rabit/device.h, and with handles, on any communicator, warren/c_api.h.
+// The faces for device memory: rabit/device.h, and, with handles and for any communicator, warren/c_api.h.
 #include <fmt/format.h>
 
 #include <memory>
@@ -97,7 +97,7 @@ const char* RabitDeviceGetLastError() {
   return LastError().c_str();
 }
 
-// --- of warren/c_api.h -------------------------------------------------------------------------------------
+// --- warren/c_api.h ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -151,7 +151,7 @@ DeviceOperation DeviceOperationOf(const Session& session, const Call& call, int 
   }
 }
 
-/// `fill(session, call, collective)` says what kind it is; the rest is common.
+/// `fill(session, call, collective)` sets the kind and what depends on it; the rest is common.
 template <typename Fill>
 int OnDevice(WarrenComm comm, const char* name, const void* send, void* recv, size_t count, int type,
              void* stream, WarrenHandle* handle, Fill&& fill) {

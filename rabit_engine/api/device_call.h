@@ -1,4 +1,4 @@
-// A collective on the memory of a GPU, as a handle: what was put on its stream, and a mark behind it.
+// A collective on device memory as a handle: the work enqueued on its stream, followed by a mark.
 #pragma once
 
 #include <exception>
@@ -13,13 +13,13 @@ namespace warren::api {
 
 class DeviceCall final : public PendingCall {
  public:
-  /// Puts it on its stream.
+  /// Enqueues the collective on its stream.
   DeviceCall(const Call& call, std::shared_ptr<Session> session, const device::Collective& collective)
       : call_(call), session_(std::move(session)), mark_(session_->OnDeviceWithMark(call, collective)) {}
 
   bool HasEnded() override { return session_->IsDeviceReached(mark_); }
   void Wait() override { session_->DeviceWait(call_, mark_); }
-  /// By the thread of the session's calls without handles, which waits for it.
+  /// Called on the session's queue thread, which waits for the mark.
   void WhenEnded(std::function<void(const std::exception_ptr& error)> function) override {
     const auto waits = [call = call_, session = session_, mark = mark_] { session->DeviceWait(call, mark); };
     session_->Enqueue(call_, waits)->WhenEnded(std::move(function));

@@ -1,4 +1,4 @@
-// What the C++ faces share: errors as their users expect them, and answers that hold in and outside a job.
+// Shared by the C++ faces: error translation, and queries that work in and outside a job.
 #pragma once
 
 #include <dmlc/logging.h>
@@ -11,7 +11,7 @@
 
 namespace warren::api {
 
-/// Runs the call; its errors come out as dmlc::Error, which XGBoost's C API too hands to its user.
+/// Runs the call and translates its errors to dmlc::Error, which XGBoost's C API also reports.
 template <typename Function>
 auto Translated(Function&& function) {
   try {
@@ -21,11 +21,11 @@ auto Translated(Function&& function) {
   }
 }
 
-/// The job that a face sees from the thread that calls it. `threads`: whether threads share one.
+/// The job as seen from the calling thread. `threads`: whether threads share a job.
 template <Threads threads>
 class Face {
  public:
-  /// Runs the call with the job's session; without a job it is an error.
+  /// Runs the call with the job's session. Throws if there is no job.
   template <typename Function>
   static auto WithSession(const Call& call, Function&& function) {
     try {
@@ -38,7 +38,7 @@ class Face {
     return Translated([&] { return Session::Finalize(call, threads); });
   }
 
-  // Outside a job as in a job of one.
+  // Outside a job these answer as in a job of one process.
   static int rank() {
     return Ask(0, [](const Session& session) { return session.rank(); });
   }
@@ -57,7 +57,7 @@ class Face {
   static int version_or(int outside) {
     return Ask(outside, [](Session& session) { return session.version(); });
   }
-  /// `print(text)` outside a job.
+  /// Outside a job, calls `print(text)`.
   template <typename Print>
   static void TrackerPrint(const Call& call, const std::string& text, Print&& print) {
     const auto session = Session::Find(threads);

@@ -1,5 +1,5 @@
-// What unwinds a thread that is cancelled (pthread_cancel), by the name of GNU's C++ library. Whoever catches
-// all lets it pass. Other libraries have no such name, and nothing of it is thrown.
+// The exception that unwinds a cancelled thread (pthread_cancel) in GNU's C++ library. Handlers that catch
+// everything must let it pass. Other libraries have no such type; there, nothing throws ForcedUnwind.
 #pragma once
 
 #include <exception>

@@ -1,8 +1,8 @@
 // LightGBM's two collectives over the job that this thread has joined, for LGBM_NetworkInitWithFunctions
-// (LightGBM's include/LightGBM/c_api.h; the types are those of its meta.h). What a reduction is comes as a
-// function of LightGBM's.
+// (LightGBM's include/LightGBM/c_api.h; the types are those of its meta.h). LightGBM passes its reductions as
+// functions.
 //
-// Errors are exceptions: LightGBM's C functions hand std::exception to their callers.
+// Errors are exceptions: LightGBM's C functions report std::exception to their callers.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -27,29 +27,30 @@ using warren::api::CallerFunction;
 using warren::api::Session;
 using warren::api::Threads;
 
-/// output[i] += input[i], whatever that is for elements of `type_size` bytes; `bytes` is of all of them.
+/// Computes output[i] += input[i], for elements of `type_size` bytes; `bytes` is the total size.
 using ReduceFunction = void (*)(const char* input, char* output, int type_size, std::int32_t bytes);
 
-/// The function that is called, and what LightGBM calls the size of an element.
+/// The function being called, and the element size that LightGBM expects.
 thread_local ReduceFunction current_reducer = nullptr;
 thread_local int current_type_size = 0;
 
-/// LightGBM's function in the shape of rabit's callers' ones, which are given aligned elements.
+/// Calls LightGBM's function with the signature of rabit's callers' functions, which get aligned elements.
 void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type) {
   current_reducer(static_cast<const char*>(src), static_cast<char*>(dst), current_type_size,
                   count * static_cast<int>(type.type_size));
 }
 
-/// Bytes that have to stay together: of integers of less than 64 bits, the histograms of quantized gradients,
-/// LightGBM adds up a gradient and a hessian at once, as one integer of twice the size (its
-/// include/LightGBM/bin.h). Other sums of integers are known by blocks that are no multiple of that.
+/// Returns how many bytes have to stay together. In histograms of quantized gradients with integers of less
+/// than 64 bits, LightGBM adds up a gradient and a hessian at once, as one integer of twice the size (its
+/// include/LightGBM/bin.h). Other sums of integers are recognised by blocks that are not multiples of that
+/// size.
 int ElementBytes(int type_size, std::span<const std::int32_t> lengths) {
   if (type_size != 2 && type_size != 4) return type_size;
   const int pair = 2 * type_size;
   return std::ranges::all_of(lengths, [pair](int bytes) { return bytes % pair == 0; }) ? pair : type_size;
 }
 
-/// Whether the function makes of these elements what the language's sum does, to the last bit.
+/// Whether the function computes bitwise the same as adding these elements.
 template <typename Element, std::size_t kCount>
 bool Sums(ReduceFunction reducer, int type_size, const std::array<Element, kCount>& left,
           const std::array<Element, kCount>& right) {
@@ -62,7 +63,7 @@ bool Sums(ReduceFunction reducer, int type_size, const std::array<Element, kCoun
   return std::bit_cast<Bits>(found) == std::bit_cast<Bits>(expected);
 }
 
-/// What a function computes, from what it does with a few elements.
+/// Finds out what a function computes by trying it on a few elements.
 std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kSmall = std::numeric_limits<double>::denorm_min();
@@ -70,7 +71,7 @@ std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
                                          1,   1e16,  -5,   0.25, 2,      0.7,       -0.0,    1e308};
   constexpr std::array<double, 16> kRight{0.2, -1e300, -0.0, 1e-17, kSmall, 1,    2.0 / 3, 8e-200,
                                           1,   1,      5,    0.5,   1e-3,   -0.7, 0.0,     -1e307};
-  // Sums that carry from one half into the other, and that do not.
+  // Sums that carry from one half into the other, and sums that do not.
   constexpr std::array<std::int64_t, 4> kLongLeft{0x7fffffff, -1, 5, -0x123456789a};
   constexpr std::array<std::int64_t, 4> kLongRight{1, -1, 0x100000000, 0x9876543210};
   constexpr std::array<std::int32_t, 4> kIntLeft{0x7fff, -1, 5, -0x12345};
@@ -87,7 +88,8 @@ std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
   return std::nullopt;
 }
 
-/// The histograms' sums are done by the engine's kernels; anything else stays LightGBM's.
+/// Returns the engine's reduction for the sums of histograms, nullopt for anything else, which LightGBM's
+/// function has to do. Answers are cached.
 std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
   struct Answer {
     ReduceFunction reducer = nullptr;
@@ -104,8 +106,8 @@ std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
   return answer.reduction;
 }
 
-/// Where each rank's block begins, in units of `unit` bytes, and where the last ends. Misuse unless they
-/// join.
+/// Returns where each rank's block begins, in units of `unit` bytes, and where the last ends. Throws Misuse
+/// unless the blocks are contiguous.
 std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, const std::int32_t* start,
                                          const std::int32_t* length, int num_blocks, std::int32_t unit) {
   if (num_blocks != session.world_size() || unit <= 0) {
@@ -129,7 +131,7 @@ std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, con
 
 #define WARREN_C_API extern "C" __attribute__((visibility("default")))
 
-/// A LightGBM::ReduceScatterFunction. `input` is overwritten, as by LightGBM's own.
+/// A LightGBM::ReduceScatterFunction. Overwrites `input`, as LightGBM's own does.
 WARREN_C_API void WarrenLightGBMReduceScatter(char* input, std::int32_t /*input_size*/, int type_size,
                                               const std::int32_t* block_start, const std::int32_t* block_len,
                                               int num_block, char* output, std::int32_t /*output_size*/,

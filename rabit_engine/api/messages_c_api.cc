@@ -1,4 +1,4 @@
-// The C face of messages with tags (warren/c_api.h): mailboxes, and their handles.
+// The C face of messages with tags (warren/c_api.h): mailboxes and their handles.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -38,7 +38,7 @@ using warren::api::Session;
 using warren::api::face::On;
 using warren::api::face::RequireBuffer;
 
-/// A message that is under way.
+/// A message in progress.
 class PostedMessage final : public PendingCall {
  public:
   bool HasEnded() override {
@@ -62,10 +62,10 @@ class PostedMessage final : public PendingCall {
         return;
       }
     }
-    function(error_);  // which changes no more
+    function(error_);  // constant once the message has ended
   }
 
-  /// `where`: what the message of an error begins with.
+  /// `where`: the beginning of error messages.
   void End(const std::string& where, const std::exception_ptr& error) {
     std::function<void(const std::exception_ptr&)> function;
     {
@@ -100,7 +100,7 @@ class PostedMessage final : public PendingCall {
   std::function<void(const std::exception_ptr&)> when_ended_;
 };
 
-/// What both ways have in common. `post(messages, timeout, ended)` begins the message.
+/// Common to sending and receiving. `post(messages, timeout, ended)` starts the message.
 template <typename Post>
 int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, const void* buffer,
           size_t bytes, const WarrenCallOptions* options, WarrenHandle* handle, Post&& post) {

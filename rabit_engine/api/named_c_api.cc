@@ -1,4 +1,4 @@
-// Named operations in C: the second part of warren/c_api.h.
+// The C face of named operations: the part of warren/c_api.h for coordinators.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -52,8 +52,8 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
   return result;
 }
 
-/// With the name, the options and a place for the handle. `prepare(session, call, request, work)` checks
-/// the arguments and fills in what the request says of them, and the work.
+/// Handles the name, the options and the handle. `prepare(session, call, request, work)` checks the arguments
+/// and fills in the rest of the request and the work.
 template <typename Prepare>
 int Enqueue(WarrenCoordinator coordinator, const char* function, const char* name,
             const WarrenEnqueueOptions* options, WarrenHandle* handle, Prepare&& prepare) {

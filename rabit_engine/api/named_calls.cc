@@ -31,20 +31,20 @@ using coordinator::Ready;
 using coordinator::Request;
 using coordinator::Signature;
 
-// Names that have bits: 512 bytes in each cycle.
+// Number of names that can have bits, which take 512 bytes in each cycle.
 constexpr std::size_t kCapacity = 4096;
-// So much at most is carried out between two cycles, in which something of a higher priority may come: the
-// same on all ranks.
+// About the most that runs between two cycles, so that operations of a higher priority get a chance; the same
+// on all ranks.
 constexpr std::uint64_t kCycleBytes = 2 << 20;
 constexpr int kCycleBatches = 64;
-// Memory that is kept for packing.
+// The largest packing buffer kept between cycles.
 constexpr std::size_t kMostKept = 64 << 20;
-// Ranks that have nothing to do meet so seldom.
+// Longest time between cycles while all ranks are idle.
 constexpr std::chrono::microseconds kIdleCycle{8'000};
-// And so often at most while some wait for others, however short the cycle.
+// Shortest time between cycles while some ranks wait for others, even if the cycle is set shorter.
 constexpr std::chrono::microseconds kPause{100};
 
-/// In the thread of one.
+/// The NamedCalls whose cycle this thread is running, if any.
 thread_local const NamedCalls* running_calls = nullptr;
 
 coordinator::Settings SettingsOf(const NamedCallOptions& options) {
@@ -96,10 +96,10 @@ class NamedCalls::NamedCall final : public PendingCall {
         return;
       }
     }
-    function(error_);  // which changes no more
+    function(error_);  // constant once the call has ended
   }
 
-  /// Under the owner's mutex. What has to be called without it.
+  /// Called with the owner's mutex held. Returns a callback to be called without it; may be empty.
   std::function<void()> End(const std::exception_ptr& error) {
     error_ = error;
     has_ended_ = true;
@@ -109,7 +109,7 @@ class NamedCalls::NamedCall final : public PendingCall {
 
  private:
   const std::shared_ptr<NamedCalls> owner_;
-  // Under its mutex.
+  // Guarded by the owner's mutex.
   bool has_ended_ = false;
   std::exception_ptr error_;
   std::function<void(const std::exception_ptr&)> when_ended_;
@@ -122,7 +122,7 @@ std::shared_ptr<NamedCalls> NamedCalls::Make(const Call& call, Session& parent,
     try {
       calls->Close();
     } catch (const EngineError&) {
-      // Finalize meets the same ranks, and says itself what it finds.
+      // Finalize deals with the same ranks and reports what it finds.
     }
   });
   made->StartThread();
@@ -135,7 +135,7 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
       num_forks_(NumForks()),
       participant_(session_->rank(), SettingsOf(options), kCapacity) {
   session_->StayOffTimeline();
-  // A rank that does not come to a cycle is one that no name waits for.
+  // A rank that does not come to a cycle is treated like one that a name waits for.
   if (options.fails_after > 0) {
     constexpr double kLongest = 1e9;
     session_->SetTimeout(std::chrono::ceil<std::chrono::milliseconds>(
@@ -149,18 +149,19 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
   if (options.autotune) tuner_ = std::make_unique<coordinator::Tuner>(participant_.settings());
 }
 
-/// Not by itself while the thread runs, which has a reference; it may be the last, or this may be a fork.
+/// Does not run while the thread runs, because the thread holds a reference. The thread may drop the last one
+/// itself, or this may be a forked process.
 NamedCalls::~NamedCalls() {
   if (thread_.joinable()) thread_.detach();
 }
 
 void NamedCalls::StartThread() {
-  // Signals are for the threads of the program.
+  // Signals are to be handled by the program's threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  has_thread_ = true;  // until it ends, which may be at once
+  has_thread_ = true;  // until the thread ends, which may be at once
   try {
     thread_ = std::thread([self = shared_from_this()] { self->Serve(); });
   } catch (const std::system_error& error) {
@@ -176,7 +177,7 @@ void NamedCalls::RequireNoFork(const Call& call) const {
   session_->Refuse(call, "called in a process that was forked from the one whose named operations these are");
 }
 
-/// Under the mutex.
+/// Called with the mutex held.
 void NamedCalls::RequireOpen(const Call& call) const {
   if (!over_.empty()) throw EngineError(fmt::format("{}: {}", session_->Where(call), over_));
   if (closes_) session_->Refuse(call, "these named operations were ended by this rank");
@@ -225,7 +226,7 @@ void NamedCalls::Close() {
     closes_ = true;
     participant_.Leave();
   }
-  if (running_calls == this) {  // in a callback
+  if (running_calls == this) {  // called from a callback
     is_urgent_ = true;
     return;
   }
@@ -234,7 +235,8 @@ void NamedCalls::Close() {
   changed_.wait(lock, [this] { return !has_thread_; });
   const std::exception_ptr error = was_over ? nullptr : error_;
   lock.unlock();
-  // It lets go of this, too, so that the communicator is freed by who closes it, before the job is left.
+  // The thread drops its reference, too, so that the closing thread frees the communicator, before the job is
+  // left.
   {
     const std::lock_guard joining(join_mutex_);
     if (thread_.joinable()) thread_.join();
@@ -244,7 +246,7 @@ void NamedCalls::Close() {
 
 // --- cycles ------------------------------------------------------------------------------------------------
 
-/// The thread's life: it runs the cycles that nobody who waits runs.
+/// The thread's main loop: runs cycles while no waiting thread does.
 void NamedCalls::Serve() {
   posix::WakePromptly();
   Lock lock(mutex_);
@@ -263,8 +265,7 @@ void NamedCalls::Serve() {
   changed_.notify_all();
 }
 
-/// A thread that waits runs the cycles itself, which saves two switches between threads; the first cycle
-/// begins at once.
+/// The waiting thread runs cycles itself, which saves two thread switches. The first cycle starts at once.
 template <typename Reached>
 void NamedCalls::HelpUntil(Lock& lock, Reached&& reached) {
   if (reached()) return;
@@ -302,7 +303,7 @@ void NamedCalls::RunCycle(Lock& lock) {
           nullptr);
     }
   } catch (const ForcedUnwind&) {
-    // The thread is being ended, as Python ends those that are in its functions when it exits.
+    // The thread is being cancelled, as Python does at exit to threads inside its functions.
     if (lock.owns_lock()) lock.unlock();
     const std::string why = "the thread was ended that ran the named operations";
     session_->GiveUp(why);
@@ -327,7 +328,7 @@ void NamedCalls::RunCycle(Lock& lock) {
   idle_ = participant_.all_are_idle() ? std::min(2 * idle_, std::max(kIdleCycle, cycle))
                                       : std::max(cycle, kPause);
   changed_.notify_all();
-  if (!over_.empty()) due_.notify_one();  // else the thread is asleep until the last who waits leaves
+  if (!over_.empty()) due_.notify_one();  // else the thread sleeps until the last helper leaves
 }
 
 void NamedCalls::Cycle(Lock& lock) {
@@ -356,7 +357,7 @@ void NamedCalls::Cycle(Lock& lock) {
   }
 }
 
-/// All tell rank 0 what they have, and get its answer.
+/// All ranks tell rank 0 what they have, and get its answer.
 void NamedCalls::Talk(Lock& lock) {
   const std::string message = Encode(participant_.TakeMessage(Now()));
   lock.unlock();
@@ -401,8 +402,8 @@ void NamedCalls::Tune(std::uint64_t bytes) {
 
 // --- running what all have agreed on -----------------------------------------------------------------------
 
-/// The waiting calls of a batch, in its order; nullopt where this rank has joined. Their names stay taken
-/// until the calls end.
+/// The waiting calls of a batch, in batch order; nullopt if this rank has joined. Names stay reserved until
+/// the calls end.
 std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vector<Ready>& batch) {
   std::vector<std::optional<Waiting>> taken(batch.size());
   const Clock::time_point now = Clock::now();
@@ -421,7 +422,7 @@ std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vect
   return taken;
 }
 
-/// What was taken has ended; the names are for the timeline.
+/// Ends the calls of a batch and records them on the timeline.
 void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::optional<Waiting>>& taken,
                      const std::exception_ptr& error) {
   std::vector<std::function<void()>> callbacks;
@@ -445,8 +446,8 @@ void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::opt
   for (const auto& callback : callbacks) callback();
 }
 
-/// Everything: what waits gets the error, or one that says why nothing more is done. Called and left with the
-/// lock.
+/// Ends everything: all waiting calls get the error, or one made from `why`. Called with the lock held;
+/// returns with it held.
 void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_ptr& error) {
   over_ = why;
   error_ = error;
@@ -498,13 +499,13 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
   } catch (const ForcedUnwind&) {
     throw;
   } catch (...) {
-    // Which one it was, for those, too, that end with it.
+    // Names the operation that failed, also for those that were packed with it.
     const std::string packed =
         batch.size() > 1 ? fmt::format(" and {} packed with it", batch.size() - 1) : "";
     error = std::make_exception_ptr(EngineError(
         fmt::format("'{}'{}: {}", batch.front().request->name, packed, MessageOf(std::current_exception()))));
   }
-  // What they held is free before anybody hears of the end.
+  // Release what they hold before anyone learns that they have ended.
   for (std::optional<Waiting>& one : taken) {
     if (one) one->work.run = nullptr;
   }
@@ -513,7 +514,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
   return bytes;
 }
 
-/// This rank has joined.
+/// Takes part for this rank, which has joined, with neutral elements.
 void NamedCalls::RunWithout(const Signature& what) {
   if (what.kind == Kind::kBarrier) return session_->Barrier(kCall);
   packed_.resize(std::max<std::size_t>(packed_.size(), what.bytes()));

@@ -1,10 +1,9 @@
-// Operations that each rank gives by name, in any order: a thread, or whoever waits for one, takes part in
-// the cycles in which the ranks agree on what is ready everywhere (coordinator/), packs what is small, and
-// runs it, in the same order on all ranks. This has a communicator of its own, so that nothing else has to
-// wait.
+// Named operations in any order: a thread, or a caller that waits for an operation, takes part in the cycles
+// in which the ranks agree on what is ready everywhere (coordinator/), packs small operations, and runs them
+// in the same order on all ranks. They have a separate communicator, so that nothing else has to wait.
 //
-// Errors are EngineError. An error of the engine ends it for all ranks, and all that waits gets it; one that
-// ranks find in what they call by a name is that name's alone.
+// Errors are EngineError. An error of the engine closes the NamedCalls on all ranks, and everything that
+// waits gets the error; if ranks disagree on a name, only that name fails.
 #pragma once
 
 #include <chrono>
@@ -29,14 +28,14 @@
 
 namespace warren::api {
 
-/// What a rank gives under a name.
+/// What a rank submits under a name.
 struct NamedWork {
-  std::function<void()> run;   ///< alone, on the session of the NamedCalls
-  const void* send = nullptr;  ///< of an allreduce that may be packed with others
-  void* receive = nullptr;     ///< of the same
+  std::function<void()> run;   ///< runs it unpacked, on the session of the NamedCalls
+  const void* send = nullptr;  ///< input of an allreduce that may be packed
+  void* receive = nullptr;     ///< its output
 };
 
-/// Thread safe.
+/// Thread-safe.
 class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
  public:
   /// All ranks of `parent` call it.
@@ -48,13 +47,13 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   NamedCalls& operator=(const NamedCalls&) = delete;
 
   Session& session() { return *session_; }
-  /// Misuse when the name is waiting already, EngineError after an error or the end.
+  /// Throws Misuse if the name is already waiting, EngineError after an error or after the end.
   std::shared_ptr<PendingCall> Add(const Call& call, coordinator::Request request, NamedWork work);
-  /// Waits until all ranks have joined, and meanwhile takes part in their sums with elements that change
-  /// nothing; what this rank gave comes first. The last to join.
+  /// Completes what this rank submitted, then takes part in the other ranks' sums with neutral elements until
+  /// all ranks have joined. Returns the rank that joined last.
   int Join(const Call& call);
-  /// Ends it for all ranks: what is not ready everywhere by now ends with an error. Throws what ended it
-  /// instead while this waited for the others; not what had ended it before.
+  /// Closes this for all ranks: operations that are not ready everywhere by now end with an error. Throws if
+  /// an error ends it while this waits for the other ranks, but not if it had ended before.
   void Close();
 
  private:
@@ -98,29 +97,29 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   const std::uint64_t num_forks_;
 
   std::mutex mutex_;
-  std::condition_variable due_;      ///< for the thread: there may be something to do
-  std::condition_variable changed_;  ///< for all others: a cycle is over, or the thread
+  std::condition_variable due_;      ///< for the thread: there may be work
+  std::condition_variable changed_;  ///< for all others: a cycle has ended, or the thread has
   coordinator::Participant participant_;
   std::unordered_map<std::string, Waiting> waiting_;
   std::optional<Clock::time_point> first_added_;  ///< since the last cycle
-  bool is_urgent_ = false;                        ///< somebody waits, since the last cycle
-  bool is_running_ = false;                       ///< somebody is in a cycle
-  bool runs_in_thread_ = false;                   ///< which is the thread
-  int num_helpers_ = 0;                           ///< who wait, and run cycles
-  Clock::time_point last_cycle_ = start_;         ///< its end
-  std::chrono::microseconds idle_{100};           ///< until the next, when there is no reason for one
+  bool is_urgent_ = false;                        ///< since the last cycle, a caller waits
+  bool is_running_ = false;                       ///< a cycle is running
+  bool runs_in_thread_ = false;                   ///< and runs on the thread
+  int num_helpers_ = 0;                           ///< callers that wait and run cycles
+  Clock::time_point last_cycle_ = start_;         ///< when it ended
+  std::chrono::microseconds idle_{100};           ///< time until the next cycle if there is no reason for one
   bool joins_ = false;
   std::optional<int> last_joined_;
   bool closes_ = false;
   bool has_thread_ = false;
   std::mutex join_mutex_;
   std::thread thread_;
-  std::string over_;          ///< why nothing more is done
-  std::exception_ptr error_;  ///< the same, where it was an error
+  std::string over_;          ///< why it has ended; empty while it is open
+  std::exception_ptr error_;  ///< the reason, if it was an error
 
-  // Of whoever is in a cycle.
+  // Used by the running cycle.
   std::unique_ptr<coordinator::Coordinator> coordinator_;  ///< on rank 0
-  std::unique_ptr<coordinator::Tuner> tuner_;              ///< on rank 0, where it is asked for
+  std::unique_ptr<coordinator::Tuner> tuner_;              ///< on rank 0, if autotuning
   std::vector<std::byte> packed_;
 };
 

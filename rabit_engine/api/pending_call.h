@@ -1,4 +1,4 @@
-// A call that was given and that nobody waits for yet: what a handle is to its user.
+// A call in progress: the object behind a user's handle.
 #pragma once
 
 #include <exception>
@@ -6,16 +6,16 @@
 
 namespace warren::api {
 
-/// Thread safe.
+/// Thread-safe.
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
-  /// Whether it has ended, well or not.
+  /// Whether it has ended, with success or not.
   virtual bool HasEnded() = 0;
-  /// Returns when it has ended. Throws its error, or Misuse in a process that was forked after it was given.
+  /// Waits until it has ended. Throws its error, or Misuse in a process forked after the call was made.
   virtual void Wait() = 0;
-  /// Calls the function when it has ended, with its error or nullptr, at once if it has; from any thread. The
-  /// function must neither throw nor wait for operations.
+  /// Calls the function, with the error or nullptr, once the call has ended: on any thread, or at once if it
+  /// already has. The function must neither throw nor wait for operations.
   virtual void WhenEnded(std::function<void(const std::exception_ptr& error)> function) = 0;
 };
 

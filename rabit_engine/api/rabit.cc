@@ -1,4 +1,4 @@
-// The C++ face: what the inline functions of rabit/rabit.h call.
+// The C++ face: the functions called by the inline functions of rabit/rabit.h.
 #include <dmlc/logging.h>
 
 #include <cstddef>
@@ -34,7 +34,7 @@ std::string Save(const Serializable& model) {
 }
 
 void Load(const std::string& bytes, Serializable& model) {
-  // The stream reads only; it has no other constructor.
+  // The const_cast is safe: the stream is only read, but has no const constructor.
   utils::MemoryFixSizeBuffer stream(const_cast<char*>(bytes.data()), bytes.size());
   model.Load(&stream);
 }
@@ -138,7 +138,7 @@ class Engine final : public IEngine {
   }
 };
 
-// Never destroyed: destructors of the program's own statics may still ask for the rank.
+// Never destroyed: destructors of the program's statics may still ask for the rank.
 Engine& TheEngine() {
   static Engine& engine = *new Engine;
   return engine;

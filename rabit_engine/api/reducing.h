@@ -1,5 +1,5 @@
-// Reductions as the collectives' face has them, from one buffer to another and with averages, out of the
-// engine's, which are in place and have none.
+// Reductions as the faces of the collectives need them, from one buffer to another and with averages, built
+// on the engine's, which work in place and have no averages.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ inline void Copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// An operation as the caller names it.
+/// An operation as requested by the caller.
 struct Wanted {
   Reduction reduction;
   bool average = false;
-  std::shared_ptr<void> custom = nullptr;  ///< what the reduction calls
+  std::shared_ptr<void> custom = nullptr;  ///< the custom operation that the reduction calls
 };
 
 template <typename Float>
@@ -36,24 +36,24 @@ void Divide(void* buffer, std::size_t count, int by) {
   }
 }
 
-/// A reduction over `count` elements of `send` of which `length` from `first` on become `recv`. Where that is
-/// what the engine does in place (`recv` has room for all), it does; else it works on a copy.
+/// A reduction over `count` elements of `send`, of which `length` elements from `first` on go to `recv`. Runs
+/// in place if possible (if `recv` has room for all), else on a copy.
 struct Reducing {
   const void* send;
   std::size_t count;
-  void* recv;  ///< nullptr: this rank gets nothing
+  void* recv;  ///< null if this rank gets nothing
   std::size_t first;
   std::size_t length;
 };
 
-/// `run(buffer, reduction)` is the engine's, in place on all `count` elements.
+/// `run(buffer, reduction)` calls the engine, in place on all `count` elements.
 template <typename Run>
 void Reduce(const Session& session, const Wanted& wanted, const Reducing& what, Run&& run) {
   const Reduction& reduction = wanted.reduction;
   const std::size_t element = reduction.element_bytes();
   const std::size_t bytes = what.count * element;
   const int ranks = session.world_size();
-  if (wanted.average && reduction.rounds()) {  // one rounding, after the division
+  if (wanted.average && reduction.rounds()) {  // round only once, after the division
     std::vector<float> floats(what.count);
     reduction.Widen(floats.data(), what.send, what.count);
     run(floats.data(), reduction.Wide());
@@ -73,7 +73,8 @@ void Reduce(const Session& session, const Wanted& wanted, const Reducing& what, 
     return finish(what.recv);
   }
   const std::byte* const place = send == nullptr ? nullptr : send + what.first * element;
-  if (what.recv == place && what.length > 0) {  // in place of the slice: the caller gives up the rest
+  // In place in the slice; the rest of `send` may be overwritten.
+  if (what.recv == place && what.length > 0) {
     run(const_cast<std::byte*>(send), reduction);
     return finish(what.recv);
   }
@@ -83,14 +84,14 @@ void Reduce(const Session& session, const Wanted& wanted, const Reducing& what, 
   finish(what.recv);
 }
 
-/// Of what is larger than this a piece is copied, reduced and copied on at a time: the copy of the whole
-/// would be new memory in each call, which costs more than the reduction. Elements are reduced in the order
-/// of ranks alone, so that pieces change no bits.
+/// Anything larger is copied and reduced one piece at a time: a copy of the whole would be newly allocated
+/// memory in each call, which costs more than the reduction. Elements are reduced in rank order only, so
+/// splitting into pieces does not change any bits.
 inline constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
-/// A reduce-scatter, in which rank r's slice is from offsets[r] to offsets[r + 1]: the same offsets on all
-/// ranks. `run(buffer, piece_offsets, reduction)` is the engine's, in place. `send` and `recv` may overlap as
-/// in Reduce.
+/// A reduce-scatter in which rank r's slice is [offsets[r], offsets[r + 1]), with the same offsets on all
+/// ranks. `run(buffer, piece_offsets, reduction)` calls the engine, in place. `send` and `recv` may overlap
+/// as in Reduce.
 template <typename Run>
 void ReduceScatterInPieces(const Session& session, const Wanted& wanted, const void* send, void* recv,
                            std::span<const std::size_t> offsets, Run&& run) {

@@ -1,4 +1,4 @@
-// The part of warren/c_api.h by which a program says how far it is. No session is needed.
+// The functions of warren/c_api.h with which a program reports its progress. They need no session.
 #include <algorithm>
 #include <cstddef>
 #include <string>

@@ -1,4 +1,4 @@
-// The rules. Sessions live in one list; a thread remembers its own.
+// The rules of sessions. All sessions are in one list; each thread remembers its own.
 #include "rabit_engine/api/session.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@
 namespace warren::api {
 namespace {
 
-// Codes that rabit's callers may use. The engine has more operations.
+// Codes available to rabit's callers. The engine has more operations.
 constexpr int kNumRabitTypes = kNumDataTypes;
 constexpr int kNumRabitOperations = 4;
 
@@ -36,12 +36,12 @@ std::string Describe(const Call& call);
 
 struct Registry {
   std::mutex mutex;
-  std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with the number of each
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with their numbers
   std::uint64_t last_number = 0;
-  int num_met = 0;                    // that Meet made
-  std::optional<int> rank_that_left;  // the last one, for messages
-  // In a process that was forked while there were sessions: they are those of this other process, whose
-  // links, shared memory and place at the tracker are its own.
+  int num_met = 0;                    // made by Meet
+  std::optional<int> rank_that_left;  // the most recent one, for messages
+  // Set in a process forked while sessions existed: the parent process, which owns them, their links, their
+  // shared memory and their place at the tracker.
   std::optional<pid_t> owner;
 
   std::shared_ptr<Session> Find(std::uint64_t number) const {
@@ -52,8 +52,8 @@ struct Registry {
   }
 };
 
-// Never destroyed: a program may end without Finalize, with threads still in calls. A process is forked with
-// the mutex free, whatever other threads do.
+// Never destroyed: a program may end without Finalize while threads are still in calls. The fork handlers
+// make sure that the mutex is free in the child.
 Registry& AllSessions() {
   static Registry& registry = *[] {
     pthread_atfork([] { AllSessions().mutex.lock(); }, [] { AllSessions().mutex.unlock(); },
@@ -68,7 +68,7 @@ Registry& AllSessions() {
   return registry;
 }
 
-// Throws in a process that was forked from the one that joined the job.
+// Throws in a process forked from the one that joined the job.
 void RequireOwner(const Call& call) {
   const auto owner = AllSessions().owner;
   if (!owner) return;
@@ -80,7 +80,7 @@ void RequireOwner(const Call& call) {
       Describe(call), getpid(), *owner));
 }
 
-// The number of the session that this thread's Init made, also when it has ended. Without a destructor, since
+// The number of the session made by this thread's Init, even if it has ended. Has no destructor, because
 // destructors of the program's statics may still ask for the rank.
 thread_local std::uint64_t session_of_this_thread = 0;
 
@@ -99,7 +99,7 @@ std::string Place(const std::string& who, const Call& call) {
   return fmt::format("{}: {}", who, Describe(call));
 }
 
-// Rethrows the error in flight as one of the same kind whose message says what the user had called.
+// Rethrows the current exception as the same type, with a message that tells which call the user made.
 [[noreturn]] void RethrowFor(const std::string& place) {
   try {
     throw;
@@ -116,7 +116,7 @@ std::string Place(const std::string& who, const Call& call) {
   }
 }
 
-/// One a process, for all that use it at once; null when nobody wants one.
+/// The timeline shared by all current users in this process; null if none is wanted.
 std::shared_ptr<Timeline> TimelineOf(const Settings& settings, const Communicator& communicator) {
   static std::mutex mutex;
   static std::weak_ptr<Timeline> current;
@@ -147,7 +147,7 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
   try {
     Settings settings = ReadSettings(arguments);
     if (settings.role != "worker") {
-      // Jobs with parameter servers start one command in every role; rabit programs are for workers.
+      // Jobs with parameter servers start the same command in every role; rabit programs are workers.
       Say("rabit: this process was started as a {}, and only workers have something to do; exit 0",
           settings.role);
       std::exit(0);
@@ -213,7 +213,7 @@ std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
 
 bool Session::Finalize(const Call& call, Threads threads) {
   const std::shared_ptr<Session> session = Find(threads);
-  if (!session || AllSessions().owner) return true;  // a fork has nothing to leave
+  if (!session || AllSessions().owner) return true;  // a forked process has nothing to leave
   session->RunEndings();
   session->AwaitPendingCalls();
   const Turn turn(*session, call);
@@ -226,7 +226,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
   const std::shared_ptr<Timeline> timeline = session->options_.timeline;
   const std::unique_ptr<Timeline, void (*)(Timeline*)> end(timeline.get(),
                                                            [](Timeline* of) { of->Finish(); });
-  // In this order they end: what is under way on devices needs the communicator.
+  // Destroyed in reverse order: work in progress on devices needs the communicator.
   const auto communicator = std::move(session->communicator_);
   const auto devices = std::move(session->devices_);
   if (!session->first_error_.empty()) return false;
@@ -280,7 +280,7 @@ Session::~Session() {
   --registry.num_met;
 }
 
-/// While it lives, forks are not part of it.
+/// Makes forked processes refuse calls while this session lives.
 void Session::CountAsMet() {
   Registry& registry = AllSessions();
   const std::lock_guard lock(registry.mutex);
@@ -308,7 +308,7 @@ std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) con
                      "a timeout of {} s, and this engine has none; set WARREN_ENGINE=native, or leave it out",
                      seconds));
   }
-  constexpr double kLongest = 1e9;  // what is longer would not fit a clock
+  constexpr double kLongest = 1e9;  // longer timeouts would not fit a clock
   return std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(std::min(seconds, kLongest)));
 }
@@ -322,12 +322,12 @@ void Session::SetUsualTimeout(const Call& call, double seconds) {
 }
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
-  RequireOwner(call);  // of who looked for the session himself
+  RequireOwner(call);  // again, for callers that found the session themselves
   constexpr int kTurnsOfYielding = 100;
   constexpr std::chrono::microseconds kTurnPause{100};
   int turns = 0;
   while (session.busy_.test_and_set(std::memory_order_acquire)) {
-    // Calls that nobody waits for have a thread of their own, which may be in one at any time.
+    // The thread of asynchronous calls may be in a call at any time.
     if (!session.looked_into_ && !session.has_queued_) {
       session.Refuse(
           call,
@@ -356,7 +356,7 @@ void Session::AwaitPendingCalls() {
   if (has_queued_.load(std::memory_order_relaxed)) call_queue_->Drain();
 }
 
-/// On the timeline, where somebody wants one.
+/// Records the call on the timeline, if one is written.
 class Session::Record {
  public:
   Record(const Session& session, const Call& call) : session_(session), call_(call) {
@@ -380,7 +380,7 @@ void Session::AddToTimeline(const Call& call, Timeline::Clock::time_point begin)
   timeline_->Add({name_, {}}, HasName(call) ? call.options->name : call.name, begin, Timeline::Clock::now());
 }
 
-/// While it lives, calls of the communicator wait for other ranks as long as the options say.
+/// Applies the call's timeout, if any, to the communicator while it lives.
 class Session::Patience {
  public:
   Patience(Session& session, const CallOptions& options) : session_(session) {
@@ -398,8 +398,7 @@ template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
   AwaitPendingCalls();
   const Turn turn(*this, call);
-  // A process that is started again does not prepare what it is given, and would miss the calls that belong
-  // to it.
+  // A restarted process does not call the prepare function, and would miss the calls made in it.
   if (prepares_ && communicator_ && communicator_->recovers())
     Refuse(
         call,
@@ -438,15 +437,15 @@ void Session::GiveUp(const std::string& why) noexcept {
     first_error_ = why;
     communicator_->GiveUp();
   } catch (const EngineError&) {
-    // Another thread is in a call, or this is a fork.
+    // Another thread is in a call, or this is a forked process.
   }
 }
 
 void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
                         Prepare prepare) {
   CheckBuffer(call, buffer, count, reduction.element_bytes());
-  // Outside Communicate: it may ask for the rank. In a process that was started again and catches up, the
-  // result is here already.
+  // Outside Communicate, because it may ask for the rank. Skipped in a restarted process that is catching up,
+  // because the result is already known.
   if (prepare.function != nullptr && !IsReplayed()) {
     prepares_ = true;
     const std::unique_ptr<bool, void (*)(bool*)> end(&prepares_, [](bool* prepares) { *prepares = false; });
@@ -673,8 +672,8 @@ std::size_t Session::ElementBytes(const Call& call, int type) const {
 }
 
 void Session::TrackerPrint(const Call& call, const std::string& text) {
-  // Not Communicate: a tracker that cannot be told ends no job, and a rank that is out of it may still say
-  // why.
+  // Not in Communicate: failing to reach the tracker does not end the job, and a rank that is out of the job
+  // may still say why.
   const Turn turn(*this, call);
   if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(place_, call), first_error_));
   try {
@@ -695,7 +694,7 @@ device::DeviceCollectives& Session::Devices() {
   return *devices_;
 }
 
-/// The flag goes up first and down last, so that a call which finds this rank busy knows why it may be.
+/// The flag is set first and cleared last, so that a call that finds this rank busy can tell the reason.
 void Session::WhenIdle(const std::function<void()>& function) {
   looked_into_ = true;
   if (!busy_.test_and_set(std::memory_order_acquire)) {
@@ -722,7 +721,7 @@ Session::DeviceMark Session::OnDeviceWithMark(const Call& call, const device::Co
   return mark;
 }
 
-/// After Finalize, too: then there is nobody to ask.
+/// Also works after Finalize, when there are no devices.
 bool Session::IsDeviceReached(const DeviceMark& mark) {
   return !devices_ || devices_->IsReached(mark);
 }

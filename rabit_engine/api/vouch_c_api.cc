@@ -1,4 +1,4 @@
-// The part of warren/c_api.h by which workers of other protocols are admitted. No session is needed.
+// The function of warren/c_api.h that admits workers of other protocols. It needs no session.
 #include <string>
 
 #include "rabit_engine/api/c_result.h"

@@ -1,13 +1,12 @@
-// The face for XGBoost 1.7: the five functions through which all of XGBoost 1.7's communication goes, under
-// the names and with the binary interface that libxgboost.so has (docs: protocols, "The XGBoost seam").
-// Linked or preloaded before libxgboost, this library takes their place, and an unmodified XGBoost trains
-// over our engine.
+// The face for XGBoost 1.7: the five functions through which all its communication goes, with the names and
+// the ABI that they have in libxgboost.so (docs: protocols, "The XGBoost seam"). If this library is linked or
+// preloaded before libxgboost, it replaces them, and an unmodified XGBoost trains over Warren's engine.
 //
-// What is declared here repeats XGBoost's declarations for the linker's sake: names, argument types and the
-// order of IEngine's virtual functions are XGBoost 1.7's and must not change. rabit's own headers must not be
-// included: there, the same names mean ours.
+// The declarations repeat XGBoost's for the linker: names, argument types and the order of IEngine's virtual
+// functions are XGBoost 1.7's and must not change. Do not include rabit's headers here: in them, the same
+// names refer to librabit's functions.
 //
-// A thread has the job it joined itself, or none, as in XGBoost.
+// As in XGBoost, a thread has only the job that it joined itself.
 #include <dlfcn.h>
 #include <dmlc/logging.h>
 
@@ -48,7 +47,7 @@ class IEngine {
   virtual void TrackerPrint(const std::string& text) = 0;
 
  protected:
-  ~IEngine() = default;  // not virtual: XGBoost's has no entry for it
+  ~IEngine() = default;  // not virtual: XGBoost's vtable has no entry for it
 };
 
 namespace mpi {
@@ -87,10 +86,10 @@ using warren::api::Threads;
 using warren::api::Translated;
 using Face = warren::api::Face<Threads::kSeparate>;
 
-// --- the way back ---
+// --- XGBoost's own communication ---
 
-/// XGBoost's own five functions. WARREN_XGBOOST_ENGINE=own leaves the communication to them, so that both can
-/// be compared without linking anything anew.
+/// XGBoost's own five functions. WARREN_XGBOOST_ENGINE=own uses them, so that both can be compared without
+/// relinking.
 struct OwnEngine {
   decltype(&rabit::engine::Init) init;
   decltype(&rabit::engine::Finalize) finalize;
@@ -102,7 +101,7 @@ struct OwnEngine {
 template <typename Function>
 void Find(void* library, const char* symbol, Function& function) {
   void* address = dlsym(RTLD_NEXT, symbol);
-  // Python loads libxgboost where RTLD_NEXT does not look.
+  // Python loads libxgboost in a way that RTLD_NEXT does not see.
   if (address == nullptr && library != nullptr) address = dlsym(library, symbol);
   if (address == nullptr) {
     throw dmlc::Error(std::string("WARREN_XGBOOST_ENGINE=own: XGBoost's own ") + symbol +
@@ -125,7 +124,7 @@ OwnEngine FindOwnEngine() {
   return own;
 }
 
-/// Null when the communication is ours.
+/// Returns XGBoost's own functions, or null if Warren's engine is used.
 const OwnEngine* Own() {
   static const std::optional<OwnEngine> own = []() -> std::optional<OwnEngine> {
     const char* value = std::getenv("WARREN_XGBOOST_ENGINE");
@@ -138,9 +137,9 @@ const OwnEngine* Own() {
   return own ? &*own : nullptr;
 }
 
-// --- the way through ---
+// --- Warren's engine ---
 
-/// Versions ended outside a job, where XGBoost counts them, too.
+/// Versions ended outside a job, which XGBoost counts, too.
 thread_local int version_outside = 0;
 
 class Seam final : public IEngine {
@@ -179,7 +178,7 @@ class Seam final : public IEngine {
     Face::WithSession(call, [&](Session& session) { session.Broadcast(call, buffer, bytes, root); });
   }
 
-  /// As in XGBoost: models are not kept, versions are only counted.
+  /// As in XGBoost: models are not stored, versions are only counted.
   int LoadCheckPoint() override { return 0; }
   void CheckPoint() override {
     if (const auto session = Session::Find(Threads::kSeparate)) {
@@ -200,7 +199,7 @@ class Seam final : public IEngine {
   }
 };
 
-// Never destroyed: XGBoost may be used while the process ends.
+// Never destroyed: XGBoost may be used while the process exits.
 Seam& TheSeam() {
   static Seam& seam = *new Seam;
   return seam;

@@ -1,6 +1,6 @@
-// The face for XGBoost 2.1 and later: what turns the engine on in a communicator of XGBoost's, for
-// warren.xgboost by ctypes; and XGBoost's own two functions by which programs in C++ and Java come and go,
-// which turn it on by themselves where this library is linked or preloaded before libxgboost.
+// The face for XGBoost 2.1 and later: functions that turn the engine on in an XGBoost communicator, called by
+// warren.xgboost with ctypes; and XGBoost's own two functions with which C++ and Java programs join and
+// leave, which turn it on by themselves if this library is linked or preloaded before libxgboost.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@
 
 namespace {
 
-/// As much of the text as fits, with a 0 behind it.
+/// Copies as much of the text as fits, with a terminating 0.
 void CopyText(const std::string& text, char* out, std::size_t out_bytes) {
   if (out == nullptr || out_bytes == 0) return;
   const std::size_t length = std::min(text.size(), out_bytes - 1);
@@ -35,7 +35,7 @@ void CopyText(const std::string& text, char* out, std::size_t out_bytes) {
 
 enum class Choice { kOwn, kWarren, kAuto };
 
-/// Throws std::runtime_error.
+/// Throws std::runtime_error if the value is invalid.
 Choice ReadChoice() {
   const char* value = std::getenv("WARREN_XGBOOST_ENGINE");
   const std::string_view choice = value == nullptr ? "" : value;
@@ -46,20 +46,20 @@ Choice ReadChoice() {
       fmt::format("WARREN_XGBOOST_ENGINE is '{}', expected 'own', 'warren' or 'auto'", choice));
 }
 
-/// XGBoost's own function of this name. Null: there is none.
+/// Returns XGBoost's own function of this name, or null if there is none.
 template <typename Function>
 Function* OwnFunction(const char* name) {
   void* address = dlsym(RTLD_NEXT, name);
-  if (address == nullptr) {  // where RTLD_NEXT does not look
+  if (address == nullptr) {  // not found by RTLD_NEXT
     const auto library = warren::xgboost::LoadedLibrary::Defining(name);
     if (library) address = library->Find(name);
   }
   return reinterpret_cast<Function*>(address);
 }
 
-/// What the JSON that XGCommunicatorInit takes has for the time to wait for peers; 0: nothing.
+/// Returns the timeout for peers from the JSON that XGCommunicatorInit takes; 0 if it has none.
 std::chrono::seconds TimeoutOf(const char* config) {
-  for (const char* name : {"dmlc_timeout", "DMLC_TIMEOUT"}) {  // as XGBoost looks
+  for (const char* name : {"dmlc_timeout", "DMLC_TIMEOUT"}) {  // the names XGBoost looks for, in its order
     try {
       const warren::wire::FlatJson values("the communicator's configuration",
                                           config == nullptr ? "" : config);
@@ -71,7 +71,7 @@ std::chrono::seconds TimeoutOf(const char* config) {
   return {};
 }
 
-/// An error that XGBoost does not know of, for XGBGetLastError; and what XGBoost's own last error was then.
+/// An error that XGBoost does not know of, for XGBGetLastError; and XGBoost's own last error at that time.
 thread_local std::string last_error;
 thread_local std::string own_error_before;
 
@@ -86,11 +86,11 @@ bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
   const auto world_size = reinterpret_cast<int (*)()>(own("XGCommunicatorGetWorldSize"));
-  // Before 2.1 there is no class that could be served; XGBoost 1.7 comes in by another door.
+  // Before 2.1 there is no class that could be served; XGBoost 1.7 is served in another way.
   if (world_size == nullptr || own("XGCommunicatorAllgather") == nullptr) return true;
   warren::api::NoteXgboostsUse();
   if (world_size() < 2) return true;
-  // Whatever stands against it here, the others have to hear of it.
+  // The other ranks have to learn of any objection of this rank.
   warren::xgboost::Wish wish;
   wish.timeout = timeout;
   Choice choice = Choice::kWarren;
@@ -124,9 +124,9 @@ bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
 
 #define WARREN_C_API extern "C" __attribute__((visibility("default")))
 
-/// 1 where nothing that can be seen from here stands against serving the XGBoost that the address lies in
-/// (the address of any function of its C API), else 0, with what does in `why_not` (UTF-8, cut to `bytes`
-/// with its 0). Communicates with nobody. Thread safe.
+/// Returns 1 if nothing visible from this rank prevents serving the XGBoost that contains the address (that
+/// of any function of its C API), else 0, with the reasons in `why_not` (UTF-8, truncated to `bytes`
+/// including the terminating 0). Does not communicate. Thread-safe.
 WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::size_t bytes) {
   warren::api::NoteXgboostsUse();
   const std::string objections = warren::xgboost::Objections(in_xgboost);
@@ -134,10 +134,10 @@ WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::
   return objections.empty() ? 1 : 0;
 }
 
-/// Turns the engine on for this thread's communicator; all its ranks, of which there are two or more, call it
-/// together. A call waits for a peer at most `timeout_s` seconds (0: half an hour), unless rabit_timeout=1
-/// and rabit_timeout_sec say how long. 1: it is on, on all; 0: it is off, on all, and `why_not` says why; -1:
-/// XGBoost's own communication has failed, as `why_not` says.
+/// Turns the engine on for this thread's communicator; all its ranks, at least two, call it together. Calls
+/// wait for a peer for at most `timeout_s` seconds (0: half an hour), unless rabit_timeout=1 and
+/// rabit_timeout_sec set another limit. Returns 1 if it is on, on all ranks; 0 if it is off, on all ranks,
+/// with the reason in `why_not`; -1 if XGBoost's own communication failed, with the reason in `why_not`.
 WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char* why_not, std::size_t bytes) {
   try {
     warren::xgboost::Wish wish;
@@ -151,9 +151,9 @@ WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char*
   }
 }
 
-/// Turns it off, before the communicator is finalized and by the same thread; all ranks call it and wait for
-/// each other. `failed` is not 0: this rank gives up, and the others are told. 0, or -1 with what went wrong
-/// in `error`.
+/// Turns the engine off, before the communicator is finalized and on the same thread; all ranks call it and
+/// wait for each other. If `failed` is not 0, this rank gives up and informs the others. Returns 0, or -1
+/// with the reason in `error`.
 WARREN_C_API int WarrenXGBoostEnd(int failed, char* error, std::size_t bytes) {
   try {
     warren::xgboost::End(failed != 0);
@@ -164,7 +164,7 @@ WARREN_C_API int WarrenXGBoostEnd(int failed, char* error, std::size_t bytes) {
   }
 }
 
-/// How many collective calls of XGBoost's the engine has served in this process. Thread safe.
+/// The number of XGBoost's collective calls that the engine has served in this process. Thread-safe.
 WARREN_C_API std::uint64_t WarrenXGBoostNumServed() {
   return warren::xgboost::NumServed();
 }
@@ -177,11 +177,11 @@ WARREN_C_API int XGCommunicatorInit(const char* config) {
     return -1;
   }
   last_error.clear();
-  warren::xgboost::End(true);  // XGBoost takes a second Init for the end of what the first began
+  warren::xgboost::End(true);  // XGBoost treats a second Init as the end of the first job
   const int code = own(config);
   if (code != 0) return code;
   if (BeginWhereItCan(reinterpret_cast<const void*>(own), TimeoutOf(config))) return 0;
-  // The others are not to take this worker for one that is done.
+  // Keep the other workers from taking this one for finished.
   if (auto* const signal_error = OwnFunction<int()>("XGCommunicatorSignalError")) signal_error();
   if (auto* const finalize = OwnFunction<int()>("XGCommunicatorFinalize")) finalize();
   own_error_before = OwnLastError();
@@ -198,7 +198,7 @@ WARREN_C_API int XGCommunicatorFinalize() {
   return own == nullptr ? -1 : own();
 }
 
-/// XGBoost's own, but for an error that came from here, until XGBoost has another.
+/// XGBoost's own last error, unless a more recent error came from here.
 WARREN_C_API const char* XGBGetLastError() {
   if (!last_error.empty() && OwnLastError() == own_error_before) return last_error.c_str();
   auto* const own = OwnFunction<const char*()>("XGBGetLastError");

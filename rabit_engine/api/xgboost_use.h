@@ -1,10 +1,11 @@
-// Whether XGBoost communicates over librabit_xgboost, which somebody has linked or preloaded for it.
+// Whether XGBoost communicates over librabit_xgboost, which a program has linked or preloaded for it.
 #pragma once
 
 namespace warren::api {
 
-/// XGBoost's communication came here: it is served, or its user has been told why not. Where it never comes,
-/// the end of the process says so, in a job that has loaded an XGBoost. Thread safe.
+/// Notes that XGBoost's communication has reached this library: it is served, or the user has been told why
+/// not. If that never happens, a process of a job that has loaded XGBoost prints a warning when it ends.
+/// Thread-safe.
 void NoteXgboostsUse();
 
 }  // namespace warren::api

@@ -1,4 +1,4 @@
-// All descriptors of this process that a CloseOnForkDescriptor owns, so that a fork can close its copies.
+// Registers all descriptors owned by CloseOnForkDescriptors, so that a forked process can close its copies.
 #include "rabit_engine/base/descriptor.h"
 
 #include <pthread.h>
@@ -27,8 +27,8 @@ struct Owned {
   }
 };
 
-// Never destroyed, as statics of the program may own descriptors. A process is forked with the mutex free,
-// whatever other threads do.
+// Never destroyed, because statics of the program may own descriptors. The fork handlers make sure that the
+// mutex is free in the child.
 Owned& AllOwned() {
   static Owned& owned = *[] {
     pthread_atfork([] { AllOwned().mutex.lock(); }, [] { AllOwned().mutex.unlock(); },
@@ -46,7 +46,7 @@ Owned& AllOwned() {
 }  // namespace
 
 std::uint64_t NumForks() {
-  AllOwned();  // counts from here on
+  AllOwned();  // registers the fork handlers, which count
   return num_forks.load(std::memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
-// A file descriptor that closes itself: of sockets, events, memory, epoll. And closes itself in a process
-// that is forked from this one: a connection lives as long as any process holds it, so that a child that
-// outlives its parent would hide the parent's death from the other ranks.
+// Owns a file descriptor: of a socket, an event, memory or epoll. Closes it in its destructor, and also in a
+// process forked from this one: a connection lives as long as any process holds it, so a child that outlives
+// its parent would hide the parent's death from the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace warren {
 
-/// How many times this process and those it descends from were forked since this library was loaded: a
-/// process that was forked in the middle of a call finds another number when it goes on.
+/// How often this process and its ancestors were forked since this library was loaded. Code that finds
+/// another number than before is now in a forked process.
 std::uint64_t NumForks();
 
 class CloseOnForkDescriptor {
@@ -28,10 +28,10 @@ class CloseOnForkDescriptor {
 
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// Somebody else closes it from now on, and has it in a forked process, too.
+  /// Gives up ownership: the caller closes the descriptor, which then also stays open in forked processes.
   int Release();
-  /// In a forked process this does nothing to a descriptor that its parent had: it is closed there already,
-  /// and its number may be somebody else's.
+  /// In a forked process, does nothing to a descriptor of its parent: it is already closed there, and its
+  /// number may have been reused.
   void Close();
 
  private:

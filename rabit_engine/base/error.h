@@ -1,6 +1,6 @@
-// What can go wrong inside the engine. Every message says who (rank, host), what was being done, what was
-// seen, and what to do next. Exceptions are the one error style of the tree; the faces in api/ translate
-// them into what their callers expect.
+// Errors of the engine. Every message tells who failed (rank, host), what was being done, what was seen, and
+// what to do next. Errors are always reported as exceptions; the faces in api/ translate them into what their
+// callers expect.
 #pragma once
 
 #include <stdexcept>
@@ -14,12 +14,12 @@ class EngineError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A call cannot end because of a peer. The communicator is of no further use until it is linked again.
+/// A call cannot complete because of a peer. The communicator is unusable until it is linked again.
 class PeerError : public EngineError {
  public:
-  /// The rank that was lost or waited for, or -1 when only "somebody" is known.
+  /// The rank that was lost or waited for, or -1 if unknown.
   int rank() const { return rank_; }
-  /// The errno for which that rank gave up, if it has reported a shortage of its own; 0 otherwise.
+  /// The errno for which that rank gave up, if it reported a local shortage; 0 otherwise.
   int shortage() const { return shortage_; }
 
  protected:
@@ -38,7 +38,7 @@ class LostPeer : public PeerError {
 };
 
 /// This process or its host lacks what a call needs: descriptors, memory, ports, threads, permission. No peer
-/// is at fault, and being linked again would not help. base/shortage.h throws it.
+/// is at fault, and linking again would not help. Thrown by base/shortage.h.
 class LocalShortage : public EngineError {
  public:
   LocalShortage(int error, const std::string& message) : EngineError(message), error_(error) {}
@@ -55,28 +55,26 @@ class TimedOut : public PeerError {
   explicit TimedOut(const std::string& message, int rank = -1) : PeerError(rank, message) {}
 };
 
-/// The caller broke the rules: another collective than its peers, a root out of range, a null pointer, a call
-/// before Init or after Finalize.
+/// The caller broke the rules: a different collective than its peers, a root out of range, a null pointer, a
+/// call before Init or after Finalize.
 class Misuse : public EngineError {
  public:
   using EngineError::EngineError;
 };
 
-/// A call that this rank did not even begin, nor do others that make the same one: all can go on as if it had
-/// not been made.
+/// A call that was refused before it began, on all ranks that make it; all can continue as if it had not been
+/// made.
 class Refused : public Misuse {
  public:
   using Misuse::Misuse;
 };
 
-/// The tracker cannot be asked: its process has ended, or the network between is down, or it refused this
-/// worker.
+/// The tracker is not available: its process has ended, the network is down, or it refused this worker.
 class TrackerLost : public EngineError {
  public:
   enum class When { kConnecting, kTalking };
   TrackerLost(When when, const std::string& message) : EngineError(message), when_(when) {}
-  /// kConnecting: it was not there, however often this worker tried. kTalking: it was, and ended the
-  /// conversation.
+  /// kConnecting: it could not be reached, after all retries. kTalking: it ended the conversation.
   When when() const { return when_; }
 
  private:

@@ -8,19 +8,19 @@ namespace warren {
 class Event {
  public:
   Event() = default;
-  /// None, and errno, where no descriptors are left.
+  /// Returns an empty event, with errno set, if there are no descriptors left.
   static Event Make();
 
   explicit operator bool() const { return static_cast<bool>(heard_); }
-  /// Readable from a ring until it is drained.
+  /// Readable from Ring until Drain.
   int fd() const { return heard_.fd(); }
-  /// Of any thread, and of a signal handler.
+  /// May be called on any thread, and in a signal handler.
   void Ring() const noexcept;
   void Drain() const noexcept;
 
  private:
   CloseOnForkDescriptor heard_;
-  CloseOnForkDescriptor rung_;  ///< where that is another one
+  CloseOnForkDescriptor rung_;  ///< the other end, if it is another descriptor
 };
 
 }  // namespace warren

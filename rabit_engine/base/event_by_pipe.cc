@@ -1,4 +1,4 @@
-// Systems without eventfd. A pipe that is full of rings takes no more, and needs none.
+// Event for systems without eventfd. If the pipe is full, further rings are dropped; they are not needed.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -12,7 +12,7 @@ std::vector<std::string> LibraryDirectories() {
   if (dladdr(reinterpret_cast<const void*>(&LibraryDirectories), &info) == 0 || info.dli_fname == nullptr)
     return {};
   std::error_code error;
-  // A link may be in a folder of its own; the plugins are beside what it leads to.
+  // The library may be a symbolic link in another folder; the plugins are next to its target.
   const std::string found = std::filesystem::canonical(info.dli_fname, error).string();
   const std::string file = error ? info.dli_fname : found;
   const std::size_t slash = file.rfind('/');

@@ -1,4 +1,4 @@
-// Where files lie that belong to this library.
+// Where files that belong to this library are found.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace warren {
 
-/// Where plugins may be: the folder of librabit (or of the program that took it in), lib/ beside a program's
-/// bin/, and, where they are installed, warren/ in each of these.
+/// Folders that may contain plugins: the folder of librabit (or of the program that it is linked into), lib/
+/// next to a program's bin/, and, for installed plugins, warren/ in each of these.
 std::vector<std::string> LibraryDirectories();
 
 }  // namespace warren

@@ -1,4 +1,4 @@
-// What ranks tell each other out of band: before they have transports, by whatever way they found each other.
+// Out-of-band communication: how ranks exchange records before they have transports.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace warren {
 
-/// Not thread safe. Every call is made by all ranks in the same order.
+/// Not thread-safe. All ranks make the same calls in the same order.
 class OobAllgather {
  public:
   virtual ~OobAllgather() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  /// Every rank's record, by rank: small strings (up to some KiB each). Throws EngineError.
+  /// Returns every rank's record, in rank order: short strings (up to a few KiB each). Throws EngineError.
   virtual std::vector<std::string> Allgather(const std::string& record) = 0;
 };
 

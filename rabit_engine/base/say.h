@@ -1,4 +1,4 @@
-// Lines for people, on stderr: one that cannot be written is nobody's error.
+// Lines for people, on stderr. Failures to write are ignored.
 #pragma once
 
 #include <fmt/format.h>

@@ -19,13 +19,13 @@
 namespace warren {
 namespace {
 
-// rabit's own default for rabit_timeout_sec, where rabit_timeout=1 switches it on.
+// rabit's default for rabit_timeout_sec, used if rabit_timeout=1 turns the timeout on.
 constexpr std::chrono::seconds kDefaultCollectiveTimeout{1800};
 
-// What is being read: some settings are made of two.
+// The settings while they are being read; some of them combine two variables.
 struct Reading {
   Settings settings;
-  std::string_view name;  // under which the value was found
+  std::string_view name;  // the name under which the current value was found
   bool timeout = false;
   std::chrono::seconds timeout_sec = kDefaultCollectiveTimeout;
   bool has_task_id = false;
@@ -42,7 +42,7 @@ bool ParseNumber(const std::string& text, T low, T high, T& value) {
 }
 
 bool ParseSeconds(const std::string& text, std::chrono::seconds& value) {
-  constexpr long kYear = 366L * 24 * 3600;  // longer would overflow a clock that counts nanoseconds
+  constexpr long kYear = 366L * 24 * 3600;  // longer timeouts would overflow a clock that counts nanoseconds
   long seconds = 0;
   if (!ParseNumber(text, 0L, kYear, seconds)) return false;
   value = std::chrono::seconds(seconds);
@@ -70,7 +70,7 @@ bool ParseBool(const std::string& text, bool& value) {
   return true;
 }
 
-// "4096", "64KB", "256MB", "1GB"; the B may be missing.
+// "4096", "64KB", "256MB", "1GB"; the B is optional.
 bool ParseBytes(const std::string& text, std::size_t& value) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   std::size_t number = 0;
@@ -104,9 +104,9 @@ bool ParseWord(const std::string& text, const Word<T> (&words)[kCount], T& value
   return false;
 }
 
-// One setting: the name a program passes to Init and the one in the environment (either is understood in
-// both places; programs pass DMLC_TRACKER_URI=... as an argument too), and how to read it. wire/variables.h
-// has the former names, and what is expected.
+// One setting: its names as an argument of Init and in the environment (both are accepted in both places;
+// programs also pass DMLC_TRACKER_URI=... as an argument), and how to read it. wire/variables.h has the
+// former names and the accepted values.
 struct Setting {
   const char* argument;
   const char* variable;
@@ -160,7 +160,7 @@ constexpr Setting kSettings[] = {
      }},
     {nullptr, "DMLC_NUM_WORKER",
      [](const std::string& text, Reading& r) {
-       // Whatever else it may be is nobody's error: it is not the engine's.
+       // Invalid values are ignored: this variable is not the engine's.
        static_cast<void>(ParseNumber(text, 0, kMaxCount, r.settings.num_workers));
        return true;
      }},
@@ -282,7 +282,7 @@ void Apply(const Setting& setting, std::string_view name, const std::string& val
 void ReadEnvironment(Reading& reading) {
   for (const Setting& setting : kSettings) {
     for (const char* name : {setting.argument, setting.variable}) {
-      // "mock" is too common a word to be taken from the environment.
+      // "mock" is too common a word for an environment variable.
       if (name == nullptr || std::string_view(name) == "mock") continue;
       if (const auto found = wire::FindVariable(name, &wire::FromEnvironment))
         Apply(setting, found->name, found->value, "the environment", reading);
@@ -311,7 +311,7 @@ void ReadArguments(std::span<const std::string> arguments, Reading& reading) {
   }
 }
 
-// Once in a process: it may read its settings again, for reports.
+// Only once per process, because it may read its settings again, for reports.
 void SayWhatContradicts() {
   static std::atomic<bool> said = false;
   const std::vector<std::string> lines = wire::ContradictingNames(&wire::FromEnvironment);
@@ -319,14 +319,14 @@ void SayWhatContradicts() {
   for (const std::string& line : lines) Say("rabit: {}", line);
 }
 
-// Launchers that start all processes with one environment tell them apart by a variable of their own.
+// Launchers that start all processes with the same environment distinguish them by a variable.
 std::string LaunchersTaskId() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     int rank = 0;
     const auto value = wire::FromEnvironment(name);
     if (value && ParseNumber(*value, 0, kMaxWorldSize, rank)) return *value;
   }
-  // Counted from 1; "undefined" in a job without tasks.
+  // Counts from 1; "undefined" in a job without tasks.
   int task = 0;
   const auto value = wire::FromEnvironment("SGE_TASK_ID");
   if (value && ParseNumber(*value, 1, kMaxWorldSize, task)) return std::to_string(task - 1);

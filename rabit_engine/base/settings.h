@@ -1,5 +1,5 @@
-// Everything a user can set, read in one place: `key=value` arguments of Init win over the environment.
-// wire/variables.cc has the names, and the same table for users.
+// All settings of users, read in one place: `key=value` arguments of Init take precedence over the
+// environment. wire/variables.cc has the names, and the table of settings for users.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 namespace warren {
 
 enum class EngineKind { kNative, kMpi };
-/// How ranks find each other: kAuto takes the tracker when one is named, Slurm or MPI only when asked.
+/// How ranks find each other. kAuto uses the tracker if one is named, Slurm or MPI only on request.
 enum class BootstrapKind { kAuto, kTracker, kMpi, kSlurm, kNone };
 enum class SharedMemory { kAuto, kOff };
 
@@ -22,53 +22,54 @@ struct Settings {
   // --- the job ---
   std::string tracker_host;  ///< DMLC_TRACKER_URI, rabit_tracker_uri; empty or "NULL": no tracker
   int tracker_port = 9000;   ///< DMLC_TRACKER_PORT, rabit_tracker_port
-  /// DMLC_JOB_TOKEN: proved to the tracker and to every rank, and they to this one; none: nothing is proved
+  /// DMLC_JOB_TOKEN: proved to the tracker and between ranks, in both directions; none: nothing is proved
   std::optional<wire::JobToken> job_token;
   bool tls = false;              ///< WARREN_TLS: connections to the tracker and links are encrypted
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
-  int world_size = -1;           ///< rabit_world_size; -1: the tracker knows
-  int num_workers = 0;           ///< DMLC_NUM_WORKER: how many a launcher started; 0: not known
+  int world_size = -1;           ///< rabit_world_size; -1: the tracker decides
+  int num_workers = 0;           ///< DMLC_NUM_WORKER: number of workers started by the launcher; 0: unknown
   int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: how often this process was restarted
-  int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: how often the launcher restarts one that fails
-  int connect_retry = 5;         ///< DMLC_WORKER_CONNECT_RETRY: tries to reach the tracker or a peer
+  int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: how often the launcher restarts a failed process
+  int connect_retry = 5;         ///< DMLC_WORKER_CONNECT_RETRY: attempts to reach the tracker or a peer
   std::string role = "worker";   ///< DMLC_ROLE
 
   // --- the engine ---
   EngineKind engine = EngineKind::kNative;         ///< WARREN_ENGINE = native | mpi
   BootstrapKind bootstrap = BootstrapKind::kAuto;  ///< WARREN_BOOTSTRAP = auto | tracker | mpi | slurm | none
   SharedMemory shared_memory = SharedMemory::kAuto;  ///< WARREN_SHARED_MEMORY = auto | off
-  /// WARREN_HOST_GROUP: ranks of one host with different names here share no memory, as if on different hosts
+  /// WARREN_HOST_GROUP: ranks of one host with different names share no memory, as if on different hosts
   std::string host_group;
-  bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order is fixed by rank alone
+  bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order depends only on the ranks
   std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
-  std::string algorithm_name = "WARREN_ALGORITHM";  ///< under which name that was given, for errors
+  std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name under which that was given, for errors
   bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: log each new choice to stderr
-  std::size_t reduce_buffer_bytes = std::size_t{256}
-                                    << 20;  ///< rabit_reduce_buffer = 256MB: limit of scratch memory
-  /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: for ever. A peer
-  /// that has died is noticed at once in any case.
+  /// rabit_reduce_buffer = 256MB: limit of scratch memory
+  std::size_t reduce_buffer_bytes = std::size_t{256} << 20;
+  /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: forever. The death
+  /// of a peer is noticed at once in any case.
   std::chrono::seconds collective_timeout{0};
   std::chrono::seconds connect_timeout{30};  ///< WARREN_CONNECT_TIMEOUT: for one connection or handshake
-  std::chrono::seconds host_timeout{30};     ///< WARREN_HOST_TIMEOUT: silence after which a host is gone
+  std::chrono::seconds host_timeout{30};     ///< WARREN_HOST_TIMEOUT: silence after which a host is lost
   bool tcp_no_delay = true;                  ///< rabit_enable_tcp_no_delay
   bool debug = false;                        ///< rabit_debug
-  std::string timeline;                      ///< WARREN_TIMELINE: a file for what happened when
+  std::string timeline;                      ///< WARREN_TIMELINE: the file for the timeline
 
-  /// WARREN_REPORT_SECONDS: how often the tracker is told how this process is doing; 0: never
+  /// WARREN_REPORT_SECONDS: how often this process reports its state to the tracker; 0: never
   std::chrono::milliseconds report_every{0};
-  /// WARREN_REPORT_TIMELINE: what happened when is reported, too
+  /// WARREN_REPORT_TIMELINE: whether it also reports its timeline
   bool report_timeline = false;
 
   // --- named operations: read here, used by api/named_calls.h ---
-  /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to so many bytes; 0: never
+  /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to this size; 0: never
   std::size_t fusion_bytes = std::size_t{2} << 20;
   std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long names are collected
-  bool autotune = false;                  ///< WARREN_AUTOTUNE: both of these are found by trying
-  /// WARREN_STALL_SECONDS: until it is said whom a name waits for, or a call (engine/call_watch.h)
+  bool autotune = false;                  ///< WARREN_AUTOTUNE: find both values above by trial
+  /// WARREN_STALL_SECONDS: time until a warning names the ranks that a name or a call (engine/call_watch.h)
+  /// waits for
   std::chrono::seconds stall_warning{60};
 
   // --- recovery: read here, used by recovery/ ---
-  /// rabit_timeout_sec: how long ranks wait for one that was lost to be started again
+  /// rabit_timeout_sec: how long ranks wait for a lost rank to be restarted
   std::chrono::seconds recovery_timeout{1800};
   int global_replica = 5;         ///< rabit_global_replica
   int local_replica = 2;          ///< rabit_local_replica
@@ -78,11 +79,11 @@ struct Settings {
 
 inline constexpr const char* kReportVariable = "WARREN_REPORT_SECONDS";
 
-/// The engine where WARREN_ENGINE is not set: native; MPI in programs linked with librabit_mpi
-/// (mpi/mpi_by_default.cc), where the linker takes another definition than the weak one here.
+/// The engine if WARREN_ENGINE is not set: native, or MPI in programs linked with librabit_mpi
+/// (mpi/mpi_by_default.cc), which overrides the weak definition.
 EngineKind DefaultEngine();
 
-/// Reads `key=value` arguments (others are left alone) and the environment. Throws Misuse that names the key,
+/// Reads `key=value` arguments (others are ignored) and the environment. Throws Misuse that names the key,
 /// the value and what was expected.
 Settings ReadSettings(std::span<const std::string> arguments);
 

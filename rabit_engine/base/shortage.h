@@ -1,5 +1,5 @@
-// Failures that are this process's own: it, or its host, has no descriptor, memory, port, thread or
-// permission left for what a call needs. posix/shortage.h says which errors these are.
+// Local failures: this process or its host has no descriptor, memory, port, thread or permission left for
+// what a call needs. posix/shortage.h lists the errors.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace warren {
 
-/// Throws LocalShortage: "<doing>: <call> failed on <this host>: <the error's text>. <advice>". `doing` says
+/// Throws LocalShortage: "<doing>: <call> failed on <this host>: <the error's text>. <advice>". `doing` tells
 /// who wanted what: "rank 1 cannot link with rank 2".
 [[noreturn]] void ThrowShortage(const std::string& doing, std::string_view call, int error);
 
-/// Throws it if the error is one of a shortage, else nothing.
+/// Throws LocalShortage if the error is a local shortage; otherwise does nothing.
 void ThrowIfShortage(const std::string& doing, std::string_view call, int error);
 
-/// "for want of something on its host (Too many open files)": why another rank gave up, in messages.
+/// Why another rank gave up, for messages: "for a shortage of its own (Too many open files)".
 std::string DescribeShortage(int error);
 
 }  // namespace warren

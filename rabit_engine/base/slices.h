@@ -1,4 +1,4 @@
-// Slices of one buffer, one a rank, where each rank knows its own only.
+// Slices of one buffer, one per rank, if each rank knows only its own.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,23 @@
 
 namespace warren {
 
-/// What one rank says of its slice: of `total` elements (or bytes) those from `begin` on. Whether `end` is
-/// where it ends or how long it is, is for the caller to know.
+/// One rank's statement about its slice: it begins at `begin`, in a buffer of `total` elements (or bytes).
+/// Callers know whether `end` is its end or its length.
 struct Slice {
   std::size_t total = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-/// size + 1 offsets of as many equal slices of `bytes`.
+/// Returns the size + 1 offsets of `size` equal slices of `bytes`.
 std::vector<std::size_t> EqualOffsets(int size, std::size_t bytes);
 
-/// Every rank's slice, by rank. All ranks call it. Errors are those of Communicator::Allgather.
+/// Returns every rank's slice, by rank. All ranks call it. Throws what Communicator::Allgather throws.
 std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 
-/// The offsets of the slices as far as they join, in the order of the ranks, into one buffer: one more than
-/// there are slices when all do; else the last belongs to the first slice that does not. `end_is_size`: each
-/// slice's end is its length.
+/// Returns the offsets of the slices, in rank order, as far as they are contiguous and fit into one buffer:
+/// slices.size() + 1 offsets if all do; otherwise the last offset belongs to the first slice that does not.
+/// `end_is_size`: each slice's `end` is its length.
 std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
                                        bool end_is_size = false);
 

@@ -1,5 +1,5 @@
-// Messages with tags between the ranks of a communicator, beside its calls: any number of them under way at
-// once, in no order but that of messages from one rank to another with one tag.
+// Messages with tags between the ranks of a communicator, independent of its calls: any number at once; only
+// messages with the same sender, receiver and tag keep their order.
 #pragma once
 
 #include <chrono>
@@ -10,22 +10,23 @@
 
 namespace warren {
 
-/// Thread safe.
+/// Thread-safe.
 class TaggedMessages {
  public:
   static constexpr int kAnyRank = -1;
-  /// Called once, from any thread, also at once: with the error or nullptr, and whose message it was. It must
-  /// neither throw nor wait for messages.
+  /// Called once, on any thread, possibly at once, with the error or nullptr, and the sender. Must neither
+  /// throw nor wait for messages.
   using Ended = std::function<void(const std::exception_ptr& error, int from)>;
 
   virtual ~TaggedMessages() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  /// To another rank. Ends when the bytes may be used again, which for a long message is not before the other
-  /// receives it. `patience`: for a rank that lives; 0: the communicator's.
+  /// Sends to another rank. Ends when `data` may be reused; for a long message that is only after the other
+  /// rank has started to receive it. `patience`: timeout for a rank that is alive; 0: the communicator's.
   virtual void Send(int to, std::uint64_t tag, const void* data, std::size_t bytes,
                     std::chrono::milliseconds patience, Ended ended) = 0;
-  /// From another rank, or from kAnyRank. A message of another length is an error of this receive alone.
+  /// Receives from another rank, or from kAnyRank. If the message has another length, only this receive
+  /// fails.
   virtual void Receive(int from, std::uint64_t tag, void* data, std::size_t bytes,
                        std::chrono::milliseconds patience, Ended ended) = 0;
 };

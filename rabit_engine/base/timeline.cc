@@ -14,16 +14,16 @@
 namespace warren {
 namespace {
 
-// What is written is in the file after so long, if the process goes on: programs are often killed.
+// Events reach the file after this time at the latest, if the process goes on: programs are often killed.
 constexpr std::chrono::seconds kFlush{1};
 constexpr std::size_t kMostUnwritten = 64 << 10;
-// Readers keep microseconds in a double, in which those since 1970 have no nanoseconds: two events that
-// follow each other would overlap, and one would be dropped. So times begin anew every 2^20 seconds.
+// Readers keep microseconds in a double, which cannot hold nanoseconds since 1970: two consecutive events
+// would overlap, and one would be dropped. So times start over every 2^20 seconds.
 constexpr std::int64_t kPeriod = (std::int64_t{1} << 20) * 1'000'000'000;
-// Perfetto takes lines of one number for the same, whatever their rank.
+// Perfetto merges lines with the same number, even if they belong to different ranks.
 constexpr std::int64_t kLinesOfRank = 1'000'000;
 
-/// The length of the UTF-8 sequence that begins here; 0 where there is none.
+/// Returns the length of the UTF-8 sequence at the beginning of `text`; 0 if it is invalid.
 std::size_t LengthOfLetter(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
   const unsigned first = byte(0);
@@ -42,7 +42,7 @@ std::size_t LengthOfLetter(std::string_view text) {
   return is_beyond ? 0 : length;
 }
 
-/// As JSON has it. Bytes that are no UTF-8 become the letters of their numbers.
+/// Quotes the text as JSON. Bytes that are not UTF-8 become the code points of the same number.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {
@@ -100,7 +100,7 @@ void Timeline::Finish() {
   file_.Close();
 }
 
-/// What cannot be written is lost: no job fails for that.
+/// Events that cannot be written are lost; that does not fail the job.
 void Timeline::Flush() {
   std::string_view left = unwritten_;
   while (!left.empty()) {

@@ -1,8 +1,8 @@
-// What happened when, for whoever listens, or as Chrome's trace events: a file for each rank, which Perfetto
-// and chrome://tracing open. (The format: "Trace Event Format", by the Chromium project.)
+// Records what happened when, for a listener or as Chrome trace events: one file per rank, which Perfetto and
+// chrome://tracing open. (The format: "Trace Event Format", by the Chromium project.)
 //
-// A file is complete after Finish; what a process that died had written can be opened, too, since readers do
-// without the end of the list.
+// A file is complete after Finish. The file of a process that died can be opened, too, because readers do not
+// need the end of the list.
 #pragma once
 
 #include <chrono>
@@ -19,11 +19,11 @@
 
 namespace warren {
 
-/// Thread safe.
+/// Thread-safe.
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Whose it is (a communicator), and what it is called, when it differs.
+  /// The owner of a line (a communicator), and the line's name if it differs.
   struct Line {
     std::string_view owner;
     std::string_view name;
@@ -33,18 +33,19 @@ class Timeline {
     std::uint64_t value;
   };
 
-  /// Somebody else who wants the events, by this process's steady clock. Called by whichever thread adds one.
+  /// Receives the events, with times of this process's steady clock. Called on the thread that adds the
+  /// event.
   using Listener = std::function<void(wire::TracedEvent event)>;
 
-  /// "trace.json" becomes "trace.3.json" for rank 3, and other names get ".3" at their end; empty: no file is
-  /// written. Throws Misuse when it cannot be.
+  /// For rank 3, "trace.json" becomes "trace.3.json", and other names get ".3" appended; empty: no file is
+  /// written. Throws Misuse if the file cannot be written.
   Timeline(const std::string& path, int rank, const std::string& host, Listener listener = nullptr);
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  /// Something that took from `begin` to `end`. What is on one line does not overlap, but for what lies
-  /// within something else. Nothing after Finish, and in a process that was forked.
+  /// Adds an event that lasted from `begin` to `end`. Events on one line must be disjoint or nested. After
+  /// Finish only the listener gets events. Does nothing in a forked process.
   void Add(const Line& line, std::string_view what, Clock::time_point begin, Clock::time_point end,
            std::initializer_list<Number> numbers = {});
   void Finish();
@@ -65,7 +66,7 @@ class Timeline {
   bool has_events_ = false;
   int rank_;
   Clock::time_point start_ = Clock::now();
-  std::int64_t start_ns_;  ///< the same moment in a time that all ranks have
+  std::int64_t start_ns_;  ///< the same moment in a time common to all ranks
   std::unordered_map<std::string, std::int64_t> lines_;
   Clock::time_point last_flush_ = start_;
 };

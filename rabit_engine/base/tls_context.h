@@ -1,4 +1,4 @@
-// What WARREN_TLS=1 asks for.
+// TLS as requested by WARREN_TLS=1.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace warren {
 
-/// The TLS of this job for one of the purposes in wire/job_token.h; nothing where it is not asked for. Throws
-/// Misuse when there is no job token to take its key from, EngineError when OpenSSL is missing.
+/// Returns the job's TLS context for one of the purposes in wire/job_token.h; nullopt if TLS is not
+/// requested. Throws Misuse if there is no job token to derive its key from, EngineError if OpenSSL is
+/// missing.
 std::optional<tls::Context> TlsFor(const Settings& settings, std::string_view purpose);
 
 }  // namespace warren

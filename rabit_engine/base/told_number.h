@@ -1,4 +1,4 @@
-// Reads numbers from texts that other ranks have sent, or throws the error that they are malformed.
+// Parses numbers sent by other ranks.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,14 +11,14 @@
 
 namespace warren {
 
-/// Throws EngineError: what a rank has told as its `what` is not what this version of the engine tells.
+/// Throws EngineError: another rank's `what` is not what this version of the engine writes.
 [[noreturn]] inline void ThrowOtherVersion(std::string_view what) {
   throw EngineError(
       fmt::format("a rank's {} is not what this engine writes: do all ranks run the same version?", what));
 }
 
-/// The decimal number from `low` to `high` that is all of `text`, which another rank has told as its `what`.
-/// Throws EngineError if it is anything else.
+/// Parses `text`, which another rank sent as its `what`, as a decimal number from `low` to `high`. Throws
+/// EngineError if it is anything else.
 template <typename T>
 T ToldNumber(std::string_view text, std::string_view what, T low, T high) {
   T value{};

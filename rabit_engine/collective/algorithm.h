@@ -1,15 +1,16 @@
-// What an algorithm is to the engine: one row of the registry (registry.cc), with one function for each
+// The interface of algorithms: each is one row of the registry (registry.cc), with one function for each
 // collective that it serves. Algorithms are free functions named <Collective><Algorithm>: AllreduceTree,
 // AllgatherRing.
 //
-// What they all promise:
+// All of them guarantee:
 //  - The result has the bits of the engine's order of reduction (reduce/order.h) over the group's indices,
-//    whatever the group's size, the count and the chunks. Only where the order can't be seen in the result
-//    (Reduction::order_matters()) may another one be taken.
-//  - A result is rounded once: they are given no reduction that rounds (Reduction::rounds()) unless they say
-//    that they combine all members' values at once, or there are two members only; floats take its place.
+//    for every group size, count and chunk size. Another order may be used only if it does not affect the
+//    result (Reduction::order_matters()).
+//  - A result is rounded once. Algorithms do not get reductions that round (Reduction::rounds()), but floats
+//    instead, unless they declare that they combine all members' values at once, or there are only two
+//    members.
 //  - Elements are never split. Buffers need no alignment. Counts may be 0, groups may have one member.
-//  - Scratch memory is bounded by a constant of the algorithm or, when that is more, a few elements.
+//  - Scratch memory is bounded by a constant of the algorithm or, if that is more, a few elements.
 //  - They call PeerGroup::Connect with the peers that they use. Errors are those of PeerGroup::Exchange; the
 //    buffer is undefined after one.
 #pragma once
@@ -23,75 +24,75 @@
 
 namespace warren::collective {
 
-/// Every member's buffer becomes the reduction over all members' buffers of `count` elements.
+/// Every member's buffer becomes the reduction of all members' buffers of `count` elements.
 using AllreduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t count,
                                    const Reduction& reduction);
 
-/// The same from one buffer, which stays as it is, into another that does not overlap it. For algorithms that
-/// need no copy for it; for the others the engine makes one.
+/// Like AllreduceFunction, from an unchanged input to another buffer that does not overlap it. Only for
+/// algorithms that need no copy for it; for the others the engine makes one.
 using AllreduceIntoFunction = void (*)(PeerGroup& group, const void* input, void* buffer, std::size_t count,
                                        const Reduction& reduction);
 
-/// Like allreduce, but only the root's buffer holds the result; the others' are left undefined.
+/// Like allreduce, but only the root's buffer holds the result; the others' are undefined.
 using ReduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction,
                                 int root);
 
 /// Like allreduce, but only elements [offsets[index], offsets[index + 1]) of the buffer hold the result; the
-/// rest is left undefined. size() + 1 offsets in elements, beginning with 0, the same on all members.
+/// rest is undefined. There are size() + 1 offsets in elements, starting at 0, the same on all members.
 using ReduceScatterFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
                                        const Reduction& reduction);
 
-/// Every member brings bytes [offsets[index], offsets[index + 1]) of the buffer and gets the others'.
-/// size() + 1 offsets in bytes, the same on all members.
+/// Every member contributes bytes [offsets[index], offsets[index + 1]) of the buffer and gets the others'.
+/// There are size() + 1 offsets in bytes, the same on all members.
 using AllgatherFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
 
-/// Every member's buffer becomes the root's.
+/// Copies the root's buffer to all members.
 using BroadcastFunction = void (*)(PeerGroup& group, void* buffer, std::size_t bytes, int root);
 
-/// The root gets every member's bytes: member m's go to [offsets[m], offsets[m + 1]) of its buffer, where its
-/// own are. The others bring `bytes`, and have no offsets: only the root knows all of them.
+/// The root gets every member's bytes: member m's go to [offsets[m], offsets[m + 1]) of its buffer, which
+/// already contains its own. The others contribute `bytes` and have no offsets: only the root knows them.
 using GatherFunction = void (*)(PeerGroup& group, const void* data, std::size_t bytes, void* buffer,
                                 std::span<const std::size_t> offsets, int root);
 
-/// The reverse: every other member gets its bytes of the root's buffer.
+/// The reverse of gather: every other member gets its part of the root's buffer.
 using ScatterFunction = void (*)(PeerGroup& group, const void* buffer, std::span<const std::size_t> offsets,
                                  void* data, std::size_t bytes, int root);
 
-/// Member m gets bytes [sent[m], sent[m + 1]) of `from`, and its own for this member come to
-/// [received[m], received[m + 1]) of `to`; for itself, too. The buffers do not overlap. A member knows its
-/// own offsets only, size() + 1 each.
+/// Sends bytes [sent[m], sent[m + 1]) of `from` to member m, and receives what m sends into [received[m],
+/// received[m + 1]) of `to`; this member's own slice is copied, too. The buffers do not overlap. A member
+/// knows only its own offsets, size() + 1 each.
 using AllToAllFunction = void (*)(PeerGroup& group, const void* from, std::span<const std::size_t> sent,
                                   void* to, std::span<const std::size_t> received);
 
 /// Returns when all members have called it.
 using BarrierFunction = void (*)(PeerGroup& group);
 
-/// Those that algorithms serve.
+/// The collectives that algorithms serve.
 inline constexpr Collective kCollectives[] = {
     Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
     Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
     Collective::kGather,        Collective::kScatter,   Collective::kAllToAll,
 };
 
-/// What an algorithm cannot work without; the choice (choice.h) asks for these, however it was made.
+/// What an algorithm requires; checked for every choice (choice.h), forced or not.
 enum Need : unsigned {
   kNothing = 0,
   kOneHost = 1U << 0,      ///< all ranks share memory
   kLevels = 1U << 1,       ///< several hosts, some with several ranks
   kFits = 1U << 2,         ///< elements fit the stages in shared memory
-  kMayReduce = 1U << 3,    ///< hosts may reduce first
-  kConsecutive = 1U << 4,  ///< the ranks of each host follow each other
+  kMayReduce = 1U << 3,    ///< hosts are allowed to reduce first
+  kConsecutive = 1U << 4,  ///< the ranks of each host are consecutive
 };
 
-/// One row of the registry. A function that is nullptr: the algorithm does not serve that collective.
+/// One row of the registry. A null function means that the algorithm does not serve that collective.
 struct Algorithm {
-  std::string_view name;  ///< what WARREN_ALGORITHM calls it
+  std::string_view name;  ///< its name in WARREN_ALGORITHM
   unsigned needs = kNothing;
-  /// Reductions: all members' values of an element are combined by one CombineAll, never a combination with
-  /// another.
+  /// For reductions: whether all members' values of an element are combined by a single CombineAll, and
+  /// partial results are never combined further.
   bool combines_at_once = false;
   AllreduceFunction allreduce = nullptr;
-  AllreduceIntoFunction allreduce_into = nullptr;  ///< beside allreduce only
+  AllreduceIntoFunction allreduce_into = nullptr;  ///< only in addition to allreduce
   ReduceFunction reduce = nullptr;
   ReduceScatterFunction reduce_scatter = nullptr;
   AllgatherFunction allgather = nullptr;

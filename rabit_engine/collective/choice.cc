@@ -18,20 +18,20 @@ namespace {
 constexpr std::size_t kKi = 1024;
 constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 constexpr int kAnyRanks = std::numeric_limits<int>::max();
-/// Direct links between all: so many sockets a rank, no more.
+/// Most ranks for algorithms with direct links between all: limits the sockets per rank.
 constexpr int kDirectRanks = 64;
 
-/// When an algorithm is the best, beside what it cannot work without (Need).
+/// When an algorithm is the best, in addition to what it requires (Need).
 enum Condition : unsigned {
   kAlways = 0,
-  kPowerOfTwo = 1U << 0,       ///< ranks
-  kCrowded = 1U << 1,          ///< cores are what is scarce: few messages count more than few steps
-  kRounds = 1U << 2,           ///< 16-bit floats: others than those that combine at once send twice the bytes
-  kFewToServe = 1U << 3,       ///< no member of a small last node serves more than kMostServed of its sibling
-  kFewHostsToServe = 1U << 4,  ///< the same of hosts
+  kPowerOfTwo = 1U << 0,       ///< number of ranks
+  kCrowded = 1U << 1,          ///< cores are scarce: few messages matter more than few steps
+  kRounds = 1U << 2,           ///< 16-bit floats: algorithms that do not combine at once send twice the bytes
+  kFewToServe = 1U << 3,       ///< each member of a small last node serves at most kMostServed of its sibling
+  kFewHostsToServe = 1U << 4,  ///< the same for hosts
 };
 
-/// Each one served is one more message that a rank sends in one step (recursive_doubling.h,
+/// Each member served is one more message that a rank sends in one step (recursive_doubling.h,
 /// halving_doubling.h). With more of them a tree is faster for short vectors.
 constexpr int kMostServed = 16;
 
@@ -43,14 +43,14 @@ struct Row {
   int max_ranks;
 };
 
-// Read from the top; the first row that fits is taken. The last row of each collective fits always. Where the
-// numbers come from: docs/explanation/engine.md, "How fast". Those that are called simulated were not
-// measured, but come from the simulation of hosts that a network of full bisection joins (bench/loggp,
-// bench/results/simulation.md).
+// Read from the top; the first row that fits is taken. The last row of each collective always fits. For the
+// origin of the numbers see docs/explanation/engine.md, "How fast". Those marked as simulated were not
+// measured: they come from the simulation of hosts connected by a network with full bisection bandwidth
+// (bench/loggp, bench/results/simulation.md).
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
-    // Simulated: hosts of 3 and 6.
+    // Simulated: hosts with 3 and 6 ranks.
     {Collective::kAllreduce, "hierarchical_subtrees", kFewHostsToServe, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "tree", kRounds | kCrowded, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kRounds, 16 * kKi, kDirectRanks},
@@ -63,7 +63,7 @@ constexpr Row kTable[] = {
     {Collective::kAllreduce, "halving_doubling", kPowerOfTwo, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kFewToServe, 32 * kKi, kDirectRanks},
     {Collective::kAllreduce, "pairwise", kAlways, kAnySize, 16},
-    // Simulated: more than 16 ranks, no power of two.
+    // Simulated: more than 16 ranks, not a power of two.
     {Collective::kAllreduce, "recursive_doubling", kFewToServe, 16 * kKi, kAnyRanks},
     {Collective::kAllreduce, "halving_doubling", kFewToServe, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "tree", kAlways, 32 * kKi, kAnyRanks},
@@ -94,14 +94,14 @@ constexpr Row kTable[] = {
     {Collective::kBarrier, "tree", kCrowded, kAnySize, kAnyRanks},
     {Collective::kBarrier, "dissemination", kAlways, kAnySize, kAnyRanks},
 
-    // How long the slices are, only their two ranks know.
+    // Slice lengths are known only to the two ranks concerned.
     {Collective::kGather, "linear", kAlways, kAnySize, kAnyRanks},
     {Collective::kScatter, "linear", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllToAll, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllToAll, "pairwise", kAlways, kAnySize, kAnyRanks},
 };
 
-/// The table with its algorithms found.
+/// A row of the table with its algorithm looked up.
 struct ResolvedRow {
   const Row* row;
   const Algorithm* algorithm;
@@ -130,8 +130,8 @@ unsigned UnmetNeeds(const Algorithm& algorithm, const Situation& situation) {
   return algorithm.needs & ~met;
 }
 
-/// Of recursive doubling and halving-doubling: how many members of the left of two siblings one of the right
-/// serves.
+/// In recursive doubling and halving-doubling: the most members of a left sibling that one member of the
+/// right sibling serves.
 int MostServed(int ranks) {
   int most = 1;
   for (int level = 0; level < NumLevels(ranks); ++level) {
@@ -222,7 +222,8 @@ const Algorithm* ForcedAlgorithms::Find(Collective collective) const {
 
 const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forced) {
   if (const Algorithm* wish = forced.Find(situation.collective)) {
-    // It may be forced beyond the sizes and numbers it is best for, but not where it cannot work.
+    // A forced algorithm may be used beyond the sizes and numbers that it is best for, but not if it cannot
+    // work.
     const unsigned unmet = UnmetNeeds(*wish, situation);
     if (unmet == kNothing) return *wish;
     throw Misuse(fmt::format("{}: {} cannot use {} here: {}", forced.name(), Name(situation.collective),

@@ -1,5 +1,6 @@
-// Which algorithm serves which call: one table (choice.cc), read from the top, and WARREN_ALGORITHM over it.
-// Pure: the same on every rank, because all of them know the same facts.
+// Selects the algorithm for a call: from a table (choice.cc), read from the top, unless WARREN_ALGORITHM
+// overrides it. Depends only on its arguments, and gives the same result on every rank, because all ranks
+// have the same facts.
 #pragma once
 
 #include <cstddef>
@@ -13,33 +14,33 @@ namespace warren::collective {
 /// What the choice depends on.
 struct Situation {
   Collective collective{};
-  std::size_t bytes = 0;  ///< of the whole vector
-  int ranks = 1;          ///< that take part
+  std::size_t bytes = 0;  ///< size of the whole vector
+  int ranks = 1;          ///< number of ranks that take part
   bool one_host = false;  ///< all ranks share memory
   bool levels = false;    ///< several hosts, some with several ranks
   /// Elements are small enough for the stages in shared memory.
   bool fits = true;
-  /// Reducing inside the hosts first is allowed: it keeps the order of the ranks, or the order does not
-  /// matter, or the user said so (WARREN_REPRODUCIBLE=0).
+  /// Hosts may reduce first: that keeps the order of the ranks, or the order does not matter, or the user
+  /// allows it (WARREN_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
-  bool consecutive = true;  ///< the ranks of each host follow each other
+  bool consecutive = true;  ///< the ranks of each host are consecutive
   int hosts = 1;
   bool order_matters = false;
-  /// Results are rounded, and there are more than two ranks: whoever does not combine all values at once is
-  /// given floats in place of 16-bit ones (in_floats.h), twice the bytes.
+  /// Results are rounded, and there are more than two ranks: algorithms that do not combine all values at
+  /// once get floats instead of 16-bit ones (in_floats.h), which doubles the bytes.
   bool rounds = false;
-  bool crowded = false;  ///< some machine has more than two of the ranks for each of its cores
+  bool crowded = false;  ///< some machine has more than two ranks per core
 };
 
-/// The user's wishes: per collective, the algorithm to take.
+/// The algorithms requested by the user, by collective.
 class ForcedAlgorithms {
  public:
   ForcedAlgorithms() = default;
-  /// "ring": for every collective that has it. "allreduce=ring,broadcast=tree": for these. Throws Misuse that
-  /// says `name` of what the user has set.
+  /// "ring": for every collective that ring serves. "allreduce=ring,broadcast=tree": for these. Throws Misuse
+  /// if the text is invalid; `name` is the setting's name in messages.
   explicit ForcedAlgorithms(const std::string& text, std::string name = "WARREN_ALGORITHM");
   const std::string& name() const { return name_; }
-  /// nullptr: there is no wish.
+  /// Returns nullptr if nothing is requested.
   const Algorithm* Find(Collective collective) const;
 
  private:
@@ -47,8 +48,8 @@ class ForcedAlgorithms {
   std::map<Collective, const Algorithm*> by_collective_;
 };
 
-/// The forced algorithm, or else that of the first row of the table that fits; it serves the collective.
-/// Throws Misuse when a forced one cannot work here.
+/// Returns the forced algorithm, else that of the first row of the table that fits; it serves the collective.
+/// Throws Misuse if a forced algorithm cannot work here.
 const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forced);
 
 }  // namespace warren::collective

@@ -1,4 +1,4 @@
-// Messages from any rank to any other. All members know all of them, so nobody has to ask.
+// Messages between any ranks. All members know all messages, so no lengths need to be exchanged.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ struct Message {
   int from = -1;
   int to = -1;
   std::size_t bytes = 0;
-  const void* send = nullptr;  ///< where it is, on `from`
-  void* receive = nullptr;     ///< where it goes, on `to`
+  const void* send = nullptr;  ///< the data, on `from`
+  void* receive = nullptr;     ///< the destination, on `to`
 };
 
 namespace collective {
 
-/// Every member gives the same list, with its own pointers in its own messages. None goes from a member to
-/// itself. All travel at once; each member sends and receives its own only.
+/// Every member passes the same list, with its own pointers in its own messages. No message goes from a
+/// member to itself. All messages travel at once; each member handles only its own.
 void ExchangeMessages(PeerGroup& group, std::span<const Message> messages);
 
 }  // namespace collective

@@ -1,22 +1,23 @@
 // Allreduce by a reduce-scatter that halves the vector and an allgather that doubles it again.
 //
 // The reduce-scatter climbs the order of reduction (reduce/order.h). Level 0 joins neighbours, level 1 pairs,
-// and so on: distances double, so that sums come about in the order. Where two nodes of equal size meet,
+// and so on: distances double, so that sums are formed in that order. Where two nodes of equal size meet,
 // every member keeps one half of its window and gives the other to its counterpart, which holds the same
 // window of the other node. Where the right node is smaller, its members give all they hold to the left
-// node's, whose windows are finer cuts of theirs, and rest until the allgather. That goes the same way back.
+// node's members, whose windows are subdivisions of theirs, and then wait for the allgather, which takes the
+// same steps in reverse.
 //
 // With n members, L = ceil(log2 n) and S bytes:
 //   steps                          2 L
 //   bytes sent by a member         2 S (n - 1)/n for powers of two, at most 2 S otherwise
-//   messages sent by a member      2 L; beside a small last node up to L + n
-// No scratch: what arrives is combined with the buffer at once.
+//   messages sent by a member      2 L; next to a small last node up to L + n
+// No scratch: received data is combined with the buffer at once.
 //
-// Best for medium and long vectors on few members: least bytes in few steps.
+// Best for medium and long vectors on few members: the fewest bytes in few steps.
 //
 // Sources: R. Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004; R. Thakur, R.
 // Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19(1), 2005,
-// section 4.5. Theirs halves distances and folds surplus members first; ours keeps the order.
+// section 4.5. Their version halves distances and folds surplus members first; ours keeps the order.
 #pragma once
 
 #include <cstddef>

@@ -1,14 +1,15 @@
 // Collectives in two levels: inside each host through shared memory (host/host_collectives.h), between the
-// hosts by whatever the choice table has for one rank, or all ranks, of each host.
+// hosts by the algorithm that the choice table selects for one rank, or all ranks, of each host.
 //
-// Allreduce, small, or hosts of different sizes: each host reduces to its leader, the leaders allreduce, each
-// leader broadcasts. Large, hosts of equal size: each host reduce-scatters, so that its i-th rank holds slice
-// i; the i-th ranks of all hosts allreduce their slice; each host allgathers. All ranks of a host then work
-// on the network at the same time, and each byte crosses it as often as between the leaders alone.
+// Allreduce of short vectors, or on hosts of different sizes: each host reduces to its leader, the leaders
+// allreduce, each leader broadcasts. Of long vectors, on hosts of equal size: each host reduce-scatters, so
+// that its i-th rank holds slice i; the i-th ranks of all hosts allreduce their slice; each host allgathers.
+// All ranks of a host then use the network at the same time, and the traffic is the same as between leaders
+// only.
 //
 // With H hosts, S bytes: between hosts as the flat algorithm with H members; inside a host S in, S out.
 //
-// The order of reduction is the engine's over the ranks where HostLayout::keeps_order() (base/layout.h).
+// The order of reduction is the engine's over the ranks if HostLayout::keeps_order() (base/layout.h).
 //
 // Source of the idea: Jain et al., "Framework for scalable intra-node collective operations using shared
 // memory", SC 2018; Bayatpour et al., "Scalable reduction collectives with data partitioning-based

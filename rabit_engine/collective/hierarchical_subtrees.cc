@@ -13,18 +13,18 @@
 namespace warren::collective {
 namespace {
 
-/// The size of a chunk of what one rank handles between hosts; each chunk costs all the steps again.
+/// Chunk size for the data that one rank handles between hosts; each chunk repeats all steps.
 constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 
-/// Above, halves move between hosts, which is fewer bytes in twice as many steps. Simulated.
+/// Above this size, halves move between hosts: fewer bytes, but twice as many steps. Simulated.
 constexpr std::size_t kWholeBytes = std::size_t{16} << 10;
 
-/// The ranks of consecutive hosts.
+/// The ranks on consecutive hosts.
 Subtree RanksOf(const HostLayout& layout, Subtree hosts) {
   return {layout.leader_of(hosts.begin), layout.ranks_of(hosts.end - 1).back() + 1};
 }
 
-/// Where each of this host's subtrees ends, as local indices.
+/// Returns where each of this host's subtrees ends, as local indices.
 std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduction& reduction) {
   const auto [first, end] = RanksOf(layout, {host, host + 1});
   if (!reduction.order_matters()) return {end - first};
@@ -34,7 +34,7 @@ std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduct
   return ends;
 }
 
-/// The partial sums of a run of hosts, as one rank of each host joins them with others'.
+/// The partial sums of a run of hosts, which one rank of each host joins with those of other hosts.
 class HostSums {
  public:
   HostSums(const HostLayout& layout, const Reduction& reduction, std::size_t max_count)
@@ -42,13 +42,13 @@ class HostSums {
         own_(reduction, layout.world_size(), max_count),
         arriving_(reduction, layout.world_size(), max_count) {}
 
-  /// Those of one host, to be filled in.
+  /// Returns the memory for the partial sums of one host, to be filled in.
   std::span<std::byte> Begin(int host, std::size_t count) {
     Hold(own_, {host, host + 1}, count);
     return own_.values();
   }
 
-  /// Joins them with all other hosts' and puts the sum of all ranks into the vector.
+  /// Joins them with those of all other hosts and stores the sum of all ranks in the vector.
   void Allreduce(PeerGroup& hosts, const VectorView& vector, std::size_t count, bool halves) {
     const auto plan = halves ? PlanHalving : PlanDoubling;
     const std::vector<Step> steps = plan(hosts.index(), hosts.size(), count);
@@ -65,7 +65,7 @@ class HostSums {
     sums.Hold(first, end - first, count);
   }
 
-  /// `window` is what this rank holds of the vector.
+  /// `window` is the range of the vector that this rank holds.
   void Meet(PeerGroup& hosts, const Step& step, Range& window) {
     const auto inside = [&](Range range) {
       return Range{range.begin - window.begin, range.end - window.begin};
@@ -95,7 +95,7 @@ class HostSums {
   PartialSums arriving_;
 };
 
-/// All that the ranks of one host do, chunk by chunk.
+/// The work of one host's ranks, chunk by chunk.
 class SubtreesOfHost {
  public:
   SubtreesOfHost(const Levels& levels, const Reduction& reduction, bool slices, bool halves,
@@ -131,7 +131,7 @@ class SubtreesOfHost {
   }
 
  private:
-  /// Slices of all ranks, or all for the leader.
+  /// Offsets of one slice per rank, or of everything for the leader.
   std::vector<std::size_t> OffsetsOf(std::size_t count) const {
     const auto ranks = levels_.layout().ranks_of(levels_.my_host()).size();
     if (slices_) return EvenOffsets(count, static_cast<int>(ranks));

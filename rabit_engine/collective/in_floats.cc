@@ -38,7 +38,7 @@ void ReduceScatterInFloats(void* buffer, std::span<const std::size_t> offsets, c
                            int member, const ReduceScatterFloats& run) {
   const Reduction on_floats = reduction.Wide();
   const int members = static_cast<int>(offsets.size()) - 1;
-  // A piece is a chunk of every slice, so that each member has a part in it.
+  // A piece consists of a chunk of every slice, so that each member has a part in it.
   const std::size_t per_chunk = std::max<std::size_t>(1, kFloats / static_cast<std::size_t>(members));
   const std::size_t longest = LongestSlice(offsets);
   const Scratch floats(std::min(offsets.back(), per_chunk * static_cast<std::size_t>(members)) *

@@ -1,8 +1,8 @@
-// Sums and products of 16-bit floats by algorithms that combine partial sums. These would round at each step;
-// so they are given floats instead, and the result is rounded once, as by algorithms that combine all
-// members' values at once (Algorithm::combines_at_once). The bits are then the same.
+// Sums and products of 16-bit floats for algorithms that combine partial sums, which would round at each
+// step. They get floats instead, and the result is rounded once, as by algorithms that combine all members'
+// values at once (Algorithm::combines_at_once). The bits are the same.
 //
-// Piece by piece, so that the floats stay in the second-level cache: 1 MiB of them. Twice as many bytes
+// Works in pieces of 1 MiB of floats, so that they stay in the second-level cache. Twice as many bytes
 // travel.
 #pragma once
 
@@ -14,20 +14,20 @@
 
 namespace warren::collective {
 
-/// `run` reduces `count` floats in place, with the reduction that takes the place of the caller's. It is
-/// called at least once, also for no elements: members who disagree about the count still meet.
+/// `run` reduces `count` floats in place, with the reduction that replaces the caller's. It is called at
+/// least once, even for 0 elements, so that members that disagree about the count still meet.
 using ReduceFloats = std::function<void(void* floats, std::size_t count, const Reduction& on_floats)>;
 
-/// Reduces `count` elements of a reduction that rounds (Reduction::rounds()) from `input` to `output`, which
-/// may be the same; nullptr: on a member that gets no result.
+/// Reduces `count` elements, with a reduction that rounds (Reduction::rounds()), from `input` to `output`,
+/// which may be the same, or nullptr on a member that gets no result.
 void ReduceInFloats(const void* input, void* output, std::size_t count, const Reduction& reduction,
                     const ReduceFloats& run);
 
-/// The same for a reduce-scatter; offsets as ReduceScatterFunction has them.
+/// The same for a reduce-scatter; offsets as for ReduceScatterFunction.
 using ReduceScatterFloats =
     std::function<void(void* floats, std::span<const std::size_t> offsets, const Reduction& on_floats)>;
 
-/// `member` is the one that calls.
+/// `member` is the calling member.
 void ReduceScatterInFloats(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction,
                            int member, const ReduceScatterFloats& run);
 

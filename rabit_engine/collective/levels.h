@@ -1,5 +1,5 @@
-// The order of reduction (reduce/order.h) as one member of a group sees it: level by level, the two nodes
-// that meet there. Level k joins nodes of up to 2^k members.
+// The order of reduction (reduce/order.h) as seen by one member of a group: at each level, the two nodes that
+// meet. Level k joins nodes of up to 2^k members.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace warren::collective {
 
-/// Two neighbours under one node. The left one has 2^level members whenever the right one has any.
+/// Two neighbours under one node. If the right one is not empty, the left one has 2^level members.
 struct Siblings {
   Subtree left;
   Subtree right;
@@ -22,12 +22,12 @@ inline bool Contains(Subtree node, int index) {
   return node.begin <= index && index < node.end;
 }
 
-/// How many levels there are: ceil(log2(size)).
+/// The number of levels: ceil(log2(size)).
 inline int NumLevels(int size) {
   return std::bit_width(static_cast<unsigned>(size - 1));
 }
 
-/// The siblings that meet at `level` above `index`. The right one may be empty: then there is nothing to do.
+/// The siblings that meet at `level` above `index`. If the right one is empty, there is nothing to do.
 inline Siblings SiblingsAbove(int index, int level, int size) {
   const int begin = index >> (level + 1) << (level + 1);
   const int middle = std::min(begin + (1 << level), size);

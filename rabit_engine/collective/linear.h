@@ -1,5 +1,5 @@
-// One root and all others, without anybody between: each message goes once, and the root's link is what
-// bounds it. For slices that only their two ranks know the length of.
+// Direct messages between the root and all others: each message is sent once, and the root's link is the
+// bottleneck. For slices whose lengths are known only to the two ranks concerned.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 namespace warren::collective {
 namespace {
 
-// The pieces of all peers together: half of a usual L2 cache, so that they are still there when combined.
+// The pieces of all peers together: half of a typical L2 cache, so that they are still cached when combined.
 constexpr std::size_t kScratchBytes = 1 << 20;
 
 /// The reduce-scatter of one chunk of every slice.
@@ -52,7 +52,7 @@ class SliceCombiner {
   const std::size_t per_chunk_;
   const std::size_t slot_bytes_;
   const Scratch scratch_;
-  std::vector<const void*> inputs_;  // one of each member
+  std::vector<const void*> inputs_;  // one per member
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
 };

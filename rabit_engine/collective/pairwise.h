@@ -1,8 +1,9 @@
-// Collectives in which every member talks to every other directly.
+// Collectives in which every member communicates directly with every other.
 //
 // Reduce-scatter: every member sends slice j to member j and combines the n values of its own slice in one
-// pass. Chunk by chunk, so that the n - 1 arriving pieces fit the scratch and are combined while in the
-// cache. Allgather: every member sends its slice to all. All-to-all: to each its own.
+// pass. This is done in chunks, so that the n - 1 received pieces fit the scratch and are combined while in
+// the cache. Allgather: every member sends its slice to all. All-to-all: every member sends each other member
+// its slice.
 //
 // With n members and S bytes (equal slices):
 //                     steps                        bytes sent by a member   messages
@@ -10,10 +11,10 @@
 //   allgather         1                            S (n - 1)/n              n - 1
 //   allreduce         both                         2 S (n - 1)/n            both
 //   all-to-all        1                            S (n - 1)/n              n - 1
-// The least bytes that any n can have, and the result passes through the adder once. Scratch: about
+// These are the fewest bytes possible for any n, and each result is combined in a single pass. Scratch: about
 // 1 MiB, at least n - 1 elements.
 //
-// Best for long vectors and moderate n, powers of two or not; n - 1 links a member is what it costs.
+// Best for long vectors and moderate n, powers of two or not; the price is n - 1 links per member.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
 // MPICH", IJHPCA 19(1), 2005, section 4.3 (pairwise exchange); E. Chan et al., "Collective communication:

@@ -8,8 +8,8 @@
 namespace warren::collective {
 namespace {
 
-/// Consecutive ranks are at most a range up to the seam and one from there, each of which decomposes into
-/// subtrees of different sizes; a range without the seam into two such runs.
+/// Consecutive ranks consist of at most one range before the wrap and one after it, each of which decomposes
+/// into subtrees of different sizes; a range that does not wrap decomposes into two such runs.
 std::size_t MaxSums(const Reduction& reduction, int world_size) {
   return reduction.order_matters() ? std::max(1, 2 * NumLevels(world_size)) : 1;
 }

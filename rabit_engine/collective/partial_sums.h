@@ -1,11 +1,11 @@
-// What can be combined of some ranks' values before the others' are known: partial sums of subtrees of the
-// order of reduction (reduce/order.h). A rank, or a host of several, holds the partial sums of consecutive
-// ranks; it receives them from its neighbour, absorbs its own, and passes them on. They are few: siblings are
-// combined as soon as they meet, so that there is one for each maximal subtree of the ranks (Decompose in
-// order.h), and just one where the order does not matter.
+// Partial sums of subtrees of the order of reduction (reduce/order.h): what can be combined of some ranks'
+// values before the others are known. A rank, or a host of several, holds the partial sums of consecutive
+// ranks; it receives them from its neighbour, absorbs its own, and passes them on. There are few of them:
+// siblings are combined as soon as they meet, so that there is one for each maximal subtree of the ranks
+// (Decompose in order.h), and only one if the order does not matter.
 //
-// Ranks follow each other cyclically: 0 comes after the last. Partial sums on both sides of that seam lie in
-// the order of arrival until Total() has all of them.
+// Ranks are consecutive cyclically: 0 follows the last. Partial sums on both sides of that wrap stay in the
+// order of arrival until Total(), when all are present.
 #pragma once
 
 #include <cstddef>
@@ -19,31 +19,32 @@
 
 namespace warren::collective {
 
-/// Not thread safe. The reduction must outlive it.
+/// Not thread-safe. The reduction must outlive it.
 class PartialSums {
  public:
-  /// Room for the partial sums of any consecutive ranks of `world_size`, each of up to `max_count` elements.
+  /// Has room for the partial sums of any consecutive ranks of `world_size`, each of up to `max_count`
+  /// elements.
   PartialSums(const Reduction& reduction, int world_size, std::size_t max_count);
 
-  /// Holds the partial sums of `ranks` ranks from `first` on, each of `count` elements, instead of what there
-  /// was. Their values are undefined until they have been received into values(). `ranks` may be 0.
+  /// Replaces the contents with the partial sums of `ranks` ranks from `first` on, each of `count` elements.
+  /// Their values are undefined until they have been received into values(). `ranks` may be 0.
   void Hold(int first, int ranks, std::size_t count);
 
-  /// The values of all partial sums, one after the other: what travels.
+  /// The values of all partial sums, one after another: the bytes to send or receive.
   std::span<std::byte> values() const;
 
-  /// The values in a range of the elements, in as few pieces as they lie in: what travels of them.
+  /// The values of a range of elements of all partial sums, in as few pieces as possible.
   std::vector<std::span<const std::byte>> ValuesOf(Range range) const;
 
-  /// Forgets all elements but these.
+  /// Drops all other elements.
   void Keep(Range range);
 
-  /// Adds the value of a subtree. Its ranks must follow those that were added last.
+  /// Adds the value of a subtree, whose ranks must follow those added last.
   void Absorb(Subtree ranks, const void* value);
-  /// Adds others', of as many elements, whose ranks follow.
+  /// Adds the partial sums of `others`, of the same number of elements, whose ranks must follow.
   void Absorb(const PartialSums& others);
 
-  /// Writes the sum of all ranks, which must have been absorbed. Nothing is held afterwards.
+  /// Writes the sum of all ranks, which must have been absorbed. Afterwards nothing is held.
   void Total(void* out);
 
  private:
@@ -61,7 +62,7 @@ class PartialSums {
   Scratch slots_;
   std::size_t count_ = 0;
   std::size_t value_bytes_ = 0;
-  std::vector<Sum> sums_;  // the i-th in slot i
+  std::vector<Sum> sums_;  // the i-th is in slot i
 };
 
 }  // namespace warren::collective

@@ -10,15 +10,15 @@
 namespace warren {
 namespace {
 
-// Pieces for `consume`: they stay in the second-level cache beside what they are combined with.
+// Size of pieces for `consume`: they fit the second-level cache together with what they are combined with.
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
-// What has come of a piece when nothing more is there to read: above this it is combined now, instead of
-// waiting idle for the rest.
+// If nothing more can be read, a partial piece above this size is combined at once, instead of idling until
+// the rest arrives.
 constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
-// Most bytes of one call to a link, so that sending and receiving take turns.
+// The most bytes per call to a link, so that sending and receiving take turns.
 constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
 
-// Memory for pieces outlives the group: allocating 128 KiB anew for each collective costs page faults.
+// Memory for pieces outlives the group, because allocating 128 KiB for each collective costs page faults.
 struct PieceBuffer {
   std::size_t bytes = 0;
   collective::Scratch scratch{0};
@@ -36,9 +36,9 @@ struct PeerGroup::Outgoing {
   const Send* send;
   Link* link;
   CallTag tag;
-  std::size_t tag_bytes;  ///< 0 when the peer has had the tag before
-  std::size_t done = 0;   ///< of the tag and the bytes
-  int after = -1;         ///< an earlier one to the same peer, which must end first
+  std::size_t tag_bytes;  ///< 0 if the peer has already been sent the tag
+  std::size_t done = 0;   ///< bytes sent, of tag and data
+  int after = -1;         ///< an earlier message to the same peer, which must end first
   bool finished() const { return done == tag_bytes + send->bytes; }
 };
 
@@ -49,7 +49,7 @@ struct PeerGroup::Incoming {
   std::size_t done = 0;
   int after = -1;
   std::array<std::byte, sizeof(CallTag)> tag;
-  std::byte* piece = nullptr;  ///< of `consume`: memory, its size, and what is in it
+  std::byte* piece = nullptr;  ///< for `consume`: memory, its size, and the bytes in it
   std::size_t piece_capacity = 0;
   std::size_t piece_bytes = 0;
   std::size_t consumed = 0;
@@ -76,7 +76,7 @@ PeerGroup::~PeerGroup() = default;
 void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
   tag_ = tag;
   deadline_ = deadline;
-  if (!std::exchange(has_exchanged_, false)) return;  // as in shared memory, where 10 ns count
+  if (!std::exchange(has_exchanged_, false)) return;  // e.g. in shared memory, where 10 ns matter
   sent_tag_.assign(members_.size(), false);
   checked_tag_.assign(members_.size(), false);
 }
@@ -105,7 +105,7 @@ void PeerGroup::Exchange(std::span<const Send> sends, std::span<const Receive> r
         if (message.finished()) continue;
         const bool took_all = (message.after < 0 || messages[message.after].finished()) && Advance(message);
         all_finished = all_finished && message.finished();
-        // The end of a message leaves nothing to do but for one that comes after it.
+        // A message that ends leaves nothing to do, except for one that comes after it.
         any_more = any_more || (took_all && (!message.finished() || messages.size() > 1));
       }
     };
@@ -155,7 +155,7 @@ CallTag PeerGroup::TagOf(std::size_t message_bytes) const {
   return tag;
 }
 
-// One turn of a message. Returns true when another may follow at once.
+// Runs one turn of a message. Returns whether another may follow at once.
 bool PeerGroup::Advance(Outgoing& out) {
   const auto* data = static_cast<const std::byte*>(out.send->data);
   std::size_t taken = 0;
@@ -198,7 +198,7 @@ bool PeerGroup::Advance(Incoming& in) {
   return got == wanted;
 }
 
-// Hands over the whole elements of the piece; the rest of one that was cut stays.
+// Passes on the whole elements of the piece; the beginning of an incomplete one stays.
 void PeerGroup::Consume(Incoming& in) {
   const std::size_t rest = in.finished() ? 0 : in.piece_bytes % std::max<std::size_t>(1, tag_.element_bytes);
   const std::size_t whole = in.piece_bytes - rest;

@@ -1,10 +1,10 @@
-// The ranks that take part in one collective and the bytes they exchange: the one thing that an algorithm in
-// this folder talks to. A group numbers its members 0, 1, ...; all peers below are such numbers. The members
-// may be all ranks of the world, one host's, or one of each host.
+// The ranks that take part in one collective and the bytes they exchange: the only interface to communication
+// for the algorithms in this folder. A group numbers its members 0, 1, ...; peers below are such numbers. The
+// members may be all ranks of the world, one host's, or one of each host.
 //
-// On every link the first bytes of a collective are a CallTag, which the receiver compares with its own call:
-// two ranks that call different collectives, or with different counts, get Misuse on both sides, not garbage.
-// Where only the two ranks of a message know its length (CountsAreOfMessages), each message has a tag.
+// On every link a collective begins with a CallTag, which the receiver compares with its own call: two ranks
+// that call different collectives, or with different counts, both get Misuse, not garbage. If only the two
+// ranks of a message know its length (CountsAreOfMessages), each message has a tag.
 #pragma once
 
 #include <cstddef>
@@ -25,35 +25,35 @@ struct Send {
   std::size_t bytes = 0;
 };
 
-/// Bytes to be received: into place, or in pieces given to a function while they are still in the cache.
+/// Bytes to be received: into memory, or in pieces passed to a function while they are still in the cache.
 struct Receive {
   int peer = -1;
-  void* data = nullptr;  ///< where the bytes go; nullptr: they go to `consume`
+  void* data = nullptr;  ///< the destination; nullptr: the bytes go to `consume`
   std::size_t bytes = 0;
-  /// Called in order with pieces of whole elements: the piece, its offset in the message, its length in
+  /// Called in order with pieces of whole elements: the piece, its offset in the message, its length, in
   /// bytes.
   std::function<void(const std::byte* piece, std::size_t offset, std::size_t bytes)> consume;
 };
 
 class HostCollectives;
 
-/// Which members share memory, and by what means they use it.
+/// Which members share memory, and the means to use it.
 struct Hosts {
-  HostCollectives* memory = nullptr;  ///< of this rank's host; nullptr where it shares memory with nobody
+  HostCollectives* memory = nullptr;  ///< nullptr if this rank shares memory with no other
   const HostLayout* layout = nullptr;
 };
 
-/// Not thread safe; one collective at a time.
+/// Not thread-safe; one collective at a time.
 ///
-/// A message of 0 bytes moves the tag alone, and only where no message went before it in this collective:
-/// enough for a barrier in which no member sends to the same peer twice.
+/// A message of 0 bytes transfers only the tag, and only if no message preceded it in this collective. That
+/// is enough for a barrier in which no member sends to the same peer twice.
 class PeerGroup {
  public:
-  /// `members` are the ranks of the group, `index` the position of this rank among them. The transport and
-  /// the members must outlive the group.
+  /// `members` are the ranks of the group, `index` is this rank's position among them. The transport and the
+  /// members must outlive the group.
   PeerGroup(Transport& transport, std::span<const int> members, int index, const CallTag& tag,
             Clock::time_point deadline);
-  /// The group of all ranks, for one collective after another: Begin comes before each. The hosts must
+  /// The group of all ranks, for several collectives in sequence: call Begin before each. `hosts` must
   /// outlive it, too.
   PeerGroup(Transport& transport, std::span<const int> members, int index, const Hosts& hosts);
   ~PeerGroup();
@@ -62,7 +62,7 @@ class PeerGroup {
 
   void Begin(const CallTag& tag, Clock::time_point deadline);
 
-  /// nullptr: nothing is known of who shares memory.
+  /// nullptr: it is unknown which ranks share memory.
   const Hosts* hosts() const { return hosts_; }
   Transport& transport() const { return transport_; }
   const CallTag& tag() const { return tag_; }
@@ -70,17 +70,17 @@ class PeerGroup {
   int index() const { return index_; }
   int size() const { return static_cast<int>(members_.size()); }
   int rank_of(int peer) const { return members_[peer]; }
-  /// All other members, from the next one on: so that not all send to the same one first.
+  /// All other members, starting with the next one, so that not all members send to the same one first.
   std::vector<int> Others() const;
 
-  /// Makes the links; to be called by all members with their own peers before the first Exchange with them.
+  /// Makes the links. All members call it with their peers before the first Exchange with them.
   void Connect(std::span<const int> peers);
 
-  /// Moves all of these bytes, in both directions at once; returns when all sends are taken by the transport
-  /// and all receives have ended. Messages between two members keep their order over calls. Pieces given to
-  /// `consume` are whole elements of `tag.element_bytes` and, when it is not too large, about 128 KiB long.
-  /// Throws LostPeer, TimedOut, or Misuse when a peer's tag differs (the transport is then aborted, so that
-  /// nobody waits for this rank). Messages to this member itself are not supported.
+  /// Moves all of these bytes, in both directions at once; returns when the transport has taken all sends and
+  /// all receives have ended. Messages between two members keep their order over several calls. Pieces passed
+  /// to `consume` are whole elements of `tag.element_bytes`, and about 128 KiB long unless elements are
+  /// larger. Throws LostPeer, TimedOut, or Misuse if a peer's tag differs (the transport is then aborted, so
+  /// that no rank waits for this one). Messages to this member itself are not supported.
   void Exchange(std::span<const Send> sends, std::span<const Receive> receives);
 
  private:
@@ -104,7 +104,7 @@ class PeerGroup {
   bool has_exchanged_ = false;  ///< since Begin
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
-  // Of the current Exchange; kept so that the next one need not allocate.
+  // For the current Exchange; kept so that the next one need not allocate.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
   std::vector<Interest> interests_;

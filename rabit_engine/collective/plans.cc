@@ -23,8 +23,8 @@ Step DoubleInRightNode(int index, const Siblings& nodes, Range all) {
   return step;
 }
 
-/// What a member of a node of 2^halvings members holds of the vector. Bit k of the index tells which half was
-/// kept in halving k.
+/// The part of the vector that a member of a node of 2^halvings members holds. Bit k of the index tells which
+/// half was kept in halving k.
 Range WindowOf(int index, int halvings, std::size_t count) {
   Range window{0, count};
   for (int k = 0; k < halvings; ++k) {
@@ -45,8 +45,8 @@ Step MeetAnEqualNode(int index, int level, const Siblings& nodes, std::size_t co
           Part{counterpart, WindowOf(index, level + 1, count)}};
 }
 
-/// How often the vector has been halved in a smaller right node: as in its largest full subtree, to whose
-/// members the others have given all they held.
+/// How often the vector has been halved in a smaller right node: as often as in its largest full subtree,
+/// whose members have got everything from the others.
 int HalvingsIn(Subtree smaller) {
   return std::bit_width(static_cast<unsigned>(Size(smaller))) - 1;
 }
@@ -90,7 +90,7 @@ std::vector<Step> PlanHalving(int index, int size, std::size_t count) {
       steps.push_back(TakeFromASmallerNode(index, level, nodes, count));
     } else {
       steps.push_back(GiveToALargerNode(index, level, nodes, count));
-      break;  // nothing is left to take part with
+      break;  // this member holds nothing any longer
     }
   }
   return steps;

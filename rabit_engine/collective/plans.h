@@ -1,5 +1,5 @@
-// The steps of recursive doubling and of halving-doubling as one member takes them: with whom it meets in
-// each level of the order (levels.h), and which part of the vector moves. What moves is the algorithms' own:
+// The steps of recursive doubling and halving-doubling for one member: the peers it meets at each level of
+// the order (levels.h), and the parts of the vector that move. The algorithms decide what is sent for them:
 // sums (recursive_doubling.cc, halving_doubling.cc) or several partial sums (hierarchical_subtrees.cc).
 #pragma once
 
@@ -13,28 +13,28 @@
 
 namespace warren::collective {
 
-/// A range of the vector that a peer has to do with.
+/// A range of the vector that is sent to or received from a peer.
 struct Part {
   int peer = -1;
   Range range;
 };
 
-/// One level, in which two nodes meet. A member sends what it gives, and combines what it keeps with the
-/// peer's values, which are those of the whole other node.
+/// One level, at which two nodes meet. A member sends the parts it gives, and combines the part it keeps with
+/// the peer's values, which are those of the whole other node.
 struct Step {
   Siblings nodes;
   std::vector<Part> given;
   std::optional<Part> kept;
 };
 
-/// Recursive doubling: all of the vector moves in each step, and every member keeps it.
+/// Recursive doubling: the whole vector moves in each step, and every member keeps it.
 std::vector<Step> PlanDoubling(int index, int size, std::size_t count);
 
 /// Halving-doubling, the reduce-scatter: where equal nodes meet, every member keeps one half of its window
-/// and gives the other; the members of a smaller right node give all they hold, and are done.
+/// and gives the other; the members of a smaller right node give all they hold, and are finished.
 std::vector<Step> PlanHalving(int index, int size, std::size_t count);
 
-/// The same way back, when each member has the result of what it kept: gets back what it gave.
+/// The same steps in reverse, once each member has the result for what it kept: gets back what it gave.
 void AllgatherBack(PeerGroup& group, std::span<const Step> steps, const VectorView& vector);
 
 /// All peers in the steps, each once.

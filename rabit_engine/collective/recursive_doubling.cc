@@ -10,7 +10,7 @@
 namespace warren::collective {
 namespace {
 
-// Bounds the scratch. Other algorithms are chosen long before messages are this long.
+// Bounds the scratch. For messages this long other algorithms are chosen.
 constexpr std::size_t kDoublingChunkBytes = 256 << 10;
 
 void Meet(PeerGroup& group, const Step& step, const VectorView& vector, const Reduction& reduction,
@@ -26,8 +26,8 @@ void Meet(PeerGroup& group, const Step& step, const VectorView& vector, const Re
   reduction.Combine(own, peer_is_left ? scratch : own, peer_is_left ? own : scratch, all.size());
 }
 
-/// Slices first, first + 1, ... where the slice after the last is the first: two ranges of the buffer, of
-/// which the second is empty unless they wrap.
+/// Slices first, first + 1, ... cyclically: two ranges of the buffer, of which the second is empty unless
+/// they wrap around.
 struct CyclicSlices {
   Range before_wrap;
   Range after_wrap;
@@ -49,7 +49,7 @@ std::vector<int> PeersAtDoublingDistances(const PeerGroup& group, int direction)
   return peers;
 }
 
-/// The peers below and above, as the steps of the cyclic algorithms need them.
+/// The peers below and above this member that the cyclic algorithms use, step by step.
 struct Dissemination {
   explicit Dissemination(PeerGroup& group)
       : below(PeersAtDoublingDistances(group, -1)), above(PeersAtDoublingDistances(group, +1)) {
@@ -89,7 +89,7 @@ void AllreduceRecursiveDoubling(PeerGroup& group, void* buffer, std::size_t coun
 void AllgatherBruck(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets) {
   const Dissemination peers(group);
   const VectorView bytes(buffer, 1);
-  // Before each step a member has `have` slices, its own first.
+  // Before each step a member has `have` slices, beginning with its own.
   for (std::size_t step = 0, have = 1; step < peers.steps(); ++step, have *= 2) {
     const int distance = static_cast<int>(have);
     const int moved = std::min(distance, group.size() - distance);

@@ -1,13 +1,13 @@
-// Collectives of ceil(log2 n) exchanges, each with a member twice as far away as the one before.
+// Collectives of ceil(log2 n) exchanges, each with a member twice as far away as in the previous one.
 //
 // Allreduce: in level k the members of two neighbouring nodes of the order (reduce/order.h) exchange their
-// sums, each with its counterpart, so that all members of the joint node hold the joint sum. Where the right
-// node is smaller (n is not a power of two), its members also serve the left ones that have no counterpart,
-// in turns: they have climbed fewer levels and have time.
+// sums, each with its counterpart, so that all members of the joint node hold the joint sum. If the right
+// node is smaller (n is not a power of two), its members also serve, in turn, the left ones without a
+// counterpart: they have climbed fewer levels and have time.
 //
 // With n members, L = ceil(log2 n) and S bytes:
 //                steps   bytes sent by a member                     messages
-//   allreduce    L       L S; beside a small last node up to n S    L
+//   allreduce    L       L S; next to a small last node up to n S   L
 //   allgather    L       (n - 1)/n S when slices are equal          L, twice as many where ranks wrap
 //   barrier      L       L                                          L
 //
@@ -28,7 +28,7 @@ namespace warren::collective {
 
 void AllreduceRecursiveDoubling(PeerGroup& group, void* buffer, std::size_t count,
                                 const Reduction& reduction);
-/// Slices are received where they belong; any lengths.
+/// Slices are received in place and may have any lengths.
 void AllgatherBruck(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
 void BarrierDissemination(PeerGroup& group);
 

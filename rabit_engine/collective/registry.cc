@@ -22,7 +22,7 @@
 namespace warren::collective {
 namespace {
 
-// A row's place is its id, which ranks compare: new rows go to the end.
+// A row's position determines its id, which ranks compare: append new rows at the end.
 constexpr Algorithm kBuiltIn[] = {
     {.name = "tree",
      .allreduce = AllreduceTree,
@@ -99,7 +99,7 @@ bool Algorithm::Serves(Collective collective) const {
       return scatter != nullptr;
     case Collective::kAllToAll:
       return all_to_all != nullptr;
-    case Collective::kExchange:  // there is one way of each (exchange.h, native_communicator.cc)
+    case Collective::kExchange:  // not chosen from a table (exchange.h, native_communicator.cc)
     case Collective::kSendReceive:
     case Collective::kSplit:
       return false;
@@ -118,7 +118,7 @@ const Algorithm* FindAlgorithm(std::string_view name) {
 }
 
 std::uint8_t IdOf(const Algorithm& algorithm) {
-  // A row of the table, as in almost every call, or one that was added.
+  // A built-in algorithm, as in almost every call, or a registered one.
   const std::less<> before;
   if (!before(&algorithm, std::begin(kBuiltIn)) && before(&algorithm, std::end(kBuiltIn))) {
     return static_cast<std::uint8_t>(&algorithm - std::begin(kBuiltIn) + 1);

@@ -1,4 +1,4 @@
-// All algorithms there are: one row each. docs/explanation/extending.md shows what a new one takes.
+// All algorithms, one row each. docs/explanation/extending.md describes how to add one.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ namespace warren::collective {
 
 /// In the order of their ids.
 std::span<const Algorithm* const> Algorithms();
-/// nullptr: there is none of this name.
+/// Returns nullptr if there is no algorithm of this name.
 const Algorithm* FindAlgorithm(std::string_view name);
-/// From 1; part of CallTag, so that ranks which take different algorithms for one call find out.
+/// Ids start at 1 and are part of CallTag, so that ranks that use different algorithms for one call notice
+/// it.
 std::uint8_t IdOf(const Algorithm& algorithm);
 
-/// Adds an algorithm of the program's own, which must outlive all communicators: before the first of them is
-/// made, in the same order on all ranks. WARREN_ALGORITHM can ask for it from then on. Throws Misuse when its
-/// name is taken or it serves no collective. Not thread safe.
+/// Adds a program's own algorithm, which must outlive all communicators. Call it before the first
+/// communicator is made, and in the same order on all ranks. From then on, WARREN_ALGORITHM can request it.
+/// Throws Misuse if its name is taken or it serves no collective. Not thread-safe.
 void Register(const Algorithm& algorithm);
 
 }  // namespace warren::collective

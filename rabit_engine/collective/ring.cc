@@ -11,7 +11,7 @@
 namespace warren::collective {
 namespace {
 
-// A step costs a message's latency, whatever is sent; partial sums should stay in the cache until they leave.
+// A step costs one message latency for any size; partial sums should stay in the cache until they are sent.
 constexpr std::size_t kRingChunkBytes = 128 << 10;
 
 /// A member's place in the ring.
@@ -24,7 +24,7 @@ class Ring {
 
   int index() const { return group_.index(); }
   int size() const { return group_.size(); }
-  /// The member that is so many places further on, at most once round either way.
+  /// The member at this distance along the ring, from -size() to size().
   int MemberAt(int distance) const { return (index() + distance + size()) % size(); }
 
   int next() const { return next_; }
@@ -60,7 +60,7 @@ class TravellingSums {
   void Run(std::span<const Range> chunks) {
     std::span<const std::byte> sent = BytesOf(vector_, chunks[ring_.MemberAt(-1)]);
     for (int passed = 1; passed < ring_.size(); ++passed) {
-      // The slice that arrives has passed so many members. It set out behind the one where it ends.
+      // The slice that arrives has passed this many members. It started at the member after its destination.
       const int slice = ring_.MemberAt(-1 - passed);
       const int first = (slice + 1) % ring_.size();
       arriving_.Hold(first, passed, chunks[slice].size());
@@ -117,7 +117,7 @@ void BroadcastRing(PeerGroup& group, void* buffer, std::size_t bytes, int root) 
   const std::size_t chunks = NumChunks(bytes, kRingChunkBytes);
   std::vector<Send> sends;
   std::vector<Receive> receives;
-  // A chunk arrives while the one before it leaves.
+  // A chunk arrives while the previous one leaves.
   for (std::size_t step = 0; step <= chunks; ++step) {
     sends.clear();
     receives.clear();

@@ -1,9 +1,9 @@
-// Collectives in which every member sends to the next one and receives from the one before, nothing else.
+// Collectives in which every member only sends to the next one and receives from the previous one.
 //
-// Reduce-scatter: slice j sets out at member j + 1 and comes round to member j, absorbing each member's
-// values on the way. What travels are the partial sums of the members passed so far (partial_sums.h): one
-// when the order of reduction does not matter, as in the classic ring; otherwise one for each maximal subtree
-// of the order. All slices travel at once, chunk by chunk. Allgather: each slice goes once round the ring.
+// Reduce-scatter: slice j starts at member j + 1 and travels around to member j, absorbing each member's
+// values on the way. It travels as the partial sums of the members passed so far (partial_sums.h): one if the
+// order of reduction does not matter, as in the classic ring; otherwise one for each maximal subtree of the
+// order. All slices travel at once, chunk by chunk. Allgather: each slice travels once around the ring.
 // Broadcast: the root's chunks pass down the chain from it.
 //
 // With n members, L = ceil(log2 n), S bytes (equal slices) and C chunks of a slice (broadcast: of the
@@ -13,14 +13,15 @@
 //   allgather         n - 1           S (n - 1)/n                                     n - 1
 //   allreduce         both            both                                            both
 //   broadcast         C + n - 1       S                                               C
-// Scratch: 2 partial sums when the order does not matter, 4 L otherwise, a chunk each.
+// Scratch: 2 partial sums if the order does not matter, 4 L otherwise, of one chunk each.
 //
-// Best for long vectors of integers, and for long allgathers and broadcasts: two links a member, no member
-// sends more than another, and the links of a network that is a chain of hosts are used once.
+// Best for long vectors of integers, and for long allgathers and broadcasts: two links per member, all
+// members send equally much, and if the network is a chain of hosts, each of its links is used once.
 //
 // Sources: P. Patarasu, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
 // 69(2), 2009; R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
-// MPICH", IJHPCA 19(1), 2005, section 4.1 (ring allgather). Partial sums instead of one running sum: ours.
+// MPICH", IJHPCA 19(1), 2005, section 4.1 (ring allgather). Partial sums instead of one running sum are our
+// own addition.
 #pragma once
 
 #include <cstddef>

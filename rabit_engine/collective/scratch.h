@@ -1,4 +1,4 @@
-// Memory for one call of a collective: not initialized, aligned to a cache line.
+// Memory for one call of a collective: uninitialised, aligned to a cache line.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Collectives of a world that is one host, through the memory that its ranks share (host/host_collectives.h).
+// Collectives for worlds on a single host, through the ranks' shared memory (host/host_collectives.h).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// How a vector is cut: into chunks, which bound what is under way at once, and into one slice a member.
-// Everything is counted in elements, so that none is ever split.
+// Cuts vectors into chunks, which bound what is in progress at once, and into one slice per member.
+// Everything is counted in elements, so that no element is ever split.
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 
 namespace warren::collective {
 
-/// Elements (or bytes, where the caller says so) [begin, end).
+/// Elements [begin, end); bytes if the caller says so.
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t size() const { return end - begin; }
 };
 
-/// The elements of a chunk of about `chunk_bytes`: at least one, however large an element is.
+/// The number of elements in a chunk of about `chunk_bytes`; at least one, however large an element is.
 inline std::size_t ElementsPerChunk(std::size_t chunk_bytes, std::size_t element_bytes) {
   return std::max<std::size_t>(1, chunk_bytes / element_bytes);
 }
 
-/// How many chunks `count` elements are cut into: at least one, which is empty when there are none, so that
-/// members who disagree about the count still meet and find out.
+/// The number of chunks of `count` elements. At least one, which is empty if `count` is 0, so that members
+/// that disagree about the count still meet and notice it.
 inline std::size_t NumChunks(std::size_t count, std::size_t per_chunk) {
   return count == 0 ? 1 : (count - 1) / per_chunk + 1;
 }
@@ -45,7 +45,7 @@ inline std::size_t LongestSlice(std::span<const std::size_t> offsets) {
   return longest;
 }
 
-/// Offsets of `members` slices whose lengths differ by one element at most.
+/// Offsets of `members` slices whose lengths differ by at most one element.
 inline std::vector<std::size_t> EvenOffsets(std::size_t count, int members) {
   const std::size_t each = count / members;
   const std::size_t longer = count % members;
@@ -54,7 +54,7 @@ inline std::vector<std::size_t> EvenOffsets(std::size_t count, int members) {
   return offsets;
 }
 
-/// Offsets in elements as offsets in bytes.
+/// Converts offsets in elements to offsets in bytes.
 inline std::vector<std::size_t> InBytes(std::span<const std::size_t> offsets, std::size_t element_bytes) {
   std::vector<std::size_t> bytes(offsets.begin(), offsets.end());
   for (std::size_t& offset : bytes) offset *= element_bytes;

@@ -10,12 +10,12 @@
 namespace warren::collective {
 namespace {
 
-// Of a reduction: the size of the pieces that PeerGroup hands out. Smaller chunks would cost more messages
-// and gain no cache.
+// For reductions: the size of the pieces that PeerGroup passes on. Smaller chunks would cost more messages
+// without using the cache better.
 constexpr std::size_t kReduceChunkBytes = 128 << 10;
 
-// Of a broadcast, where nothing is combined: each chunk costs a round of waiting, and the more levels there
-// are, the longer the last member waits for its first chunk.
+// For broadcasts, which combine nothing: each chunk costs a round of waiting, and the more levels there are,
+// the longer the last member waits for its first chunk.
 std::size_t BroadcastChunkBytes(std::size_t bytes, int size) {
   constexpr std::size_t kLeast = 128 << 10;
   constexpr std::size_t kMost = 1 << 20;
@@ -31,7 +31,7 @@ struct Edge {
 /// One member's neighbours in the tree.
 struct Place {
   int levels = 0;
-  std::vector<Edge> children;  // the lowest level first
+  std::vector<Edge> children;  // lowest level first
   std::optional<Edge> parent;
 };
 
@@ -73,7 +73,7 @@ class Pipeline {
   }
 
   int levels() const { return place_.levels; }
-  /// How many steps a reduce or a broadcast takes.
+  /// The number of steps of a reduce or a broadcast.
   std::ptrdiff_t steps() const { return chunks_ + levels() - 1; }
 
   void AddReduceStep(std::ptrdiff_t step, const Reduction& reduction) {
@@ -101,7 +101,7 @@ class Pipeline {
     }
   }
 
-  /// Moves what was added.
+  /// Exchanges the messages added since the last Run.
   void Run() {
     if (!sends_.empty() || !receives_.empty()) group_.Exchange(sends_, receives_);
     sends_.clear();
@@ -109,13 +109,13 @@ class Pipeline {
   }
 
  private:
-  /// The chunk that climbs a level in a step of the reduce, if there is one: chunk c, level k in step c + k.
+  /// The chunk that climbs a level in a step of the reduce, if any: chunk c climbs level k in step c + k.
   std::optional<Range> ClimbingAt(int level, std::ptrdiff_t step) const {
     const std::ptrdiff_t chunk = step - level;
     if (chunk < 0 || chunk >= chunks_) return std::nullopt;
     return Chunk(whole_, per_chunk_, chunk);
   }
-  /// The same of the broadcast, which begins at the highest level.
+  /// The same for the broadcast, which begins at the highest level.
   std::optional<Range> DescendingAt(int level, std::ptrdiff_t step) const {
     return ClimbingAt(levels() - 1 - level, step);
   }

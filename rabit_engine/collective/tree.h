@@ -1,11 +1,11 @@
 // Collectives over a binomial tree that is the order of reduction itself: where two nodes of the order meet,
 // the member that holds the sum of one node sends it to the member that holds the other's. A node's sum is
-// held by the root if it is among the node's members, by the lowest one otherwise, so that any root costs the
-// same. Broadcast runs the tree backwards.
+// held by the root if it belongs to the node, otherwise by the node's lowest member, so that all roots cost
+// the same. Broadcast runs the tree backwards.
 //
-// Vectors longer than a chunk are pipelined: chunk c climbs level k in step c + k. Everything a member does
-// in one step concerns different chunks, so that all of it goes on at once, and received chunks are combined
-// in place: no scratch.
+// Vectors longer than a chunk are pipelined: chunk c climbs level k in step c + k. A member's actions in one
+// step concern different chunks, so they run concurrently, and received chunks are combined in place: no
+// scratch.
 //
 // With n members, L = ceil(log2 n), S bytes and C chunks:
 //                steps           bytes sent by a member, at most      messages, at most
@@ -13,8 +13,8 @@
 //   broadcast    L + C - 1       L S (the root)                       L C
 //   allreduce    2 L + C - 1     L S                                  (L + 1) C
 //
-// Best for short messages when few should be sent: n - 1 messages in all for a reduce or a broadcast. The
-// root of a long broadcast sends L S bytes; the ring and scatter algorithms spread that.
+// Best for short messages if few should be sent: n - 1 messages in total for a reduce or a broadcast. The
+// root of a long broadcast sends L S bytes; the ring and scatter algorithms spread that load.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
 // MPICH", IJHPCA 19(1), 2005, sections 3 and 4.
@@ -28,7 +28,7 @@ namespace warren::collective {
 
 void ReduceTree(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction, int root);
 void BroadcastTree(PeerGroup& group, void* buffer, std::size_t bytes, int root);
-/// Reduce to member 0 and broadcast from there; the first chunks come down while the last still climb.
+/// Reduces to member 0 and broadcasts from there; the first chunks descend while the last still climb.
 void AllreduceTree(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction);
 /// An allreduce of one byte.
 void BarrierTree(PeerGroup& group);

@@ -1,5 +1,5 @@
-// Hosts and their ranks as two levels: what collectives that work inside hosts by shared memory and between
-// them by links need of both.
+// Hosts and their ranks as two levels: shared by collectives that use shared memory inside hosts and links
+// between them.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace warren::collective {
 
-/// From here on all ranks of a host work on the network, a slice each; below, the leaders alone. A slice
-/// costs two more meetings inside the host.
+/// From this size on all ranks of a host use the network, with a slice each; below it, only the leaders do.
+/// Slices cost two more synchronisations inside the host.
 inline constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 
-/// All slices of a host cross its one network interface: one of them costs more than so many bytes alone
-/// would. As if there were no more slices than this is the best at 10 and 100 GbE together (simulated:
-/// bench/loggp).
+/// All slices of a host share its network interface, so each takes longer than the same number of bytes
+/// alone. The algorithm is chosen as if there were no more slices than this, which is the best compromise for
+/// 10 and 100 GbE (simulated: bench/loggp).
 inline constexpr std::size_t kRanksThatShare = 4;
 
-/// The two levels as one rank sees them, for one call.
+/// The two levels as seen by one rank, for one call.
 class Levels {
  public:
   explicit Levels(PeerGroup& world)
@@ -29,24 +29,24 @@ class Levels {
         my_host_(layout_.host_of(world.index())) {}
 
   const HostLayout& layout() const { return layout_; }
-  /// nullptr for a rank that shares memory with nobody.
+  /// nullptr for a rank that shares memory with no other.
   HostCollectives* memory() const { return memory_; }
   const CallTag& tag() const { return world_.tag(); }
   int my_host() const { return my_host_; }
   int local_index() const { return layout_.local_index(world_.index()); }
 
-  /// One rank of each host: `root` for its own, the leaders for the others.
+  /// One rank of each host: `root` for its own host, the leaders for the others.
   std::vector<int> Representatives(int root) const {
     return OneOfEach(
         [&](int host) { return host == layout_.host_of(root) ? root : layout_.leader_of(host); });
   }
   std::vector<int> Leaders() const { return Representatives(layout_.leader_of(0)); }
-  /// The ranks in this one's place on all hosts, which are of one size.
+  /// The ranks with this one's local index on all hosts, which must have equal sizes.
   std::vector<int> Counterparts() const {
     return OneOfEach([&](int host) { return layout_.ranks_of(host)[local_index()]; });
   }
 
-  /// Runs `body` with a group of these ranks, one of each host, on those that are among them.
+  /// Runs `body` with a group of these ranks, one of each host, if this rank is one of them.
   template <typename Body>
   void Between(const std::vector<int>& ranks, Body&& body) const {
     if (world_.index() != ranks[my_host_]) return;
@@ -57,7 +57,7 @@ class Levels {
     body(group);
   }
 
-  /// Of a collective in which hosts take part as one rank each.
+  /// The situation of a collective in which each host takes part as one rank.
   Situation BetweenHosts(Collective collective, std::size_t bytes) const {
     Situation situation;
     situation.collective = collective;

@@ -1,4 +1,4 @@
-// A caller's buffer as a vector of elements: where its ranges lie, as messages between members.
+// A caller's buffer as a vector of elements: locates ranges, and makes messages of them.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class VectorView {
   Send SendOf(int peer, Range range) const { return {peer, At(range.begin), Bytes(range)}; }
   Receive ReceiveInto(int peer, Range range) const { return {peer, At(range.begin), Bytes(range), {}}; }
 
-  /// Combines what comes from the peer with the range, piece by piece while it is still in the cache. The
-  /// peer's values are the left operand if `peer_is_left`. The reduction must outlive the message.
+  /// Combines data from the peer with the range, piece by piece while it is in the cache. The peer's values
+  /// are the left operand if `peer_is_left`. The reduction must outlive the message.
   Receive CombineFrom(int peer, Range range, const Reduction& reduction, bool peer_is_left) const {
     const auto combine = [&reduction, target = At(range.begin), peer_is_left](
                              const std::byte* piece, std::size_t offset, std::size_t bytes) {

@@ -56,8 +56,8 @@ void Coordinator::TakeRequest(int rank, const Message::Entry& entry, double now,
     row.first = rank;
     row.has.resize(static_cast<std::size_t>(size_));
     row.since = since;
-    // Somebody gave it another shape or its group another member, or waits for it too long: all who have it
-    // as it was tell me.
+    // A rank has changed the shape or the group of a known name, or has waited too long for it: make all
+    // ranks forget the cached names and report them.
     for (std::string& known : known_beside(request)) answer.forgotten.push_back(std::move(known));
   } else {
     Compare(row, rank, request);
@@ -78,7 +78,7 @@ void Coordinator::TakeRequest(int rank, const Message::Entry& entry, double now,
   if (IsComplete(row)) Complete(request.name, answer);
 }
 
-/// With what the first of the ranks gave.
+/// Compares a request with that of the first rank; records an error if they differ.
 void Coordinator::Compare(Row& row, int rank, const Request& request) const {
   const Request& first = row.request;
   if (!row.error.empty() || (first.signature == request.signature && first.group == request.group)) return;
@@ -92,7 +92,7 @@ void Coordinator::Compare(Row& row, int rank, const Request& request) const {
 
 void Coordinator::PutInGroup(const std::string& name, int rank, const Request& request) {
   Group& group = groups_[request.group];
-  // Another use of the name: the rest of the one before, which failed, does not come.
+  // The name is used again: the rest of the previous group, which failed, will not come.
   if (std::find(group.ended.begin(), group.ended.end(), name) != group.ended.end()) {
     group.size = 0;
     group.error.clear();
@@ -113,7 +113,7 @@ void Coordinator::PutInGroup(const std::string& name, int rank, const Request& r
   group.names.push_back(name);
 }
 
-/// What ranks have for each other in an all-to-all, and what they expect.
+/// Compares what ranks send each other in an all-to-all with what they expect.
 void Coordinator::CompareCounts(Row& row) const {
   for (int from = 0; from < size_ && row.error.empty(); ++from) {
     for (int to = 0; to < size_; ++to) {
@@ -138,7 +138,7 @@ bool Coordinator::IsComplete(const Row& row) const {
   return true;
 }
 
-/// All ranks that are not through have it.
+/// Called when all ranks that have not joined have submitted the name.
 void Coordinator::Complete(const std::string& name, Answer& answer) {
   Row& row = rows_.at(name);
   row.is_complete = true;
@@ -166,10 +166,10 @@ void Coordinator::Complete(const std::string& name, Answer& answer) {
   for (const std::string& one : names) End(one, "", answer);
 }
 
-/// Its members end with the error: those that all ranks have at once, others when all have them.
+/// Ends the group's members with the error: those ready on all ranks now, the others once they are.
 void Coordinator::FailGroup(const std::string& name, const std::string& error, Answer& answer) {
   const auto place = groups_.find(name);
-  if (place == groups_.end()) return;  // the last of its members has ended
+  if (place == groups_.end()) return;  // its last member has already ended
   place->second.error = error;
   const std::vector<std::string> names = std::exchange(place->second.complete, {});
   for (const std::string& one : names) {
@@ -177,7 +177,7 @@ void Coordinator::FailGroup(const std::string& name, const std::string& error, A
   }
 }
 
-/// It leaves its groups, which end with their last member.
+/// Ends an operation and removes it from its groups; a group ends with its last member.
 void Coordinator::End(const std::string& name, const std::string& error, Answer& answer) {
   const auto row = rows_.find(name);
   for (const std::string& in : row->second.groups) {
@@ -198,8 +198,7 @@ void Coordinator::End(const std::string& name, const std::string& error, Answer&
   rows_.erase(row);
 }
 
-/// Some have joined: names may be ready now that others still have to give, and when all have joined, nobody
-/// has any.
+/// Called when ranks have joined: names may be complete now. If all ranks have joined, joining starts over.
 void Coordinator::EndJoin(Answer& answer) {
   std::vector<std::string> complete;
   for (const auto& [name, row] : rows_) {
@@ -267,8 +266,8 @@ void Coordinator::LookForLate(double now, Answer& answer) {
   std::sort(failed.begin(), failed.end());
   for (const auto& [name, error] : failed) {
     const auto row = rows_.find(name);
-    if (row == rows_.end()) continue;  // with its group
-    // All of a group, whoever has it.
+    if (row == rows_.end()) continue;  // already ended with its group
+    // Fail the whole group, whichever ranks have submitted its members.
     std::vector<std::string> names{name};
     for (const std::string& group : row->second.groups) {
       const std::vector<std::string>& members = groups_.at(group).names;

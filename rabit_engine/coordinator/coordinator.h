@@ -1,4 +1,4 @@
-// What rank 0 makes of what all ranks tell it. Values in, values out.
+// Rank 0's decisions, computed from the messages of all ranks. No clock, no communication.
 #pragma once
 
 #include <cstddef>
@@ -15,51 +15,51 @@
 namespace warren::coordinator {
 
 struct Patience {
-  double warns_after =
-      60;  ///< seconds until somebody is told whom a name waits for; again after twice as long
-  double fails_after = 0;  ///< and until it ends with that as an error; 0: never
+  /// Seconds until a warning names the ranks that a name waits for; repeated after twice as long.
+  double warns_after = 60;
+  /// Seconds until the operation ends with that as an error; 0: never.
+  double fails_after = 0;
 };
 
 class Coordinator {
  public:
-  /// Participant's.
+  /// See Participant::KnownBeside.
   using KnownBeside = std::function<std::vector<std::string>(const Request&)>;
 
-  /// `rank_in_job`: what messages call a rank.
+  /// `rank_in_job`: maps a rank to its number in messages.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
 
-  /// Whether all have to send their messages, though no rank may have asked for it.
+  /// Whether all ranks have to send their messages even if none has asked for it.
   bool IsDue(double now) const { return has_proposal_ || now >= next_due_; }
-  /// From the next answer on.
+  /// Sets the settings from the next answer on.
   void Propose(const Settings& settings);
-  /// Of one cycle, in rank order.
+  /// Answers the messages of one cycle, given in rank order.
   Answer Take(std::span<const Message> messages, const KnownBeside& known_beside, double now);
-  /// What people should hear since the last call: "'x' ... is ready on ranks 0, 2 and 3 and not on 1 since 60
-  /// s".
+  /// The warnings since the last call, e.g. "'x' ... is ready on ranks 0, 2 and 3 and not on 1 since 60 s".
   std::vector<std::string> TakeWarnings();
 
  private:
   struct Row {
-    Request request;  ///< as the first of the ranks gave it
-    int first = 0;    ///< that rank
+    Request request;  ///< as submitted by rank `first`
+    int first = 0;    ///< the first rank that submitted it
     std::vector<bool> has;
     int num = 0;
     double since = 0;
     double next_warning = 0;
     std::string error;
-    bool is_complete = false;                      ///< and waits for its group
-    std::vector<std::string> groups;               ///< that ranks put it in
-    std::vector<std::vector<std::uint64_t>> sent;  ///< of an all-to-all, by rank
+    bool is_complete = false;                      ///< ready on all ranks, but waiting for its group
+    std::vector<std::string> groups;               ///< the groups that ranks put it in
+    std::vector<std::vector<std::uint64_t>> sent;  ///< for an all-to-all, by rank
     std::vector<std::vector<std::uint64_t>> received;
   };
-  /// Names that ranks have put together, until they end.
+  /// Names that ranks have grouped, until they end.
   struct Group {
-    std::uint32_t size = 0;  ///< as the first of the ranks said
-    int first = 0;           ///< that rank
+    std::uint32_t size = 0;  ///< as given by rank `first`
+    int first = 0;           ///< the first rank that submitted a member
     std::vector<std::string> names;
-    std::vector<std::string> complete;  ///< in the order in which they became it
-    std::string error;                  ///< of all of them, also of those that nobody has given yet
-    std::vector<std::string> ended;     ///< with it
+    std::vector<std::string> complete;  ///< in the order in which they became complete
+    std::string error;                  ///< applies to all members, also to those not submitted yet
+    std::vector<std::string> ended;     ///< members that ended with the error
   };
 
   void TakeRequest(int rank, const Message::Entry& entry, double now, Answer& answer,

@@ -7,7 +7,7 @@
 namespace warren::coordinator {
 namespace {
 
-// Of the first word, which the bitwise and takes like all others.
+// Flags in the first word; combined over all ranks by bitwise and, like all words.
 constexpr std::uint64_t kHasNothingToTell = 1;
 constexpr std::uint64_t kIsIdle = 2;
 
@@ -27,7 +27,7 @@ void Participant::Add(Request request, double now) {
   TakeBit(waiting);
 }
 
-/// Where all know it as it was given.
+/// Gives the operation a bit if all ranks know it exactly as it was submitted.
 void Participant::TakeBit(Waiting& waiting) {
   const Request& wanted = waiting.request;
   const auto place = places_.find(wanted.name);
@@ -49,7 +49,8 @@ void Participant::LoseBit(Waiting& waiting) {
   ++num_untold_;
 }
 
-/// Rank 0 has to know what waits for so long, to tell whom it waits for.
+/// Drops the bits of operations that have waited too long: rank 0 must know them to report the ranks that are
+/// missing.
 void Participant::AskAgain(double now) {
   if (now < next_look_) return;
   next_look_ = now + settings_.patience / 4;
@@ -89,7 +90,7 @@ bool Participant::Agree(std::span<const std::uint64_t> all) {
     const Request& request = *known.request;
     if (!request.group.empty() && of_group[request.group] < request.group_size) continue;
     const auto waiting = waiting_.find(request.name);
-    if (waiting != waiting_.end()) {  // it is not there on a rank that has joined
+    if (waiting != waiting_.end()) {  // missing on a rank that has joined
       LoseBit(waiting->second);
       --num_untold_;
       waiting_.erase(waiting);
@@ -127,7 +128,7 @@ void Participant::Accept(const Answer& answer) {
     others_have_joined_ = true;
     has_joined_ =
         has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
-    // They have no part in these any more; rank 0 will say so.
+    // A joined rank cannot take part in these; rank 0 will report it.
     for (std::size_t bit = 0; bit < known_.size(); ++bit) {
       if (known_[bit] && !known_[bit]->request->signature.takes_joined())
         Forget(std::string(known_[bit]->request->name));
@@ -170,7 +171,7 @@ std::optional<int> Participant::TakeLastJoined() {
 void Participant::Remember(const std::shared_ptr<const Request>& request, const Request& own) {
   if (capacity_ == 0 || request->group_size > capacity_) return;
   Forget(request->name);
-  // A group that is used for others meanwhile has bits for one set of names.
+  // If the group was reused for other names, only one set of names can have bits.
   const auto group = known_of_group_.find(request->group);
   if (group != known_of_group_.end() && group->second.size() >= request->group_size)
     ForgetGroup(request->group);
@@ -188,7 +189,7 @@ void Participant::Remember(const std::shared_ptr<const Request>& request, const 
   if (!request->group.empty()) known_of_group_[request->group].push_back(bit);
 }
 
-/// With all of its group: bits speak for a group only when all of it has bits.
+/// Forgets the name together with its whole group: bits stand for a group only if all its names have one.
 void Participant::Forget(const std::string& name) {
   const auto place = places_.find(name);
   if (place == places_.end()) return;

@@ -1,9 +1,9 @@
 // One rank's part in the cycles of named operations: what it has ready, the names that all ranks know, and
-// what was agreed. Values in, values out: no clock, no other rank. The caches of all ranks are equal after
-// every cycle, since each follows from the same agreements in the same order.
+// what was agreed. Uses no clock and does no communication. The caches of all ranks are equal after every
+// cycle, because each follows from the same agreements in the same order.
 //
-// A cycle:  words = Words();  words = bitwise and over all ranks;  if (Agree(words)) Accept(answer of rank 0
-// to the TakeMessage() of all).
+// A cycle:  words = Words();  words = bitwise and over all ranks;  if (Agree(words)) Accept(rank 0's
+// answer to the TakeMessage() of all ranks).
 #pragma once
 
 #include <cstddef>
@@ -24,23 +24,23 @@ namespace warren::coordinator {
 
 class Participant {
  public:
-  /// `capacity`: so many names have bits, on all ranks alike; those that were not used for longest lose
+  /// `capacity`: the number of names that can have bits, the same on all ranks; the least recently used lose
   /// theirs.
   Participant(int rank, Settings settings, std::size_t capacity);
 
-  /// Times are seconds of any clock of this rank's. The name must not be one that IsWaiting.
+  /// Times are seconds on any clock of this rank. The name must not be waiting already (see IsWaiting).
   void Add(Request request, double now);
   bool IsWaiting(const std::string& name) const { return waiting_.contains(name); }
-  /// This rank has no more: once nothing of it is waiting, it takes part with elements that change nothing,
-  /// until all have joined.
+  /// This rank submits no more: once nothing of it is waiting, it takes part with neutral elements until all
+  /// ranks have joined.
   void Join() { joins_ = Said::kNew; }
-  /// Ends it for all.
+  /// Closes the coordinator for all ranks.
   void Leave() { leaves_ = Said::kNew; }
   bool joins() const { return joins_ != Said::kNothing; }
 
-  /// `has_news`: rank 0 has something to tell.
+  /// The bits to combine over all ranks. `has_news`: rank 0 needs everyone's message.
   std::vector<std::uint64_t> Words(double now, bool has_news = false);
-  /// Takes what is ready everywhere. True when all have to send messages.
+  /// Takes what is ready everywhere. Returns whether all ranks have to send messages.
   bool Agree(std::span<const std::uint64_t> all);
   /// Whether no rank had anything to do in the last cycle.
   bool all_are_idle() const { return all_are_idle_; }
@@ -51,12 +51,13 @@ class Participant {
   const ReadyList& ready() const { return ready_; }
   const Settings& settings() const { return settings_; }
   bool Knows(const std::string& name) const { return places_.contains(name); }
-  /// Names that all know and that have to be forgotten when somebody asks for this, which has no bit: the
-  /// same, in another shape, and one of its group.
+  /// Names that all ranks know and that must be forgotten when a rank requests `request`, which has no bit:
+  /// the same name in another shape, and one name of its group.
   std::vector<std::string> KnownBeside(const Request& request) const;
-  /// After all have joined, who was the last, once: when everything is through that was agreed on before.
+  /// The rank that joined last, once, after all ranks have joined and everything agreed on before has been
+  /// run.
   std::optional<int> TakeLastJoined();
-  /// Who has left, or -1.
+  /// The rank that has left, or -1.
   int left() const { return left_; }
 
  private:
@@ -64,13 +65,13 @@ class Participant {
   struct Waiting {
     Request request;
     double since = 0;
-    std::uint64_t number = 0;        ///< in the order in which they were given
-    bool told = false;               ///< rank 0 has it
-    std::optional<std::size_t> bit;  ///< it has one
+    std::uint64_t number = 0;        ///< submission order
+    bool told = false;               ///< rank 0 has been told about it
+    std::optional<std::size_t> bit;  ///< its bit in the words, if it has one
   };
   struct Known {
     std::shared_ptr<const Request> request;
-    // What this rank gave, where ranks may differ.
+    // What this rank submitted; may differ between ranks.
     std::int32_t own_priority = 0;
     std::vector<std::uint64_t> own_sent;
     std::vector<std::uint64_t> own_received;
@@ -90,18 +91,18 @@ class Participant {
   Settings settings_;
   std::size_t capacity_;
   std::unordered_map<std::string, Waiting> waiting_;
-  std::size_t num_untold_ = 0;  ///< of waiting_, neither told nor with a bit
+  std::size_t num_untold_ = 0;  ///< entries of waiting_ without a bit that rank 0 does not know
   double next_look_ = 0;
   std::vector<std::uint64_t> own_bits_;
   std::vector<std::optional<Known>> known_;  ///< by bit
   std::vector<std::size_t> free_bits_;
   std::unordered_map<std::string, std::size_t> places_;                       ///< bits by name
   std::unordered_map<std::string, std::vector<std::size_t>> known_of_group_;  ///< bits by group
-  std::list<std::size_t> uses_;  ///< bits, the one that was not used for longest first
+  std::list<std::size_t> uses_;  ///< bits, least recently used first
   std::uint64_t num_added_ = 0;
   Said joins_ = Said::kNothing;
   Said leaves_ = Said::kNothing;
-  bool has_joined_ = false;  ///< and all know
+  bool has_joined_ = false;  ///< and all ranks know it
   bool others_have_joined_ = false;
   std::optional<int> last_joined_;
   int left_ = -1;

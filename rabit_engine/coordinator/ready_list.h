@@ -1,4 +1,5 @@
-// What all ranks have agreed to run, in the same order on all of them, and how it is packed.
+// The named operations that all ranks have agreed to run, in the same order on every rank, and how they are
+// batched.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +13,19 @@
 
 namespace warren::coordinator {
 
-/// Something agreed on, by all ranks in the same order.
+/// A named operation that all ranks have agreed on.
 struct Ready {
   std::shared_ptr<const Request> request;
-  std::string error;  ///< it ends with this, and is not run
+  std::string error;  ///< if not empty, the operation ends with this error and is not run
 };
 
 class ReadyList {
  public:
-  /// Behind all of the same priority.
+  /// Inserts after all entries of the same or a higher priority.
   void Add(Ready ready);
   bool empty() const { return ready_.empty(); }
-  /// The first, and with it, where that is an allreduce with an operation of the engine's, all others of its
-  /// type and operation that fit into `fusion_bytes` together, in order. The rest stays.
+  /// Takes the first entry. If it is an allreduce with a built-in operation, also takes, in order, all others
+  /// of the same type and operation, as long as they fit into `fusion_bytes` together.
   std::vector<Ready> TakeBatch(std::uint64_t fusion_bytes);
 
  private:

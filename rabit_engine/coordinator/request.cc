@@ -11,7 +11,7 @@
 namespace warren::coordinator {
 namespace {
 
-// Each value names its fields once, for both ways.
+// Each Visit lists a type's fields once, for both encoding and decoding.
 
 template <typename Archive>
 void Visit(Archive& archive, Signature& what) {
@@ -123,7 +123,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-/// A copy, since both ways take fields that can be changed.
+/// Takes a copy because Visit needs mutable fields.
 template <typename T>
 std::string Encoded(T value) {
   Writer writer;

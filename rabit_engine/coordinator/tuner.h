@@ -1,6 +1,6 @@
-// Finds settings by trying: rank 0 measures how fast bytes are reduced with each of some settings and stays
-// with the best. First the fusion sizes are tried, then, with the best of them, the cycle times. Each gets
-// some samples, of which the median counts, so that one disturbed moment decides nothing.
+// Finds good settings by trial: rank 0 measures how fast bytes are reduced with each candidate and keeps the
+// best. Fusion sizes are tried first, then, with the best of them, the cycle times. Each candidate is rated
+// by the median of several samples, so that a single disturbance does not decide.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace warren::coordinator {
 class Tuner {
  public:
   explicit Tuner(Settings begin);
-  /// What to work with now.
+  /// The settings to use now.
   const Settings& settings() const { return candidates_[current_]; }
-  /// `bytes` were reduced in a cycle that took `seconds`, from the end of the last to its own.
+  /// Records that `bytes` were reduced in a cycle of `seconds`, measured from the end of the previous cycle.
   void Add(std::uint64_t bytes, double seconds);
   bool is_done() const { return stage_ == Stage::kDone; }
 
@@ -32,7 +32,7 @@ class Tuner {
   std::size_t current_ = 0;
   std::size_t best_ = 0;
   double best_rate_ = 0;
-  std::vector<double> rates_;  ///< of the current one's samples
+  std::vector<double> rates_;  ///< the current candidate's samples
   std::uint64_t bytes_ = 0;
   double seconds_ = 0;
   bool warming_up_ = true;

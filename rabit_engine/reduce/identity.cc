@@ -29,7 +29,7 @@ void FillIntegers(void* buffer, std::size_t count, Operation operation) {
   }
 }
 
-/// A sum's is -0: 0 would make 0 of -0.
+/// The identity of a sum is -0, because adding 0 would turn -0 into 0.
 template <typename T>
 struct Floats {
   T negative_zero, one, infinity, negative_infinity;

@@ -1,4 +1,4 @@
-// The element that changes nothing.
+// The identity elements of the operations.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace warren {
 
-/// Fills a buffer with elements e for which the operation of e and x is x, bit for bit, and of x and e too;
-/// but for NaN under max and min, where it may be -infinity or infinity instead. `buffer` need not be
-/// aligned. The operation has to exist for the type.
+/// Fills a buffer with elements e for which `e op x` and `x op e` are x, bit for bit; except that for max and
+/// min the result may be -infinity or infinity if x is NaN. `buffer` need not be aligned. The operation must
+/// be defined for the type.
 void FillWithIdentity(void* buffer, std::size_t count, DataType type, Operation operation);
 
 }  // namespace warren

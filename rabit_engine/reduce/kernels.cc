@@ -6,7 +6,7 @@
 
 namespace warren {
 
-// Plain data, made by the compiler: looking at a table runs none of its instructions.
+// Constant-initialised data: reading a table executes none of its instructions.
 extern const KernelTable kPlainTable;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Table;
@@ -15,7 +15,7 @@ extern const KernelTable kAvx512Table;
 namespace {
 
 bool HasAvx2() {
-  // Clang 14 cannot be asked for F16C by name.
+  // Clang 14's __builtin_cpu_supports does not know F16C.
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;

@@ -1,18 +1,18 @@
-// The kernels themselves, written once over vectors of kVectorBytes. Each kernels_<instruction set>.cc
-// includes this file and is compiled with that instruction set switched on.
+// The kernels, written once over vectors of kVectorBytes. Each kernels_<instruction set>.cc includes this
+// file and is compiled for that instruction set.
 //
-// Everything is in an unnamed namespace, and nothing of the library's is called but memcpy: an inline
-// function of a library, emitted here with AVX instructions, could be the copy that the linker keeps for the
-// whole program, and that would crash on a CPU without them.
+// Everything is in an unnamed namespace, and no library function is called except memcpy: if an inline
+// library function were compiled here with AVX instructions, the linker might keep that copy for the whole
+// program, which would then crash on a CPU without AVX.
 //
-// The same bits everywhere:
+// Why all tables give the same bits:
 // - integers are combined as unsigned numbers, which wrap;
-// - max and min compare and choose, so that NaN and signed zeros behave as the `?:` of reduction.h;
+// - max and min compare and select, so that NaN and signed zeros behave like the `?:` in reduction.h;
 // - a sum or product of two NaN is the left one, made quiet. The hardware does that, but compilers swap the
 //   operands of + and *, so these two are pinned down (Add, Multiply);
-// - 16-bit floats are combined as floats, and what is stored is rounded once, however many inputs there were;
+// - 16-bit floats are combined as floats, and the stored result is rounded once, for any number of inputs;
 //   a NaN keeps the upper bits of its payload. All operations on binary16 make a NaN quiet, because widening
-//   does (F16C); max and min of bfloat16 choose one operand bit by bit.
+//   does (F16C); max and min of bfloat16 select one operand bit by bit.
 #pragma once
 
 #include <cstddef>
@@ -74,7 +74,7 @@ auto IsNan(V value) {
 #if defined(__AVX512F__)
 #define WARREN_ENCODING ""
 #else
-// Else the assembler of newer Clangs (22 does, 14 not) swaps the operands of what commutes, to save a byte.
+// Without this, the assembler of newer Clangs (22, but not 14) swaps commutative operands to save a byte.
 #define WARREN_ENCODING "%{vex3%} "
 #endif
 #define WARREN_PINNED(name, type, instruction)                                                 \
@@ -97,7 +97,7 @@ WARREN_PINNED(Multiply, double, "mulpd")
 #undef WARREN_PINNED
 #undef WARREN_ENCODING
 #else
-/// `value` where it is no NaN; only its NaN are used.
+/// Returns `value` with its NaN made quiet. Other lanes are unspecified; callers do not use them.
 inline Floats Quiet(Floats value) {
   return Bits<Floats>(Bits<Words>(value) | 0x0040'0000u);
 }
@@ -123,7 +123,7 @@ constexpr bool kIsFloat<Floats> = true;
 template <>
 constexpr bool kIsFloat<Vector<double>> = true;
 
-// Exact operations give one of their operands or all bits of an integer: nothing is left to round.
+// Exact operations return one of their operands, or all bits of an integer: there is nothing to round.
 struct Max {
   static constexpr bool kExact = true;
   template <typename V>
@@ -184,11 +184,11 @@ struct BitXor {
 
 // ------------------------------------------------------------------------------------- elements in registers
 
-/// What a kernel needs to know of its elements: how a vector of them lies in a register. What Combine<Op>
-/// gives may have more bits than an element; Store<Op> rounds them off.
+/// How a vector of elements is held in a register. The result of Combine<Op> may have more bits than an
+/// element; Store<Op> rounds it.
 template <typename T>
 struct Elements {
-  // What a step of a kernel reads of each input, and what it writes.
+  // The bytes that a step of a kernel reads from each input, and that it writes.
   static constexpr std::size_t kInBytes = kVectorBytes;
   static constexpr std::size_t kOutBytes = kVectorBytes;
   using Register = Vector<T>;
@@ -203,13 +203,13 @@ struct Elements {
   }
 };
 
-/// A vector of 16-bit floats, widened. Which of them lie where is the format's affair.
+/// A vector of 16-bit floats, widened. The format decides which elements are in which half.
 struct Widened {
   Floats first;
   Floats second;
 };
 
-/// Each as the lower half of a word; and back, where the upper halves are 0.
+/// Spread puts each half into the lower half of a word. Pack reverses that; the upper halves must be 0.
 #if WARREN_VECTOR_BYTES == 64
 inline Words Spread(HalfVector halves) {
   return Bits<Words>(_mm512_maskz_cvtepu16_epi32(0xffff, Bits<__m256i>(halves)));
@@ -218,7 +218,7 @@ inline HalfVector Pack(Words words) {
   return Bits<HalfVector>(_mm512_maskz_cvtepi32_epi16(0xffff, Bits<__m512i>(words)));
 }
 #elif WARREN_VECTOR_BYTES == 32
-// (GCC 12 makes twice as many instructions of __builtin_convertvector.)
+// (GCC 12 generates twice as many instructions for __builtin_convertvector.)
 inline Words Spread(HalfVector halves) {
   return Bits<Words>(_mm256_cvtepu16_epi32(Bits<__m128i>(halves)));
 }
@@ -237,7 +237,8 @@ inline HalfVector Pack(Words words) {
 
 struct Float16 {
 #if WARREN_VECTOR_BYTES == 64
-  // The forms with a mask of all ones: GCC 12 warns about the others in its own header (GCC bug 105593).
+  // The masked forms, with a mask of all ones: GCC 12 warns about the others in its own header (GCC bug
+  // 105593).
   static HalfVector Narrow(Floats value) {
     return Bits<HalfVector>(
         _mm512_maskz_cvtps_ph(0xffff, Bits<__m512>(value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -279,15 +280,15 @@ struct Float16 {
     std::memcpy(to + sizeof(first), &second, sizeof(second));
   }
 #else
-  // Magnitudes have no sign bit, and comparing them as signed numbers is one instruction on every CPU.
-  /// The bits of the result in the lower half of each word.
+  // Magnitudes have no sign bit, and comparing them as signed numbers takes one instruction on every CPU.
+  /// Returns the bits of the result in the lower half of each word.
   static Words Narrow(Floats value) {
     const Words sign = (Bits<Words>(value) >> 16) & 0x8000u;
     const Words bits = Bits<Words>(value) & 0x7fff'ffffu;
     const Integers magnitude = Bits<Integers>(bits);
-    // The exponent's bias goes from 127 to 15; 13 bits of the fraction are rounded off, ties to even.
+    // The exponent's bias changes from 127 to 15; 13 bits of the fraction are rounded off, ties to even.
     const Integers normal = Bits<Integers>((bits - ((112u << 23) - 0xfffu) + ((bits >> 13) & 1u)) >> 13);
-    // Next to 0.5 floats are 2^-24 apart, as are the denormals of binary16: the addition rounds.
+    // Near 0.5 floats are 2^-24 apart, like the denormals of binary16, so the addition rounds.
     const Integers denormal = Bits<Integers>(Bits<Floats>(magnitude) + 0.5f) - 0x3f00'0000;
     const Integers nan = 0x7e00 | ((magnitude >> 13) & 0x3ff);
     const Integers infinity = Integers{} + 0x7c00;
@@ -312,7 +313,7 @@ struct Float16 {
   static Floats WidenInOrder(HalfVector half) {
     return Widen(Spread(half));
   }
-  // Every other element is widened at once: shuffles would cost more.
+  // Widens every other element at once: shuffles would cost more.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
     return {Widen(words & 0xffffu), Widen(words >> 16)};
@@ -329,14 +330,14 @@ struct Float16 {
 };
 
 struct BFloat16 {
-  /// The bits of the result in the upper half of each word; the lower half is left over. (AVX512_BF16 has an
-  /// instruction for it, which takes denormals for zero: other bits.)
+  /// Returns the bits of the result in the upper half of each word; the lower half is garbage. (AVX512_BF16
+  /// has an instruction for it, but it treats denormals as zero, which gives other bits.)
   static Words RoundUpperHalf(Floats value) {
     const Words bits = Bits<Words>(value);
     const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     return IsNan(value) ? bits | 0x0040'0000u : rounded;
   }
-  // Every other element at once, as it lies in the words: no shuffles.
+  // Every other element at once, as they lie in the words: no shuffles.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
     return {Bits<Floats>(words << 16), Bits<Floats>(words & 0xffff'0000u)};
@@ -379,7 +380,7 @@ struct Elements<Float16> : SixteenBits<Float16> {};
 template <>
 struct Elements<BFloat16> : SixteenBits<BFloat16> {};
 
-/// 16-bit floats whose combination is kept as floats.
+/// 16-bit floats whose combination is stored as floats.
 template <typename Format>
 struct FromSixteenBits : SixteenBits<Format> {
   static constexpr std::size_t kOutBytes = 2 * kVectorBytes;
@@ -394,7 +395,7 @@ struct FromSixteenBits : SixteenBits<Format> {
   }
 };
 
-/// Floats whose combination is rounded to 16 bits.
+/// Floats whose combination is stored as 16-bit floats.
 template <typename Format>
 struct ToSixteenBits : SixteenBits<Format> {
   static constexpr std::size_t kInBytes = 2 * kVectorBytes;
@@ -412,14 +413,14 @@ struct ToSixteenBits : SixteenBits<Format> {
 
 // --------------------------------------------------------------------------------------------------- kernels
 
-/// The inputs under the left-hand child of a node of the order over `inputs` leaves.
+/// The number of inputs under the left-hand child of the root of the order over `inputs` leaves.
 constexpr int LeftLeaves(int inputs) {
   int width = 1;
   while (2 * width < inputs) width *= 2;
   return width;
 }
 
-/// Inputs first, first + 1, ... in the engine's order, all in registers.
+/// Combines inputs first, first + 1, ... in the engine's order, entirely in registers.
 template <typename Kind, typename Op, int inputs>
 __attribute__((always_inline)) inline typename Kind::Register Tree(const std::byte* const* first,
                                                                    std::size_t at) {
@@ -437,7 +438,7 @@ void Fused(void* out_pointer, const void* const* input_pointers, std::size_t byt
   using Register = typename Kind::Register;
   constexpr std::size_t kIn = Kind::kInBytes;
   constexpr std::size_t kOut = Kind::kOutBytes;
-  // Enough loads in a row to keep the loop's own instructions out of the way.
+  // Enough consecutive loads to hide the loop's own instructions.
   constexpr int kUnroll = inputs <= 2 ? 4 : inputs <= 4 ? 2 : 1;
   auto* const out = static_cast<std::byte*>(out_pointer);
   const std::byte* input[inputs];
@@ -455,7 +456,7 @@ void Fused(void* out_pointer, const void* const* input_pointers, std::size_t byt
     }
   }
   if (const std::size_t rest = bytes - at; rest > 0) {
-    // The same instructions for the last few elements, so that they too get the same bits.
+    // Uses the same instructions for the last few elements, so that they get the same bits, too.
     std::byte padded[inputs][kIn] = {};
     const std::byte* copies[inputs];
     for (int i = 0; i < inputs; ++i) {
@@ -481,8 +482,8 @@ constexpr KernelSet kSetOfRounded{&Fused<Elements<Format>, Op, 2>, &Fused<Elemen
                                   &Fused<Elements<Format>, Op, 4>, &Fused<Elements<Format>, Op, 8>,
                                   &kWide<Format, Op>};
 
-/// `T` decides max and min; for the rest the unsigned type of the same width does, and no type at all for the
-/// bitwise operations.
+/// Max and min use `T`, sums and products the unsigned type of the same width, and the bitwise operations
+/// 64-bit words.
 template <typename T, typename Unsigned>
 constexpr void FillIntegers(KernelSet* sets) {
   sets[static_cast<int>(Operation::kMax)] = kSet<Elements<T>, Max>;

@@ -1,4 +1,4 @@
-// Kernels for every CPU: 16-byte vectors, which the compiler turns into what the build's target has.
+// Kernels for any CPU: 16-byte vectors, which the compiler maps to the build's target.
 #define WARREN_VECTOR_BYTES 16
 #include "rabit_engine/reduce/kernels_impl.h"
 

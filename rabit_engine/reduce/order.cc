@@ -6,15 +6,15 @@
 namespace warren {
 namespace {
 
-/// Where the largest node that begins at `begin` and does not reach past `limit` ends. Nodes are the aligned
-/// power-of-two ranges, cut off at the world's end; a single rank always is one.
+/// Returns the end of the largest node that begins at `begin` and does not reach beyond `limit`. Nodes are
+/// the aligned power-of-two ranges, cut off at the world size; a single rank is always one.
 int EndOfLargestNode(int begin, int limit, int world_size) {
   int end = begin + 1;
   for (std::int64_t width = 2; begin % width == 0; width *= 2) {
     const std::int64_t wider = std::min<std::int64_t>(begin + width, world_size);
     if (wider > limit) break;
     end = static_cast<int>(wider);
-    if (end == world_size) break;  // everything wider is the same range
+    if (end == world_size) break;  // all wider nodes are the same range
   }
   return end;
 }
@@ -27,7 +27,7 @@ bool IsSubtree(int begin, int end, int world_size) {
 }
 
 std::vector<Subtree> Decompose(int begin, int end, int world_size) {
-  // Nodes never overlap halfway, so the largest one at each step is never a step too far.
+  // Nodes are nested or disjoint, so taking the largest one at each step gives the fewest.
   std::vector<Subtree> subtrees;
   while (begin < end) {
     const int next = EndOfLargestNode(begin, end, world_size);

@@ -1,8 +1,8 @@
 // The order of every reduction: a binary counter over the ranks. Ranks 0 and 1 are combined, 2 and 3, and so
-// on; then the pairs {0,1} and {2,3}; then the fours; a subtree that has no right-hand sibling is passed up
-// unchanged. The order depends on the ranks alone, never on the algorithm, the transport, the hosts or the
-// chunk size, and that is why every algorithm here gives the same bits. The rounding error of a sum grows
-// with log2 of the world size (pairwise summation; Higham, "The accuracy of floating point summation", 1993).
+// on; then the pairs {0,1} and {2,3}; then the fours; a subtree without a right-hand sibling is passed up
+// unchanged. The order depends only on the ranks, never on the algorithm, the transport, the hosts or the
+// chunk size; that is why all algorithms give the same bits. The rounding error of a sum grows with log2 of
+// the world size (pairwise summation; Higham, "The accuracy of floating point summation", 1993).
 //
 // Pure functions over integers.
 #pragma once
@@ -18,12 +18,12 @@ struct Subtree {
   friend bool operator==(const Subtree&, const Subtree&) = default;
 };
 
-/// True when [begin, end) are exactly the ranks under one node of the order over `world_size` ranks.
+/// Whether [begin, end) are exactly the ranks under one node of the order over `world_size` ranks.
 bool IsSubtree(int begin, int end, int world_size);
 
-/// The fewest subtrees that cover the ranks [begin, end), from left to right: what a rank that holds the
-/// contributions of these ranks can combine already. At most 2 log2(world_size) of them; one when the range
-/// is a subtree.
+/// Returns the fewest subtrees that cover the ranks [begin, end), from left to right: what a rank that holds
+/// the contributions of these ranks can already combine. There are at most 2 log2(world_size) subtrees, and
+/// one if the range is a subtree.
 std::vector<Subtree> Decompose(int begin, int end, int world_size);
 
 }  // namespace warren

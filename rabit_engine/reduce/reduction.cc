@@ -19,18 +19,18 @@ struct TypeFacts {
   bool is_integer;
 };
 
-// By DataType. Long is 64 bits wide whatever the platform's long: it is what rabit's peers send.
+// Indexed by DataType. Long has 64 bits on every platform, because that is what rabit's peers send.
 constexpr TypeFacts kTypes[kNumDataTypes] = {
     {"char", 1, true},      {"unsigned char", 1, true},      {"int", 4, true},      {"unsigned int", 4, true},
     {"long", 8, true},      {"unsigned long", 8, true},      {"float", 4, false},   {"double", 8, false},
     {"long long", 8, true}, {"unsigned long long", 8, true}, {"float16", 2, false}, {"bfloat16", 2, false},
 };
 
-// By Operation.
+// Indexed by Operation.
 constexpr std::string_view kOperations[kNumOperations] = {
     "max", "min", "sum", "bitwise or", "product", "bitwise and", "bitwise xor"};
 
-// The values may come from a caller's int.
+// Values may come from a caller's int, so they may be out of range.
 bool IsKnown(DataType type) {
   return static_cast<int>(type) < kNumDataTypes;
 }
@@ -51,16 +51,15 @@ std::byte* At(void* pointer, std::size_t offset) {
 
 using Inputs = std::span<const void* const>;
 
-// -------------------------------------------------------------------------------------------- typed
-// reductions
+// --------------------------------------------------------------------------------------- typed reductions
 
-/// More inputs than a kernel takes are combined block by block, so that what lies between two kernels stays
-/// in the first-level cache: eight of these blocks and as much of the inputs.
+/// Block size for more inputs than one kernel takes, chosen so that intermediate results stay in the
+/// first-level cache: eight of these blocks and as much of the inputs.
 constexpr std::size_t kBlockBytes = 2048;
-/// The most that one kernel takes, and with that the children of a node below.
+/// The most inputs that one kernel takes, and so the most children of a node below.
 constexpr std::size_t kWidest = 8;
 
-/// The kernel for exactly this many inputs, if there is one.
+/// Returns the kernel for exactly this many inputs, or null.
 FusedKernel KernelFor(const KernelSet& kernels, std::size_t inputs) {
   switch (inputs) {
     case 2:
@@ -76,8 +75,8 @@ FusedKernel KernelFor(const KernelSet& kernels, std::size_t inputs) {
   }
 }
 
-/// How many inputs each child takes (the last one may take fewer) when so many are split for one kernel.
-/// Always a power of two, so that every child is a node of the order.
+/// Returns how many inputs each child takes (the last one may take fewer) if `inputs` are split for one
+/// kernel. Always a power of two, so that every child is a node of the order.
 std::size_t InputsPerChild(std::size_t inputs) {
   std::size_t each = 1;
   while (each * kWidest < inputs) each *= kWidest;
@@ -85,8 +84,8 @@ std::size_t InputsPerChild(std::size_t inputs) {
   return children <= 4 || children == 8 ? each : 4 * each;
 }
 
-/// Combines bytes [offset, offset + bytes) of the inputs, at most a block. The last kernel alone writes to
-/// `out`, when all inputs have been read or are read by it: `out` may lie in some of them.
+/// Combines bytes [offset, offset + bytes) of the inputs, at most one block. `out` may lie in some of the
+/// inputs, because only the last kernel writes to it, after or while it reads the last of them.
 void CombineBlock(const KernelSet& kernels, void* out, Inputs inputs, std::size_t offset, std::size_t bytes) {
   alignas(64) std::byte partial[kWidest][kBlockBytes];
   const void* children[kWidest];
@@ -104,8 +103,8 @@ void CombineBlock(const KernelSet& kernels, void* out, Inputs inputs, std::size_
   KernelFor(kernels, count)(out, children, bytes);
 }
 
-/// The same for 16-bit floats, with the combination as floats in `out`, which lies in no input. At most half
-/// a block of them.
+/// Like CombineBlock, for 16-bit floats, with the result as floats in `out`, which lies in no input. At most
+/// half a block of input.
 void CombineToFloats(const WideKernels& wide, void* out, Inputs inputs, std::size_t offset,
                      std::size_t bytes) {
   const FusedKernel kernel = inputs.size() == 1 ? wide.widen : KernelFor(wide.widened, inputs.size());
@@ -146,11 +145,10 @@ void CombineTyped(const KernelSet& kernels, void* out, Inputs inputs, std::size_
   }
 }
 
-// ------------------------------------------------------------------------------------------- custom
-// reductions
+// -------------------------------------------------------------------------------------- custom reductions
 
-/// How much of the inputs a custom function is given at a time where temporaries are needed: small enough for
-/// the second-level cache, large enough that the calls do not show.
+/// Size of the pieces passed to a custom function if temporaries are needed: small enough for the
+/// second-level cache, large enough that the cost of the calls is negligible.
 constexpr std::size_t kCustomBlockBytes = 64 << 10;
 constexpr std::align_val_t kAlignment{64};
 
@@ -165,7 +163,7 @@ class Temporaries {
     }
   }
 
-  /// How many elements fit in each.
+  /// The number of elements that fit into each row.
   std::size_t elements() const { return elements_; }
   std::byte* Row(std::size_t row) { return (large_ ? large_.get() : small_) + row * row_bytes_; }
 
@@ -185,8 +183,8 @@ struct CustomFunction {
   void* context;
   std::size_t element_bytes;
 
-  /// Puts the combination of `count` elements of the inputs, from element `first` on, into `out`, which lies
-  /// in none of them but perhaps inputs[0]. Rows from `row` on are free, one for each level of the tree.
+  /// Writes the combination of `count` elements of the inputs, from element `first` on, to `out`, which must
+  /// not lie in any input except inputs[0]. Rows from `row` on are free, one for each level of the tree.
   void Combine(std::byte* out, Inputs inputs, std::size_t first, std::size_t count, Temporaries& temporaries,
                std::size_t row) const {
     if (inputs.size() == 1) {
@@ -206,8 +204,8 @@ struct CustomFunction {
   }
 
   void CombineAll(void* out, Inputs inputs, std::size_t count) const {
-    // A function changes its left operand in place. When `out` is still to be read as a later input, that
-    // place must be another.
+    // A function changes its left operand in place. If `out` is also a later input, still to be read, the
+    // result needs another place first.
     const Inputs later = inputs.subspan(1);
     const bool needs_copy = std::ranges::find(later, out) != later.end();
     if (inputs.size() == 2 && out == inputs[0] && !needs_copy) {

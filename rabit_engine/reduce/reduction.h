@@ -1,6 +1,6 @@
-// What a reduction computes: an element type and an operation known to the engine, or a function of the
-// caller's. Kernels exist in several instruction sets, chosen once per process by what the CPU has
-// (kernels.h); all of them give the same bits.
+// What a reduction computes: a built-in operation on a built-in element type, or a caller's function. Kernels
+// exist for several instruction sets, selected once per process according to the CPU (kernels.h); all of them
+// give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -45,55 +45,56 @@ inline constexpr int kNumOperations = 7;
 std::size_t SizeOf(DataType type);
 std::string_view Name(DataType type);
 std::string_view Name(Operation operation);
-/// True when the operation exists for the type (bitwise operations on floating point do not).
+/// Whether the operation is defined for the type (bitwise operations on floating point are not).
 bool IsDefined(DataType type, Operation operation);
 
-/// One reduction. A small value, cheap to copy; safe to use from several threads.
+/// A reduction. A small value, cheap to copy; safe to use from several threads.
 ///
-/// Operand order is part of the contract: `left` always holds the lower ranks. Max is
-/// `left < right ? right : left`, min is `right < left ? right : left`, as rabit has them, and a sum or
-/// product of two NaN is the left one made quiet, so that NaN and signed zeros too give the same bits on
-/// every rank. (The NaN that an invalid operation makes, such as infinity - infinity, is the processor's
-/// own.) Integers wrap.
+/// The order of operands is part of the contract: `left` always holds the lower ranks. Max is
+/// `left < right ? right : left`, min is `right < left ? right : left`, as in rabit, and a sum or product of
+/// two NaN is the left one made quiet, so that NaN and signed zeros also give the same bits on every rank. (A
+/// NaN that results from an invalid operation, such as infinity - infinity, is the processor's.) Integers
+/// wrap.
 ///
-/// Sums and products of 16-bit floats are those of floats: the operands are widened, combined in the engine's
-/// order, and the result is rounded to nearest even, once. Max and min give one of the operands (of binary16
-/// a NaN made quiet).
+/// Sums and products of 16-bit floats are computed in float: the operands are widened and combined in the
+/// engine's order, and the result is rounded to nearest even, once. Max and min return one of the operands
+/// (for binary16, with NaN made quiet).
 class Reduction {
  public:
   /// dst[i] = dst[i] op src[i] for i in [0, count), where dst holds the lower ranks.
   using Function = void (*)(const void* src, void* dst, std::size_t count, void* context);
 
-  /// Throws Misuse when the operation does not exist for the type.
+  /// Throws Misuse if the operation is not defined for the type.
   static Reduction Typed(DataType type, Operation operation);
-  /// The same with the kernels of one instruction set: for tests and benchmarks.
+  /// With the kernels of one instruction set: for tests and benchmarks.
   static Reduction Typed(DataType type, Operation operation, const KernelTable& kernels);
-  /// `function` is called with pieces of any length, from the thread that calls the collective.
+  /// `function` is called with pieces of any length, on the thread that calls the collective.
   static Reduction Custom(Function function, void* context, std::size_t element_bytes);
 
   std::size_t element_bytes() const { return element_bytes_; }
-  /// False where every order of the operands gives the same bits: integers, and nothing else that the engine
-  /// would have to prove (floating-point max and min differ by NaN and signed zeros).
+  /// False if every order of the operands gives the same bits. That is only claimed for integers
+  /// (floating-point max and min differ by NaN and signed zeros).
   bool order_matters() const { return order_matters_; }
   bool is_custom() const { return function_ != nullptr; }
-  /// True of sums and products of 16-bit floats: combining results of Combine or CombineAll further would
-  /// round more than once. Who has to do so combines floats, by Wide().
+  /// Whether it rounds: true for sums and products of 16-bit floats. Combining results of Combine or
+  /// CombineAll further would round more than once; to do so, combine floats, with Wide().
   bool rounds() const { return rounds_; }
-  /// Only of typed reductions.
+  /// For typed reductions only.
   DataType type() const { return type_; }
   Operation operation() const { return operation_; }
 
-  /// out[i] = left[i] op right[i]. `out` may be `left` or `right`; otherwise the ranges must not overlap. No
-  /// pointer needs to be aligned (custom functions are given what the caller gave: align for them).
+  /// Computes out[i] = left[i] op right[i]. `out` may be `left` or `right`; otherwise the ranges must not
+  /// overlap. Pointers need not be aligned (but custom functions get the caller's pointers: align them if
+  /// necessary).
   void Combine(void* out, const void* left, const void* right, std::size_t count) const;
 
-  /// Combines inputs[0], inputs[1], ... in the engine's order (order.h) as if they were ranks 0, 1, ... of a
-  /// world of inputs.size(), reading every input once. `out` may be one of the inputs. At least one input.
+  /// Combines inputs[0], inputs[1], ... in the engine's order (order.h), as if they were ranks 0, 1, ... of
+  /// inputs.size() ranks, reading every input once. `out` may be one of the inputs. Needs at least one input.
   void CombineAll(void* out, std::span<const void* const> inputs, std::size_t count) const;
 
-  /// Of a reduction that rounds: the same operation on floats.
+  /// The same operation on floats; for reductions that round.
   Reduction Wide() const;
-  /// Elements to floats and back, where they are rounded to nearest even. Not in place; no alignment needed.
+  /// Convert elements to floats, and back with rounding to nearest even. Not in place; no alignment needed.
   void Widen(void* floats, const void* elements, std::size_t count) const;
   void Narrow(void* elements, const void* floats, std::size_t count) const;
 

@@ -1,8 +1,8 @@
-// What all public headers share: which function is exported, and how a call learns where it was made.
+// Shared by all public headers: which functions are exported, and how a call learns where it was made.
 //
-// Everything in namespace rabit sits in inline namespaces `warren_v1`. Source code says rabit::Allreduce as
-// ever; the linker sees other names than libxgboost's, which carries a rabit of its own, so a program can
-// link both.
+// Everything in namespace rabit is in an inline namespace `warren_v1`. Source code still says
+// rabit::Allreduce, but the symbols differ from those of libxgboost, which contains its own rabit, so a
+// program can link both.
 #ifndef RABIT_BASE_H_
 #define RABIT_BASE_H_
 
@@ -12,7 +12,7 @@
 #define RABIT_EXPORT
 #endif
 
-// The place of a call, for error messages: what the trailing arguments of the calls in rabit.h default to.
+// Where a call was made, for error messages: the defaults of the trailing arguments of the calls in rabit.h.
 // rabit 0.1 has these macros, and wrappers around its calls use them.
 #ifndef RABIT_API_CALLER_SIGNATURE
 #define RABIT_API_CALLER_SIGNATURE

@@ -1,17 +1,17 @@
 /* rabit for C, and for languages that call C. See rabit.h for what each call does.
  *
- * Errors: RabitInit and RabitFinalize print a line to the standard error and return false or 0. Every other
- * call prints "rank R: RabitAllreduce: ..." to the standard error and ends the process with exit code 255.
- * The int results that are only there for programs written for XGBoost's copy of rabit are always 0.
+ * Errors: RabitInit and RabitFinalize print a line to standard error and return false or 0. Every other
+ * call prints "rank R: RabitAllreduce: ..." to standard error and ends the process with exit code 255. Int
+ * results that exist only for compatibility with XGBoost's copy of rabit are always 0.
  *
- * The functions whose names begin with RabitTry do the same, end no process and print nothing: they return 0,
- * or -1 when there was an error, which RabitGetLastError has. After an error in a call with other ranks this
- * rank is out of the job: every further one returns the same error, and RabitTryFinalize is what is left (it
- * returns -1, too). A call that was refused for its arguments ends nothing. After Finalize, whether or not it
- * succeeded, RabitTryInit may join again.
+ * The RabitTry functions do the same, but neither end the process nor print anything: they return 0, or -1 on
+ * error; RabitGetLastError returns the message. After an error in a call with other ranks this rank is out of
+ * the job: every further call returns the same error, and only RabitTryFinalize remains to be called (it
+ * returns -1, too). A call that is refused because of its arguments changes nothing. After Finalize,
+ * successful or not, RabitTryInit may join again.
  *
- * RabitGetRank and the other questions may be asked at any time; everything else belongs between RabitInit
- * and RabitFinalize. Threads: as in rabit.h.
+ * Queries such as RabitGetRank may be called at any time; everything else only between RabitInit and
+ * RabitFinalize. Threads: as in rabit.h.
  *
  * libxgboost.so exports these names, too. In a program that links both, put librabit first. */
 #ifndef RABIT_C_API_H_
@@ -36,7 +36,7 @@
 
 typedef unsigned long rbt_ulong; /* NOLINT(runtime/int) */
 
-/* Element types: what enum_dtype takes. */
+/* Element types, for the arguments named enum_dtype. */
 enum RabitDataType {
   RABIT_CHAR = 0,
   RABIT_UCHAR = 1,
@@ -48,14 +48,14 @@ enum RabitDataType {
   RABIT_DOUBLE = 7,
   RABIT_LONGLONG = 8,
   RABIT_ULONGLONG = 9,
-  RABIT_FLOAT16 = 10, /* IEEE 754 binary16: _Float16 where the compiler has it */
+  RABIT_FLOAT16 = 10, /* IEEE 754 binary16; the compiler's _Float16, if it has one */
   RABIT_BFLOAT16 = 11 /* the upper half of a float */
 };
 
-/* Joins the job; argv has `key=value` arguments, others are left alone, and may be NULL when argc is 0. */
+/* Joins the job. argv may contain `key=value` arguments; others are ignored. It may be NULL if argc is 0. */
 RABIT_DLL bool RabitInit(int argc, char* argv[]);
 
-/* Leaves the job: 1, or 0 when that failed or an earlier error had ended the job. */
+/* Leaves the job. Returns 1, or 0 if that failed or an earlier error had ended the job. */
 RABIT_DLL int RabitFinalize(void);
 
 RABIT_DLL int RabitGetRingPrevRank(void);
@@ -63,24 +63,25 @@ RABIT_DLL int RabitGetRank(void);
 RABIT_DLL int RabitGetWorldSize(void);
 RABIT_DLL int RabitIsDistributed(void);
 
-/* Shows the text to the user who watches the job. */
+/* Shows the text to people who watch the job. */
 RABIT_DLL int RabitTrackerPrint(const char* msg);
 
-/* Writes the host's name and a NUL into out_name, cut to max_len bytes with the NUL; *out_len is its length
- * without. */
+/* Writes the host's name and a terminating NUL to out_name, truncated to max_len bytes including the NUL;
+ * *out_len is its length without the NUL. */
 RABIT_DLL void RabitGetProcessorName(char* out_name, rbt_ulong* out_len, rbt_ulong max_len);
 
-/* Makes `size` bytes the same in all ranks: those of rank `root`. */
+/* Copies `size` bytes from rank `root` to all ranks. */
 RABIT_DLL int RabitBroadcast(void* sendrecv_data, rbt_ulong size, int root);
 
-/* Collects one slice from each rank, see rabit::Allgather. In elements of the type: the whole buffer, where
- * this rank's slice begins, its size (or its end, if all ranks give that), and a number that is not used.
- * (rabit's own version of this function multiplied by the element size twice and gathered nothing useful.) */
+/* Collects one slice from each rank, see rabit::Allgather. Arguments, in elements of the type: the whole
+ * buffer's size, where this rank's slice begins, its size (or its end, if all ranks give that), and an unused
+ * number. (rabit's own version of this function multiplied by the element size twice and gathered nothing
+ * useful.) */
 RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex, size_t size_node_slice,
                              size_t size_prev_slice, int enum_dtype);
 
 /* Replaces each of `count` elements by the reduction of that element over all ranks.
- * enum_dtype: one of RabitDataType. 16-bit floats are summed up as floats, and the sum is rounded once, to
+ * enum_dtype: one of RabitDataType. 16-bit floats are summed as floats, and the sum is rounded once, to
  *             nearest even.
  * enum_op:    0 max, 1 min, 2 sum, 3 bitwise or (integers only)
  *
@@ -88,17 +89,18 @@ RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginI
 RABIT_DLL int RabitAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                              void (*prepare_fun)(void* arg), void* prepare_arg);
 
-/* Loads the newest checkpoint and returns its version; 0: there is none, and the results are NULL and 0.
- * The memory belongs to the library and stays as it is until the next call of this function in the same
- * thread. out_local_model and out_local_len are both NULL when there is no local model. */
+/* Loads the newest checkpoint and returns its version. 0: there is no checkpoint, and the results are NULL
+ * and 0. The memory belongs to the library and stays unchanged until the thread's next call of this function.
+ * Pass NULL for both out_local_model and out_local_len if there is no local model. */
 RABIT_DLL int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global_len, char** out_local_model,
                                   rbt_ulong* out_local_len);
 
-/* Ends a version: keeps a copy of both models. local_model is NULL when there is none. */
+/* Ends a version: keeps a copy of both models. local_model is NULL if there is no local model. */
 RABIT_DLL void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                rbt_ulong local_len);
 
-/* The same calls for callers that go on after an error: notebooks, servers, other languages. 0 or -1. */
+/* The same calls for callers that continue after an error: notebooks, servers, other languages. Return 0 or
+ * -1. */
 RABIT_DLL int RabitTryInit(int argc, char* argv[]);
 RABIT_DLL int RabitTryFinalize(void);
 RABIT_DLL int RabitTryTrackerPrint(const char* msg);
@@ -107,27 +109,27 @@ RABIT_DLL int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beg
                                 size_t size_node_slice, int enum_dtype);
 RABIT_DLL int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                                 void (*prepare_fun)(void* arg), void* prepare_arg);
-/* Collects one slice from each rank into a buffer of all, in rank order: rank r's has counts[r] elements,
- * with one count for each rank, the same on all ranks. This rank's slice is in its place beforehand. Types as
- * in RabitAllreduce. */
+/* Collects one slice from each rank into a buffer for all slices, in rank order. Rank r's slice has counts[r]
+ * elements; all ranks give the same counts. This rank's slice must already be in its place. Types as in
+ * RabitAllreduce. */
 RABIT_DLL int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype);
-/* Reduces a buffer of such slices over all ranks: afterwards this rank's slice holds the result, and the rest
- * of the buffer is undefined. Types and operations as in RabitAllreduce. */
+/* Reduces such a buffer over all ranks: afterwards this rank's slice holds the result, and the rest of the
+ * buffer is undefined. Types and operations as in RabitAllreduce. */
 RABIT_DLL int RabitTryReduceScatter(void* sendrecvbuf, const size_t* counts, int enum_dtype, int enum_op);
-/* The version, 0 when there is none, is written to *out_version. */
+/* Writes the version to *out_version; 0 if there is no checkpoint. */
 RABIT_DLL int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, rbt_ulong* out_global_len,
                                      char** out_local_model, rbt_ulong* out_local_len);
 RABIT_DLL int RabitTryCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                  rbt_ulong local_len);
 
-/* What was wrong with the last RabitTry call of this thread that returned -1. The text is the library's and
- * stays as it is until the next such error. Empty when there was none. */
+/* The error of this thread's last RabitTry call that returned -1. The text belongs to the library and stays
+ * unchanged until the next such error. Empty if there was no error. */
 RABIT_DLL const char* RabitGetLastError(void);
 
-/* How many versions have been ended. */
+/* The number of versions that have been ended. */
 RABIT_DLL int RabitVersionNumber(void);
 
-/* Returns 0. Something to refer to, for linkers that drop libraries nobody refers to. */
+/* Returns 0. A symbol to refer to, for linkers that drop unreferenced libraries. */
 RABIT_DLL int RabitLinkTag(void);
 
 #endif /* RABIT_C_API_H_ */

@@ -1,29 +1,29 @@
-/* Collectives on the memory of GPUs, in C and C++, between RabitInit and RabitFinalize (rabit/c_api.h,
- * rabit.h). Experimental: run on one GPU, never on several. warren/c_api.h has the same with handles.
+/* Collectives on device memory, in C and C++, between RabitInit and RabitFinalize (rabit/c_api.h, rabit.h).
+ * Experimental: tested on one GPU, never on several. warren/c_api.h has the same calls with handles.
  *
- * They are NCCL's where each rank has a GPU of its own; ranks that share a GPU work in each other's memory,
- * and where neither can be, the way goes through the host. The first call finds out which it is, and rank 0
- * says so in a line. docs/how-to/gpu.md tells more. librabit loads librabit_cuda.so, and that NCCL, when they
- * are first needed.
+ * If each rank has its own GPU, NCCL carries out the collectives; ranks that share a GPU access each other's
+ * memory; if neither is possible, the data goes through the host. The first call finds out which applies, and
+ * rank 0 prints it in one line. See docs/how-to/gpu.md. librabit loads librabit_cuda.so, and that loads NCCL,
+ * when they are first needed.
  *
- * Buffers are device memory of the GPU that is in use: that of the first buffer ever given. All ranks make
- * the same calls in the same order. `stream` is a cudaStream_t (NULL: the default one). In place: sendbuf ==
- * recvbuf for RabitDeviceAllreduce and RabitDeviceBroadcast, sendbuf == recvbuf + rank * count for
- * RabitDeviceAllgather, recvbuf
- * == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two must not overlap.
+ * Buffers must be device memory of one GPU: the GPU of the first buffer ever passed. All ranks make the same
+ * calls in the same order. `stream` is a cudaStream_t (NULL: the default stream). In place:
+ * sendbuf == recvbuf for RabitDeviceAllreduce and RabitDeviceBroadcast,
+ * sendbuf == recvbuf + rank * count for RabitDeviceAllgather,
+ * recvbuf == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two must not overlap.
  *
- * Before LoadCheckPoint a call is put on its stream, after the work that is there, and may still run when it
- * returns; with NCCL (and with one rank), and after a first call outside, it can be captured into a CUDA
- * graph, by all ranks or none, which has to be destroyed before Finalize; elsewhere it is refused. Wait with
- * RabitDeviceSynchronize, which knows when another rank is lost, rather than with cudaStreamSynchronize: with
- * NCCL that then returns within a second, but with any result, and on a GPU that ranks share it may not
- * return. After LoadCheckPoint a call returns when its result is there and kept: ranks may be lost, and
- * started again.
+ * Before LoadCheckPoint a call is enqueued on its stream, after the work already there, and may still run
+ * when it returns. With NCCL (or with one rank), and after a first call outside, it can be captured into a
+ * CUDA graph, by all ranks or none; the graph has to be destroyed before Finalize. Otherwise capture is
+ * refused. Wait with RabitDeviceSynchronize, which notices the loss of a rank, rather than with
+ * cudaStreamSynchronize: after a loss the latter returns within a second with NCCL, but with arbitrary
+ * results, and may not return at all on a shared GPU. After LoadCheckPoint a call returns only when its
+ * result is complete and stored: ranks may be lost, and started again.
  *
- * Errors: the C functions return 0 when they succeeded, else -1, and RabitDeviceGetLastError says why; those
- * of C++ throw dmlc::Error. After an error in a collective all further calls fail; a call that is refused,
- * for its arguments or because its stream is captured, changes nothing but that the group it is in is
- * refused, too, at its end. Threads: as in rabit.h. */
+ * Errors: the C functions return 0 on success, else -1, and RabitDeviceGetLastError returns the reason; those
+ * of C++ throw dmlc::Error. After an error in a collective all further calls fail. A call that is refused,
+ * because of its arguments or because its stream is captured, changes nothing, except that a group that
+ * contains it is refused at its end, too. Threads: as in rabit.h. */
 #ifndef RABIT_DEVICE_H_
 #define RABIT_DEVICE_H_
 
@@ -41,8 +41,8 @@ enum RabitDeviceType {
   RABIT_DEVICE_FLOAT32 = 7,
   RABIT_DEVICE_FLOAT64 = 8,
   RABIT_DEVICE_BFLOAT16 = 9,
-  RABIT_DEVICE_FLOAT8E4M3 = 10, /* with NCCL from 2.24 on */
-  RABIT_DEVICE_FLOAT8E5M2 = 11  /* the same */
+  RABIT_DEVICE_FLOAT8E4M3 = 10, /* with NCCL 2.24 or later */
+  RABIT_DEVICE_FLOAT8E5M2 = 11  /* with NCCL 2.24 or later */
 };
 
 /* Operations, numbered as NCCL numbers them. */
@@ -54,21 +54,22 @@ enum RabitDeviceOperation {
   RABIT_DEVICE_AVERAGE = 4 /* the sum, divided by the number of ranks */
 };
 
-/* The GPU of this rank: the n-th that CUDA_VISIBLE_DEVICES lets this process see for the n-th rank of a host,
- * counting on from the first when there are more ranks. Makes it the thread's current one, and gives its
- * number. To be called before memory is taken, unless the program chooses by itself. */
+/* Selects a GPU for this rank: the n-th visible one (CUDA_VISIBLE_DEVICES) for the n-th rank of a host,
+ * starting over from the first if there are more ranks. Makes it the thread's current device and returns its
+ * number in *device. Call it before allocating device memory, unless the program chooses a GPU itself. */
 RABIT_DLL int RabitDeviceSelect(int* device);
 
-/* Each of `count` elements of all ranks' recvbuf becomes the reduction of that element of all ranks' sendbuf.
+/* Each of `count` elements of every rank's recvbuf becomes the reduction of that element over all sendbufs.
  */
 RABIT_DLL int RabitDeviceAllreduce(const void* sendbuf, void* recvbuf, size_t count, int type, int operation,
                                    void* stream);
 
-/* `count` elements of all ranks' recvbuf become those of the root's sendbuf. */
+/* Copies `count` elements from the root's sendbuf to every rank's recvbuf. */
 RABIT_DLL int RabitDeviceBroadcast(const void* sendbuf, void* recvbuf, size_t count, int type, int root,
                                    void* stream);
 
-/* All ranks' recvbuf, of count * world size elements, gets all ranks' sendbuf, of `count`, in rank order. */
+/* Every rank's recvbuf (count * world size elements) gets all sendbufs (`count` elements each), in rank
+ * order. */
 RABIT_DLL int RabitDeviceAllgather(const void* sendbuf, void* recvbuf, size_t count, int type, void* stream);
 
 /* sendbuf has count * world size elements; rank r's recvbuf gets elements [r * count, (r + 1) * count) of the
@@ -76,20 +77,20 @@ RABIT_DLL int RabitDeviceAllgather(const void* sendbuf, void* recvbuf, size_t co
 RABIT_DLL int RabitDeviceReduceScatter(const void* sendbuf, void* recvbuf, size_t count, int type,
                                        int operation, void* stream);
 
-/* What is called between the two is put on its streams by the (outermost) end, as one group: faster for many
+/* Calls between these two are enqueued on their streams as one group, by the (outermost) end: faster for many
  * small buffers. */
 RABIT_DLL int RabitDeviceGroupStart(void);
 RABIT_DLL int RabitDeviceGroupEnd(void);
 
-/* Returns when all work of the stream is done. Fails when a rank has been lost meanwhile, or has not come
- * within rabit_timeout_sec (with rabit_timeout=1), and says which one. */
+/* Returns when all work on the stream is done. Fails, naming the rank, if a rank has been lost in the
+ * meantime or did not arrive within rabit_timeout_sec (with rabit_timeout=1). */
 RABIT_DLL int RabitDeviceSynchronize(void* stream);
 
-/* How collectives run, for people, "NCCL 2.28.9"; empty before the first. Valid until the thread's next call.
- */
+/* Describes how collectives run, for people, e.g. "NCCL 2.28.9"; empty before the first call. Valid until the
+ * thread's next call. */
 RABIT_DLL const char* RabitDeviceDescribe(void);
 
-/* Why the last of these functions failed in this thread; valid until the next fails. */
+/* Why the last of these functions to fail on this thread did so; valid until the next failure. */
 RABIT_DLL const char* RabitDeviceGetLastError(void);
 
 #ifdef __cplusplus
@@ -107,8 +108,8 @@ namespace rabit {
 namespace device {
 inline namespace warren_v1 {
 
-/// The code of an element type. Types of CUDA's own are known where CUDA's compiler reads this; elsewhere
-/// take the C functions.
+/// The code of an element type. CUDA's own types are known only when compiled by CUDA's compiler; otherwise
+/// use the C functions.
 template <typename DType>
 struct TypeOf;
 #define RABIT_DEVICE_TYPE_(type, code) \
@@ -137,14 +138,14 @@ inline void Require(int result) {
   if (result != 0) throw dmlc::Error(RabitDeviceGetLastError());
 }
 
-/// As RabitDeviceSelect; returns the number.
+/// Like RabitDeviceSelect; returns the device number.
 inline int Select() {
   int device = 0;
   Require(RabitDeviceSelect(&device));
   return device;
 }
 
-/// As RabitDeviceAllreduce, with `operation` one of RabitDeviceOperation.
+/// Like RabitDeviceAllreduce.
 template <typename DType>
 inline void Allreduce(const DType* sendbuf, DType* recvbuf, std::size_t count, RabitDeviceOperation operation,
                       void* stream) {
@@ -156,19 +157,19 @@ inline void Allreduce(DType* buffer, std::size_t count, RabitDeviceOperation ope
   Allreduce(static_cast<const DType*>(buffer), buffer, count, operation, stream);
 }
 
-/// As RabitDeviceBroadcast, in place.
+/// Like RabitDeviceBroadcast, in place.
 template <typename DType>
 inline void Broadcast(DType* buffer, std::size_t count, int root, void* stream) {
   Require(RabitDeviceBroadcast(buffer, buffer, count, TypeOf<DType>::value, root, stream));
 }
 
-/// As RabitDeviceAllgather.
+/// Like RabitDeviceAllgather.
 template <typename DType>
 inline void Allgather(const DType* sendbuf, DType* recvbuf, std::size_t count, void* stream) {
   Require(RabitDeviceAllgather(sendbuf, recvbuf, count, TypeOf<DType>::value, stream));
 }
 
-/// As RabitDeviceReduceScatter.
+/// Like RabitDeviceReduceScatter.
 template <typename DType>
 inline void ReduceScatter(const DType* sendbuf, DType* recvbuf, std::size_t count,
                           RabitDeviceOperation operation, void* stream) {
@@ -182,7 +183,7 @@ inline void GroupEnd() {
   Require(RabitDeviceGroupEnd());
 }
 
-/// As RabitDeviceSynchronize.
+/// Like RabitDeviceSynchronize.
 inline void Synchronize(void* stream) {
   Require(RabitDeviceSynchronize(stream));
 }

@@ -6,9 +6,9 @@
 //     rabit::Allreduce<rabit::op::Sum>(gradient.data(), gradient.size());
 //     float first = gradient[0];                                       // exact
 //
-// They are for storage: whoever computes does so in float. A sum over ranks is one of floats, too, rounded
-// once (rabit.h). The types that compilers have, _Float16, __fp16, __bf16, std::float16_t, std::bfloat16_t,
-// can be reduced as they are.
+// These types are for storage: compute in float. Sums over ranks are computed in float, too, and rounded once
+// (rabit.h). The compilers' own types, _Float16, __fp16, __bf16, std::float16_t and std::bfloat16_t, can be
+// reduced directly.
 #ifndef RABIT_HALF_H_
 #define RABIT_HALF_H_
 
@@ -33,12 +33,12 @@ inline float FloatOf(std::uint32_t bits) {
   std::memcpy(&value, &bits, sizeof(value));
   return value;
 }
-/// value / 2^places to nearest, ties to even; places is 1 to 31.
+/// Returns value / 2^places, rounded to nearest, ties to even; places is 1 to 31.
 inline std::uint32_t Shifted(std::uint32_t value, std::uint32_t places) {
   return (value + ((std::uint32_t(1) << (places - 1)) - 1) + (value >> places & 1U)) >> places;
 }
 
-/// NaN stay NaN, quiet ones, with the upper bits of what they carry; what is too large becomes infinity.
+/// NaN becomes a quiet NaN with the upper bits of the payload; values that are too large become infinity.
 inline std::uint16_t ToFloat16(float value) {
   const std::uint32_t bits = BitsOf(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U;
@@ -67,7 +67,7 @@ inline float FromFloat16(std::uint16_t half) {
   return FloatOf(sign | 0x7f800000U | magnitude << 13 | (magnitude > 0x7c00U ? 0x400000U : 0U));
 }
 
-/// The same.
+/// Rounds and treats NaN like ToFloat16.
 inline std::uint16_t ToBFloat16(float value) {
   const std::uint32_t bits = BitsOf(value);
   const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
@@ -83,7 +83,7 @@ inline float FromBFloat16(std::uint16_t half) {
 
 inline namespace warren_v1 {
 
-/// Without a value until one is given, as a float is. Conversions: engine::half::ToFloat16 and FromFloat16.
+/// Uninitialised by default, like a float. Conversions: engine::half::ToFloat16 and FromFloat16.
 class Float16 {
  public:
   Float16() = default;
@@ -102,7 +102,7 @@ class Float16 {
   std::uint16_t bits_;
 };
 
-/// The same, by ToBFloat16 and FromBFloat16.
+/// Uninitialised by default. Conversions: engine::half::ToBFloat16 and FromBFloat16.
 class BFloat16 {
  public:
   BFloat16() = default;
@@ -127,7 +127,8 @@ namespace engine {
 namespace half {
 inline namespace warren_v1 {
 
-/// No class, and neither whole number nor enumeration, of two bytes and made from a float: a compiler's own.
+/// Whether T is a compiler's own 16-bit float: two bytes, convertible from and to float, and neither a class,
+/// a union, an integer nor an enumeration.
 template <typename T>
 struct IsCompilers
     : std::integral_constant<bool, sizeof(T) == 2 && !std::is_class<T>::value && !std::is_union<T>::value &&
@@ -135,7 +136,7 @@ struct IsCompilers
                                        std::is_constructible<T, float>::value &&
                                        std::is_constructible<float, T>::value> {};
 
-/// Whether it holds 1 + 2^-10, as binary16 does and bfloat16 does not.
+/// Whether T can hold 1 + 2^-10, as binary16 can and bfloat16 cannot.
 template <typename T, bool is_compilers>
 struct HasTenBits : std::false_type {};
 template <typename T>

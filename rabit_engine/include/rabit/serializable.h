@@ -1,4 +1,4 @@
-// Streams and what can be written to them. Both are dmlc-core's (<dmlc/io.h>).
+// Streams and serialisable objects, both from dmlc-core (<dmlc/io.h>).
 #ifndef RABIT_SERIALIZABLE_H_
 #define RABIT_SERIALIZABLE_H_
 
@@ -14,7 +14,7 @@ namespace rabit {
 /// Bytes in and out: Read(pointer, bytes), Write(pointer, bytes).
 typedef dmlc::Stream Stream;
 
-/// A model that can be checkpointed: Load(Stream*) and Save(Stream*) const, which reads what the other wrote.
+/// A model that can be checkpointed: has Load(Stream*) and Save(Stream*) const; Load reads what Save wrote.
 typedef dmlc::Serializable Serializable;
 
 }  // namespace rabit

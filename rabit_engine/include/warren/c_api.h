@@ -1,6 +1,6 @@
-/* Collectives for C, and for languages that call C: communicators, every collective, messages.
- * warren/collectives.h has the same for C++, warren.collectives for Python. docs/explanation/collectives.md
- * begins with what most people need.
+/* Collectives for C, and for languages that call C: communicators, all collectives, messages.
+ * warren/collectives.h is the same for C++, warren.collectives for Python. docs/explanation/collectives.md
+ * is the introduction.
  *
  *     WarrenComm world, host;
  *     WarrenInit(argc, argv);
@@ -12,27 +12,28 @@
  *     WarrenCommFree(world);
  *     WarrenFinalize();
  *
- * Every function returns 0, or -1 when there was an error, which WarrenGetLastError has. What was refused for
- * its arguments, on all ranks, ends nothing. After an error in a call with other ranks the communicator is
- * of no further use: each further call on it returns an error, and so do those of its other ranks. A process
- * that dies ends every communicator it is in, and the ranks that wait for it in any communicator of the job
- * are told which rank it was.
+ * Every function returns 0, or -1 on error; WarrenGetLastError returns the message. A call that all
+ * ranks refuse because of its arguments leaves the communicator usable. After an error in a call with other
+ * ranks the communicator is unusable: every further call on it, on any of its ranks, returns an error. A
+ * process that dies ends all its communicators; ranks that wait for it, in any communicator of the job, are
+ * told which rank it was.
  *
  * All ranks of a communicator make the same calls on it in the same order, with the same counts, types,
- * operations and roots where nothing else is said; ranks that do not are told. (Types of what is only moved
- * are not compared, but their bytes are; and an average is a sum.) `count` is in elements of `type`; 0 is
- * allowed, and then pointers may be NULL. Pointers need not be aligned. Where a function has a `send` and a
- * `recv` buffer, they do not overlap, or are in place as the function says.
+ * operations and roots unless stated otherwise; ranks that do not get an error. (If elements are only moved,
+ * their size in bytes is compared, not their type; and an average counts as a sum.) `count` is in elements
+ * of `type`; it may be 0, and then pointers may be NULL. Pointers need not be aligned. `send` and `recv`
+ * buffers must not overlap, unless the call is made in place as described for each function.
  *
- * Sums and products are computed in one order that the ranks alone fix: all ranks get the same bits, whatever
- * the sizes, hosts and algorithms. Sums and products of 16-bit floats are those of float32, rounded once.
+ * Sums and products are computed in an order that depends only on the ranks: all ranks get the same bits,
+ * whatever the sizes, hosts and algorithms. Sums and products of 16-bit floats are computed in float32 and
+ * rounded once.
  *
- * Threads: one at a time in each communicator; several communicators may be used at once. A call in a
- * communicator in which another thread is, is refused.
+ * Threads: only one at a time in each communicator; different communicators may be used concurrently. A call
+ * on a communicator that another thread is using is refused.
  *
- * rabit's API (rabit/rabit.h, rabit/c_api.h) is the same engine: it may be used beside this one, and its
- * communicator is the world. Single workers are taken back after a loss by rabit's API alone: once a program
- * has called its LoadCheckPoint, the world refuses gather, scatter, all-to-all, messages and the making of
+ * rabit's API (rabit/rabit.h, rabit/c_api.h) uses the same engine: it may be used together with this one, and
+ * its communicator is the world. Only rabit's API lets single workers rejoin after a failure: once a program
+ * has called its LoadCheckPoint, the world refuses gather, scatter, all-to-all, messages and the creation of
  * communicators. */
 #ifndef WARREN_C_API_H_
 #define WARREN_C_API_H_
@@ -54,7 +55,7 @@
 /* Element types. */
 enum WarrenType {
   WARREN_INT8 = 0,
-  WARREN_UINT8 = 1, /* also for bytes */
+  WARREN_UINT8 = 1, /* also for raw bytes */
   WARREN_INT32 = 2,
   WARREN_UINT32 = 3,
   WARREN_INT64 = 4,
@@ -65,7 +66,7 @@ enum WarrenType {
   WARREN_BFLOAT16 = 11 /* the upper half of a float32 */
 };
 
-/* Operations. The bitwise ones are for integers, the average for floating point. */
+/* Operations. The bitwise ones are for integers, the average is for floating point. */
 enum WarrenOp {
   WARREN_MAX = 0,
   WARREN_MIN = 1,
@@ -74,74 +75,75 @@ enum WarrenOp {
   WARREN_PROD = 4,
   WARREN_BITAND = 5,
   WARREN_BITXOR = 6,
-  WARREN_AVG = 7 /* the sum divided by the number of ranks, and rounded after that */
+  WARREN_AVG = 7 /* the sum divided by the number of ranks, rounded after the division */
 };
 
-/* An operation of the caller's on elements of a size of its own. left[i] = left[i] op right[i] for i in
- * [0, count), where left holds the lower ranks; associative, commutative or not. Returns 0; anything else
- * ends the call with an error, which every rank gets in this call or, where it has a result, in the next.
- * Called from the thread that carries out the collective, with pieces of any length, whose pointers need not
- * be aligned: elements are copied out and in where that matters. */
+/* A custom operation on elements of element_bytes bytes. Computes left[i] = left[i] op right[i] for i in [0,
+ * count), where left holds the lower ranks; must be associative, need not be commutative. Returns 0; any
+ * other value ends the call with an error on every rank, in this call or, on ranks that already have a
+ * result, in the next. Called on the thread that carries out the collective, with pieces of any length. The
+ * pointers may be unaligned: if that matters, copy elements to aligned memory and back. */
 typedef struct WarrenCustomOp {
   int (*function)(const void* right, void* left, size_t count, void* context);
   void* context;
   size_t element_bytes;
-  /* Called once with the context when no call needs it any more, in whatever thread, or by a call that is
-   * refused. NULL: it stays the caller's. */
+  /* Called once with the context when no call needs it any more, or when the call is refused; possibly on
+   * another thread. NULL: the caller keeps ownership. */
   void (*release)(void* context);
 } WarrenCustomOp;
 
-/* A communicator, owned by who was given it, until WarrenCommFree. */
+/* A communicator, owned by the caller until WarrenCommFree. */
 typedef struct WarrenComm_* WarrenComm;
 
-/* Joins the job; argv has `key=value` arguments, others are left alone, and may be NULL when argc is 0.
- * Without a tracker the job is that of the launcher (mpirun, srun); a process that nobody launched is a world
- * of one. A thread that has joined already, by rabit's API too, stays where it is. */
+/* Joins the job. argv may contain `key=value` arguments; others are ignored. It may be NULL if argc is 0.
+ * Without a tracker, the job is that of the launcher (mpirun, srun); a process started without a launcher is
+ * a world of one. Does nothing if the thread has already joined, also by rabit's API. */
 WARREN_DLL int WarrenInit(int argc, char** argv);
-/* Leaves the job, when all ranks do. Communicators may be freed afterwards, too. */
+/* Leaves the job, together with all other ranks. Communicators may still be freed afterwards. */
 WARREN_DLL int WarrenFinalize(void);
-/* What went wrong in this thread's last call that returned -1. Valid until its next call. */
+/* The error of this thread's last call that returned -1. Valid until the thread's next call. */
 WARREN_DLL const char* WarrenGetLastError(void);
 
 /* --- communicators --- */
 
-/* That of all ranks of the job. */
+/* The communicator of all ranks of the job. */
 WARREN_DLL int WarrenCommWorld(WarrenComm* out);
-/* Those of the ranks that give the same color, ordered by key and, where keys are equal, by rank. *out is
+/* Makes one communicator for each color from the ranks that give it, ordered by key, then by rank. *out is
  * NULL for a negative color. All ranks of `comm` call it. */
 WARREN_DLL int WarrenCommSplit(WarrenComm comm, int color, int key, WarrenComm* out);
-/* That of these ranks of `comm`, in this order. All ranks of `comm` call it with the same list; *out is NULL
- * on those that are not in it. */
+/* Makes a communicator of these ranks of `comm`, in this order. All ranks of `comm` call it with the same
+ * list; *out is NULL on ranks that are not in it. */
 WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm* out);
-/* That of the ranks on this host (where WARREN_HOST_GROUP can make several hosts of one). All ranks of `comm`
- * call it, as the next. */
+/* Makes a communicator of the ranks on this host (WARREN_HOST_GROUP can split a host into several). All ranks
+ * of `comm` call it. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
-/* That of the ranks which have the same place on their hosts: one of each host that has so many. */
+/* Makes a communicator of the ranks that have the same index on their hosts: one rank of each host that has
+ * that many. All ranks of `comm` call it. */
 WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
-/* Leaves it, by oneself: no other rank need do so, and may go on with what needs nothing of this one. NULL is
- * allowed. The world is left by WarrenFinalize. */
+/* Leaves the communicator. Other ranks need not do so, and may continue with calls that do not need this
+ * rank. NULL is allowed. The world is left by WarrenFinalize. */
 WARREN_DLL int WarrenCommFree(WarrenComm comm);
 
-/* For how many seconds each further call of this rank on it may wait for a rank that lives, where the call's
- * options say nothing, instead of rabit_timeout_sec; see WarrenCallOptions. */
+/* Sets how many seconds each further call of this rank on `comm` may wait for a rank that is alive, unless
+ * the call's options say otherwise; replaces rabit_timeout_sec. See WarrenCallOptions. */
 WARREN_DLL int WarrenCommSetTimeout(WarrenComm comm, double seconds);
 WARREN_DLL int WarrenCommRank(WarrenComm comm, int* rank);
 WARREN_DLL int WarrenCommSize(WarrenComm comm, int* size);
-/* What a rank of `comm` is in the world; messages of errors name ranks of the world. */
+/* Translates a rank of `comm` to its rank in the world; error messages use ranks of the world. */
 WARREN_DLL int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_world);
 
-/* --- ranks that find each other by what they share already --- */
+/* --- ranks that find each other by means they already share --- */
 
-/* How ranks tell each other small texts before they are linked: by a key-value store, or by a communicator of
- * another library. Begin with WARREN_RENDEZVOUS. */
+/* How ranks exchange short texts before they are linked: by a key-value store, or by a communicator of
+ * another library. Initialise it with WARREN_RENDEZVOUS. */
 typedef struct WarrenRendezvous {
   size_t struct_bytes; /* sizeof(WarrenRendezvous) */
-  int rank;            /* this one's, from 0 */
+  int rank;            /* of this process, from 0 */
   int size;
-  /* Gives all ranks' records, of up to some KiB each, to all ranks: calls give(records, record, bytes) once
-   * for each rank, in their order. All ranks call it equally often, a few times, from within the function
-   * that was given this. Returns 0; anything else ends that function with an error, with the text that
-   * `error` has, for which there is room for error_bytes with a null character at the end. */
+  /* Gathers the records, up to a few KiB each, of all ranks on all ranks: calls give(records, record, bytes)
+   * once for each rank, in rank order. All ranks call it equally often, a few times, from within the function
+   * that received this struct. Returns 0; any other value ends that function with the error message written
+   * to `error`, which has room for error_bytes including the terminating null character. */
   int (*allgather)(const void* record, size_t bytes,
                    void (*give)(void* records, const void* record, size_t bytes), void* records, char* error,
                    size_t error_bytes, void* context);
@@ -150,61 +152,62 @@ typedef struct WarrenRendezvous {
 #define WARREN_RENDEZVOUS \
   { sizeof(WarrenRendezvous), 0, 1, NULL, NULL }
 
-/* That of ranks that meet so: neither WarrenInit nor a tracker is needed. A world of its own, which each rank
- * leaves by itself, with WarrenCommFree. The environment's settings hold (docs/reference/options.md), but for
- * those of how ranks meet; the engine is the native one. */
+/* Makes a communicator of the ranks that meet by `rendezvous`; needs neither WarrenInit nor a tracker. It is
+ * a separate world, which each rank leaves by itself with WarrenCommFree. The settings in the environment
+ * apply (docs/reference/options.md), except those on how ranks meet; the engine is the native one. */
 WARREN_DLL int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out);
-/* That of these ranks of `comm`, in this order, which they make among themselves: no other rank calls it.
- * They meet by `rendezvous`, whose ranks are their places in the list. `name`: for messages, another one for
- * each communicator of the job. */
+/* Makes a communicator of these ranks of `comm`, in this order; only they call it. They meet by `rendezvous`,
+ * whose ranks are the positions in the list. `name` is for messages and must be unique among the job's
+ * communicators. */
 WARREN_DLL int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, const char* name,
                                const WarrenRendezvous* rendezvous, WarrenComm* out);
 
 /* --- collectives --- */
 
-/* recv[i] of all ranks becomes the reduction of send[i] over all ranks. In place: recv == send. */
+/* On all ranks, recv[i] becomes the reduction of send[i] over all ranks. In place: recv == send. */
 WARREN_DLL int WarrenAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op);
 WARREN_DLL int WarrenAllreduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
                                      const WarrenCustomOp* op);
-/* The same at the root alone; recv of others is not used. In place at the root: recv == send. */
+/* The same, with the result at the root only; recv of other ranks is not used. In place at the root: recv ==
+ * send. */
 WARREN_DLL int WarrenReduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
                             int root);
 WARREN_DLL int WarrenReduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
                                   const WarrenCustomOp* op, int root);
-/* Every rank gets its slice of the reduction: `count` elements of count * size. In place: recv is where this
- * rank's slice begins in send, the rest of which is left undefined. */
+/* Each rank gets its slice, `count` elements, of the reduction of count * size elements. In place: recv
+ * points to this rank's slice in send; the rest of send is then undefined. */
 WARREN_DLL int WarrenReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                    int op);
-/* Slices of counts[r] elements for rank r, the same counts on all ranks. */
+/* With slices of counts[r] elements for rank r; all ranks give the same counts. */
 WARREN_DLL int WarrenReduceScatterV(WarrenComm comm, const void* send, void* recv, const size_t* counts,
                                     int type, int op);
 WARREN_DLL int WarrenReduceScatterVCustom(WarrenComm comm, const void* send, void* recv, const size_t* counts,
                                           const WarrenCustomOp* op);
-/* Every rank's buffer becomes the root's. */
+/* Copies the root's buffer to all ranks. */
 WARREN_DLL int WarrenBroadcast(WarrenComm comm, void* buffer, size_t count, int type, int root);
-/* recv of all ranks becomes all ranks' `send`, by rank: count * size elements. In place: send is where this
- * rank's slice begins in recv. */
+/* Concatenates the `send` of all ranks, in rank order, in the recv of all ranks: count * size elements. In
+ * place: send points to this rank's slice in recv. */
 WARREN_DLL int WarrenAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type);
-/* counts[r] elements of rank r, the same counts on all ranks. */
+/* With counts[r] elements from rank r; all ranks give the same counts. */
 WARREN_DLL int WarrenAllgatherV(WarrenComm comm, const void* send, void* recv, const size_t* counts,
                                 int type);
-/* The same at the root alone; recv of others is not used. In place at the root: send is where its slice
- * begins in recv. */
+/* Like WarrenAllgather, with the result at the root only; recv of other ranks is not used. In place at the
+ * root: send points to the root's slice in recv. */
 WARREN_DLL int WarrenGather(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root);
-/* This rank brings `count` elements; the root alone needs recv and the counts of all ranks. */
+/* This rank contributes `count` elements; only the root needs recv and the counts of all ranks. */
 WARREN_DLL int WarrenGatherV(WarrenComm comm, const void* send, size_t count, void* recv,
                              const size_t* counts, int type, int root);
-/* Every rank gets its slice of the root's `send`: count elements of count * size. send of others is not used.
- * In place at the root: recv is where its slice begins in send. */
+/* Each rank gets its slice, `count` elements, of the root's `send`, which has count * size. send of other
+ * ranks is not used. In place at the root: recv points to the root's slice in send. */
 WARREN_DLL int WarrenScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root);
-/* This rank gets `count` elements; the root alone needs send and the counts of all ranks. */
+/* This rank gets `count` elements; only the root needs send and the counts of all ranks. */
 WARREN_DLL int WarrenScatterV(WarrenComm comm, const void* send, const size_t* counts, void* recv,
                               size_t count, int type, int root);
-/* Slice r of send, `count` elements, goes to rank r, which puts it where slice s of its recv is, when s is
+/* Slice r of send, `count` elements, goes to rank r, which stores it in the slice of its recv that belongs to
  * the sender. Not in place. */
 WARREN_DLL int WarrenAllToAll(WarrenComm comm, const void* send, void* recv, size_t count, int type);
-/* send_counts[r] elements for rank r, recv_counts[r] of it: what both say of their slice must agree. Slices
- * lie one after the other. */
+/* Sends send_counts[r] elements to rank r and receives recv_counts[r] from it; sender and receiver must
+ * agree. Slices lie one after another. */
 WARREN_DLL int WarrenAllToAllV(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
                                const size_t* recv_counts, int type);
 /* Returns when all ranks have called it. */
@@ -212,42 +215,42 @@ WARREN_DLL int WarrenBarrier(WarrenComm comm);
 
 /* --- messages between two ranks --- */
 
-/* Each message has one receive of as many bytes, in the order in which they were sent; two ranks make the
- * calls that concern both, collectives included, in the same order. Send returns when the buffer may be used
- * again, which for a long message is not before the other receives it: two ranks that send to each other
- * first wait for ever; SendRecv does both at once. */
+/* Each message is received by one call of the same size, in the order of sending; two ranks make all calls
+ * that involve both, collectives included, in the same order. Send returns when the buffer may be reused; for
+ * a long message that is only after the other rank has started to receive it. Two ranks that both send first
+ * therefore deadlock; SendRecv does both at once. */
 WARREN_DLL int WarrenSend(WarrenComm comm, const void* buffer, size_t count, int type, int to);
 WARREN_DLL int WarrenRecv(WarrenComm comm, void* buffer, size_t count, int type, int from);
 WARREN_DLL int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
                               size_t recv_count, int from, int type);
 
-/* --- without waiting --- */
+/* --- asynchronous calls --- */
 
-/* An operation that was begun, owned by who was given it, until WarrenWait or WarrenHandleFree. */
+/* An asynchronous operation, owned by the caller until WarrenWait or WarrenHandleFree. */
 typedef struct WarrenHandle_* WarrenHandle;
 
-/* How one of these operations is carried out. Begin with WARREN_CALL_OPTIONS; NULL is the same. */
+/* Options of an asynchronous call. Initialise with WARREN_CALL_OPTIONS; NULL means the defaults. */
 typedef struct WarrenCallOptions {
   size_t struct_bytes; /* sizeof(WarrenCallOptions) */
-  /* What a timeline (WARREN_TIMELINE) calls it, and errors besides; copied. NULL or "": the function's name
-   * alone. */
+  /* Shown in a timeline (WARREN_TIMELINE) and in errors; copied. NULL or "": only the function's name is
+   * shown. */
   const char* name;
-  /* For how many seconds it may wait for a rank that lives, from when it begins to be carried out, instead of
-   * rabit_timeout_sec; fractions are allowed. Then it ends with an error that names a late rank, and the
-   * communicator is of no further use. 0: what rabit_timeout says. Negative, NaN, or over MPI, which has no
-   * timeouts: the call is refused. */
+  /* How many seconds the operation may wait for a rank that is alive, counted from when it starts to run;
+   * replaces rabit_timeout_sec; may be fractional. After that it ends with an error that names a late rank,
+   * and the communicator is unusable. 0: as rabit_timeout says. The call is refused if this is negative or
+   * NaN, or not 0 over MPI, which has no timeouts. */
   double timeout_seconds;
 } WarrenCallOptions;
 #define WARREN_CALL_OPTIONS \
   { sizeof(WarrenCallOptions), NULL, 0 }
 
-/* The same calls, which return at once. Those of one communicator, and the calls above, are carried out one
- * after the other in the order in which they were made, which is the same on all ranks; those of different
- * communicators in any order, at the same time. By a thread of this library, or in WarrenWait by the thread
- * that waits. Buffers belong to the operation until it has ended, and a custom function may be called from
- * another thread; counts are copied. Arguments that make no sense are refused at once, and then there is no
- * handle. A communicator that is freed meanwhile lives until its operations have ended. `options` may be
- * NULL. */
+/* The asynchronous forms of the calls above; they return at once. The calls on one communicator, synchronous
+ * ones included, run one after another in the order in which they were made, which must be the same on all
+ * ranks; calls on different communicators may run concurrently, in any order. They run on a thread of this
+ * library, or in WarrenWait on the waiting thread. Buffers belong to the operation until it has ended, and a
+ * custom function may be called on another thread; counts are copied. Invalid arguments are refused at once,
+ * without a handle. A communicator that is freed in the meantime lives until its operations have ended.
+ * `options` may be NULL. */
 WARREN_DLL int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                     int op, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -296,48 +299,48 @@ WARREN_DLL int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t sen
                                    size_t recv_count, int from, int type, const WarrenCallOptions* options,
                                    WarrenHandle* handle);
 
-/* Returns when the operation has ended: 0, or -1 and its error. Frees the handle. NULL is allowed. */
+/* Waits until the operation has ended; returns 0, or -1 with its error. Frees the handle. NULL is allowed. */
 WARREN_DLL int WarrenWait(WarrenHandle handle);
-/* All of these; the first error. */
+/* Waits for all of them and frees them; returns 0, or -1 with the first error. */
 WARREN_DLL int WarrenWaitAll(const WarrenHandle* handles, size_t count);
-/* Whether it has ended, well or not; *done is 1 or 0. */
+/* Sets *done to 1 if the operation has ended, with success or not, else to 0. */
 WARREN_DLL int WarrenTest(WarrenHandle handle, int* done);
-/* Calls the function once the operation has ended, with its error or NULL, from any thread, or at once. It
- * must not wait for operations. At most one function a handle, which may be freed or waited for afterwards.
- */
+/* Calls the function with the operation's error, or NULL, once the operation has ended: on any thread, or at
+ * once if it already has. The function must not wait for operations. At most one function per handle; the
+ * handle may be freed or waited for afterwards. */
 WARREN_DLL int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void* context),
                               void* context);
-/* Gives the handle up; the operation is carried out all the same. NULL is allowed. */
+/* Frees the handle; the operation still runs to its end. NULL is allowed. */
 WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
 
 /* --- messages with tags --- */
 
-/* For messages in any order, as many at once as wanted, from any thread, beside the calls of the communicator
- * and in no order with them: they are told apart by their tags, and those from one rank to another with one
- * tag keep their order. A thread of this library carries them over links of their own. All ranks of `comm`
- * call it; freed by WarrenMailboxFree, before or after the communicator. */
+/* For any number of concurrent messages, in any order and from any thread, independent of the calls on the
+ * communicator. Messages are told apart by their tags; those with the same sender, receiver and tag keep
+ * their order. A thread of this library carries them over separate links. All ranks of `comm` call
+ * WarrenMailboxCreate. The mailbox may be freed before or after the communicator. */
 typedef struct WarrenMailbox_* WarrenMailbox;
 enum { WARREN_ANY_RANK = -1 };
 WARREN_DLL int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out);
-/* What is under way ends with an error. NULL is allowed. */
+/* Operations in progress end with an error. NULL is allowed. */
 WARREN_DLL int WarrenMailboxFree(WarrenMailbox mailbox);
-/* To another rank. The handle ends when the buffer may be used again, which for a long message is not before
- * the other receives it. */
+/* Sends to another rank. The handle ends when the buffer may be reused; for a long message that is only after
+ * the other rank has started to receive it. */
 WARREN_DLL int WarrenMailboxSend(WarrenMailbox mailbox, const void* buffer, size_t bytes, int to,
                                  long long tag, const WarrenCallOptions* options, WarrenHandle* handle);
-/* From another rank, or WARREN_ANY_RANK; *source becomes the sender, where it is not NULL, before the handle
- * ends. A message of another length than `bytes` is an error of this receive alone. */
+/* Receives from another rank, or WARREN_ANY_RANK. *source, unless NULL, is set to the sender before the
+ * handle ends. If the message is not `bytes` long, only this receive fails. */
 WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t bytes, int from, long long tag,
                                  int* source, const WarrenCallOptions* options, WarrenHandle* handle);
 
-/* --- on the memory of GPUs --- */
+/* --- device memory --- */
 
-/* Collectives on device memory, put on `stream`, a cudaStream_t (NULL: the default one), behind the work that
- * is there; they may still run when the call returns. docs/how-to/gpu.md says by which way they go, and
- * rabit/device.h more: this is the same for any communicator, with handles. `handle` may be NULL; else it
- * ends when what was put on the stream is done, and knows when another rank is lost. Operations: sum,
- * product, maximum, minimum, average. In place as WarrenAllreduce and so on; a broadcast's `send` and `recv`
- * may be equal. */
+/* Collectives on device memory, enqueued on `stream`, a cudaStream_t (NULL: the default stream); they may
+ * still run when the call returns. docs/how-to/gpu.md tells how the data travels; rabit/device.h has more
+ * rules. These functions work on any communicator and return handles. `handle` may be NULL; otherwise it ends
+ * when the work on the stream is done, and reports if another rank is lost. Operations: sum, product,
+ * maximum, minimum, average. In place as for WarrenAllreduce etc.; a broadcast's `send` and `recv` may be
+ * equal. */
 WARREN_DLL int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                      int op, void* stream, WarrenHandle* handle);
 WARREN_DLL int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -347,59 +350,64 @@ WARREN_DLL int WarrenDeviceBroadcast(WarrenComm comm, const void* send, void* re
 WARREN_DLL int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                      void* stream, WarrenHandle* handle);
 
-/* --- by name, in any order --- */
+/* --- named operations, in any order --- */
 
-/* Operations that each rank gives in an order of its own, from any thread, and that are told apart by their
- * names: as gradients of a network are, which become ready in another order on each rank. A thread of this
- * library finds out, in cycles that cost one small allreduce, what is ready on all ranks, packs small
- * allreduces into larger ones, and carries them out. Sums are those of the unpacked ones, bit for bit. */
+/* Runs operations that each rank may submit in a different order and from any thread, and that are matched by
+ * name: for example the gradients of a network, which become ready in a different order on each rank. A
+ * thread of this library finds out what is ready on all ranks, in cycles that cost one small allreduce, packs
+ * small allreduces into larger ones, and runs them. The results are the same, bit for bit, as without
+ * packing. */
 typedef struct WarrenCoordinator_* WarrenCoordinator;
 
-/* Those of rank 0 count. Negative: the default. Begin with WARREN_COORDINATOR_OPTIONS. */
+/* Rank 0's values count. Negative: the default. Initialise with WARREN_COORDINATOR_OPTIONS. */
 typedef struct WarrenCoordinatorOptions {
-  size_t struct_bytes;    /* sizeof(WarrenCoordinatorOptions) */
-  long long fusion_bytes; /* packs up to so many; 0: none; default: WARREN_FUSION_THRESHOLD, or 2 MiB */
-  int cycle_us;           /* names are collected for so long; default: WARREN_CYCLE_TIME_US, or 1000 */
-  int autotune;           /* 1: both are found by trying; default: WARREN_AUTOTUNE, or 0 */
-  /* After so long rank 0 says on stderr whom a name waits for; default: WARREN_STALL_SECONDS, or 60. */
+  size_t struct_bytes; /* sizeof(WarrenCoordinatorOptions) */
+  /* The largest packed allreduce; 0: no packing; default: WARREN_FUSION_THRESHOLD, or 2 MiB. */
+  long long fusion_bytes;
+  int cycle_us; /* how long names are collected; default: WARREN_CYCLE_TIME_US, or 1000 */
+  int autotune; /* 1: finds both values above by trial; default: WARREN_AUTOTUNE, or 0 */
+  /* After this time rank 0 prints to stderr which ranks a name waits for; default: WARREN_STALL_SECONDS,
+   * or 60. */
   double stall_warning_seconds;
-  /* After so long its operation ends with that as an error, and all of them when a rank does not take part at
-   * all, as one that was stopped; 0: never; default: rabit_timeout_sec where rabit_timeout=1, else never. */
+  /* After this time the operation ends with that as an error, or all operations do if a rank, e.g. a stopped
+   * one, does not take part at all. 0: never; default: rabit_timeout_sec if rabit_timeout=1, else never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \
   { sizeof(WarrenCoordinatorOptions), -1, -1, -1, -1, -1 }
 
-/* Begin with WARREN_ENQUEUE_OPTIONS. */
+/* Initialise with WARREN_ENQUEUE_OPTIONS. */
 typedef struct WarrenEnqueueOptions {
   size_t struct_bytes; /* sizeof(WarrenEnqueueOptions) */
-  int priority;        /* of what is ready, larger ones run first; rank 0's counts */
-  /* Operations of one group are carried out when all group_size of them are ready everywhere; an error of
-   * one is an error of all, and then none is carried out. NULL: none. */
+  int priority;        /* of the operations that are ready, larger values run first; rank 0's value counts */
+  /* The operations of a group run when all group_size of them are ready everywhere. An error in one is an
+   * error in all, and then none runs. NULL: no group. */
   const char* group;
   size_t group_size;
 } WarrenEnqueueOptions;
 #define WARREN_ENQUEUE_OPTIONS \
   { sizeof(WarrenEnqueueOptions), 0, NULL, 0 }
 
-/* All ranks of `comm` call it. `options` may be NULL. It has a communicator of its own, and a thread. */
+/* Creates a coordinator with a communicator and a thread of its own. All ranks of `comm` call it. `options`
+ * may be NULL. */
 WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
                                        WarrenCoordinator* out);
-/* Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Wait for the
- * handles first. Waits for all ranks, and is told when one is lost meanwhile. WarrenFinalize does the same
- * for those that are left. Other threads may be in calls of it. */
+/* Closes the coordinator for all ranks: operations that are not ready on all ranks by then end with an error
+ * everywhere, so wait for the handles first. Waits for all ranks; fails if one is lost in the meantime.
+ * WarrenFinalize closes all coordinators that are still open. Other threads may be in calls on this one. */
 WARREN_DLL int WarrenCoordinatorClose(WarrenCoordinator coordinator);
-/* The same, and gives it back: no other thread is in a call of it. NULL is allowed. */
+/* Closes and frees it; no other thread may be in a call on it. NULL is allowed. */
 WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
-/* This rank has no more: what it gave is carried out, and then it takes part in the allreduces and barriers
- * of the others with elements that change nothing (an average still divides by all ranks), until all ranks
- * have joined. Then it returns, *last_rank is the rank of the job that was last (NULL is allowed), and all
- * may go on. Other operations and custom functions end with an error meanwhile. */
+/* This rank submits no more. Its operations are completed; then it takes part in the other ranks' allreduces
+ * and barriers with neutral elements (an average still divides by the number of all ranks) until all ranks
+ * have joined. Then it returns with *last_rank (unless NULL) set to the rank of the job that joined last, and
+ * all ranks may submit again. Until then, other kinds of operations and custom functions end with an error.
+ */
 WARREN_DLL int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank);
 
-/* The calls of the same names, by name. Ranks that call different things by one name are told, and that ends
- * nothing else. A name may be given again when its operation has ended. `options` may be NULL. Buffers
- * belong to the operation until it has ended. */
+/* The corresponding calls, by name. If ranks use one name for different operations, that name ends with an
+ * error, and nothing else is affected. A name may be used again once its operation has ended. `options` may
+ * be NULL. Buffers belong to the operation until it has ended. */
 WARREN_DLL int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, const void* send,
                                       void* recv, size_t count, int type, int op,
                                       const WarrenEnqueueOptions* options, WarrenHandle* handle);
@@ -423,27 +431,27 @@ WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* n
 
 /* --- other protocols --- */
 
-/* Tells the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker is about
- * to join from this process by XGBoost's own protocol or rabit's, in which nothing can be proved. That
- * worker's task id has to be TASK#TICKET: `task_id` (NULL: that of the environment), and `ticket`, 16 to 64
- * random letters and digits, which is good for one worker. `tracker_uri` NULL: the tracker of the
- * environment; else the one at tracker_port. Blocks until the tracker has answered. No session is needed;
- * thread safe. */
+/* Tells the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker of this
+ * process is about to join by XGBoost's or rabit's protocol, neither of which can prove the token. That
+ * worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is `ticket`,
+ * 16 to 64 random letters and digits, valid for one worker. `tracker_uri` NULL: the environment's tracker;
+ * else the one at tracker_uri:tracker_port. Blocks until the tracker has answered. Needs no session.
+ * Thread-safe. */
 WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char* task_id,
                            const char* ticket);
 
-/* --- how far the program is --- */
+/* --- progress reports --- */
 
-/* For who watches the job that dmlc-submit has started. These work in any process of it, from any thread,
- * with or without WarrenInit, and return at once; elsewhere, and in a process that was forked from one that
- * has called them or joined the job, they do nothing. */
+/* For people who watch a job started by dmlc-submit. These functions work in any process of the job, on any
+ * thread, with or without WarrenInit, and return at once. They do nothing outside such a job, or in a process
+ * forked from one that has called them or joined the job. */
 
-/* The program has ended this round, from 1, of so many (0: that is not known), with these metrics, such as
- * "train-rmse". What was told before is replaced. At most 64 metrics are shown. */
+/* The program has finished this round, counted from 1, of so many (0: unknown), with these metrics, e.g.
+ * "train-rmse". Replaces the previous report. At most 64 metrics are shown. */
 WARREN_DLL int WarrenReportProgress(long long round, long long of, const char* const* names,
                                     const double* values, size_t count);
-/* So much of a data set has been read, in so many seconds; total_bytes is what this process is to read of it
- * (0: not known). `what` is its name; empty or NULL: no more is being read. */
+/* This process has read so many rows and bytes of a data set, in so many seconds, of total_bytes that it will
+ * read (0: unknown). `what` is the data set's name; NULL or empty: reading has ended. */
 WARREN_DLL int WarrenReportReading(const char* what, unsigned long long rows, unsigned long long bytes,
                                    unsigned long long total_bytes, double seconds);
 

@@ -1,5 +1,5 @@
-// Collectives for C++11 and later: communicators, every collective, messages. Over warren/c_api.h, which says
-// what each call does: its rules on buffers, counts, threads and errors hold here, too.
+// Collectives for C++11 and later: communicators, all collectives, messages. A wrapper of warren/c_api.h,
+// which documents each call; its rules on buffers, counts, threads and errors apply here, too.
 //
 //     warren::Init(argc, argv);
 //     {
@@ -11,10 +11,10 @@
 //     warren::Finalize();
 //
 // Counts are in elements. Element types: signed and unsigned integers of 8, 32 and 64 bits, float, double,
-// rabit::Float16 and rabit::BFloat16 and the compiler's own of these (rabit/half.h); where nothing is
-// reduced, any type that can be copied by its bytes.
+// rabit::Float16, rabit::BFloat16 and the compiler's 16-bit floats (rabit/half.h); if nothing is reduced, any
+// trivially copyable type.
 //
-// Errors: warren::Error. A program is linked with librabit (warren::rabit in CMake).
+// Errors are thrown as warren::Error. Link programs with librabit (warren::rabit in CMake).
 #ifndef WARREN_COLLECTIVES_H_
 #define WARREN_COLLECTIVES_H_
 
@@ -35,11 +35,11 @@
 #include "warren/c_api.h"
 
 namespace warren {
-// The name of the namespace goes into those of the symbols: a program may contain code that was compiled
-// with another version of this header.
+// The namespace is part of the symbols' names: a program may contain code compiled with another version of
+// this header.
 inline namespace v1 {
 
-/// What went wrong, and on which rank.
+/// Tells what went wrong, and on which rank.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -86,7 +86,7 @@ constexpr int TypeOf() {
                                                     : WARREN_BFLOAT16;
 }
 
-/// Elements that are only moved are so many bytes.
+/// Elements that are only moved are sent as bytes.
 template <typename T>
 std::size_t Bytes(std::size_t count) {
   static_assert(std::is_trivially_copyable<T>::value, "elements are copied by their bytes");
@@ -101,7 +101,7 @@ std::vector<std::size_t> Bytes(const std::vector<std::size_t>& counts) {
   return bytes;
 }
 
-/// A function of two elements as the C API has it.
+/// Wraps a function of two elements for the C API.
 template <typename T, typename Combine>
 WarrenCustomOp Custom(const Combine& combine) {
   static_assert(std::is_trivially_copyable<T>::value, "elements are copied by their bytes");
@@ -124,7 +124,7 @@ WarrenCustomOp Custom(const Combine& combine) {
   return op;
 }
 
-/// The same with a copy that lives until no call needs it any more.
+/// Like Custom, with a copy of the function that lives as long as calls need it.
 template <typename T, typename Combine>
 WarrenCustomOp OwnCustom(Combine combine) {
   std::unique_ptr<Combine> own(new Combine(std::move(combine)));
@@ -145,8 +145,8 @@ inline void Finalize() {
   internal::Check(WarrenFinalize());
 }
 
-/// Shows whoever watches the job that the program has ended this round, from 1, of so many (0: not known),
-/// and what it measured: {{"loss", 0.25}}. See WarrenReportProgress.
+/// Reports to people who watch the job that the program has finished this round, counted from 1, of so many
+/// (0: unknown), with its metrics, e.g. {{"loss", 0.25}}. See WarrenReportProgress.
 inline void ReportProgress(long long round, long long of = 0,
                            const std::vector<std::pair<std::string, double>>& metrics = {}) {
   std::vector<const char*> names;
@@ -158,21 +158,22 @@ inline void ReportProgress(long long round, long long of = 0,
   internal::Check(WarrenReportProgress(round, of, names.data(), values.data(), names.size()));
 }
 
-/// An operation that was begun. Dropped without Wait it is carried out all the same, and its error is lost.
+/// An asynchronous operation. If the handle is destroyed without Wait, the operation still runs, and its
+/// error is lost.
 class Handle {
  public:
   Handle() = default;
 
-  /// Returns when the operation has ended. Throws its error.
+  /// Waits until the operation has ended. Throws its error.
   void Wait() { internal::Check(WarrenWait(handle_.release())); }
-  /// Whether it has ended, well or not.
+  /// Whether the operation has ended, with success or not.
   bool Test() const {
     int done = 0;
     internal::Check(WarrenTest(handle_.get(), &done));
     return done != 0;
   }
-  /// Calls `function(error)`, a text or null, once the operation has ended; see WarrenWhenDone. To be called
-  /// once. The function must not throw.
+  /// Calls `function` with the operation's error message, or null, once the operation has ended; see
+  /// WarrenWhenDone. May be called only once. The function must not throw.
   void WhenDone(std::function<void(const char* error)> function) const {
     using Function = std::function<void(const char*)>;
     std::unique_ptr<Function> kept(new Function(std::move(function)));
@@ -196,7 +197,7 @@ class Handle {
   std::unique_ptr<WarrenHandle_, Free> handle_;
 };
 
-/// Waits for all, then throws the first error.
+/// Waits for all of them, then throws the first error.
 inline void WaitAll(std::vector<Handle>& handles) {
   std::string first;
   for (Handle& handle : handles) {
@@ -209,7 +210,7 @@ inline void WaitAll(std::vector<Handle>& handles) {
   if (!first.empty()) throw Error(first);
 }
 
-/// How a call without waiting is carried out; see WarrenCallOptions.
+/// Options of an asynchronous call; see WarrenCallOptions.
 struct CallOptions {
   // NOLINTNEXTLINE(google-explicit-constructor)
   CallOptions(std::string name_ = std::string(), double timeout_seconds_ = 0)
@@ -221,7 +222,7 @@ struct CallOptions {
 
 namespace internal {
 
-/// As the C API has them, as long as these are there.
+/// Converts options for the C API; valid as long as `options` lives.
 inline WarrenCallOptions InC(const CallOptions& options) {
   WarrenCallOptions wanted = WARREN_CALL_OPTIONS;
   wanted.name = options.name.c_str();
@@ -231,13 +232,13 @@ inline WarrenCallOptions InC(const CallOptions& options) {
 
 }  // namespace internal
 
-/// How ranks tell each other small texts before they are linked: all ranks' records, in their order, from
-/// this rank's. See WarrenRendezvous.
+/// How ranks exchange short texts before they are linked: takes this rank's record and returns the records of
+/// all ranks, in rank order. See WarrenRendezvous.
 using AllgatherRecords = std::function<std::vector<std::string>(const std::string& record)>;
 
 namespace internal {
 
-/// AllgatherRecords as the C API has it. What it throws is thrown by Check again.
+/// AllgatherRecords for the C API. Check rethrows what it has thrown.
 class Rendezvous {
  public:
   Rendezvous(int rank, int size, const AllgatherRecords& allgather) : allgather_(allgather) {
@@ -278,55 +279,58 @@ class Rendezvous {
 
 }  // namespace internal
 
-/// Some ranks of the job, that do something together. Copies are the same communicator; the last of them
-/// frees it. What is called on all ranks, in which order, and by which threads: warren/c_api.h.
+/// A group of ranks of the job. Copies refer to the same communicator; the last of them frees it.
+/// warren/c_api.h tells which ranks and threads may make which calls, and in which order.
 class Communicator {
  public:
-  /// None: what ranks get that are in no group of a Split.
+  /// No communicator: what Split returns to ranks that are in no group.
   Communicator() = default;
   explicit operator bool() const { return comm_ != nullptr; }
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// What a rank here is in the world.
+  /// Translates a rank of this communicator to its rank in the world.
   int RankInWorld(int rank) const {
     int world = 0;
     internal::Check(WarrenCommRankInWorld(get(), rank, &world));
     return world;
   }
-  /// For the functions of the C API; stays this object's.
+  /// For the functions of the C API; this object keeps ownership.
   WarrenComm get() const { return comm_.get(); }
-  /// For how long each further call of this rank waits for a rank that lives, unless its options say.
+  /// Sets how long each further call of this rank waits for a rank that is alive, unless its options say
+  /// otherwise.
   void SetTimeout(double seconds) const { internal::Check(WarrenCommSetTimeout(get(), seconds)); }
 
-  // --- others, made of this one: all ranks call it ---
+  // --- communicators made of this one; all ranks call these unless stated otherwise ---
 
-  /// The ranks that give the same color, ordered by key and, where keys are equal, by rank. None for a
-  /// negative color.
+  /// The ranks that give the same color, ordered by key, then by rank. Returns no communicator for a negative
+  /// color.
   Communicator Split(int color, int key = 0) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommSplit(get(), color, key, &made));
     return Communicator(made);
   }
-  /// These ranks in this order; all give the same list. None for ranks that are not in it.
+  /// These ranks, in this order; all ranks give the same list. Returns no communicator to ranks that are not
+  /// in it.
   Communicator Create(const std::vector<int>& ranks) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCreate(get(), ranks.data(), ranks.size(), &made));
     return Communicator(made);
   }
-  /// The ranks of this host.
+  /// The ranks on this host.
   Communicator Local() const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommLocal(get(), &made));
     return Communicator(made);
   }
-  /// The ranks that have the same place on their hosts.
+  /// The ranks that have the same index on their hosts.
   Communicator Cross() const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCross(get(), &made));
     return Communicator(made);
   }
-  /// These ranks in this order, who alone call it; see WarrenCommGroup. Throws what `allgather` throws, too.
+  /// These ranks, in this order; only they call it; see WarrenCommGroup. Also throws whatever `allgather`
+  /// throws.
   Communicator Group(const std::vector<int>& ranks, const std::string& name,
                      const AllgatherRecords& allgather) const {
     const auto own = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
@@ -353,7 +357,7 @@ class Communicator {
     internal::Check(WarrenAllreduceCustom(get(), send, recv, count, &op));
   }
 
-  /// At the root alone; recv of others may be null.
+  /// Result at the root only; recv of other ranks may be null.
   template <typename T>
   void Reduce(const T* send, T* recv, std::size_t count, Op op, int root) const {
     internal::Check(
@@ -365,13 +369,13 @@ class Communicator {
     internal::Check(WarrenReduceCustom(get(), send, recv, count, &op, root));
   }
 
-  /// Slices of `count` elements: send has count * size().
+  /// Slices have `count` elements; send has count * size().
   template <typename T>
   void ReduceScatter(const T* send, T* recv, std::size_t count, Op op) const {
     internal::Check(
         WarrenReduceScatter(get(), send, recv, count, internal::TypeOf<T>(), static_cast<int>(op)));
   }
-  /// counts[r] elements for rank r, the same on all ranks.
+  /// With counts[r] elements for rank r; all ranks give the same counts.
   template <typename T>
   void ReduceScatter(const T* send, T* recv, const std::vector<std::size_t>& counts, Op op) const {
     RequireCounts(counts);
@@ -398,7 +402,7 @@ class Communicator {
   void Allgather(const T* send, T* recv, std::size_t count) const {
     internal::Check(WarrenAllgather(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8));
   }
-  /// counts[r] elements of rank r, the same on all ranks.
+  /// With counts[r] elements from rank r; all ranks give the same counts.
   template <typename T>
   void Allgather(const T* send, T* recv, const std::vector<std::size_t>& counts) const {
     RequireCounts(counts);
@@ -406,12 +410,12 @@ class Communicator {
     internal::Check(WarrenAllgatherV(get(), send, recv, bytes.data(), WARREN_UINT8));
   }
 
-  /// At the root alone; recv of others may be null.
+  /// Result at the root only; recv of other ranks may be null.
   template <typename T>
   void Gather(const T* send, T* recv, std::size_t count, int root) const {
     internal::Check(WarrenGather(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8, root));
   }
-  /// This rank brings `count` elements; the root alone needs recv and the counts of all ranks.
+  /// This rank contributes `count` elements; only the root needs recv and the counts of all ranks.
   template <typename T>
   void Gather(const T* send, std::size_t count, T* recv, const std::vector<std::size_t>& counts,
               int root) const {
@@ -421,12 +425,12 @@ class Communicator {
         WarrenGatherV(get(), send, internal::Bytes<T>(count), recv, bytes.data(), WARREN_UINT8, root));
   }
 
-  /// send of others than the root may be null.
+  /// send of ranks other than the root may be null.
   template <typename T>
   void Scatter(const T* send, T* recv, std::size_t count, int root) const {
     internal::Check(WarrenScatter(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8, root));
   }
-  /// This rank gets `count` elements; the root alone needs send and the counts of all ranks.
+  /// This rank gets `count` elements; only the root needs send and the counts of all ranks.
   template <typename T>
   void Scatter(const T* send, const std::vector<std::size_t>& counts, T* recv, std::size_t count,
                int root) const {
@@ -436,7 +440,7 @@ class Communicator {
         WarrenScatterV(get(), send, bytes.data(), recv, internal::Bytes<T>(count), WARREN_UINT8, root));
   }
 
-  /// send and recv have count * size() elements, and do not overlap.
+  /// send and recv have count * size() elements and do not overlap.
   template <typename T>
   void AllToAll(const T* send, T* recv, std::size_t count) const {
     internal::Check(WarrenAllToAll(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8));
@@ -470,8 +474,7 @@ class Communicator {
                                    internal::Bytes<T>(recv_count), from, WARREN_UINT8));
   }
 
-  // --- the same without waiting: see WarrenAllreduceAsync and so on. Buffers belong to the operation until
-  // it has ended ---
+  // --- asynchronous calls, see WarrenAllreduceAsync etc.; buffers belong to the operation until it ends ---
 
   template <typename T>
   Handle AsyncAllreduce(const T* send, T* recv, std::size_t count, Op op,
@@ -591,16 +594,15 @@ class Communicator {
                      internal::Bytes<T>(recv_count), from, WARREN_UINT8);
   }
 
-  // --- on the memory of GPUs: put on the stream, a cudaStream_t; the handle ends when that is done. See
-  // WarrenDeviceAllreduce and so on. half and bfloat16 of CUDA are rabit::Float16 and rabit::BFloat16 here
-  // ---
+  // --- device memory, enqueued on a cudaStream_t; the handle ends when the work on it is done ---
+  // See WarrenDeviceAllreduce etc. CUDA's half and bfloat16 are rabit::Float16 and rabit::BFloat16 here.
 
   template <typename T>
   Handle DeviceAllreduce(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
     return Begin(WarrenDeviceAllreduce, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
                  stream);
   }
-  /// Slices of `count` elements: send has count * size().
+  /// Slices have `count` elements; send has count * size().
   template <typename T>
   Handle DeviceReduceScatter(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
     return Begin(WarrenDeviceReduceScatter, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
@@ -618,7 +620,7 @@ class Communicator {
   }
 
  private:
-  /// Calls the function of the C API with the communicator before and a place for the handle behind.
+  /// Calls a function of the C API with the communicator, the arguments and a place for the handle.
   template <typename Function, typename... Arguments>
   Handle Begin(Function function, Arguments... arguments) const {
     Handle handle;
@@ -627,7 +629,7 @@ class Communicator {
     handle.handle_.reset(made);
     return handle;
   }
-  /// The same with the options before the handle.
+  /// Like Begin, with the options before the handle.
   template <typename Function, typename... Arguments>
   Handle BeginWith(const CallOptions& options, Function function, Arguments... arguments) const {
     const WarrenCallOptions wanted = internal::InC(options);
@@ -661,8 +663,8 @@ inline Communicator World() {
   return Communicator(world);
 }
 
-/// A world of ranks that find each other by what they share already, such as a key-value store, without Init
-/// and a tracker; see WarrenCommMeet. Throws what `allgather` throws, too.
+/// A world of ranks that find each other by means they already share, such as a key-value store, without Init
+/// and without a tracker; see WarrenCommMeet. Also throws whatever `allgather` throws.
 inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) {
   internal::Rendezvous rendezvous(rank, size, allgather);
   WarrenComm made = nullptr;
@@ -670,7 +672,7 @@ inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) 
   return Communicator(made);
 }
 
-/// See WarrenCoordinatorOptions; negative: the default.
+/// See WarrenCoordinatorOptions. Negative: the default.
 struct CoordinatorOptions {
   long long fusion_bytes = -1;  // NOLINT(google-runtime-int): as in C
   int cycle_us = -1;
@@ -679,7 +681,7 @@ struct CoordinatorOptions {
   double stall_error_seconds = -1;
 };
 
-/// How one named operation is carried out; see WarrenEnqueueOptions.
+/// Options of a named operation; see WarrenEnqueueOptions.
 struct EnqueueOptions {
   EnqueueOptions(int priority_ = 0) : priority(priority_) {}  // NOLINT(google-explicit-constructor)
   EnqueueOptions(std::string group_, std::size_t group_size_, int priority_ = 0)
@@ -690,11 +692,11 @@ struct EnqueueOptions {
   std::size_t group_size = 0;
 };
 
-/// Operations that each rank gives by name, in an order of its own and from any thread; see
-/// WarrenCoordinator. Copies are the same; the last of them ends it for all ranks.
+/// Runs operations by name, which ranks may submit in different orders and from any thread; see
+/// WarrenCoordinator. Copies refer to the same coordinator; the last of them closes it for all ranks.
 class Coordinator {
  public:
-  /// All ranks of the communicator make one at the same time.
+  /// All ranks of the communicator construct one at the same time.
   explicit Coordinator(const Communicator& communicator,
                        const CoordinatorOptions& options = CoordinatorOptions()) {
     WarrenCoordinatorOptions wanted = WARREN_COORDINATOR_OPTIONS;
@@ -708,7 +710,7 @@ class Coordinator {
     coordinator_ = std::shared_ptr<WarrenCoordinator_>(made, WarrenCoordinatorFree);
   }
 
-  /// See WarrenCoordinatorJoin: the rank of the job that was last.
+  /// Returns the rank of the job that joined last; see WarrenCoordinatorJoin.
   int Join() const {
     int last = -1;
     internal::Check(WarrenCoordinatorJoin(coordinator_.get(), &last));
@@ -761,8 +763,8 @@ class Coordinator {
   }
 
  private:
-  /// Calls the function of the C API with the coordinator before and the options and a place for the handle
-  /// behind.
+  /// Calls a function of the C API with the coordinator, the arguments, the options and a place for the
+  /// handle.
   template <typename Function, typename... Arguments>
   Handle Begin(Function function, const EnqueueOptions& options, Arguments... arguments) const {
     WarrenEnqueueOptions wanted = WARREN_ENQUEUE_OPTIONS;

@@ -1,12 +1,12 @@
-// Messages with tags for C++11 and later, beside the calls of a communicator (warren/collectives.h) and in no
-// order with them: any number under way at once, from any thread, in any order of tags.
+// Messages with tags for C++11 and later, independent of the calls on a communicator (warren/collectives.h):
+// any number at once, from any thread, with tags in any order.
 //
 //     warren::Mailbox mailbox(world);
 //     warren::Handle sent = mailbox.Send(row.data(), row.size(), neighbour, /*tag=*/7);
 //     mailbox.Recv(got.data(), got.size(), warren::kAnyRank, /*tag=*/7).Wait();
 //     sent.Wait();
 //
-// Those from one rank to another with one tag keep their order. Rules and errors: warren/c_api.h.
+// Messages with the same sender, receiver and tag keep their order. Rules and errors: warren/c_api.h.
 #ifndef WARREN_MAILBOX_H_
 #define WARREN_MAILBOX_H_
 
@@ -20,18 +20,19 @@ inline namespace v1 {
 
 constexpr int kAnyRank = WARREN_ANY_RANK;
 
-/// Copies are the same mailbox; the last of them frees it, which ends what is under way with an error.
+/// Copies refer to the same mailbox; the last of them frees it, which ends operations in progress with an
+/// error.
 class Mailbox {
  public:
-  /// All ranks of the communicator make one at the same time.
+  /// All ranks of the communicator construct one at the same time.
   explicit Mailbox(const Communicator& communicator) {
     WarrenMailbox made = nullptr;
     internal::Check(WarrenMailboxCreate(communicator.get(), &made));
     mailbox_ = std::shared_ptr<WarrenMailbox_>(made, WarrenMailboxFree);
   }
 
-  /// `count` elements to another rank. Ends when the buffer may be used again, which for a long message is
-  /// not before the other receives it.
+  /// Sends `count` elements to another rank. The handle ends when the buffer may be reused; for a long
+  /// message that is only after the other rank has started to receive it.
   template <typename T>
   Handle Send(const T* buffer, std::size_t count, int to, long long tag,  // NOLINT(google-runtime-int)
               const CallOptions& options = CallOptions()) const {
@@ -41,8 +42,8 @@ class Mailbox {
         WarrenMailboxSend(mailbox_.get(), buffer, internal::Bytes<T>(count), to, tag, &wanted, &made));
     return Owned(made);
   }
-  /// From another rank, or kAnyRank. `source`, unless null, becomes the sender before the handle ends. A
-  /// message of another length is an error of this receive alone.
+  /// Receives from another rank, or kAnyRank. `source`, unless null, is set to the sender before the handle
+  /// ends. If the message has another length, only this receive fails.
   template <typename T>
   Handle Recv(T* buffer, std::size_t count, int from, long long tag,  // NOLINT(google-runtime-int)
               int* source = nullptr, const CallOptions& options = CallOptions()) const {

@@ -1,8 +1,8 @@
-// The line between the inline functions of rabit.h and the library. Programs include rabit.h; the few that
-// speak to the engine itself find it here.
+// The interface between the inline functions of rabit.h and the library. Programs include rabit.h; this
+// header is for the few that call the engine directly.
 //
-// Counts are elements unless a name says bytes. Errors are dmlc::Error; the message has the rank, the call
-// and where it was made. The trailing arguments say where: leave them to their defaults.
+// Counts are in elements unless a name says bytes. Errors are thrown as dmlc::Error; the message names the
+// rank, the call and where it was made. The trailing arguments tell where: leave them at their defaults.
 #ifndef RABIT_INTERNAL_ENGINE_H_
 #define RABIT_INTERNAL_ENGINE_H_
 
@@ -13,7 +13,7 @@
 #include "rabit/serializable.h"
 
 namespace MPI {
-/// The element type of a reduction, as MPI's reduction functions get it. Only its size can be asked for:
+/// The element type of a reduction, as MPI's reduction functions receive it. Only its size is available:
 /// rabit::engine::ReduceHandle::TypeSize.
 class Datatype;
 }  // namespace MPI
@@ -22,7 +22,8 @@ namespace rabit {
 namespace engine {
 inline namespace warren_v1 {
 
-/// The engine as one thread sees it; GetEngine returns it. Each function is that of the same name in rabit.h.
+/// The engine as seen by one thread; returned by GetEngine. Each function corresponds to that of the same
+/// name in rabit.h.
 class IEngine {
  public:
   /// Fills a buffer before it is reduced.
@@ -33,7 +34,7 @@ class IEngine {
 
   virtual ~IEngine() {}
 
-  /// The slice of this rank is bytes [slice_begin, slice_end) of total_size; size_prev_slice is not used.
+  /// This rank's slice is bytes [slice_begin, slice_end) of total_size; size_prev_slice is not used.
   virtual void Allgather(void* sendrecvbuf, std::size_t total_size, std::size_t slice_begin,
                          std::size_t slice_end, std::size_t size_prev_slice, const char* _file = _FILE,
                          const int _line = _LINE, const char* _caller = _CALLER) = 0;
@@ -44,7 +45,7 @@ class IEngine {
                          const char* _caller = _CALLER) = 0;
   virtual void Broadcast(void* sendrecvbuf, std::size_t size, int root, const char* _file = _FILE,
                          const int _line = _LINE, const char* _caller = _CALLER) = 0;
-  /// Of no use any more: throws dmlc::Error. It once brought an engine back after an exception, in tests.
+  /// Obsolete: throws dmlc::Error. It once restored an engine after an exception, in tests.
   virtual void InitAfterException() = 0;
   virtual int LoadCheckPoint(Serializable* global_model, Serializable* local_model = nullptr) = 0;
   virtual void CheckPoint(const Serializable* global_model, const Serializable* local_model = nullptr) = 0;
@@ -59,8 +60,8 @@ class IEngine {
   virtual std::string GetHost() const = 0;
   virtual void TrackerPrint(const std::string& msg) = 0;
 
-  /// Allgather of rabit.h, whose fourth argument is the size of the slice or its end: all ranks together can
-  /// tell which. In elements of type_nbytes bytes.
+  /// Allgather of rabit.h, whose fourth argument is either the size of the slice or its end; the ranks
+  /// together find out which. In elements of type_nbytes bytes.
   virtual void AllgatherSlice(void* sendrecvbuf, std::size_t type_nbytes, std::size_t total_size,
                               std::size_t slice_begin, std::size_t slice_size_or_end,
                               const char* _file = _FILE, const int _line = _LINE,
@@ -71,8 +72,8 @@ class IEngine {
 RABIT_EXPORT bool Init(int argc, char* argv[]);
 /// rabit::Finalize.
 RABIT_EXPORT bool Finalize();
-/// Never null, valid until the process ends. Before Init and after Finalize it answers questions (rank 0,
-/// world size 1, not distributed, version 0); whatever needs other ranks or keeps a model then throws
+/// Never null, valid until the process ends. Before Init and after Finalize, queries return defaults (rank 0,
+/// world size 1, not distributed, version 0), and calls that need other ranks or store a model throw
 /// dmlc::Error.
 RABIT_EXPORT IEngine* GetEngine();
 
@@ -110,20 +111,20 @@ RABIT_EXPORT void Allgather(void* sendrecvbuf, std::size_t total_size, std::size
                             std::size_t slice_end, std::size_t size_prev_slice, const char* _file = _FILE,
                             const int _line = _LINE, const char* _caller = _CALLER);
 
-/// Allreduce with an operation and a type that the engine knows. `red` has to do the same as `op`, or is
-/// null; the engine computes with kernels of its own instead.
+/// Allreduce with a built-in operation and type. The engine uses its own kernels; `red` has to do the same as
+/// `op`, or is null.
 RABIT_EXPORT void Allreduce_(void* sendrecvbuf, std::size_t type_nbytes, std::size_t count,
                              IEngine::ReduceFunction red, mpi::DataType dtype, mpi::OpType op,
                              IEngine::PreprocFunction prepare_fun = nullptr, void* prepare_arg = nullptr,
                              const char* _file = _FILE, const int _line = _LINE,
                              const char* _caller = _CALLER);
 
-/// A reduction function kept for many calls: what Reducer and SerializeReducer of rabit.h hold.
+/// A reduction function for many calls, as held by Reducer and SerializeReducer of rabit.h.
 class ReduceHandle {
  public:
   ReduceHandle() : function_(nullptr) {}
 
-  /// Once, before Allreduce.
+  /// Call once, before Allreduce.
   void Init(IEngine::ReduceFunction redfunc, std::size_t type_nbytes) {
     (void)type_nbytes;
     utils::Assert(function_ == nullptr, "a ReduceHandle can be initialised only once");
@@ -138,7 +139,7 @@ class ReduceHandle {
                            _caller);
   }
 
-  /// The size of one element, in bytes: for reduction functions, of the type they are given.
+  /// The size of one element in bytes, given the type that was passed to a reduction function.
   RABIT_EXPORT static int TypeSize(const MPI::Datatype& dtype);
 
  private:

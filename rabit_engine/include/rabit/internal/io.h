@@ -21,14 +21,14 @@ inline namespace warren_v1 {
 /// A stream with a position.
 typedef dmlc::SeekStream SeekStream;
 
-/// What Write returns: nothing before dmlc-core 0.6, the bytes written from then on.
+/// The return type of Write: void before dmlc-core 0.6, since then the number of bytes written.
 typedef decltype(std::declval<dmlc::Stream&>().Write("", std::size_t())) Written;
 
-/// A stream over memory of fixed size that belongs to the caller and outlives the stream. Reading past the
-/// end gives fewer bytes; writing past it throws dmlc::Error and writes nothing.
+/// A stream over caller-owned memory of fixed size, which must outlive the stream. Reading past the end
+/// returns fewer bytes; writing past it throws dmlc::Error and writes nothing.
 struct MemoryFixSizeBuffer : public SeekStream {
  public:
-  /// Seek there to be at the end. Both spellings are in use.
+  /// Seek to this position to be at the end. Both spellings are in use.
   static constexpr std::size_t SeekEnd = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t kSeekEnd = std::numeric_limits<std::size_t>::max();
 
@@ -64,7 +64,7 @@ struct MemoryFixSizeBuffer : public SeekStream {
   std::size_t at_;
 };
 
-/// A stream over a string that belongs to the caller, outlives the stream and grows as it is written.
+/// A stream over a caller-owned string, which must outlive the stream and grows as it is written.
 struct MemoryBufferStream : public SeekStream {
  public:
   explicit MemoryBufferStream(std::string* buffer) : buffer_(buffer), at_(0) {}

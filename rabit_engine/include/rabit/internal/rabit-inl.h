@@ -1,4 +1,4 @@
-// The inline half of rabit.h: types and operations to codes, C++ objects to bytes, then into the engine.
+// The inline part of rabit.h: maps types and operations to codes and C++ objects to bytes for the engine.
 #ifndef RABIT_INTERNAL_RABIT_INL_H_
 #define RABIT_INTERNAL_RABIT_INL_H_
 
@@ -19,7 +19,7 @@ namespace engine {
 namespace mpi {
 inline namespace warren_v1 {
 
-/// The engine's code of a type. Types that it does not know have none.
+/// The engine's code for a type. Fails to compile if the engine does not know the type.
 template <typename DType>
 inline DataType GetType() {
   static_assert(half::IsFloat16<DType>::value || half::IsBFloat16<DType>::value,
@@ -103,19 +103,19 @@ struct BitOR {
   }
 };
 
-/// An operation as the engine calls it.
+/// Applies an operation elementwise, with the signature that the engine calls.
 template <typename OP, typename DType>
 inline void Reducer(const void* src, void* dst, int count, const MPI::Datatype&) {
   for (int i = 0; i < count; ++i) OP::Reduce(static_cast<DType*>(dst)[i], static_cast<const DType*>(src)[i]);
 }
 
-/// Whether it is a 16-bit float.
+/// Whether DType is a 16-bit float.
 template <typename DType>
 struct IsHalf : std::integral_constant<bool, engine::half::IsFloat16<DType>::value ||
                                                  engine::half::IsBFloat16<DType>::value> {};
 
-/// What goes with the codes of an operation and a type that the engine knows. There is nothing for 16-bit
-/// floats: one after the other they would be rounded each time.
+/// The function for a built-in operation and type. Null for 16-bit floats, because elementwise application
+/// would round after each step.
 template <typename OP, typename DType>
 inline engine::IEngine::ReduceFunction* FunctionOf(std::false_type /*half*/) {
   return Reducer<OP, DType>;
@@ -222,7 +222,7 @@ inline void Allreduce(DType* sendrecvbuf, std::size_t count, void (*prepare_fun)
 }
 
 #if DMLC_USE_CXX11
-/// A std::function<void()> as a prepare function: `function` points at it.
+/// Calls the std::function<void()> that `function` points to; used as a prepare function.
 inline void InvokeLambda_(void* function) {
   (*static_cast<std::function<void()>*>(function))();
 }
@@ -281,7 +281,7 @@ template <typename DType>
 inline void SerializeReducerFunction_(const void* src, void* dst, int count, const MPI::Datatype& dtype) {
   const std::size_t bytes = static_cast<std::size_t>(engine::ReduceHandle::TypeSize(dtype));
   for (int i = 0; i < count; ++i) {
-    // The stream reads only; it has no other constructor.
+    // The const_cast is safe: the stream is only read, but has no const constructor.
     utils::MemoryFixSizeBuffer source(static_cast<char*>(const_cast<void*>(src)) + i * bytes, bytes);
     utils::MemoryFixSizeBuffer target(static_cast<char*>(dst) + i * bytes, bytes);
     DType left, right;
@@ -297,7 +297,8 @@ inline SerializeReducer<DType>::SerializeReducer() {
   handle_.Init(SerializeReducerFunction_<DType>, sizeof(DType));
 }
 
-/// The prepare function of a SerializeReducer: the caller's, then all objects into the buffer.
+/// The prepare function of a SerializeReducer: calls the caller's, then serialises all objects into the
+/// buffer.
 template <typename DType>
 struct SerializeToBuffer_ {
   DType* objects;

@@ -1,4 +1,4 @@
-// Wall-clock time, for programs that measure themselves.
+// Wall-clock time, for programs that time themselves.
 #ifndef RABIT_INTERNAL_TIMER_H_
 #define RABIT_INTERNAL_TIMER_H_
 

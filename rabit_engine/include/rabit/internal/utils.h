@@ -1,4 +1,4 @@
-// Small helpers that programs written for rabit use: checks that throw, printing, addresses of containers.
+// Small helpers for programs written for rabit: checks that throw, printing, addresses of container data.
 #ifndef RABIT_INTERNAL_UTILS_H_
 #define RABIT_INTERNAL_UTILS_H_
 
@@ -21,7 +21,7 @@
 namespace rabit {
 namespace utils {
 
-// A program that defines RABIT_CUSTOMIZE_MSG_ brings these three itself. The first two must not return.
+// A program that defines RABIT_CUSTOMIZE_MSG_ must define these three. The first two must not return.
 #ifdef RABIT_CUSTOMIZE_MSG_
 void HandleAssertError(const char* msg);
 void HandleCheckError(const char* msg);
@@ -34,15 +34,15 @@ inline namespace warren_v1 {
 const int kPrintBuffer = 1 << 12;
 
 #ifndef RABIT_CUSTOMIZE_MSG_
-/// What Assert does when its condition is false: throws dmlc::Error.
+/// Called by Assert if its condition is false: throws dmlc::Error.
 inline void HandleAssertError(const char* msg) {
   throw dmlc::Error(msg);
 }
-/// What Check and Error do: throws dmlc::Error.
+/// Called by Check and Error: throws dmlc::Error.
 inline void HandleCheckError(const char* msg) {
   throw dmlc::Error(msg);
 }
-/// What Printf does: writes to the standard output.
+/// Called by Printf: writes to standard output.
 inline void HandlePrint(const char* msg) {
   std::fputs(msg, stdout);
 }
@@ -61,12 +61,12 @@ inline std::string FormatV(const char* fmt, va_list args) {
   return text;
 }
 
-/// As strcasecmp: 0 when both are the same but for upper and lower case.
+/// Like strcasecmp: returns 0 if the strings differ at most in case.
 inline int CompareStringsCaseInsensitive(const char* s1, const char* s2) {
   return strcasecmp(s1, s2);
 }
 
-/// True for "true" in any case and for numbers other than 0.
+/// Returns true for "true" in any case and for numbers other than 0.
 inline bool StringToBool(const char* s) {
   return CompareStringsCaseInsensitive(s, "true") == 0 || std::atoi(s) != 0;
 }
@@ -89,7 +89,7 @@ inline int SPrintf(char* buf, std::size_t size, const char* fmt, ...) {
   return length;
 }
 
-/// Throws dmlc::Error with the formatted message unless `exp` holds: for what only a bug can cause.
+/// Throws dmlc::Error with the formatted message unless `exp` holds. For errors that only a bug can cause.
 inline void Assert(bool exp, const char* fmt, ...) {
   if (exp) return;
   va_list args;
@@ -99,7 +99,7 @@ inline void Assert(bool exp, const char* fmt, ...) {
   HandleAssertError(text.c_str());
 }
 
-/// Throws dmlc::Error with the formatted message unless `exp` holds: for what a user can cause.
+/// Throws dmlc::Error with the formatted message unless `exp` holds. For errors that a user can cause.
 inline void Check(bool exp, const char* fmt, ...) {
   if (exp) return;
   va_list args;
@@ -118,7 +118,7 @@ inline void Error(const char* fmt, ...) {
   HandleCheckError(text.c_str());
 }
 
-/// fopen that throws dmlc::Error when the file cannot be opened. Never returns null.
+/// Like fopen, but throws dmlc::Error if the file cannot be opened. Never returns null.
 inline std::FILE* FopenCheck(const char* fname, const char* flag) {
   std::FILE* file = std::fopen(fname, flag);
   Check(file != nullptr, "cannot open file \"%s\"", fname);
@@ -130,7 +130,7 @@ inline std::FILE* FopenCheck(const char* fname, const char* flag) {
 
 inline namespace warren_v1 {
 
-/// The smaller and the larger of two, free of <windows.h>'s macros.
+/// The smaller and the larger of two values; not affected by the macros of <windows.h>.
 template <typename T>
 inline T Min(const T& l, const T& r) {
   return l < r ? l : r;
@@ -140,7 +140,7 @@ inline T Max(const T& l, const T& r) {
   return l > r ? l : r;
 }
 
-/// The address of the first element; null when there is none.
+/// The address of the first element, or null if there is none.
 template <typename T>
 inline T* BeginPtr(std::vector<T>& vec) {  // NOLINT(runtime/references): rabit has it so
   return vec.empty() ? nullptr : &vec[0];

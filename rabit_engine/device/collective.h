@@ -1,5 +1,5 @@
-// A collective on device memory, as every part of the engine sees it: kinds, element types, operations.
-// The codes are those of rabit/device.h, which are NCCL's.
+// A collective on device memory, as every part of the engine sees it: kinds, element types, operations. The
+// codes are those of rabit/device.h, which are NCCL's.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,9 @@ inline constexpr int kNumTypes = 12;
 enum class Operation : std::int32_t { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAverage = 4 };
 inline constexpr int kNumOperations = 5;
 
-/// `count` as each call of rabit/device.h means it: of a rank's input for Allgather, of its output for
-/// ReduceScatter, of both for the others. `operation` and `root` where the kind has one.
+/// `count` has the meaning that the calls of rabit/device.h give it: elements of a rank's input for
+/// Allgather, of its output for ReduceScatter, of both for the others. `operation` and `root` are used only
+/// by the kinds that have one.
 struct Collective {
   Kind kind = Kind::kAllreduce;
   const void* send = nullptr;
@@ -78,7 +79,7 @@ constexpr std::string_view Name(Operation operation) {
   return kNames[static_cast<int>(operation)];
 }
 
-/// Of what a rank gives, and of what it gets.
+/// Bytes that a rank gives, and bytes that it gets.
 constexpr std::size_t SendBytes(const Collective& call, int world_size) {
   const std::size_t bytes = call.count * SizeOf(call.type);
   return call.kind == Kind::kReduceScatter ? bytes * static_cast<std::size_t>(world_size) : bytes;

@@ -41,7 +41,7 @@ std::string Complaint(const Collective& call, int rank, int world_size) {
   return "";
 }
 
-/// What the CUDA part asks of the host, without letting an exception through its frames.
+/// Runs what the CUDA part asks of the host, without letting an exception through its frames.
 template <typename Function>
 std::int32_t DeviceCollectives::Help(void* context, Function&& function) {
   auto& self = *static_cast<DeviceCollectives*>(context);
@@ -101,7 +101,7 @@ DeviceCollectives::~DeviceCollectives() {
   try {
     for (void* stream : std::set<void*>(streams_)) Synchronize(stream);
   } catch (const EngineError&) {
-    // Others are lost, or the stream is gone.
+    // Other ranks are lost, or the stream no longer exists.
   }
   Abort();
 }
@@ -151,7 +151,7 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
   OpenFor(communicator_, calls.front());
   Check(devices_->enqueue(group_, calls.data(), calls.size()));
   if (captured > 0) {
-    has_graphs_ = true;  // which may be started at any time
+    has_graphs_ = true;  // which may be launched at any time
   } else {
     for (const Collective& call : calls) streams_.insert(call.stream);
   }
@@ -164,9 +164,9 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
   }
 }
 
-/// The result goes into memory of the group's, is kept on the host, and only then comes where the program
-/// wants it: its input, which may be in the same place, is there until then. What is kept serves all ranks,
-/// so it is the whole result where ranks get different parts.
+/// The result goes into memory of the group, is kept on the host, and only then is copied to where the
+/// program wants it, so that the input, which may be in the same place, stays intact until then. A kept
+/// result serves all ranks, so it is the whole result even if ranks get different parts.
 void DeviceCollectives::RunRecorded(const Collective& call) {
   Collective whole = call;
   std::size_t offset = 0;
@@ -202,7 +202,7 @@ bool DeviceCollectives::IsCaptured(const Collective& call) {
   return captured != 0;
 }
 
-/// All ranks that capture come to the same answer without being asked.
+/// All ranks that capture come to the same answer without communicating.
 void DeviceCollectives::RequireCapture() const {
   if (communicator_.recovers()) {
     throw Refused(
@@ -255,7 +255,7 @@ void DeviceCollectives::Synchronize(void* stream) {
   ThrowTrouble();
   if (groups_ > 0) throw Refused("a group is open: its calls begin with the GroupEnd that is missing");
   devices_ = &LoadDevices();
-  if (group_ == nullptr) return;  // what is on the stream is the program's own
+  if (group_ == nullptr) return;  // only the program's own work is on the stream
   Wait(SetMark(stream));
   streams_.erase(stream);
 }
@@ -263,7 +263,7 @@ void DeviceCollectives::Synchronize(void* stream) {
 void DeviceCollectives::Wait(const Mark& mark) {
   ThrowTrouble();
   StartDeadline();
-  minds_losses_ = !communicator_.recovers();  // else all collectives are through
+  minds_losses_ = !communicator_.recovers();  // after LoadCheckPoint all collectives are done by now
   const std::unique_ptr<bool, void (*)(bool*)> end(&minds_losses_, [](bool* minds) { *minds = true; });
   bool late = false;
   try {
@@ -272,7 +272,8 @@ void DeviceCollectives::Wait(const Mark& mark) {
     late = true;
   }
   if (late) {
-    // All are free of the device now, and those that are not stuck come here: so it can be told who is.
+    // No rank waits for its device now, and all ranks that are not stuck reach this barrier, so it can name
+    // one that is.
     communicator_.Barrier();
     throw TimedOut(
         fmt::format("what is on the stream has not ended within {} s (rabit_timeout_sec), though no rank "
@@ -330,14 +331,14 @@ void DeviceCollectives::Watch() {
   }
 }
 
-/// Nobody calls now.
+/// Runs while no other call of this rank is in progress.
 void DeviceCollectives::LookOnce() {
   const bool under_way = !streams_.empty() || has_graphs_;
   if (!under_way || group_ == nullptr || trouble_ != nullptr || communicator_.recovers()) return;
   try {
     communicator_.LookForLosses();
     const char* said = devices_->look(group_);
-    // NCCL often sees first that somebody is gone, and our own links tell who.
+    // NCCL often notices first that a rank is gone; our own links then tell which one.
     if (said != nullptr && ++suspicions_ < kLooksToName) return;
     Check(said);
   } catch (const EngineError&) {

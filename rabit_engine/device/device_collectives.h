@@ -1,11 +1,12 @@
-// The device collectives of one rank: between the faces, the CUDA part (plugin.h), which does the work, and
-// the communicator, over which the CUDA parts of all ranks find each other and by which a job survives.
+// The device collectives of one rank. They connect the API with the CUDA part (plugin.h), which does the
+// work, and with the communicator, through which the CUDA parts of all ranks find each other and a job
+// survives losses.
 //
 // Before LoadCheckPoint a collective is put on its stream and may still run when the call returns, as with
-// NCCL. Meanwhile a thread looks, ten times a second, whether a rank is lost; then it breaks off what is
-// under way, so that nobody waits for ever, and the next call says so. After LoadCheckPoint a call returns
-// when its result is there and kept on the host; when a rank is lost, the ranks that are left and the one
-// that was started again make a new group and go on with that call (recovery/).
+// NCCL. Meanwhile a thread checks ten times a second whether a rank is lost; if so, it aborts the work in
+// progress, so that no rank waits forever, and the next call reports the loss. After LoadCheckPoint a call
+// returns when its result is there and kept on the host; if a rank is lost, the surviving ranks and the
+// restarted one create a new group and continue with that call (recovery/).
 #pragma once
 
 #include <atomic>
@@ -29,51 +30,51 @@
 
 namespace warren::device {
 
-/// What is wrong with a collective's arguments; empty when nothing is.
+/// What is wrong with a collective's arguments; empty if they are right.
 std::string Complaint(const Collective& call, int rank, int world_size);
 
 struct DeviceOptions {
-  std::chrono::seconds timeout{0};  ///< how long to wait for other ranks; 0: for ever
+  std::chrono::seconds timeout{0};  ///< how long to wait for other ranks; 0 waits forever
   bool debug = false;
-  bool tls = false;  ///< what goes to other hosts has to be encrypted
+  bool tls = false;  ///< traffic between hosts must be encrypted
 };
 
-/// Errors are EngineError (LostPeer, TimedOut, Misuse). Not thread safe.
+/// Errors are EngineError (LostPeer, TimedOut, Misuse). Not thread-safe.
 class DeviceCollectives {
  public:
-  /// Calls a function at a moment when no other call of this rank is under way, or does nothing when there is
-  /// one. From any thread.
+  /// Calls a function while no other call of this rank is in progress; does nothing if there is one.
+  /// Thread-safe.
   using WhenIdle = std::function<void(const std::function<void()>&)>;
 
   DeviceCollectives(recovery::RecoverableCommunicator& communicator, const DeviceOptions& options,
                     WhenIdle when_idle);
-  /// Waits for what is under way, unless that cannot end any more.
+  /// Waits for the work in progress, unless it can no longer end.
   ~DeviceCollectives();
   DeviceCollectives(const DeviceCollectives&) = delete;
   DeviceCollectives& operator=(const DeviceCollectives&) = delete;
 
-  /// The GPU for this rank by its place on its host, which becomes the thread's current one.
+  /// Returns the GPU for this rank, chosen by its place on its host, and makes it the thread's current one.
   int Select();
-  /// One collective, or, after BeginGroup, one to be put on its stream by the EndGroup that matches it.
-  /// Refused where a stream is captured into a CUDA graph and that cannot be; then its group is, too.
+  /// Runs one collective; after BeginGroup, the matching EndGroup puts it on its stream. Throws Refused if a
+  /// stream is being captured into a CUDA graph and the call cannot be; then its whole group is refused.
   void Run(const Collective& call);
-  /// Somewhere on a stream; what was put there before is done when it is reached.
+  /// A position on a stream. It is reached when all work that was put on the stream before it is done.
   using Mark = std::shared_ptr<void>;
-  /// The same as Run, with a mark behind it. Refused in a group and where the stream is captured.
+  /// Like Run, and sets a mark after the call. Refused in a group and while the stream is being captured.
   Mark RunWithMark(const Collective& call);
-  /// Whether Wait would not have to wait. From any thread.
+  /// Whether Wait would return at once. Thread-safe.
   bool IsReached(const Mark& mark);
-  /// Returns when the mark is reached, or throws when it cannot be any more.
+  /// Returns when the mark is reached. Throws if it can no longer be.
   void Wait(const Mark& mark);
   void BeginGroup() { ++groups_; }
-  /// A group has to have been begun.
+  /// Requires that a group has been begun.
   void EndGroup();
   bool in_group() const { return groups_ > 0; }
-  /// Returns when all work of the stream is done, or throws when it cannot be any more.
+  /// Returns when all work of the stream is done. Throws if it can no longer be.
   void Synchronize(void* stream);
-  /// How collectives run: "NCCL 2.28.9"; empty before the first.
+  /// How collectives run, e.g. "NCCL 2.28.9"; empty before the first one.
   std::string Describe() const;
-  /// The ranks end together.
+  /// Ends device collectives; all ranks call it together.
   void Finish();
 
  private:
@@ -84,7 +85,7 @@ class DeviceCollectives {
   void RequireCapture() const;
   void OpenFor(Communicator& links, const Collective& call);
   void Abort() noexcept;
-  /// Throws what a text of the CUDA part stands for; nothing for nullptr.
+  /// Throws the error that a text of the CUDA part describes; does nothing for nullptr.
   void Check(const char* said);
   void ThrowTrouble();
   void ThrowIfLate();
@@ -100,20 +101,20 @@ class DeviceCollectives {
   const WarrenDevices* devices_ = nullptr;
   WarrenDeviceHost host_{};
   WarrenDeviceGroup* group_ = nullptr;
-  std::uint64_t linkings_ = 0;       ///< those that the group was made over
-  Communicator* links_ = nullptr;    ///< what the CUDA part talks over
-  std::exception_ptr host_failure_;  ///< of a function of host_
-  std::exception_ptr trouble_;       ///< found while nobody called
+  std::uint64_t linkings_ = 0;       ///< the linkings() that the group was made with
+  Communicator* links_ = nullptr;    ///< the communicator that the CUDA part uses
+  std::exception_ptr host_failure_;  ///< thrown by a function of host_
+  std::exception_ptr trouble_;       ///< found between calls, by the watching thread
   std::atomic<bool> has_trouble_ = false;
   Clock::time_point deadline_ = kNoDeadline;
-  bool minds_losses_ = true;  ///< whether the call that waits is one that a loss breaks off
-  int groups_ = 0;            ///< begun and not ended
+  bool minds_losses_ = true;  ///< whether a loss breaks off the call that waits
+  int groups_ = 0;            ///< begun and not yet ended
   bool group_is_refused_ = false;
   std::vector<Collective> grouped_;
 
-  std::set<void*> streams_;  ///< that may have collectives under way which nobody has waited for
-  bool has_graphs_ = false;  ///< captured ones
-  int suspicions_ = 0;       ///< how often NCCL has had an error that no lost rank explains
+  std::set<void*> streams_;  ///< may have collectives in progress that were not waited for
+  bool has_graphs_ = false;  ///< calls were captured into CUDA graphs
+  int suspicions_ = 0;       ///< number of NCCL errors that no lost rank explains
   std::mutex watch_mutex_;
   std::condition_variable watch_end_;
   bool watch_ends_ = false;

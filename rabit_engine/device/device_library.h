@@ -8,12 +8,13 @@
 
 namespace warren::device {
 
-/// The files to try, best first: WARREN_CUDA_LIBRARY alone, else beside librabit, else wherever the loader
+/// The files to try, best first: WARREN_CUDA_LIBRARY alone, else next to librabit, else wherever the loader
 /// looks.
 std::vector<std::string> LibraryCandidates(const std::string& wanted,
                                            const std::vector<std::string>& folders);
 
-/// Loaded once and for good. Throws EngineError that lists what was tried, each time it is asked.
+/// Loads the library once; it is never unloaded. If that fails, each call tries again and throws EngineError
+/// that lists what was tried.
 const WarrenDevices& LoadDevices();
 
 }  // namespace warren::device

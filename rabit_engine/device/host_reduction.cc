@@ -22,7 +22,7 @@ constexpr const Float8Format& FormatOf(Type type) {
   return type == Type::kFloat8E4M3 ? kE4M3 : kE5M2;
 }
 
-/// right is combined into left, of 8-bit floating point.
+/// Combines `source`, the right operands, into `destination`, the left ones; 8-bit floating point.
 template <Type type, Operation operation>
 void CombineFloat8(const void* source, void* destination, std::size_t count, void* /*context*/) {
   const auto* from = static_cast<const unsigned char*>(source);
@@ -112,7 +112,8 @@ std::uint16_t ToFloat16(float value) {
   if (size >= 65520.0F) return sign | 0x7c00U;
   if (size < 0x1p-14F)
     return static_cast<std::uint16_t>(sign | static_cast<unsigned>(std::nearbyint(size * 0x1p24F)));
-  // Adding what is lost of the fraction, less a half, rounds; a carry goes into the exponent, as it should.
+  // Adding just under half a unit of the last place plus the last kept bit rounds to nearest even; a carry
+  // goes into the exponent, as it should.
   const std::uint32_t magnitude = bits & 0x7fffffffU;
   const std::uint32_t rounded = magnitude + 0xfffU + (magnitude >> 13 & 1U);
   return static_cast<std::uint16_t>(sign | ((rounded >> 13) - (112U << 10)));
@@ -158,7 +159,7 @@ unsigned char ToFloat8(Type type, float value) {
   std::frexp(size, &exponent);  // size is below 2^exponent
   const int lowest = 1 - format.bias;
   const int unit = std::max(exponent - 1, lowest) - format.fraction_bits;
-  // In units of the last place: a whole number after rounding, which carries into the next power of two.
+  // In units of the last place: an integer after rounding, which may carry into the next power of two.
   const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(size, -unit)));
   const unsigned below = static_cast<unsigned>(std::max(exponent - 1, lowest) - lowest)
                          << format.fraction_bits;

@@ -1,4 +1,4 @@
-// What the engine on the host does for device types: those that it knows, float8, and averages.
+// Reductions of device types on the host: those that the engine has, and also float8 and averages.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,18 @@
 
 namespace warren::device {
 
-/// The engine's reduction; for kAverage that of a sum.
+/// The engine's reduction; for kAverage, that of a sum.
 Reduction HostReduction(Type type, Operation operation);
 
-/// Makes averages of sums over `ranks`: the quotient, rounded to nearest even, for whole numbers towards
-/// zero.
+/// Turns sums over `ranks` ranks into averages: the quotient, rounded to nearest even, or towards zero for
+/// integers.
 void Divide(Type type, void* buffer, std::size_t count, int ranks);
 
-/// float8 as the OCP has it ("OCP 8-bit Floating Point Specification", 2023): E4M3 without infinities, E5M2.
+/// float8 as defined by the OCP ("OCP 8-bit Floating Point Specification", 2023): E4M3, which has no
+/// infinities, and E5M2.
 float FromFloat8(Type type, unsigned char bits);
-/// Rounds to nearest even. What is too large becomes the greatest finite number, as on GPUs; NaN stays one.
+/// Rounds to nearest even. Values that are too large become the greatest finite number, as on GPUs; NaN stays
+/// NaN.
 unsigned char ToFloat8(Type type, float value);
 
 }  // namespace warren::device

@@ -15,18 +15,18 @@
 namespace warren {
 namespace {
 
-// A wait after which something may be wrong: longer than any that is part of moving bytes.
+// A wait after which something may be wrong: longer than any wait for moving bytes.
 constexpr std::chrono::milliseconds kPatience{150};
-// Whoever is not linked with this rank may have left since it was asked.
+// A rank that is not linked with this one may have left since it was asked, so it is asked again.
 constexpr std::chrono::milliseconds kAskAgain{500};
-// A rank that waits answers after 200 ms, or says so in shared memory, unless it has no core to run on; so
-// long it is waited for at most.
+// How long to wait for an answer. A waiting rank answers after 200 ms, or publishes its wait in shared
+// memory, unless it has no core to run on.
 constexpr std::chrono::seconds kAnswer{2};
-// A rank that has waited too long usually learns within kQuickAnswer which others wait, too. It then waits
-// kGrace longer at most for one of these to name the rank that does not.
+// When a wait times out, kQuickAnswer is usually enough to learn which of the other ranks are waiting, too.
+// This rank then waits at most kGrace longer for one of them to name the rank that is not.
 constexpr std::chrono::milliseconds kQuickAnswer{400};
 constexpr std::chrono::milliseconds kGrace{1500};
-// A record names a few of those that are waited for; of many, others after this time.
+// A record has room for only a few of the awaited ranks; after this time it names the next ones.
 constexpr std::chrono::seconds kNextEdges{8};
 
 std::int64_t Nanoseconds(Clock::time_point time) {
@@ -79,7 +79,7 @@ void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point sinc
   on_links_.clear();
   std::copy_if(awaited.begin(), awaited.end(), std::back_inserter(on_links_),
                [this](const Interest& interest) { return !SharesMemory(interest.peer); });
-  // Whoever waits in shared memory hears nothing of the links otherwise.
+  // A rank that waits in shared memory takes no other notice of its links.
   tcp_.TakeEvents();
   if (tcp_.AnyReady(on_links_)) return;
   tcp_.ThrowIfLost(on_links_);
@@ -103,7 +103,7 @@ void CallWatch::LookForLossesOfJob() {
   try {
     job_->LookForLosses();
   } catch (const LostPeer&) {
-    tcp_.ThrowIfTold();  // it may have ended because a rank gave up here, and have heard of that sooner
+    tcp_.ThrowIfTold();  // the job may have ended because a rank gave up here, and have heard of that sooner
     throw;
   }
 }
@@ -177,7 +177,7 @@ void CallWatch::LookForDeadlock(std::span<const Interest> awaited) {
     if (message) tcp_.Send(message->to, message->probe);
   };
   send(search_.Tick(wait_, in_messages_));
-  if (!WaitOf(tcp_.rank())) return;  // this process was stopped since it looked: it looks again first
+  if (!WaitOf(tcp_.rank())) return;  // this process was stopped after it looked, so it looks again first
   for (const auto& [origin, probe] : tcp_.TakeProbes()) {
     const auto own = std::find_if(awaited.begin(), awaited.end(),
                                   [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
@@ -200,7 +200,7 @@ void CallWatch::ThrowDeadlock() const {
       tcp_.rank(), circle, tcp_.rank()));
 }
 
-// --- ranks that do not come ---
+// --- late ranks ---
 
 void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point since,
                            Clock::time_point now) {
@@ -239,8 +239,8 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
       std::chrono::duration<double>(now - since).count(), culprit, call, name_);
 }
 
-/// The end of the chain of ranks that wait for each other on this host, from `rank`: the one that does not
-/// wait. -1 if the chain leaves this host or is a circle.
+/// The end of the chain of waiting ranks on this host that starts at `rank`: the rank that does not wait. -1
+/// if the chain leaves this host or is a circle.
 int CallWatch::CulpritHere(int rank) const {
   for (int i = 0; i < segment_->local_size(); ++i) {
     const auto wait = WaitOf(rank);

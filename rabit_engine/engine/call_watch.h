@@ -1,16 +1,16 @@
-// Finds out that ranks are in different calls.
+// Detects that ranks are in different calls.
 //
-// Tags that travel with the data (collective/peer_group.h) or lie beside it (host/host_collectives.h) are
+// Tags that travel with the data (collective/peer_group.h) or lie next to it (host/host_collectives.h) are
 // compared where two ranks meet. But ranks that call different collectives may never meet: one waits in
-// shared memory for a leader, who waits for a host that waits for a link which nobody makes. So whoever waits
-// looks around: the ranks of its host say in shared memory which calls they make; another host's rank that it
-// waits for is asked, once a call, by a short connection that tells this rank's call. A rank that is asked
-// compares when it waits itself. As each rank of a deadlock waits for another, at least one of them finds a
-// call that differs from its own, and says so to all.
+// shared memory for a leader, which waits for a host that waits for a link which no rank makes. So a waiting
+// rank looks around. The ranks of its host publish their calls in shared memory. A rank on another host is
+// asked, once per call, over a short connection that carries the asking rank's call; it compares the calls
+// while it waits itself. As each rank of a deadlock waits for another, at least one of them finds a call that
+// differs from its own and tells all ranks.
 //
-// Messages between two ranks are calls that the others do not make: ranks that wait for each other's are
-// found by deadlock_search.h. And whoever waits for very long for a rank that does not wait itself says for
-// whom.
+// Messages between two ranks are calls that the other ranks do not make; deadlock_search.h finds ranks that
+// wait for each other's messages. A rank that waits very long for a rank that is not waiting itself prints a
+// warning that names it.
 #pragma once
 
 #include <array>
@@ -29,26 +29,27 @@
 
 namespace warren {
 
-/// Both parts must outlive it. Not thread safe.
+/// `segment`, `tcp` and `job` must outlive it. Not thread-safe.
 class CallWatch final : public WaitObserver {
  public:
-  /// `segment` is nullptr for a rank that shares memory with nobody, `job` for the world: in others it is
-  /// asked for losses, too. After `patience` it is said whom this rank waits for, in the communicator `name`.
+  /// `segment` is nullptr if this rank shares memory with no other. `job` is nullptr for the world; in other
+  /// communicators it is asked for losses. After waiting for `patience`, a warning names the rank that this
+  /// one waits for, in the communicator `name`.
   CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name, std::chrono::seconds patience,
             Job* job = nullptr);
 
-  /// This rank begins a call. Fills in `tag.before`. With `only_gives` this rank takes nothing from others in
-  /// this call, so no data brings it another's tag: it is compared here with those that the ranks of its host
-  /// have begun. Throws Misuse if one differs.
+  /// Begins a call and fills in `tag.before`. With `only_gives` this rank takes nothing from others in this
+  /// call, so no data brings it another rank's tag: its tag is compared here with those of the calls that the
+  /// ranks of its host have begun. Throws Misuse if one differs.
   void Begin(CallTag& tag, bool only_gives);
-  /// It begins one that others do not make.
+  /// Begins a call of messages, which other ranks do not make.
   void BeginMessages() { in_messages_ = true; }
 
   /// The digest of this call and all calls before it.
   std::uint64_t digest() const { return digest_; }
 
-  /// Throws Misuse when a rank has called something else than this one or messages wait for each other,
-  /// LostPeer when a linked rank is gone.
+  /// Throws Misuse if a rank has called something else or ranks wait for each other's messages; LostPeer if a
+  /// linked rank is gone.
   void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 
@@ -60,7 +61,7 @@ class CallWatch final : public WaitObserver {
   void Ask();
 
   bool SharesMemory(int rank) const;
-  /// What that rank of this host says of its wait, if it is in it still.
+  /// The wait record of a rank of this host; nullopt if it no longer waits.
   std::optional<WaitRecord> WaitOf(int rank) const;
   void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked);
   LinkState LinkWith(int peer) const;
@@ -76,21 +77,22 @@ class CallWatch final : public WaitObserver {
   CallTag current_;
   std::uint64_t digest_ = 0;
   std::array<CallTag, kRememberedCalls> calls_{};
-  std::vector<int> asked_;  ///< about the current call
+  std::vector<int> asked_;  ///< in the current call
   Clock::time_point asked_last_;
-  std::vector<Interest> on_links_;  ///< in ranks that are waited for on other hosts
+  std::vector<Interest> on_links_;  ///< the awaited ranks on other hosts
 
   bool in_messages_ = false;
   WaitRecord wait_;
   DeadlockSearch search_;
   const std::string name_;
   const std::chrono::seconds patience_;
-  Clock::time_point warned_since_{};  ///< the wait that next_warning_ is of
+  Clock::time_point warned_since_{};  ///< the wait that next_warning_ belongs to
   Clock::time_point next_warning_{};
-  Clock::time_point asked_whether_it_waits_{};  ///< the rank at the other end; never, for this warning
-  int suspect_ = -1;                            ///< the rank of this host that does not wait, it seems
+  /// When the first awaited rank was asked, for the next warning; zero if it was not.
+  Clock::time_point asked_whether_it_waits_{};
+  int suspect_ = -1;  ///< the rank of this host that seems not to wait
   Clock::time_point suspected_since_{};
-  Clock::time_point missed_deadline_{};  ///< and those that are awaited, after this
+  Clock::time_point missed_deadline_{};  ///< the deadline that asked_after_deadline_ belongs to
   Clock::time_point asked_after_deadline_{};
 };
 

@@ -6,7 +6,7 @@
 namespace warren {
 namespace {
 
-// So many probes are sent one every second; later ones more seldom.
+// This many probes are sent at intervals of a second; later intervals double each time.
 constexpr int kQuickProbes = 4;
 
 std::uint64_t Mix(std::uint64_t value) {
@@ -15,7 +15,7 @@ std::uint64_t Mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// An order of the ranks that has nothing to do with who talks to whom.
+/// An order of the ranks that is independent of which ranks talk to each other.
 std::uint64_t OrderOf(int rank) {
   return Mix(static_cast<std::uint64_t>(rank) + 1);
 }
@@ -27,7 +27,7 @@ std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkSta
   if (link.shares_memory) return edge;
   edge.received = link.received;
   if (!link.is_linked) {
-    // The higher of two ranks takes links all the while; the lower one makes them.
+    // The higher of two ranks always accepts links; the lower one makes them.
     if (interest.peer > rank) return std::nullopt;
     edge.kind = WaitKind::kLink;
   } else if (interest.to_receive) {
@@ -75,7 +75,7 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& ow
     ++attempt_;
   }
   if (++num_probes_ > kQuickProbes) pause_ = std::min(2 * pause_, kLongestPause);
-  // In each circle there is a rank that waits for a message.
+  // Every circle contains a rank that waits for a message.
   const bool goes_on = for_messages || step_ == Step::kLooksAgain;
   next_ = goes_on ? now + pause_ : std::numeric_limits<double>::infinity();
   last_probe_ = now;
@@ -92,18 +92,18 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Take(const WaitProbe& pro
     return std::nullopt;
   }
   if (OrderOf(probe.origin) < OrderOf(rank_)) return Follow(probe);
-  // A circle that was seen is looked at again first.
+  // A circle that was seen is checked again first.
   if ((probe.is_new != 0 || !for_messages_) && step_ != Step::kSeen) was_asked_ = true;
   return std::nullopt;
 }
 
-/// From this rank on, through the records of its host.
+/// Follows the edges from this rank, through the records of its host.
 std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe) {
   int rank = rank_;
   while (probe.hops < static_cast<std::uint32_t>(size_)) {
     const std::optional<WaitRecord> record = view_.wait_of(rank);
     if (!record || record->num_edges == 0) return std::nullopt;
-    // Another one of the edges in each attempt, the same when a circle is looked at again.
+    // Each attempt takes another edge; the second look at a circle takes the same ones.
     const std::uint64_t choice = Mix(probe.attempt ^ static_cast<std::uint64_t>(rank) << 32);
     const WaitEdge& edge = record->edges[choice % record->num_edges];
     if (probe.hops < WaitProbe::kPathLength) probe.path[probe.hops] = rank;
@@ -114,7 +114,7 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe) {
     probe.edge = edge;
     const bool is_here = view_.shares_memory(edge.on) && edge.kind != WaitKind::kLink;
     if (!is_here) return Message{edge.on, probe};
-    probe.edge.kind = WaitKind::kMemory;  // what came of it is seen
+    probe.edge.kind = WaitKind::kMemory;  // the records show how it waits; nothing is in flight
     if (edge.on == probe.origin) {
       if (edge.on != rank_) return Message{edge.on, probe};
       Return(probe);
@@ -122,7 +122,7 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe) {
     }
     rank = edge.on;
   }
-  return std::nullopt;  // it goes round in a circle that its origin is not in
+  return std::nullopt;  // it runs in a circle that does not contain its origin
 }
 
 void DeadlockSearch::Return(const WaitProbe& probe) {

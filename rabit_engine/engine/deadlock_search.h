@@ -1,24 +1,24 @@
-// Finds out that ranks wait for each other's messages, in a circle: none of them can go on.
+// Detects ranks that wait for each other's messages in a circle, so that none of them can continue.
 //
-// Each rank that waits says so to the ranks of its host, in shared memory, and again and again while it does
-// (WaitRecord). It sends a probe along the edges "waits for" soon after it began to, and in a call of
-// messages again and again, ever more seldom: through the records of its host, and from host to host by a
-// short connection to the rank at the end of the edge, which follows it further if it waits itself. A probe
-// that comes back has gone in a circle (K. M. Chandy, J. Misra and L. M. Haas, "Distributed deadlock
-// detection", ACM TOCS 1(2), 1983; ranks wait for all of their edges, not for any: an exchange ends when all
-// of its messages have).
+// A waiting rank publishes its wait to the ranks of its host in shared memory and keeps renewing it
+// (WaitRecord). Soon after it has begun to wait it sends a probe along the "waits for" edges; in a call of
+// messages it sends more, at growing intervals. A probe follows the records of a host, and travels between
+// hosts over a short connection to the rank at the end of the edge, which passes it on if it is waiting
+// itself. A probe that returns to its origin has gone round a circle (K. M. Chandy, J. Misra and L. M. Haas,
+// "Distributed deadlock detection", ACM TOCS 1(2), 1983; a rank waits for all of its edges, not for any of
+// them: an exchange ends when all of its messages have).
 //
-// That the ranks of a circle were seen one after the other is not enough: the same circle, of the same waits,
-// has to be seen a second time. Then all of these waits lay between the two. That nothing is on its way
-// between two of them is known by counts of bytes where they talk over TCP: whoever gets a probe compares
-// what it has sent with what the other has received. In shared memory nothing is on its way: a rank that has
-// looked after the other began to wait has seen all.
+// One such probe is not enough, since it saw the waits of the circle one after the other. The same circle of
+// the same waits has to be seen a second time: then all of these waits existed at once, between the two
+// probes. For ranks that talk over TCP, byte counts show that nothing is in flight between them: the rank
+// that gets a probe compares what it has sent with what the other has received. In shared memory nothing is
+// in flight: a rank that has looked after the other began to wait has seen everything.
 //
-// Values in, values out: no socket, and the clock is the caller's. Of the ranks of a circle the one with the
-// lowest hash finds it, since ranks pass on the probes of lower ones only: a chain of n ranks that wait for a
-// late one sends n log n messages and not n * n. A rank that does not pass on the probe of one that has just
-// begun to wait sends its own at once, which may close a circle that it has looked for in vain before; so
-// does any that sends none of its own accord.
+// Values in, values out: no sockets, and the caller provides the clock. The rank with the lowest hash finds
+// the circle, since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n
+// ranks that wait for a late one sends n log n messages, not n * n. A rank that drops the probe of a rank
+// which has just begun to wait sends its own instead, since the new wait may have closed a circle. A rank
+// that sends no further probes by itself does so for every probe that it drops.
 #pragma once
 
 #include <cstdint>
@@ -32,35 +32,37 @@
 
 namespace warren {
 
-/// What a rank knows of its link with another.
+/// What a rank knows about its link to another rank.
 struct LinkState {
   bool shares_memory = false;
-  bool is_linked = false;      ///< by TCP, like what follows
+  bool is_linked = false;      ///< over TCP, like the members below
   std::uint64_t sent = 0;      ///< bytes
   std::uint64_t received = 0;  ///< bytes
-  bool is_full = false;        ///< it has no room until the other reads
+  bool is_full = false;        ///< no room until the other rank reads
 };
-/// What the interest of rank `rank` in another says of their waiting; none where it may end by itself.
+/// The edge that describes rank `rank` waiting for `interest`; nullopt if this wait may end by itself.
 std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkState& link);
-/// Whether the rank that the probe came to does nothing, while it waits itself, that would end the waiting of
-/// probe.waiter for it. `own`: what it waits for of that rank, nullptr if it does not.
+/// Whether the probed wait still holds: while the rank that received the probe waits itself, it does nothing
+/// that would end probe.waiter's wait for it. `own`: this rank's wait for probe.waiter, nullptr if it has
+/// none.
 bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link);
 
 class DeadlockSearch {
  public:
   static constexpr double kPatience = 0.5;  ///< seconds of waiting before the first probe
-  static constexpr double kSecondLook = 1;  ///< and until a circle is looked at again
-  static constexpr double kAtLeast = 0.8;   ///< seconds between two probes that others ask for
+  static constexpr double kSecondLook = 1;  ///< seconds until a circle is checked again
+  static constexpr double kAtLeast = 0.8;   ///< minimum seconds between probes requested by others
   static constexpr double kLongestPause = 30;
-  /// A record that is older is none, the rank's own neither: it may wait no more. Well under kSecondLook.
+  /// Seconds after which a record is ignored, the rank's own too: its wait may have ended. Well below
+  /// kSecondLook.
   static constexpr double kFresh = 0.5;
 
   struct View {
-    /// Whether a rank's record can be read here; this rank's own can.
+    /// Whether the record of a rank can be read here; always true for this rank.
     std::function<bool(int rank)> shares_memory;
-    /// The record of such a rank, if it is fresh by a clock that was read after it.
+    /// The record of such a rank if it is fresh, by a clock that is read after the record.
     std::function<std::optional<WaitRecord>(int rank)> wait_of;
-    /// Seconds, by the clock of the records.
+    /// Seconds, on the clock of the records.
     std::function<double()> now;
   };
   struct Message {
@@ -68,16 +70,18 @@ class DeadlockSearch {
     WaitProbe probe;
   };
 
-  /// `size`: of the communicator; `rank`: among those that probes name.
+  /// `size`: the size of the communicator; `rank`: this rank, in the numbering that probes use.
   DeadlockSearch(int rank, int size, View view) : rank_(rank), size_(size), view_(std::move(view)) {}
 
-  /// This rank waits: `own` is its record. `for_messages`: in a call that others do not make.
+  /// Call regularly while this rank waits. `own` is its record; `for_messages`: it is in a call of messages,
+  /// which the other ranks do not make. Returns a probe to send, if one is due.
   std::optional<Message> Tick(const WaitRecord& own, bool for_messages);
-  /// A probe came, in the same wait, whose edge leads here in truth.
+  /// Takes a probe that arrived during the same wait and whose edge really leads here (Holds). Returns the
+  /// probe to send on, if any.
   std::optional<Message> Take(const WaitProbe& probe);
-  /// The ranks of a circle that was found, this one first, as far as they are known; else none.
+  /// The known ranks of a circle, this rank first; empty if none was found.
   const std::vector<int>& found() const { return found_; }
-  /// How many there are in it.
+  /// The number of ranks in that circle.
   std::uint32_t num_found() const { return num_found_; }
 
  private:
@@ -89,16 +93,16 @@ class DeadlockSearch {
   int rank_;
   int size_;
   View view_;
-  std::int64_t since_ = 0;  ///< of the wait that is searched for
+  std::int64_t since_ = 0;  ///< start of the wait that is being searched
   std::uint32_t attempt_ = 0;
   Step step_ = Step::kSearching;
-  std::uint64_t seen_ = 0;  ///< the digest of a circle
+  std::uint64_t seen_ = 0;  ///< the digest of a circle that was seen once
   double next_ = 0;
   double pause_ = 0;
   int num_probes_ = 0;
   double last_probe_ = 0;
   bool for_messages_ = false;
-  bool was_asked_ = false;  ///< by one that has just begun to wait
+  bool was_asked_ = false;  ///< by a rank that has just begun to wait
   std::vector<int> found_;
   std::uint32_t num_found_ = 0;
 };

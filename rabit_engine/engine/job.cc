@@ -34,7 +34,7 @@ void Job::ThrowIfLost() const {
 
 void Job::LookForLosses() {
   ThrowIfLost();
-  // Whoever has the turn is in a call of the world and looks for himself.
+  // A thread that holds the turn is in a call of the world and looks for losses itself.
   const std::unique_lock lock(turn_, std::try_to_lock);
   if (lock && world_.look_for_losses) world_.look_for_losses();
 }

@@ -1,8 +1,8 @@
-// What the communicators of a process share: where the ranks of its job are, and whether one was lost.
+// What the communicators of a process share: where the ranks of the job are, and whether one was lost.
 //
-// The world is the communicator of all ranks; the others are made from it, or from one another (subgroup.h).
-// They have links and shared memory of their own, so that threads may use several at once, but a death is
-// found on the world's: its links hold the job together. Whoever waits in another communicator looks there.
+// The world is the communicator of all ranks; the others are split off from it or from one another. Each has
+// its own links and shared memory, so that threads may use several at once, but deaths are detected on the
+// world's links, which hold the job together. A rank that waits in another communicator checks them, too.
 #pragma once
 
 #include <atomic>
@@ -21,47 +21,49 @@ namespace warren {
 
 class Job {
  public:
-  // --- written while the world is made, then constant ---
+  // --- written while the world is created, then constant ---
 
-  std::string secret;         ///< of the links
-  HostLayout layout{{}};      ///< who shares memory
-  std::vector<int> machines;  ///< by rank: the lowest one on the same machine
-  std::vector<int> hosts;     ///< the same where WARREN_HOST_GROUP makes several hosts of one
-  bool crowded = false;       ///< some machine has more than two ranks a core
-  bool may_spin = false;      ///< each rank of this host has a core
+  std::string secret;         ///< the secret that link keys are derived from
+  HostLayout layout{{}};      ///< which ranks share memory
+  std::vector<int> machines;  ///< by rank: the lowest rank on the same machine
+  /// By rank: the lowest rank on the same host; WARREN_HOST_GROUP may make several hosts of one machine.
+  std::vector<int> hosts;
+  bool crowded = false;   ///< some machine has more than two ranks per core
+  bool may_spin = false;  ///< each rank of this host has its own core
 
-  /// The world's, on this host; none where it has none, or was left.
+  /// The world's segment on this host; nullptr if it has none or the job was left.
   std::shared_ptr<HostSegment> Segment() const;
   void SetSegment(std::shared_ptr<HostSegment> segment);
 
-  /// While a thread holds it, the world's links are its own. Free of charge until there are other
+  /// Locks the world's links for the calling thread. Does nothing, and costs nothing, until there are other
   /// communicators.
   std::unique_lock<std::mutex> TurnOfWorld() {
     return is_shared_.load(std::memory_order_relaxed) ? std::unique_lock(turn_)
                                                       : std::unique_lock<std::mutex>();
   }
-  /// From now on other communicators may look into the world.
+  /// From now on other communicators may use the world's links.
   void BeginSharing() { is_shared_ = true; }
-  /// What the world does for the others, in a turn of its own: throws LostPeer where it knows of a loss;
-  /// shows a line to the user. Nothing, before and after it can.
+  /// What the world does for the other communicators; called while its turn is held. `look_for_losses` throws
+  /// LostPeer if it knows of a loss; `print` shows a line to the user. Empty before the world is ready and
+  /// after it was left.
   struct World {
     std::function<void()> look_for_losses;
-    std::function<bool(int rank)> has_ended;  ///< whether that process is there no more
-    std::function<void(int rank)> give_up;    ///< tells all that it is lost
+    std::function<bool(int rank)> has_ended;  ///< whether the process of that rank has ended
+    std::function<void(int rank)> give_up;    ///< tells all ranks that this rank is lost
     std::function<void(const std::string& text)> print;
   };
   void SetWorld(World world);
 
-  /// Throws LostPeer when a call of any communicator has found a rank lost.
+  /// Throws LostPeer if a call of any communicator has found a rank lost.
   void ThrowIfLost() const;
   bool is_shared() const { return is_shared_.load(std::memory_order_relaxed); }
-  /// The world's calls ended with this.
+  /// Records the loss that ended a call of the world.
   void NoteLoss(const PeerError& loss);
-  /// Throws LostPeer when the job has lost a rank, as far as the world's links tell by now. Does not wait. Of
-  /// any thread.
+  /// Throws LostPeer if the job has lost a rank, as far as the world's links know. Does not wait.
+  /// Thread-safe.
   void LookForLosses();
-  /// A call of another communicator ended with this: where a process has ended, all of the job are told,
-  /// before this one ends for it and is taken for the one that was lost.
+  /// Handles the loss that ended a call of another communicator: if that process has ended, the whole job is
+  /// told, before this process ends because of it and is itself taken for the first one lost.
   void ReportLoss(const PeerError& loss);
   /// Shows a line to the user who watches the job.
   void Print(const std::string& text);
@@ -71,7 +73,7 @@ class Job {
   std::mutex turn_;
   World world_;
   std::atomic<bool> has_lost_ = false;
-  mutable std::mutex mutex_;  ///< of those below
+  mutable std::mutex mutex_;  ///< guards segment_ and loss_
   std::shared_ptr<HostSegment> segment_;
   std::optional<LostPeer> loss_;
 };

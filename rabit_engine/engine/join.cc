@@ -15,8 +15,8 @@
 namespace warren {
 namespace {
 
-/// The world size that torchrun, or what does as it does, gives its workers; 1 if it did not start this
-/// process. WORLD_SIZE alone says nothing: other programs set it, too.
+/// The world size that torchrun or a similar launcher gives its workers; 1 if none started this process.
+/// WORLD_SIZE alone is no evidence: other programs set it, too.
 int TorchWorldSize(const wire::LookUp& look_up) {
   if (!look_up("RANK") || !look_up("MASTER_ADDR") || !look_up("MASTER_PORT")) return 1;
   const std::string text = look_up("WORLD_SIZE").value_or("");
@@ -55,7 +55,7 @@ std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstra
 }
 
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up) {
-  // In a job with parameter servers the launcher has started these, too, and they are no ranks.
+  // In a job with parameter servers the launcher has also started those, and they are not ranks.
   if (look_up("DMLC_PS_ROOT_URI")) return BootstrapKind::kNone;
   const int torch_size = look_up("DMLC_JOB_CLUSTER") ? 1 : TorchWorldSize(look_up);
   if (torch_size > 1 && torch_size != clues.launched_processes) {
@@ -68,7 +68,7 @@ BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& loo
                     *look_up("RANK"), torch_size, torch_size, torch_size));
   }
   if (clues.launched_processes <= 1) return BootstrapKind::kNone;
-  // An MPI that is in the process has taken what the launcher offers, or will.
+  // If MPI is in this process, it has taken the launcher's process management interface, or will.
   if (clues.in_process || look_up("OMPI_COMM_WORLD_SIZE")) return BootstrapKind::kMpi;
   return look_up("PMI_FD") || look_up("SLURM_STEP_ID") ? BootstrapKind::kSlurm : BootstrapKind::kMpi;
 }

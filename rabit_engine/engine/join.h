@@ -1,4 +1,4 @@
-// From arguments and environment to a communicator: the door through which every face comes in.
+// Creates a communicator from settings: every API joins the job through these functions.
 #pragma once
 
 #include <memory>
@@ -12,24 +12,24 @@
 
 namespace warren {
 
-/// Joins the job that the settings describe: a tracker's, MPI's, Slurm's, or none (a world of one).
-/// Blocks until all ranks have come. Throws EngineError.
+/// Joins the job that the settings describe: through a tracker, MPI, Slurm, or none of them (a world of one).
+/// Blocks until all ranks have joined. Throws EngineError.
 std::unique_ptr<Communicator> Join(const Settings& settings);
 
 /// How the ranks that mpirun or srun started find each other; kNone if no launcher started this process, or
-/// started it alone, or parameter servers with it. Throws Misuse if torchrun or its like
-/// started several processes: they meet through PyTorch, which this library does not know.
+/// it started only this one, or the job has parameter servers. Throws Misuse if torchrun or a similar
+/// launcher started several processes: they meet through PyTorch, which this library does not know.
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up);
 
-/// Whether Join goes through a tracker: then ranks can be linked again after a loss.
+/// Whether Join goes through a tracker. Only then can ranks be linked again after a loss.
 bool JoinsThroughTracker(const Settings& settings);
-/// The same as Join, then. `rank`: which one this process is already, when it was in the job before.
-/// `greeting`: see NativeCommunicator.
+/// Like Join, for such settings. `rank`: the rank of this process if it was in the job before. `greeting`:
+/// see NativeCommunicator.
 std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank = {},
                                                        const std::string& greeting = "");
 
-/// Joins the ranks that meet by this bootstrap, whatever the settings say of how ranks meet. Blocks until all
-/// have come. Throws EngineError.
+/// Joins the ranks that meet through this bootstrap, whatever bootstrap the settings name. Blocks until all
+/// have joined. Throws EngineError.
 std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstrap, const Settings& settings);
 
 }  // namespace warren

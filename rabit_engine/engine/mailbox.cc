@@ -25,7 +25,7 @@ Mailbox::Mailbox(std::unique_ptr<Communicator> communicator, Transport* transpor
 
 Mailbox::~Mailbox() {
   if (NumForks() != num_forks_) {
-    if (thread_.joinable()) thread_.detach();  // it is the parent's
+    if (thread_.joinable()) thread_.detach();  // it runs in the parent
     return;
   }
   {
@@ -39,7 +39,7 @@ Mailbox::~Mailbox() {
 
 void Mailbox::Send(int to, std::uint64_t tag, const void* data, std::size_t bytes,
                    std::chrono::milliseconds patience, Ended ended) {
-  // It is read alone.
+  // Data to send is only read.
   Post({true, to, {tag, bytes}, const_cast<void*>(data), Deadline(patience), std::move(ended)});
 }
 
@@ -70,7 +70,7 @@ void Mailbox::Post(Operation operation) {
 }
 
 void Mailbox::StartThread() {
-  // Signals are for the threads of the program.
+  // Signals are left to the threads of the program.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -98,7 +98,7 @@ void Mailbox::Serve() {
         if (ends_) break;
         is_in_transport_ = posted_.empty();
       }
-      if (is_in_transport_) {  // nobody else changes it
+      if (is_in_transport_) {  // only this thread changes it
         transport_->Wait(interests, deadline);
         const std::lock_guard lock(mutex_);
         is_in_transport_ = false;
@@ -196,7 +196,7 @@ bool Mailbox::MoveReceives(Peer& peer) {
     Message& message = messages_.at(*peer.incoming);
     if (!message.receive && !message.is_aside) {
       if (!matching_.AwaitsFrom(from)) return moved;
-      message.is_aside = true;  // what is wanted may be behind it
+      message.is_aside = true;  // a wanted message may come after it
       message.aside.resize(message.header.bytes);
     }
     const std::size_t before = message.done;
@@ -207,14 +207,14 @@ bool Mailbox::MoveReceives(Peer& peer) {
   }
 }
 
-/// Whether it is all there.
+/// Receives bytes of the message. Returns whether all of them have arrived.
 bool Mailbox::MoveBytes(Peer& peer, Message& message) {
   std::byte* to = message.aside.data();
   if (message.receive && !message.is_aside) {
     const Operation& receive = receives_.at(*message.receive);
     if (receive.header.bytes == message.header.bytes) {
       to = static_cast<std::byte*>(receive.data);
-    } else {  // which is an error of that receive; what comes after it is well
+    } else {  // an error of that receive; later messages are fine
       message.is_aside = true;
       message.aside.resize(message.header.bytes);
       to = message.aside.data();
@@ -229,7 +229,7 @@ bool Mailbox::MoveBytes(Peer& peer, Message& message) {
   return true;
 }
 
-/// A message that is whole is given to its receive.
+/// Hands a complete message to its receive.
 void Mailbox::Finish(std::uint64_t id) {
   const auto message = messages_.extract(id);
   const auto receive = receives_.extract(*message.mapped().receive);
@@ -246,7 +246,7 @@ void Mailbox::Finish(std::uint64_t id) {
   operation.ended(error, got.from);
 }
 
-/// What the thread waits for; first whoever a message waits for that is late first.
+/// What the thread waits for. The peer of the message with the earliest deadline comes first.
 std::vector<Interest> Mailbox::Interests(Clock::time_point& deadline) const {
   std::vector<Interest> interests;
   std::vector<Clock::time_point> deadlines(peers_.size(), kNoDeadline);

@@ -1,10 +1,11 @@
-// Messages with tags: any number of them under way at once between any two ranks, without an order among
-// different tags or between the two directions. A thread carries them, over links of its own.
+// Messages with tags: any number of them may be in progress between any two ranks, in no order among
+// different tags or between the two directions. A thread transfers them over links that only the mailbox
+// uses.
 //
-// A message is a header (tag, bytes: 16 bytes, in the machines' byte order) and its bytes, in one stream for
-// each pair of ranks and direction. What nobody wants is not read: long messages stay with their senders.
-// Only a message that is in the way of one that is wanted, since it was sent before it, is put aside in
-// memory. message_matching.h decides which message is for which receive.
+// A message is a header (tag and bytes, 16 bytes in the machines' byte order) followed by its bytes. Each
+// pair of ranks has one stream per direction. A message that no receive wants is not read, so long messages
+// stay with their senders. It is read into memory only if a wanted message may follow it in the stream.
+// message_matching.h decides which message is for which receive.
 #pragma once
 
 #include <chrono>
@@ -30,11 +31,11 @@ namespace warren {
 
 class Mailbox final : public TaggedMessages {
  public:
-  /// `communicator` is nobody else's, and `transport` its, with links to all (null in a world of one);
-  /// `patience`: of messages without their own, 0: without end.
+  /// `communicator` is used by nothing else, and `transport` is its transport, linked to all ranks (nullptr
+  /// in a world of one). `patience`: the timeout of messages that give none; 0 waits forever.
   Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
           std::chrono::milliseconds patience);
-  /// What has not ended ends with an error.
+  /// Messages that have not ended end with an error.
   ~Mailbox() override;
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
@@ -59,23 +60,24 @@ class Mailbox final : public TaggedMessages {
     Clock::time_point deadline;
     Ended ended;
   };
-  /// One whose header has come.
+  /// A message whose header has arrived.
   struct Message {
     int from = -1;
     Header header;
     std::size_t done = 0;
-    std::vector<std::byte> aside;  ///< where it goes when it is in the way, or of another length
+    /// The bytes of a message that precedes a wanted one or has an unexpected length.
+    std::vector<std::byte> aside;
     bool is_aside = false;
-    std::optional<std::uint64_t> receive;  ///< that it is for
+    std::optional<std::uint64_t> receive;  ///< the receive that it is for
 
     bool is_whole() const { return done == header.bytes; }
   };
   struct Peer {
-    int rank = -1;  ///< as the transport counts
+    int rank = -1;  ///< in the numbering of the transport
     std::deque<Operation> sends;
-    std::size_t sent = 0;  ///< of the first, with its header
+    std::size_t sent = 0;  ///< bytes of the first send, header included
     Header header;
-    std::size_t header_bytes = 0;           ///< that have come
+    std::size_t header_bytes = 0;           ///< bytes of the header that have arrived
     std::optional<std::uint64_t> incoming;  ///< the message whose bytes come next
   };
 
@@ -97,14 +99,14 @@ class Mailbox final : public TaggedMessages {
   const std::chrono::milliseconds patience_;
   const std::uint64_t num_forks_ = NumForks();
 
-  // --- the thread's own ---
-  std::vector<Peer> peers_;  ///< by rank; this one's is not used
+  // --- used by the thread only ---
+  std::vector<Peer> peers_;  ///< by rank; this rank's entry is not used
   MessageMatching matching_;
-  std::map<std::uint64_t, Operation> receives_;  ///< without their bytes
-  std::map<std::uint64_t, Message> messages_;    ///< that have begun to come
+  std::map<std::uint64_t, Operation> receives_;  ///< the receives that are waiting, by id
+  std::map<std::uint64_t, Message> messages_;    ///< the messages that have begun to arrive, by id
   std::uint64_t last_id_ = 0;
 
-  std::mutex mutex_;  ///< of those below
+  std::mutex mutex_;  ///< guards the members below
   std::condition_variable changed_;
   std::vector<Operation> posted_;
   bool is_in_transport_ = false;

@@ -25,10 +25,10 @@ namespace {
 struct Record {
   std::string host_key;
   std::string host_group;
-  int cores = 0;          ///< the machine's
+  int cores = 0;          ///< the machine's core count
   std::string own_cores;  ///< the cores the rank may run on, by EncodeCores
   std::string offer;      ///< HostSegment::Offer::text
-  std::string secret;     ///< rank 0's makes the key of the links
+  std::string secret;     ///< the link key is made from that of rank 0
   std::string greeting;
   std::vector<std::string> addresses;
 };
@@ -62,7 +62,7 @@ Record Decode(std::string_view text) {
   return record;
 }
 
-/// With a token a secret that was overheard while the ranks met is of no use.
+/// If there is a job token, a secret overheard while the ranks met is useless.
 tcp::LinkKey KeyOfLinks(const Settings& settings, const std::string& secret) {
   return settings.job_token ? settings.job_token->Derive("links", secret)
                             : wire::Sha256().Update(secret).Finish();
@@ -124,8 +124,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
-  std::vector<std::vector<int>> cores_here;  // for each rank of this host
-  std::map<std::string, int> ranks_on;       // machines: containers may share one without sharing memory
+  std::vector<std::vector<int>> cores_here;  // by rank of this host
+  std::map<std::string, int> ranks_on;       // by machine: containers may share one without sharing memory
   std::map<std::string, int> first_on;
   greetings.clear();
   for (const std::string& text : bootstrap.Allgather(Encode(own))) {
@@ -141,7 +141,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
     offers.push_back(std::move(record.offer));
     addresses.push_back(std::move(record.addresses));
   }
-  // Whether any rank offers is the same for all ranks: then all take part in finding out who shares.
+  // All ranks know whether any rank makes an offer; if one does, all of them take part in finding out which
+  // ranks share memory.
   const bool any_offer =
       std::any_of(offers.begin(), offers.end(), [](const auto& text) { return !text.empty(); });
   if (any_offer) {
@@ -159,11 +160,11 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
   return membership;
 }
 
-// --- of some ranks -----------------------------------------------------------------------------------------
+// --- a group of ranks --------------------------------------------------------------------------------------
 
 namespace {
 
-/// Which ranks share memory, by the numbers of a communicator of these ranks of the job.
+/// Which ranks share memory, in the numbering of a communicator of these ranks of the job.
 HostLayout LayoutOf(const Job& job, std::span<const int> members) {
   std::vector<int> leaders;
   leaders.reserve(members.size());
@@ -183,7 +184,7 @@ SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index
   membership_.layout = LayoutOf(job, members);
   membership_.ranks = std::move(members);
   if (membership_.ranks.size() == 1) return;
-  // One line of the memory's place, which the lowest rank of each host reserves; then addresses.
+  // The first line is the offset of the memory that the lowest rank of each host reserves; addresses follow.
   const HostLayout& layout = membership_.layout;
   const int host = layout.host_of(index);
   const std::size_t local_size = layout.ranks_of(host).size();
@@ -203,7 +204,7 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
                                const Settings& settings) {
   if (membership_.ranks.size() == 1) return std::move(membership_);
   std::vector<std::vector<std::string>> addresses(job_.layout.world_size());
-  std::vector<std::size_t> offsets;  // 0: none
+  std::vector<std::size_t> offsets;  // 0: no memory
   for (std::size_t i = 0; i < offers.size(); ++i) {
     std::string_view rest = offers[i];
     const auto next = [&rest] {
@@ -218,7 +219,7 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
     while (!rest.empty()) addresses[membership_.ranks[i]].push_back(next());
   }
 
-  // A host whose memory has no room left for it talks TCP, as all its ranks know.
+  // The ranks of a host whose segment is full use TCP; all ranks know this from the offers.
   HostLayout& layout = membership_.layout;
   std::vector<int> leaders = EachAlone(static_cast<int>(offers.size()));
   for (int rank = 0; rank < layout.world_size(); ++rank) {

@@ -1,4 +1,4 @@
-// Who the members of a communicator are, and by what means they reach each other.
+// The members of a communicator, and how they reach each other.
 #pragma once
 
 #include <memory>
@@ -15,35 +15,37 @@
 
 namespace warren {
 
-/// Where this rank accepts links.
+/// The listening socket of this rank and its addresses.
 struct Listening {
   tcp::Socket socket;
-  std::vector<std::string> addresses;  ///< "ip:port", the likeliest to be reached first
+  std::vector<std::string> addresses;  ///< "ip:port", most likely reachable first
 };
-/// At a port of the kernel's choice. Throws EngineError.
+/// Listens on a port that the kernel chooses. Throws EngineError.
 Listening ListenHere();
 
 struct Membership {
-  std::vector<int> ranks;                ///< of the job, by rank in the communicator
-  int rank = 0;                          ///< this one's in the communicator
-  HostLayout layout{{}};                 ///< who shares memory, by rank in the communicator
-  std::shared_ptr<HostSegment> segment;  ///< of those here; none for who is alone on its host
-  std::unique_ptr<TcpTransport> tcp;     ///< numbers are those of the job; none for who is alone
+  std::vector<int> ranks;  ///< ranks in the job, by rank in the communicator
+  int rank = 0;            ///< this rank in the communicator
+  HostLayout layout{{}};   ///< which ranks share memory, by rank in the communicator
+  /// Shared with the members on this host; nullptr if this rank is alone on it.
+  std::shared_ptr<HostSegment> segment;
+  std::unique_ptr<TcpTransport> tcp;  ///< uses the ranks of the job; nullptr if there is only one member
 };
 
-/// The world: tells all others of the bootstrap where this rank is and finds out who shares memory with whom.
-/// All ranks call it together. `greetings`: a word of each rank's to all others, by rank; this one's is
-/// there. Fills in `job`.
+/// Creates the world: tells the other ranks of the bootstrap where this rank is and finds out which ranks
+/// share memory. All ranks call it together. `greetings`: on entry this rank's greeting only, on return those
+/// of all ranks, by rank. Fills in `job`.
 Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& settings,
                      std::vector<std::string>& greetings, Job& job);
 
-/// What a rank tells the others of its parent communicator about a group that it is to be in.
+/// What a rank tells the other members about a group that it is to join.
 class SubgroupOffer {
  public:
-  /// `members`: the ranks of the job that are in the group, in the group's order; `index`: this one's.
+  /// `members`: the ranks of the job that are in the group, in the group's order; `index`: this rank's
+  /// position in it.
   SubgroupOffer(const Job& job, std::vector<int> members, int index);
   const std::string& text() const { return text_; }
-  /// `offers`: what each member has told. `name`: of the group, different for all groups of the job.
+  /// `offers`: the offer of each member. `name`: the group's name, unique in the job.
   Membership Join(std::span<const std::string> offers, const std::string& name, const Settings& settings);
 
  private:

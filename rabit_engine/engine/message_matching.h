@@ -1,6 +1,6 @@
-// Which message is for which receive, as MPI has it (MPI 4.1, section 3.5): of messages from one rank with
-// one tag the first that was sent is for the first receive that wants it; tags keep no order among each
-// other. Values only: no links, no memory.
+// Matches messages to receives as MPI does (MPI 4.1, section 3.5): among messages from one rank with one tag,
+// the first one sent goes to the first receive that wants it. Different tags have no order. Values only: no
+// links, no buffers.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,15 @@ namespace warren {
 class MessageMatching {
  public:
   static constexpr int kAnyRank = TaggedMessages::kAnyRank;
-  /// Of a message or a receive: the caller's.
+  /// Identifies a message or a receive; chosen by the caller.
   using Id = std::uint64_t;
 
-  /// A receive is wanted. Returns the message that is for it, where that had arrived.
+  /// Adds a receive. Returns the message for it if that has already arrived.
   std::optional<Id> Post(Id receive, int from, std::uint64_t tag);
-  /// A message has arrived, or its beginning has. Returns the receive that it is for, where that was wanted.
+  /// Adds a message that has arrived, or whose beginning has. Returns the receive for it if that was already
+  /// posted.
   std::optional<Id> Arrive(Id message, int from, std::uint64_t tag);
-  /// Whether a message of this rank that is still to come might be for a receive that is wanted.
+  /// Whether a receive is posted that a future message of this rank might match.
   bool AwaitsFrom(int rank) const;
 
  private:
@@ -37,7 +38,7 @@ class MessageMatching {
   std::optional<Id> Take(std::map<Place, Queue>& queues, const Place& place);
 
   std::uint64_t turns_ = 0;
-  std::map<Place, Queue> receives_;  ///< kAnyRank is a rank of its own
+  std::map<Place, Queue> receives_;  ///< kAnyRank has its own queues
   std::map<Place, Queue> messages_;
   std::map<int, int> num_receives_;  ///< by rank
 };

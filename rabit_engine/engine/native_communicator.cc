@@ -62,10 +62,10 @@ NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const s
       name_(name),
       reporter_(parent.reporter_) {
   Take(std::move(membership));
-  LetRanksLeave();  // whoever frees it leaves at once, and has ended well
+  LetRanksLeave();  // a rank that frees it leaves at once and is not lost
 }
 
-/// To the tracker of this process's environment, unless it has joined another's job.
+/// Reports to the tracker of this process's environment, unless it has joined another tracker's job.
 void NativeCommunicator::BeginReports() {
   if (!is_distributed_) return;
   reporting::Reporter* const reporter = reporting::Reporter::OfThisProcess();
@@ -102,19 +102,19 @@ void NativeCommunicator::Take(Membership membership) {
   world_.emplace(transport(), members_, rank_, hosts_);
 }
 
-/// Where the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one:
-/// each rank hears of it from a neighbour, through shared memory or these links.
+/// If the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one: each
+/// rank hears of it from a neighbour, through shared memory or these links.
 void NativeCommunicator::LinkWithNeighbours() {
   std::vector<int> neighbours;
   for (const int rank : {(rank_ + world_size_ - 1) % world_size_, (rank_ + 1) % world_size_}) {
     const bool is_new = neighbours.empty() || neighbours.front() != rank;
     if (is_new && !(shm_ && shm_->Reaches(rank))) neighbours.push_back(rank);
   }
-  // All ranks have just been heard: who does not come now does not come at all.
+  // All ranks have just been heard from, so a rank that does not connect now never will.
   tcp_->ConnectWithin(neighbours, settings_.connect_timeout);
 }
 
-/// rabit_debug: one line at the start.
+/// With rabit_debug, prints one line at the start.
 void NativeCommunicator::ReportPlace(std::size_t links) const {
   const std::string beside =
       segment_ ? fmt::format("shares memory with ranks {}", fmt::join(segment_->ranks(), ", "))
@@ -128,18 +128,18 @@ NativeCommunicator::~NativeCommunicator() {
   if (is_world()) LeaveJob();
 }
 
-/// No other communicator may look into this one any more, nor take of its memory.
+/// After this no other communicator may use this one's links or memory.
 void NativeCommunicator::LeaveJob() {
   StopCounting();
   job_->SetWorld({});
   job_->SetSegment(nullptr);
 }
 
-// --- others, made of this one ---
+// --- communicators split off from this one ---
 
 namespace {
-/// The first byte of what a rank tells before it joins a group: whether an offer follows, or the reason why
-/// it has none.
+/// The first byte of a rank's text before it joins a group: either an offer follows, or the reason why the
+/// rank has none.
 constexpr char kOffers = '+';
 constexpr char kCannotOffer = '-';
 }  // namespace
@@ -166,7 +166,7 @@ std::vector<std::string> NativeCommunicator::AllgatherTexts(const std::string& o
   return texts;
 }
 
-/// The ranks that want to be in one group with this one, in the group's order.
+/// The ranks of this rank's group, in the group's order; empty if `color` is negative.
 std::vector<int> NativeCommunicator::AgreeOnGroup(int color, int key) {
   struct Wish {
     std::int32_t color;
@@ -202,8 +202,8 @@ std::unique_ptr<Communicator> NativeCommunicator::Group(std::span<const int> ran
   return MakeGroup(ranks, name, [&](const std::string& text) { return members.Allgather(text); });
 }
 
-/// If one rank of a group fails, all ranks learn the reason before any goes on, and none gets a communicator.
-/// A rank that has no offer sends its reason instead; then no rank reads the offers of the others.
+/// If one rank of a group fails, all ranks learn the reason before any continues, and none gets a
+/// communicator. A rank without an offer sends its reason instead; then no rank reads the other offers.
 std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int> group,
                                                             const std::string& name, const Tell& tell) {
   std::string failure;
@@ -235,7 +235,7 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
   if (offer && all_offer) {
     attempt([&] { made.reset(new NativeCommunicator(*this, name, offer->Join(offers, name, settings_))); });
   }
-  // Ranks outside this group may take part in this, too.
+  // Ranks outside this group may take part in this exchange, too.
   const std::vector<std::string> joined = tell(failure);
   if (all_offer) failures = joined;
   for (std::size_t i = 0; i < failures.size(); ++i) {
@@ -246,8 +246,8 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
   return made;
 }
 
-/// Its links are those of a communicator that nobody else has. They are all made now, for whoever needs one
-/// later may meet a rank that has no part in messages just then.
+/// Its links belong to a communicator that nothing else uses. They are all made now: a rank that made one
+/// later might find its peer not taking part in messages at that time.
 std::unique_ptr<TaggedMessages> NativeCommunicator::MakeMailbox() {
   std::unique_ptr<Communicator> made = Split(0, rank_);
   auto& own = static_cast<NativeCommunicator&>(*made);
@@ -261,7 +261,7 @@ std::unique_ptr<TaggedMessages> NativeCommunicator::MakeMailbox() {
     own.transport().Connect(others);
     own.transport().AllowInterrupts();
   });
-  own.transport().SetWaitObserver(nullptr);  // no call is under way there
+  own.transport().SetWaitObserver(nullptr);  // no call is in progress there
   return std::make_unique<Mailbox>(std::move(made), &own.transport(), settings_.collective_timeout);
 }
 
@@ -374,14 +374,14 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, Co
   const collective::Situation situation = Describe(served_by, bytes, reduction);
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
-  // What travels: messages are cut into whole elements.
+  // The size in which elements travel: messages are cut into whole elements.
   if (reduction != nullptr && RunsInFloats(algorithm, *reduction)) tag.element_bytes = sizeof(float);
   if (settings_.print_choice || settings_.debug) Report(situation, algorithm);
   Begin(tag, algorithm.name);
   return algorithm;
 }
 
-/// Two ranks have nothing to combine but their own values, by whatever algorithm.
+/// With two ranks every algorithm combines the same two values once.
 bool NativeCommunicator::Rounds(const Reduction& reduction) const {
   return reduction.rounds() && world_size_ > 2;
 }
@@ -391,7 +391,7 @@ bool NativeCommunicator::RunsInFloats(const collective::Algorithm& algorithm,
   return Rounds(reduction) && !algorithm.combines_at_once;
 }
 
-/// WARREN_PRINT_CHOICE: each new choice once, by rank 0.
+/// WARREN_PRINT_CHOICE: rank 0 prints each new choice once.
 void NativeCommunicator::Report(const collective::Situation& situation,
                                 const collective::Algorithm& algorithm) {
   if (rank_ != 0) return;
@@ -460,7 +460,7 @@ void NativeCommunicator::Attempt(Body&& body) {
 }
 
 void NativeCommunicator::GiveUp(int lost, int shortage) noexcept {
-  if (NumForks() != num_forks_) return;  // the memory and the peers are the parent's
+  if (NumForks() != num_forks_) return;  // the memory and the peers belong to the parent
   if (reporter_ != nullptr && is_followed_) reporter_->statistics().Leave(Clock::now());
   if (segment_) segment_->Abort(lost, shortage);
   if (tcp_) tcp_->Abort(lost, shortage);
@@ -480,7 +480,7 @@ void NativeCommunicator::ThrowIfLost() {
 
 namespace {
 
-/// Tells slices of different lengths apart that join to the same total; 0 where all are equal.
+/// Distinguishes slices of different lengths that add up to the same total; 0 if all are equal.
 int DigestOf(std::span<const std::size_t> offsets) {
   std::uint64_t digest = 0;
   bool all_equal = true;
@@ -704,7 +704,7 @@ void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<
   for (const Send& send : outgoing) bytes += send.bytes;
   for (const Receive& receive : incoming) bytes += receive.bytes;
   Run(bytes, [&] {
-    // Other ranks do not make this call, so it is not counted in the sequence of calls.
+    // Other ranks do not make this call, so it does not advance the sequence of calls.
     CallTag tag;
     tag.sequence = calls_;
     tag.collective = Collective::kSendReceive;
@@ -747,12 +747,12 @@ bool NativeCommunicator::LeaveTogether() {
 
 void NativeCommunicator::FinishCalls() {
   reporting::Reporter* const reporter = is_followed_ ? reporter_ : nullptr;
-  StopCounting();  // what follows is not the program's
+  StopCounting();  // the following calls are not made by the program
   if (world_size_ > 1) {
     transport().ExpectPeersToLeave();
     Barrier();
   }
-  if (reporter != nullptr) reporter->AwaitSent();  // while the tracker is there
+  if (reporter != nullptr) reporter->AwaitSent();  // while the tracker still listens
   if (world_size_ == 1) return;
   LeaveJob();
   world_.reset();

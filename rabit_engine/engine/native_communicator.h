@@ -1,6 +1,6 @@
 // The engine's own communicator: the collectives over shared memory and TCP.
 //
-// A call goes: check the arguments; choose an algorithm (collective/choice.h); run it over the host's shared
+// A call checks its arguments, chooses an algorithm (collective/choice.h), and runs it over the host's shared
 // memory (host/host_collectives.h), over links (collective/peer_group.h), or both
 // (collective/hierarchical.h).
 #pragma once
@@ -37,8 +37,9 @@ namespace warren {
 
 class NativeCommunicator final : public Communicator {
  public:
-  /// Meets the others of the bootstrap's world: tells them its addresses, finds out who shares memory with
-  /// whom, and measures. All ranks construct together. `greeting` is a word of the caller's to all others.
+  /// Meets the other ranks of the bootstrap's world: tells them its addresses, finds out which ranks share
+  /// memory, and links with its neighbours if the bootstrap made no links. All ranks construct together.
+  /// `greeting` is a text from the caller to all other ranks.
   NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings,
                      const std::string& greeting = "");
   ~NativeCommunicator() override;
@@ -54,14 +55,14 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                       OobAllgather& members) override;
-  /// From now on a rank that ends, or destroys its communicator, is no loss unless others need it: of a world
-  /// whose ranks may leave it by themselves, without Finalize.
+  /// From now on a rank that ends, or destroys its communicator, is not a loss unless others need it. For a
+  /// world whose ranks may leave without Finalize.
   void LetRanksLeave();
   std::unique_ptr<TaggedMessages> MakeMailbox() override;
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
-  /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared
-  /// memory without a copy.
+  /// Like Allreduce, from one buffer, which is not changed, into another that does not overlap it. Copies
+  /// nothing if the algorithm works through shared memory.
   void AllreduceInto(const void* input, void* buffer, std::size_t count, const Reduction& reduction);
   void Broadcast(void* buffer, std::size_t bytes, int root) override;
   void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
@@ -82,36 +83,36 @@ class NativeCommunicator final : public Communicator {
   void GiveUp() noexcept override { GiveUp(rank_, 0); }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
-  /// How long a call may wait for a peer that lives, from the next call on; 0: for ever.
+  /// How long a call may wait for a peer that is alive, from the next call on; 0 waits forever.
   void SetCollectiveTimeout(std::chrono::seconds timeout);
 
-  /// What the ranks gave as their greeting, by rank.
+  /// The greetings of all ranks, by rank.
   const std::vector<std::string>& greetings() const { return greetings_; }
-  /// Messages from any rank to any other: all ranks give the same list (collective/exchange.h).
+  /// Sends messages from any rank to any other. All ranks pass the same list (collective/exchange.h).
   void Exchange(std::span<const Message> messages);
-  /// Waits for all ranks, then lets go of links and shared memory: whoever is killed after his last word to
-  /// the tracker has nothing left to undo. No collective may follow. Throws LostPeer or TimedOut, and then
-  /// nothing is closed.
+  /// Waits for all ranks, then releases links and shared memory: a process that is killed after its last
+  /// message to the tracker has nothing left to clean up. No collective may follow. Throws LostPeer or
+  /// TimedOut; then nothing is closed.
   void FinishCalls();
-  /// After FinishCalls: says goodbye to the tracker and waits until all ranks have. False: one of them was
-  /// lost before; this rank has not left and has to be linked again. Throws TimedOut.
+  /// Call after FinishCalls: says goodbye to the tracker and waits until all ranks have. Returns false if a
+  /// rank was lost before; then this rank has not left and has to be linked again. Throws TimedOut.
   bool LeaveTogether();
 
-  /// Who shares memory with whom.
+  /// Which ranks share memory.
   const HostLayout& layout() const { return layout_; }
 
  private:
-  /// One made from `parent` by all of its members.
+  /// A communicator that some members of `parent` create together.
   NativeCommunicator(const NativeCommunicator& parent, const std::string& name, Membership membership);
   void Take(Membership membership);
   void AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets);
   std::vector<std::string> AllgatherTexts(const std::string& own);
   std::vector<int> AgreeOnGroup(int color, int key);
-  /// What the members of a group tell each other, by their places in it.
+  /// Exchanges texts among the members of a group; returns them by position in the group.
   using Tell = std::function<std::vector<std::string>(const std::string& text)>;
   std::unique_ptr<Communicator> MakeGroup(std::span<const int> group, const std::string& name,
                                           const Tell& tell);
-  /// This rank's, which is what messages name.
+  /// This rank's number in the job, which messages to the user show.
   int me() const { return members_[rank_]; }
   bool is_world() const { return bootstrap_ != nullptr; }
   void BeginReports();
@@ -120,34 +121,34 @@ class NativeCommunicator final : public Communicator {
   void ReportPlace(std::size_t links) const;
   CallTag TagOf(Collective collective, std::size_t count, const Reduction* reduction = nullptr, int root = 0);
   void Begin(CallTag& tag, std::string_view algorithm = {});
-  /// Begins a call with the algorithm that is to serve it.
+  /// Begins a call with the algorithm that will serve it.
   const collective::Algorithm& BeginBest(Collective collective, std::size_t count,
                                          const Reduction* reduction = nullptr, int root = 0);
-  /// The same where one collective is a part of another call.
+  /// Like BeginBest, for a collective that is part of another call.
   const collective::Algorithm& BeginBest(Collective called, Collective served_by, std::size_t count,
                                          const Reduction* reduction = nullptr, int root = 0);
   Clock::time_point Deadline() const;
-  /// See Situation.
+  /// See Situation::rounds.
   bool Rounds(const Reduction& reduction) const;
-  /// Whether the algorithm is to be given floats in place of the reduction's elements
+  /// Whether the algorithm must be given floats in place of the reduction's elements
   /// (collective/in_floats.h).
   bool RunsInFloats(const collective::Algorithm& algorithm, const Reduction& reduction) const;
   collective::Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
   void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
-  /// Guard, and counts the call, of so many bytes of this rank's, where somebody wants to know.
+  /// Guard, which also counts the call and its `bytes` on this rank if there is a reporter.
   template <typename Body>
   void Run(std::size_t bytes, Body&& body);
   void BeginCounting(const CallTag& tag, std::string_view algorithm);
   void EndCounting(std::size_t bytes);
   void StopCounting();
-  /// Runs a collective; an error in it ends the communicator for all ranks.
+  /// Runs a collective. An error in it ends the communicator for all ranks.
   template <typename Body>
   void Guard(Body&& body);
-  /// The same for who has the turn of the world.
+  /// Like Guard, for a caller that already holds the turn of the world.
   template <typename Body>
   void Attempt(Body&& body);
   void ThrowIfLost();
-  /// `lost`: the rank whose loss began it.
+  /// `lost`: the rank whose loss caused the failure.
   void GiveUp(int lost, int shortage) noexcept;
   void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
   void CheckRoot(int root, const char* call) const;
@@ -155,17 +156,18 @@ class NativeCommunicator final : public Communicator {
   Transport& transport();
 
   Settings settings_;
-  std::chrono::milliseconds patience_ = settings_.collective_timeout;  ///< of the next call; 0: without end
+  /// Timeout of the next call; 0 waits forever.
+  std::chrono::milliseconds patience_ = settings_.collective_timeout;
   collective::ForcedAlgorithms forced_;
   std::shared_ptr<Job> job_;
-  std::unique_ptr<Bootstrap> bootstrap_;  ///< of the world
+  std::unique_ptr<Bootstrap> bootstrap_;  ///< set in the world only
   int rank_ = 0;
   int world_size_ = 1;
   int local_rank_ = 0;
   std::vector<std::string> greetings_;
   bool is_distributed_ = false;
   HostLayout layout_{{}};
-  std::vector<int> members_;  ///< ranks of the job
+  std::vector<int> members_;  ///< ranks in the job
   std::string name_ = "world";
   std::shared_ptr<HostSegment> segment_;
   std::unique_ptr<TcpTransport> tcp_;
@@ -174,15 +176,15 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<HostCollectives> host_;
   std::unique_ptr<CallWatch> watch_;
   Hosts hosts_;
-  std::optional<PeerGroup> world_;  ///< of all ranks; none in a world of one
+  std::optional<PeerGroup> world_;  ///< all ranks; empty in a world of one
   std::uint32_t calls_ = 0;
   int splits_ = 0;
-  std::uint64_t num_forks_ = NumForks();  ///< of the process that joined
+  std::uint64_t num_forks_ = NumForks();  ///< in the process that joined
   std::set<std::string> reported_;
 
-  /// What this process tells of its calls; null where nobody is told.
+  /// Reports the calls of this process; nullptr if nothing is reported.
   reporting::Reporter* reporter_ = nullptr;
-  bool is_followed_ = false;  ///< it is told which call of this one it is in
+  bool is_followed_ = false;  ///< the reporter also shows the call that this communicator is in
   struct CountedCall {
     Collective collective{};
     std::string_view algorithm;

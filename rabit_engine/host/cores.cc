@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
 constexpr int kCoresOfDigit = 4;
-/// Whose numbers are below it, as in cpu_set_t.
+/// Upper limit of core numbers, as in cpu_set_t.
 constexpr int kMostCores = 1024;
 
 /// A matching of ranks and cores that grows by one rank at a time (Kuhn's augmenting paths).
@@ -20,7 +20,7 @@ class Matching {
   explicit Matching(std::span<const std::vector<int>> cores_of_ranks)
       : cores_of_ranks_(cores_of_ranks), rank_of_core_(kMostCores, -1) {}
 
-  /// Finds a core for one more rank; others may have to take another of theirs for it.
+  /// Finds a core for one more rank; other ranks may have to move to another of their cores.
   bool Add(int rank) {
     seen_.assign(rank_of_core_.size(), false);
     return Place(rank);
@@ -45,7 +45,7 @@ class Matching {
   }
 
   std::span<const std::vector<int>> cores_of_ranks_;
-  std::vector<int> rank_of_core_;  ///< -1: nobody's
+  std::vector<int> rank_of_core_;  ///< by core; -1 if it is free
   std::vector<bool> seen_;
 };
 

@@ -8,18 +8,19 @@
 
 namespace warren {
 
-/// Numbers of cores as text for the other ranks, four cores a hexadecimal digit: of 0, 1 and 5 "32".
+/// Encodes core numbers as text for the other ranks, four cores per hexadecimal digit: cores 0, 1 and 5 are
+/// "32".
 std::string EncodeCores(std::span<const int> cores);
 std::vector<int> DecodeCores(std::string_view text);
 
-/// Whether each rank can run on a core that no other needs, given those that each may run on. Ranks that are
-/// bound to a core each can, although none of them sees more than one.
+/// Whether each rank can run on a core that no other rank needs, given the cores that each may run on. Ranks
+/// that are bound to one core each can, although each of them sees only one.
 bool EachHasACore(std::span<const std::vector<int>> cores_of_ranks);
 
-/// Cores that this process may use: its affinity mask, and its share of a CPU quota (cgroup v2) if there is
-/// one.
+/// The number of cores that this process may use: limited by its affinity mask and by its CPU quota (cgroup
+/// v2), if it has one.
 int UsableCores();
-/// Cores that the quota allows, rounded up; as many as there are numbers for when there is none.
+/// The number of cores that the quota allows, rounded up; the largest int if there is no quota.
 int CoresOfQuota();
 
 }  // namespace warren

@@ -27,8 +27,8 @@ Doorbell::Seat::~Seat() {
   doorbell_->seats_.fetch_sub(1);
 }
 
-/// True where this is the only seat. Another one is made by way of a communicator that is there, by the
-/// thread that has its turn in it: not while that sleeps.
+/// Returns whether this is the only seat. It stays the only one during the sleep: another seat is created by
+/// splitting an existing communicator, which is done by the thread that uses it, the one about to sleep.
 bool Doorbell::Seat::Begin() {
   if (doorbell_->seats_.load() == 1) return true;
   if (!nudge_) nudge_ = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

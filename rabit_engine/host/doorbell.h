@@ -1,8 +1,8 @@
-// The event by which the ranks of a host wake a process that sleeps on descriptors (ShmTransport::Sleep).
+// The event with which the ranks of a host wake a process that sleeps on descriptors (ShmTransport::Sleep).
 //
-// A process has one, however many communicators: several of its threads may sleep on it, each for a
-// communicator of its own. A ring is for one of them and whoever hears it first takes it away, so that one
-// passes it on to the others that sleep.
+// A process has one doorbell for all of its communicators: several of its threads may sleep on it, each in a
+// different communicator. A ring may be meant for any of them, and the first thread that wakes consumes it,
+// so that thread wakes the others that sleep.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ class Doorbell {
   explicit Doorbell(CloseOnForkDescriptor event) : event_(std::move(event)) {}
 
   int fd() const { return event_.fd(); }
-  /// Wakes who sleeps on it. Of any process; a system call.
+  /// Wakes a thread that sleeps on it. May be called from any process; makes a system call.
   void Ring() const noexcept;
 
-  /// One thread's way to sleep on it. Not thread safe, but several may exist.
+  /// Lets one thread sleep on the doorbell. Not thread-safe, but several seats may exist.
   class Seat {
    public:
     explicit Seat(std::shared_ptr<Doorbell> doorbell);
@@ -32,9 +32,9 @@ class Doorbell {
     Seat(const Seat&) = delete;
     Seat& operator=(const Seat&) = delete;
 
-    /// Sleeps until the bell rings, `other_descriptor` (-1: none) is readable, or the limit; at times for no
-    /// reason at all. `arm()` makes others ring from now on, and says whether there is still nothing to do:
-    /// called when no ring can be missed any more.
+    /// Sleeps until the bell rings, `other_descriptor` is readable (-1 for none), or the limit has passed;
+    /// may return for no reason. `arm()` makes others ring from now on and returns whether there is still
+    /// nothing to do; it is called once no ring can be missed.
     template <typename Arm>
     void Sleep(int other_descriptor, std::chrono::milliseconds limit, Arm&& arm) {
       const bool alone = Begin();
@@ -48,14 +48,15 @@ class Doorbell {
     void End(bool alone);
 
     std::shared_ptr<Doorbell> doorbell_;
-    CloseOnForkDescriptor nudge_;  ///< rung by other threads of this process; made when there are any
+    /// Rung by other threads of this process; created once there are several seats.
+    CloseOnForkDescriptor nudge_;
   };
 
  private:
   CloseOnForkDescriptor event_;
   std::atomic<int> seats_ = 0;
   std::mutex mutex_;
-  std::vector<int> asleep_;  ///< the nudges of those who sleep where there are several seats
+  std::vector<int> asleep_;  ///< the nudges of the threads that sleep, if there are several seats
 };
 
 }  // namespace warren

@@ -11,22 +11,22 @@
 namespace warren {
 namespace {
 
-/// With so few ranks each reads the others' whole vectors: no more lines cross than in three stages, and
-/// there is one wait less.
+/// Up to this many ranks, each rank reads the others' whole vectors: no more cache lines cross between cores
+/// than in three stages, and there is one wait less.
 constexpr int kOneStageRanks = 2;
-/// The fewer rounds the better, until what is on its way does not fit the second-level cache.
+/// The fewer rounds the better, as long as the data in flight fits the second-level cache.
 constexpr std::size_t kOneStageBytes = kEntryBytes / 2;
 constexpr std::size_t kLongOneStageBytes = kEntryBytes;
 
-/// Combined at once, before it is copied into the entry.
+/// Bytes that are combined at once before they are copied into the entry.
 constexpr std::size_t kCombineBytes = std::size_t{8} << 10;
 
 std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
   return (value + by - 1) / by;
 }
 
-/// From so many ranks on the rounds of a reduction are half as long: what all ranks have in flight would not
-/// stay in the cache. With fewer, the longer ones need half the waits.
+/// From this many ranks on, the rounds of a reduction are half as long: otherwise the data that all ranks
+/// have in flight would not stay in the cache. With fewer ranks, long rounds need half the waits.
 constexpr int kManyRanks = 9;
 
 std::size_t PieceBytes(int size) {
@@ -34,9 +34,9 @@ std::size_t PieceBytes(int size) {
   return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
-/// What all members write, once it half fills a last-level cache, does not stay there: copied past the caches
-/// it need not be read before it is written. The place of a reduction's result is in some cache until there
-/// is much more, if it was read as input some rounds before.
+/// Once the output of all members fills about half of a last-level cache, it no longer stays there; copied
+/// past the caches, the destination need not be read before it is overwritten. The limit is higher if the
+/// result replaces the input: its place was read a few rounds before and is still in some cache.
 constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 constexpr std::size_t kCachedInputBytes = std::size_t{64} << 20;
 
@@ -44,8 +44,9 @@ void CopyOut(void* to, const void* from, std::size_t bytes, bool past_caches) {
   past_caches ? CopyPastCaches(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
 }
 
-/// Of a round of a broadcast. One reader copies out while the root copies in the next round, so that what
-/// nothing overlaps is the first; with more readers each round costs more waits.
+/// Bytes of one round of a broadcast. A single reader copies out while the root copies in the next round, so
+/// that only the first round is not overlapped, and rounds are short. With more readers each round costs more
+/// waits, so rounds are long.
 std::size_t BroadcastBytes(int size, std::size_t bytes) {
   constexpr std::size_t kRounds = 4;
   constexpr std::size_t kLeast = std::size_t{16} << 10;
@@ -73,7 +74,7 @@ bool HostCollectives::Fits(std::size_t element_bytes, int size) {
 void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t bytes) {
   tag_ = tag;
   ++call_;
-  // The slot still holds an earlier call: everybody must be done with it.
+  // The slot still holds an earlier call, which all members must have completed.
   if (all_done_ + kSlots < call_) all_done_ = AwaitAll(&RankLines::completed, call_ - kSlots);
   Slot& slot = segment_.slot(me_, call_);
   slot.tag = tag;
@@ -108,7 +109,8 @@ void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
   waiter_.Until(local, [&] { return word.load(std::memory_order_acquire) >= value; });
 }
 
-/// Of the first round: by then the peer has said what it calls.
+/// Awaits a member's input. In the first round it also compares the calls: by then the member has published
+/// its tag.
 void HostCollectives::AwaitInput(int local, std::uint64_t value) {
   Await(local, &RankLines::input, value);
   if (value == round_ + 1) LookForMisuse(local);
@@ -154,7 +156,7 @@ void HostCollectives::Allreduce(const CallTag& tag, const void* input, void* out
     ReduceVector(static_cast<const std::byte*>(input), static_cast<std::byte*>(output), count, reduction,
                  kAllMembers);
   }
-  all_done_ = call_ - 1;  // whoever has begun this call has completed the last
+  all_done_ = call_ - 1;  // a rank that has begun this call has completed the previous one
   End();
 }
 
@@ -239,7 +241,7 @@ void HostCollectives::ReducePieces(const std::byte* input, const Outputs& output
   const bool receives = receiver == kAllMembers || receiver == me_;
   const std::size_t members = static_cast<std::size_t>(size_);
   const bool in_place = outputs.first == input;
-  // All members' vectors, to a round.
+  // Counts the bytes that all members write, rounded up to whole rounds.
   const bool past_caches =
       rounds * piece_bytes_ * members * members >= (in_place ? kCachedInputBytes : kCachedBytes);
   const auto in = [&](std::size_t round, std::uint64_t number) {
@@ -256,13 +258,13 @@ void HostCollectives::ReducePieces(const std::byte* input, const Outputs& output
     if (piece.bytes == 0) return;
     for (int local = 0; local < size_; ++local) inputs_[local] = segment_.entry(local, number) + place;
     inputs_[me_] = input + piece.offset;
-    // In blocks that stay in the first-level cache on their way into the entry.
+    // Combine in blocks that stay in the first-level cache on their way into the entry.
     const std::size_t block =
         std::max<std::size_t>(1, kCombineBytes / reduction.element_bytes()) * reduction.element_bytes();
     for (std::size_t done = 0; done < piece.bytes; done += block) {
       const std::size_t now = std::min(block, piece.bytes - done);
       CombineInputs(outputs, piece.offset + done, now / reduction.element_bytes(), reduction);
-      // The own input never lay in the entry: its place is free for the result.
+      // This rank's input was never in the entry, so its place is free for the result.
       if (receiver != kNobody) {
         CopyToShared(segment_.entry(me_, number) + place + done, outputs.first + piece.offset + done, now);
       }
@@ -317,11 +319,11 @@ void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, st
     ReduceInOneStage(input, output, count, reduction, receiver);
     return;
   }
-  // Rounds of equal length: a short last one would cost as much waiting as the others.
+  // The rounds have equal lengths: a short last one would cost as much waiting as the others.
   const std::size_t most = piece_bytes_ / element * members;
   const std::size_t rounds = DivideRoundingUp(count, most);
   const std::size_t per_round = DivideRoundingUp(count, rounds);
-  // Pieces begin on cache lines of the buffer where elements allow it.
+  // Pieces begin on cache lines of the buffer if the element size allows it.
   const std::size_t granule = kCacheLine % element == 0 ? kCacheLine / element : 1;
   const auto piece_of = [=](std::size_t round, int local) {
     const std::size_t begin = round * per_round;
@@ -432,7 +434,8 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
   Begin(tag, nullptr, 0);
   const std::size_t most = BroadcastBytes(size_, bytes);
   const bool past_caches = bytes * (static_cast<std::size_t>(size_) - 1) >= kCachedBytes;
-  // Small pieces go about in their entries: into lines that the reader has had last a while ago.
+  // Small pieces rotate through their entries, so that they are written to cache lines that the reader used
+  // some time ago.
   const auto place = [&](std::uint64_t number) {
     return segment_.entry(root, number) + number / kEntries % (kEntryBytes / most) * most;
   };
@@ -456,7 +459,8 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
 
 namespace {
 
-/// What lies in a slot of an all-to-all: how long the slices are for all members, and perhaps the slices.
+/// The contents of a slot in an all-to-all: the lengths of the slices for all members, and the slices if they
+/// fit.
 class SentRow {
  public:
   SentRow(const std::byte* payload, int size) : payload_(payload), size_(static_cast<std::size_t>(size)) {}
@@ -513,7 +517,7 @@ void HostCollectives::AllToAll(const CallTag& tag, const void* from, std::span<c
 
   const std::size_t part = kEntryBytes / size / kCacheLine * kCacheLine;
   std::size_t rounds = 0;
-  std::vector<int> senders;  // whose slices come in rounds
+  std::vector<int> senders;  // members whose slices come in rounds
   for (int turn = 0; turn < size_; ++turn) {
     const int local = (me_ + turn) % size_;
     const SentRow row(AwaitSlot(local).payload, size_);

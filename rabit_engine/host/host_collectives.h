@@ -1,27 +1,27 @@
 // Collectives among the ranks of one host, through the memory they share (host_segment.h).
 //
-// Small: every rank writes its contribution into its slot, every rank reads all slots and combines them: one
-// round of waiting. (Graham and Shipman, "MPI support for multi-core architectures: optimized shared memory
-// collectives", 2008.)
+// Small vectors: every rank writes its contribution into its slot, reads all slots and combines them, which
+// takes one round of waiting. (Graham and Shipman, "MPI support for multi-core architectures: optimized
+// shared memory collectives", 2008.)
 //
-// Large: the vector is cut into rounds, each round into one piece a rank. Three stages, several rounds in
-// flight:
+// Large vectors: the vector is cut into rounds, each round into one piece per rank. There are three stages,
+// with several rounds in flight:
 //   input    each rank copies the others' pieces of its vector into its entry
 //   combine  each rank combines its own piece of all entries, into its vector and into its entry
 //   output   each rank copies the others' results out of their entries
-// The entries stay in the cache, so that memory sees each rank's vector read once and written once.
+// The entries stay in the cache, so that each rank's vector is read from memory once and written once.
 //
-// Two ranks combine the other's whole vector in the second stage, and need no third. Broadcast, allgather and
-// all-to-all need no second.
+// With two ranks, each combines the other's whole vector in the second stage and needs no third. Broadcast,
+// allgather and all-to-all need no second.
 //
-// Of an all-to-all a rank knows only what it sends and receives. Its slot says how long each of its slices
-// is, and has them behind that if they fit: small slices take one round of waiting, and of the others all
-// know how many rounds they take.
+// In an all-to-all a rank knows only what it sends and receives. Its slot holds the lengths of its slices,
+// and the slices themselves if they fit: small slices take one round of waiting, and for larger ones all
+// ranks know how many rounds they take.
 //
-// A rank may be some calls and rounds ahead of those that only read what it wrote. How far they are is asked
-// when that is used up, and not each time: their counters are on lines that they write.
+// A rank may be some calls and rounds ahead of ranks that only read what it wrote. It checks their progress
+// only when this lead is used up, not each time, since their counters are on cache lines that they write.
 //
-// All of them reduce in the engine's order (reduce/order.h).
+// All reductions follow the engine's order (reduce/order.h).
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@
 namespace warren {
 
 /// The collectives of one host. Ranks and roots are local indices here. All members make the same calls in
-/// the same order; `tag` describes the call and is compared with the others'. Errors: LostPeer, TimedOut,
-/// Misuse. Not thread safe.
+/// the same order; `tag` describes the call and is compared with the other members' tags. Errors: LostPeer,
+/// TimedOut, Misuse. Not thread-safe.
 class HostCollectives {
  public:
   explicit HostCollectives(HostSegment& segment);
@@ -47,32 +47,33 @@ class HostCollectives {
   HostSegment& segment() { return segment_; }
 
   void set_deadline(Clock::time_point deadline) { waiter_.set_deadline(deadline); }
-  /// Is told while this rank sleeps; nobody by default.
+  /// Sets the observer that is called while this rank sleeps; none by default.
   void SetWaitObserver(WaitObserver* observer) { waiter_.SetWaitObserver(observer); }
 
-  /// Elements of this size fit the entries of a host with `size` ranks; larger ones need another algorithm.
+  /// Whether elements of this size fit the entries of a host with `size` ranks; larger ones need another
+  /// algorithm.
   static bool Fits(std::size_t element_bytes, int size);
 
   void Allreduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction) {
     Allreduce(tag, buffer, buffer, count, reduction);
   }
-  /// The same from one buffer, which stays as it is, into another that does not overlap it.
+  /// Like Allreduce, from one buffer, which is not changed, into another that does not overlap it.
   void Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
                  const Reduction& reduction);
   void Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction, int root);
-  /// size() + 1 offsets in elements.
+  /// `offsets`: size() + 1 offsets in elements.
   void ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
                      const Reduction& reduction);
-  /// The same for each of several groups of consecutive members: those before ends[0], from there to ends[1],
-  /// and so on. The member's slice of each group's result goes into `sums`, one after the other; the buffer
-  /// stays as it is.
+  /// Like ReduceScatter, for each of several groups of consecutive members: members 0 to ends[0] - 1, ends[0]
+  /// to ends[1] - 1, and so on. This member's slices of the groups' results are written to `sums`, one after
+  /// the other; the buffer is not changed.
   void ReduceScatterSubtrees(const CallTag& tag, const void* buffer, std::span<const std::size_t> offsets,
                              const Reduction& reduction, std::span<const int> ends, void* sums);
-  /// size() + 1 offsets in bytes.
+  /// `offsets`: size() + 1 offsets in bytes.
   void Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets);
   void Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root);
-  /// Member m gets bytes [sent[m], sent[m + 1]) of `from`, and its own for this one come to [received[m],
-  /// received[m + 1]) of `to`, which does not overlap it. A member knows its own offsets only.
+  /// Member m gets bytes [sent[m], sent[m + 1]) of `from`, and its bytes for this member go to [received[m],
+  /// received[m + 1]) of `to`, which does not overlap `from`. A member knows its own offsets only.
   void AllToAll(const CallTag& tag, const void* from, std::span<const std::size_t> sent, void* to,
                 std::span<const std::size_t> received);
   void Barrier(const CallTag& tag);
@@ -84,14 +85,14 @@ class HostCollectives {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  /// Where the results of a reduction go: one of each group of members, which end at `ends`.
+  /// Where the results of a reduction go: one result for each group of members; the groups end at `ends`.
   struct Outputs {
     std::span<const int> ends;
     std::byte* first = nullptr;
-    std::size_t offset = 0;  ///< of the first one's begin in the caller's buffer
-    std::size_t stride = 0;  ///< bytes from a group's result to the next one's
+    std::size_t offset = 0;  ///< where the first result begins in the caller's buffer
+    std::size_t stride = 0;  ///< bytes from the result of one group to that of the next
   };
-  /// Which members get a result, and so copy it out.
+  /// Which members get the result, and so copy it out: one local index, or one of these.
   static constexpr int kAllMembers = -1;
   static constexpr int kNobody = -2;
 
@@ -102,9 +103,9 @@ class HostCollectives {
   [[noreturn]] void ThrowOtherLength(int local, std::size_t sent, std::size_t expected) const;
   void Await(int local, Counter counter, std::uint64_t value);
   void AwaitInput(int local, std::uint64_t value);
-  /// Returns the least that it saw of all members, this one too.
+  /// Awaits the counter of all other members. Returns the lowest value of all members, this one included.
   std::uint64_t AwaitAll(Counter counter, std::uint64_t value);
-  /// Until all members are done with what the entries held before the round of this number.
+  /// Waits until all members are done with what the entries held before the round with this number.
   void AwaitEntry(std::uint64_t number);
   void Publish(Counter counter, std::uint64_t value);
 
@@ -117,10 +118,10 @@ class HostCollectives {
   /// The three stages. `in`, `combine` and `out` are called with the round and its number since the start.
   template <typename In, typename Combine, typename Out>
   void RunThreeStages(std::size_t rounds, In in, Combine combine, Out out);
-  /// Two of them, `last` being combine or out. Members that do not write have no input.
+  /// Two of the stages; `last` is combine or out. Members with `writes` false have no input.
   template <typename In, typename Last>
   void RunTwoStages(std::size_t rounds, bool writes, In in, Last last);
-  /// Reduction of pieces: `piece_of(round, member)` is what the member combines in that round.
+  /// Reduces pieces: `piece_of(round, member)` is what the member combines in that round.
   template <typename PieceOf>
   void ReducePieces(const std::byte* input, const Outputs& outputs, const Reduction& reduction,
                     std::size_t rounds, PieceOf piece_of, int receiver);
@@ -133,13 +134,13 @@ class HostCollectives {
   Waiter waiter_;
   const int me_;
   const int size_;
-  const std::size_t piece_bytes_;  ///< of one rank in one round, a multiple of the cache line
+  const std::size_t piece_bytes_;  ///< bytes of one rank in one round, a multiple of the cache line
   CallTag tag_;
-  std::uint64_t call_ = 0;      ///< calls begun
+  std::uint64_t call_ = 0;      ///< number of calls begun
   std::uint64_t all_done_ = 0;  ///< calls that all members are known to have completed
   std::uint64_t round_ = 0;     ///< rounds of all large calls so far
-  std::uint64_t drained_ = 0;   ///< rounds that all members are known to need no longer
-  std::vector<std::byte> row_;  ///< of an all-to-all: what goes into the slot
+  std::uint64_t drained_ = 0;   ///< rounds that all members are known to no longer need
+  std::vector<std::byte> row_;  ///< in an all-to-all, the contents of the slot
   std::vector<const void*> inputs_;
 };
 

@@ -19,10 +19,11 @@
 namespace warren {
 
 struct HostSegment::Header {
-  /// 0, or, from the lowest bits up: the lost rank + 1 (32), the rank that says so (24), the shortage (8).
+  /// 0, or, from the lowest bits up: the lost rank + 1 (32), the rank that reported it (24), the shortage
+  /// (8).
   std::atomic<std::uint64_t> aborted;
-  std::atomic<std::uint64_t> reserved;   ///< bytes behind the segment that were given out
-  std::atomic<std::uint64_t> have_left;  ///< members
+  std::atomic<std::uint64_t> reserved;   ///< bytes after the segment that were given out
+  std::atomic<std::uint64_t> have_left;  ///< number of members
 };
 
 namespace {
@@ -36,14 +37,14 @@ constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) 
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// A ring takes a message of usual size whole; with many ranks there are many rings.
+/// A ring takes a message of usual size whole. With many ranks there are many rings, so they are smaller.
 std::size_t RingBytes(std::size_t local_size) {
   return local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
 }
 
-/// Entries begin half a page away from where large buffers of a program do. Where both have the same place in
-/// their pages, each load of a copy takes the last store for the one that it needs, and waits for it: 256 KiB
-/// with two ranks took 1.2 times as long between near cores and 2.6 times between far ones.
+/// Entries begin half a page away from where large buffers of a program begin. If both have the same offset
+/// in their pages, each load of a copy is taken to depend on the last store and waits for it (4K aliasing):
+/// 256 KiB with two ranks took 1.2 times as long between near cores and 2.6 times between far ones.
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kEntryOffset = kPageBytes / 2;
 
@@ -96,12 +97,12 @@ HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_i
   slots_ = reinterpret_cast<Slot*>(base + layout.slots);
   entries_ = base + layout.entries;
   rings_ = base + layout.rings;
-  // A new memfd is zero, which is the state that everything in it begins with.
+  // A new memfd is all zeros, which is the initial state of everything in it.
   oversubscribed_ = oversubscribed ? *oversubscribed : local_size() > UsableCores();
 }
 
 HostSegment::~HostSegment() {
-  if (NumForks() != num_forks_) return;  // a fork of the process that has it leaves nothing
+  if (NumForks() != num_forks_) return;  // a forked child does not leave for its parent
   lines_[local_index_].left.store(1);
   RingBell();
   const bool is_last = header_->have_left.fetch_add(1) + 1 == members_.size();
@@ -137,7 +138,7 @@ std::unique_ptr<HostSegment> HostSegment::Within(std::size_t offset, std::span<c
   return segment;
 }
 
-// --- who is there ---
+// --- cores, losses, calls and waits of the members ---
 
 PeerCore HostSegment::CoreOf(int local) {
   if (oversubscribed_) return PeerCore::kCrowded;
@@ -174,7 +175,7 @@ std::optional<HostSegment::Aborted> HostSegment::aborted() const {
                  static_cast<int>(word >> kByShift & kByMask), static_cast<int>(word >> kShortageShift)};
 }
 
-// --- which call a rank is in: a sequence lock for each record (Boehm, "Can seqlocks get along with
+// --- calls and waits of the ranks: a sequence lock for each record (Boehm, "Can seqlocks get along with
 // programming language memory models?", 2012) ---
 
 void HostSegment::SayCall(const CallTag& tag) {

@@ -11,7 +11,7 @@
 
 namespace warren {
 
-// Other processes sleep on the word too: no FUTEX_PRIVATE_FLAG.
+// Other processes sleep on the word, too, so FUTEX_PRIVATE_FLAG is not set.
 
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t seen,
                std::chrono::nanoseconds limit) noexcept {

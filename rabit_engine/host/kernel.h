@@ -1,5 +1,5 @@
-// What the memory that ranks share asks of the kernel, besides a mapping. Linux alone has all of it:
-// elsewhere no memory is shared (without_shared_memory.cc).
+// What shared memory needs from the kernel besides a mapping. Only Linux has all of it: on other systems no
+// memory is shared (without_shared_memory.cc).
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,11 @@ namespace warren {
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit) noexcept;
 void FutexWakeAll(std::atomic<std::uint32_t>& word) noexcept;
 
-/// That this thread runs on now; -1 where nobody says.
+/// The core this thread runs on, or -1 if unknown.
 int CurrentCore() noexcept;
 
-/// Whole pages of a memfd, which are zero from then on. Where the kernel cannot, they stay.
+/// Gives whole pages of a memfd back to the kernel; they read as zero afterwards. Has no effect if the kernel
+/// cannot do this.
 void GiveBackPages(int memory, std::size_t offset, std::size_t bytes) noexcept;
 
 }  // namespace warren

@@ -1,5 +1,5 @@
-// How the ranks of a host come to share a segment, on Linux (host_segment.h); without_shared_memory.cc is
-// what other systems have.
+// How the ranks of a host come to share a segment on Linux (host_segment.h). Other systems use
+// without_shared_memory.cc.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -31,7 +31,7 @@ namespace warren {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x5741'5252'454e'0007;  // "WARREN", layout 7
-/// The limit for one step of passing descriptors between processes of one host that are all alive.
+/// The limit for one step of passing descriptors among processes of one host that are all alive.
 constexpr int kStepTimeoutMs = 10'000;
 
 // --- descriptors over a Unix socket ------------------------------------------------------------------------
@@ -66,8 +66,8 @@ bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> 
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kStepTimeoutMs);
     ssize_t taken = -1;
     while ((taken = sendmsg(socket, &message, MSG_NOSIGNAL)) < 0) {
-      // A user may have only so many descriptors on their way (ulimit -n): wait until others have taken
-      // theirs.
+      // The descriptors of a user that are in transit are limited (ulimit -n): wait until others have
+      // received theirs.
       if (errno != EINTR && errno != ETOOMANYREFS) return false;
       if (std::chrono::steady_clock::now() >= end) return false;
       if (errno == ETOOMANYREFS) std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -78,7 +78,7 @@ bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> 
   return true;
 }
 
-/// What keeps this rank from sharing memory: the first call that failed, for one line to the user.
+/// The first call that failed and so keeps this rank from sharing memory, as one line for the user.
 class Trouble {
  public:
   /// Returns `succeeded`. Notes errno if it is false.
@@ -88,7 +88,7 @@ class Trouble {
       text_ = fmt::format("{}: {}. {}", call, std::strerror(error), posix::ShortageAdvice(error));
     return succeeded;
   }
-  /// Whether this process can have no other descriptor at this moment, which is noted.
+  /// Whether this process cannot open another descriptor at this moment. If so, notes it.
   bool IsOutOfDescriptors() {
     const int shortage = posix::DescriptorShortage();
     if (shortage == 0) return false;
@@ -105,7 +105,7 @@ class Trouble {
   std::string text_;
 };
 
-/// Messages are packets: each arrives whole with its descriptors.
+/// Messages are packets: each arrives whole, with its descriptors.
 bool ReceiveDescriptors(int socket, Greeting& greeting, std::vector<CloseOnForkDescriptor>& descriptors) {
   do {
     alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))> control{};
@@ -144,8 +144,8 @@ void SetTimeouts(int socket) {
 struct AbstractAddress {
   explicit AbstractAddress(const std::string& name) {
     address.sun_family = AF_UNIX;
-    // A leading NUL: the name lives in the kernel only, within this network namespace. Another rank may have
-    // told a name that is too long: it is cut, and nobody listens there.
+    // A leading NUL: the name exists only in the kernel, within this network namespace. Another rank may have
+    // sent a name that is too long; it is cut, and no process listens there.
     const std::size_t length = std::min(name.size(), sizeof(address.sun_path) - 1);
     std::memcpy(address.sun_path + 1, name.data(), length);
     bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
@@ -161,8 +161,8 @@ bool IsOwnUser(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
 }
 
-/// Becomes readable when this process ends. On kernels before 5.3 the reading end of a pipe whose other end
-/// stays open, on purpose, as long as the process lives.
+/// Becomes readable when this process ends. On kernels before 5.3 it is the reading end of a pipe whose other
+/// end deliberately stays open as long as the process lives.
 CloseOnForkDescriptor MakeLifeline() {
 #ifdef SYS_pidfd_open
   CloseOnForkDescriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
@@ -191,11 +191,12 @@ std::string RandomName() {
   return fmt::format("warren-{:016x}{:016x}", draw(), draw());
 }
 
-/// How long the memory is, with what is given out of it: enough for more communicators than a job makes,
-/// since no range is given out twice.
+/// Length of the memfd, with the ranges that are given out of it: enough for more communicators than a job
+/// makes, since no range is given out twice.
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 
-/// None where the kernel has no room; beyond the limit of file sizes (ulimit -f) it would send SIGXFSZ.
+/// Returns no descriptor if the kernel has no room or the limit of file sizes (ulimit -f) is too low; beyond
+/// that limit the kernel would send SIGXFSZ.
 CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank, Trouble& trouble) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
@@ -219,8 +220,8 @@ HostSegment::Member MakeMember(int rank, CloseOnForkDescriptor lifeline, CloseOn
           std::make_shared<Doorbell>(std::move(doorbell))};
 }
 
-/// The leader's side: takes the descriptors of the members that said they are connected. Connections of
-/// other connections are closed.
+/// The leader's side: receives the descriptors of the members that reported that they are connected. Closes
+/// all other connections.
 bool AcceptMembers(int listener, std::span<const int> expected,
                    std::map<int, std::vector<CloseOnForkDescriptor>>& received,
                    std::map<int, CloseOnForkDescriptor>& sockets, Trouble& trouble) {
@@ -261,7 +262,7 @@ HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName())
                        trouble.Check("bind", bind(listener.fd(), address.get(), address.bytes) == 0) &&
                        trouble.Check("listen", listen(listener.fd(), kMaxLocalRanks) == 0);
   trouble_ = trouble.text();
-  if (key.empty() || !listens) return;  // no text: this rank shares with nobody
+  if (key.empty() || !listens) return;  // no text: this rank shares with no other
   listener_ = std::move(listener);
   text_ = key + "/" + group + " " + socket_name_;
 }
@@ -274,7 +275,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   if (group.size() > static_cast<std::size_t>(kMaxLocalRanks)) group.clear();
   const bool is_leader = !group.empty() && group.front() == me;
 
-  // Step 1: the leader makes the memory, the others reach its socket and send their descriptors.
+  // Step 1: the leader creates the memory; the others connect to its socket and send their descriptors.
   bool ok = group.size() > 1;
   Trouble trouble;
   CloseOnForkDescriptor memory;
@@ -308,7 +309,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   std::erase_if(group, [&reached](int rank) { return reached[rank] != "1"; });
   ok = ok && group.size() > 1;
 
-  // Step 2: the leader hands everything to everybody.
+  // Step 2: the leader sends all descriptors to all members.
   std::vector<Member> members;
   if (ok && is_leader) {
     std::map<int, std::vector<CloseOnForkDescriptor>> received;
@@ -347,7 +348,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
       segment = std::make_unique<HostSegment>(Map(std::move(descriptor), 0, Bytes(group.size())),
                                               std::move(members), local);
     } catch (const std::exception& error) {
-      segment = nullptr;  // told to all in the next step: nobody of this host shares
+      segment = nullptr;  // told to all in the next step; then no rank of this host shares
       trouble.Note(error.what());
     }
   }
@@ -360,7 +361,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
         me, trouble.text());
   }
 
-  // Step 3: all know who shares.
+  // Step 3: all ranks learn which ranks share memory.
   const std::vector<std::string> joined = oob.Allgather(fmt::format("{}", segment ? group.front() : -1));
   hosts = LeadersOf(offers, reached, joined);
   if (hosts[me] < 0) segment = nullptr;

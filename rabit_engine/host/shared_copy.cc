@@ -16,10 +16,10 @@ namespace warren {
 #if defined(__x86_64__)
 namespace {
 
-/// What fits the store buffer is out of the way before the lines come: nothing is gained.
+/// A copy that fits the store buffer gains nothing from the string copy.
 constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
 
-/// "Enhanced rep movsb": without it the string copy is slow.
+/// "Enhanced rep movsb", without which the string copy is slow.
 bool HasStringCopy() {
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -37,7 +37,7 @@ void CopyToShared(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return;
   }
-  // Whole lines are overwritten only where they begin.
+  // Whole lines can only be overwritten from where they begin.
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
   std::memcpy(to, from, head);
   to = static_cast<std::byte*>(to) + head;
@@ -57,7 +57,7 @@ void CopyPastCaches(void* to, const void* from, std::size_t bytes) {
   for (; done + kCacheLine <= bytes; done += kCacheLine) {
     const auto* in = reinterpret_cast<const __m128i*>(source + done);
     auto* out = reinterpret_cast<__m128i*>(target + done);
-    // A whole line at once: it is sent off without being read.
+    // A whole line at once: it is written without being read.
     const __m128i words[] = {_mm_loadu_si128(in), _mm_loadu_si128(in + 1), _mm_loadu_si128(in + 2),
                              _mm_loadu_si128(in + 3)};
     for (int i = 0; i < 4; ++i) _mm_stream_si128(out + i, words[i]);

@@ -1,19 +1,19 @@
-// Copying into memory that another core has read last, and out of it into memory that no cache will keep.
+// Copying into memory that another core has just read, and into memory that no cache will keep.
 #pragma once
 
 #include <cstddef>
 
 namespace warren {
 
-/// std::memcpy for a destination whose cache lines other cores hold: they have to be taken away from there.
-/// Ordinary stores ask for each line, and wait as soon as the store buffer is full; the processor's string
-/// copy overwrites whole lines without being given what they held, many at a time. 64 KiB to a core that is
-/// far took 1.6 instead of 8.4 us, to a near one 0.7 instead of 1.7 (docs/explanation/engine.md).
+/// std::memcpy for a destination whose cache lines are held by other cores, from which they have to be taken
+/// away. Ordinary stores ask for each line and stall as soon as the store buffer is full; the processor's
+/// string copy overwrites many whole lines at a time without fetching their contents. 64 KiB to a distant
+/// core took 1.6 instead of 8.4 us, to a near one 0.7 instead of 1.7 (docs/explanation/engine.md).
 void CopyToShared(void* to, const void* from, std::size_t bytes);
 
-/// std::memcpy by non-temporal stores: into a destination that is neither in a cache nor will be there when
-/// it is read. Ordinary stores fetch each line from memory before they overwrite it. Ordered before what
-/// follows, also for other threads. (Where the processor has no such stores: std::memcpy.)
+/// std::memcpy with non-temporal stores, for a destination that is not in a cache and will not be when it is
+/// read. Ordinary stores would fetch each line from memory before overwriting it. The stores are visible to
+/// other threads before any later store. (std::memcpy on processors without such stores.)
 void CopyPastCaches(void* to, const void* from, std::size_t bytes);
 
 }  // namespace warren

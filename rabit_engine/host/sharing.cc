@@ -5,7 +5,7 @@
 
 namespace warren {
 
-// The last word is for the offer's owner alone: a group may have spaces.
+// The last word differs for each rank; a group may contain spaces.
 std::string GroupOf(const std::string& offer) {
   return offer.substr(0, offer.rfind(' '));
 }

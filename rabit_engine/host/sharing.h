@@ -1,4 +1,5 @@
-// Who could share memory and who does, as all ranks of a world conclude from the same words. Values only.
+// Which ranks could share memory and which do. All ranks of a world compute it from the same texts. Values
+// only.
 #pragma once
 
 #include <map>
@@ -8,15 +9,15 @@
 
 namespace warren {
 
-/// Those whose offers (HostSegment::Offer::text) say that they may share, in the order of ranks; an empty
-/// offer is of nobody.
+/// The ranks whose offers (HostSegment::Offer::text) say that they may share memory, by group, in the order
+/// of ranks. Empty offers are skipped.
 std::map<std::string, std::vector<int>> GroupsOf(std::span<const std::string> offers);
-/// What the ranks of a group have in common in their offers.
+/// The part of an offer that is common to the ranks of a group.
 std::string GroupOf(const std::string& offer);
 
-/// For each rank the lowest of those that it shares memory with, itself among them; -1 for one that shares
-/// with nobody. `reached`: "1" of those that reached the lowest of their group; `joined`: the lowest of those
-/// that each shares with, as far as it knows, or "-1". One that failed late takes its whole group back to
+/// For each rank, the lowest of the ranks it shares memory with, itself included; -1 if it shares with no
+/// other. `reached`: "1" for a rank that reached the lowest rank of its group; `joined`: the lowest rank that
+/// each rank shares with, as far as it knows, or "-1". One rank that fails late takes its whole group back to
 /// TCP.
 std::vector<int> LeadersOf(std::span<const std::string> offers, std::span<const std::string> reached,
                            std::span<const std::string> joined);

@@ -123,7 +123,7 @@ PeerCore ShmTransport::CoreOf(std::span<const Interest> interests) {
 
 void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
   const std::vector<int> lost = segment_.FindLost();
-  int left = -1;  // one that is awaited
+  int left = -1;  // an awaited member that has left
   for (const Interest& interest : interests) {
     const int local = LocalIndex(interest.peer);
     if (local >= 0 && segment_.HasLeft(local)) left = local;

@@ -1,5 +1,5 @@
-// Byte streams between the ranks of one host: a ring in shared memory for each direction. The links of the
-// flat algorithms where ranks share a host; the collectives of one host have faster ways of their own
+// Byte streams between the ranks of one host: a ring in shared memory for each direction. These are the links
+// of the flat algorithms between ranks that share a host; collectives of a single host use faster methods
 // (host/host_collectives.h).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace warren {
 
-/// Reaches the ranks of the segment only; rank numbers are those of the world.
+/// Reaches only the ranks of the segment; rank numbers are those of the world.
 class ShmTransport : public Transport {
  public:
   ShmTransport(HostSegment& segment, int world_size);
@@ -22,7 +22,7 @@ class ShmTransport : public Transport {
 
   int rank() const override { return segment_.ranks()[segment_.local_index()]; }
   int world_size() const override { return world_size_; }
-  /// True for the other ranks of this host.
+  /// Whether the rank is another rank of this host.
   bool Reaches(int rank) const { return LocalIndex(rank) >= 0; }
 
   void Connect(std::span<const int> peers) override;
@@ -35,17 +35,19 @@ class ShmTransport : public Transport {
   void Interrupt() override;
   void Resume() override { is_interrupted_ = false; }
 
-  // --- for a transport that has other links beside these ---
+  // --- for a transport that has other links, too ---
 
-  /// Where all of these, ranks of this host, run: of the first that is not on another core.
+  /// Where these ranks of this host run: kOther if each runs on another core, else the result for the first
+  /// that does not.
   PeerCore CoreOf(std::span<const Interest> interests);
-  /// True when one of the interests (others than this host's are passed over) may make progress now.
+  /// Whether one of the interests may make progress now. Interests in ranks of other hosts are skipped.
   bool AnyReady(std::span<const Interest> interests) const;
-  /// Throws LostPeer when a rank of the host has given up, or a process of the host has ended (from
-  /// ExpectPeersToLeave on: an awaited one). A few system calls. Does not throw when an interest is ready:
+  /// Throws LostPeer if a rank of the host has given up, or a process of the host has ended (after
+  /// ExpectPeersToLeave: an awaited one). Makes a few system calls. Does not throw if an interest is ready:
   /// what was sent before the end counts.
   void ThrowIfLost(std::span<const Interest> interests);
-  /// Sleeps until a local peer moved bytes, `other_descriptor` (-1: none) becomes readable, or the limit.
+  /// Sleeps until a local peer has moved bytes, `other_descriptor` (-1 for none) becomes readable, or the
+  /// limit has passed.
   void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);
   bool is_interrupted() const { return is_interrupted_; }
 

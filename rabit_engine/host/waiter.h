@@ -1,5 +1,5 @@
-// Waiting for another rank of the host, in the phases of transport/waiting.h: at the end it sleeps on the
-// other's bell.
+// Waiting for another rank of the host, in the phases of transport/waiting.h; in the last phase this rank
+// sleeps on the other rank's bell.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class Waiter {
  public:
   explicit Waiter(HostSegment& segment) : segment_(segment) {}
 
-  /// When waiting throws TimedOut.
+  /// Sets when waiting throws TimedOut.
   void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
 
-  /// Is told while this rank sleeps; nobody by default.
+  /// Sets the observer that is called while this rank sleeps; none by default.
   void SetWaitObserver(WaitObserver* observer) { wait_observer_ = observer; }
 
   /// Returns when `ready()` is true, which must depend on what member `local` stores before it rings its
@@ -42,25 +42,25 @@ class Waiter {
       segment_.SayCore();
       const std::vector<int> lost = segment_.FindLost();
       const bool has_left = segment_.HasLeft(local);
-      // Asked last: whoever is through the call may have left before this rank looked.
+      // ready() is checked last: a rank that has finished the call may have left before this rank looked.
       const Clock::time_point looked = Clock::now();
       if (!ready()) CheckPeers(local, lost, has_left, *begin, looked);
     });
   }
 
-  /// For those who wait in another way: throws what Until would throw.
+  /// For callers that wait in another way: these throw what Until would throw.
   void ThrowIfAborted();
   [[noreturn]] void ThrowLost(int rank);
   [[noreturn]] void ThrowLeft(int local);
   void ThrowIfLate(WaitObserver* observer, std::span<const Interest> awaited, Clock::time_point begin);
 
  private:
-  /// Counts itself among those whom a bell must wake.
+  /// Counts this thread among those that a bell must wake.
   class Sleeper {
    public:
     explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) {
       count_.fetch_add(1);
-      // What is read after it must not be older: else a bell might ring between the two unheard.
+      // Later reads must not be older than the count, or a bell that rings in between would be missed.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~Sleeper() { count_.fetch_sub(1); }

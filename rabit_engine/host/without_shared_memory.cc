@@ -1,6 +1,6 @@
-// Systems other than Linux, which lack one or another of memfd, pidfd, eventfd and futexes between processes:
-// the ranks of a host share no memory, and talk TCP. No rank makes an offer, so that there is never a
-// segment; what would work on one is here for the linker alone.
+// For systems other than Linux, which lack memfd, pidfd, eventfd or futexes between processes: the ranks of a
+// host share no memory and use TCP. No rank makes an offer, so there is never a segment; the functions that
+// would work on one exist only for the linker.
 #include <unistd.h>
 
 #include <array>
@@ -23,7 +23,7 @@ namespace {
 
 HostSegment::Offer::Offer(const std::string& /*group*/) {}
 
-// Called where a rank of Linux has made an offer: takes its part in what these say to each other.
+// Called if a rank on Linux has made an offer: takes part in the exchange of the ranks that did.
 std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::span<const std::string> offers,
                                                       std::vector<int>& hosts) {
   const std::vector<std::string> reached = oob.Allgather("0");
@@ -34,7 +34,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   return nullptr;
 }
 
-// Tells machines apart by their names: it only decides whether their ranks may spin.
+// Tells machines apart by their names; this only decides whether their ranks may spin.
 std::string HostKey() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return {};

@@ -36,7 +36,7 @@ class MpiBootstrap : public Bootstrap {
   void Shutdown() override { world_->Finalize(); }
 
  private:
-  /// Where each rank's record begins when they stand one behind the other.
+  /// Where each rank's record begins if they are stored one after the other.
   std::vector<std::size_t> Offsets(std::size_t own_bytes) {
     std::vector<std::size_t> lengths(world_size());
     lengths[rank()] = own_bytes;

@@ -1,4 +1,4 @@
-// WARREN_BOOTSTRAP=mpi: ranks are MPI's, and find each other through MPI; the collectives then run over the
+// WARREN_BOOTSTRAP=mpi: ranks are MPI's and find each other through MPI; the collectives then run over the
 // engine's own transports.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace warren {
 
-/// Joins MPI's world as JoinMpi does (mpi/mpi_engine.h). Shutdown calls MPI_Finalize when MPI was
-/// initialised here. Throws EngineError.
+/// Joins MPI's world as JoinMpi does (mpi/mpi_engine.h). Shutdown calls MPI_Finalize if MPI was initialised
+/// here. Throws EngineError.
 std::unique_ptr<Bootstrap> MakeMpiBootstrap(const Settings& settings);
 
 }  // namespace warren

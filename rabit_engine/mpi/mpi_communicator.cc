@@ -33,16 +33,16 @@ bool IsFloatingPoint(DataType type) {
   return type == DataType::kFloat || type == DataType::kDouble || IsHalf(type);
 }
 
-/// Where both operands may change places without changing the bits of a number: MPI then has more algorithms
-/// to choose from.
+/// Whether the operands may be swapped without changing the bits of a number; MPI then has more algorithms to
+/// choose from.
 bool IsCommutative(const Reduction& reduction) {
   if (!reduction.order_matters()) return true;
   return !reduction.is_custom() &&
          (reduction.operation() == Operation::kSum || reduction.operation() == Operation::kProduct);
 }
 
-/// MPI's own operations read elements as the C types they are, so these must lie at their alignment; the
-/// engine's buffers need not. A buffer that does not is copied for the time of the call.
+/// MPI's own operations read elements as C types, so these must be aligned, which the engine's buffers need
+/// not be. An unaligned buffer is copied for the duration of the call.
 class AlignedBuffer {
  public:
   AlignedBuffer(void* buffer, std::size_t bytes, const Reduction& reduction)
@@ -71,8 +71,8 @@ bool MpiHasSame(const Reduction& reduction) {
   return !(picks_one && IsFloatingPoint(reduction.type()));
 }
 
-/// A reduction on its way through the plugin. No exception may pass through MPI's frames: one that a function
-/// of the caller's throws waits here.
+/// A reduction on its way through the plugin. An exception must not pass through MPI's frames: one that the
+/// caller's function throws is stored here.
 class MpiCommunicator::Call {
  public:
   explicit Call(const Reduction& reduction) : reduction_(reduction) {
@@ -232,7 +232,7 @@ void MpiCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> o
   Check(mpi_.reduce_scatter(group_, aligned.get(), counts.data(), call.in_c()),
         fmt::format("in a reduce-scatter of {} elements of {} bytes", count, element));
   call.Rethrow();
-  // MPI leaves the part of this rank at the start; the rest of the buffer is undefined by contract.
+  // MPI leaves this rank's part at the start; the rest of the buffer is undefined by contract.
   if (counts[rank_] > 0)
     std::memmove(At(buffer, offsets[rank_] * element), aligned.get(), counts[rank_] * element);
 }
@@ -253,7 +253,7 @@ void MpiCommunicator::Allgather(void* buffer, std::span<const std::size_t> offse
   const std::size_t first = offsets.front();
   const std::size_t total = offsets.back() - first;
   if (total > options_.max_call_bytes) {
-    // MPI's displacements are ints as well: above that, each rank's slice is a broadcast.
+    // MPI's displacements are ints, too: above the limit each rank's slice is broadcast.
     for (int root = 0; root < world_size_; ++root) {
       Broadcast(At(buffer, offsets[root]), offsets[root + 1] - offsets[root], root);
     }
@@ -309,7 +309,7 @@ void MpiCommunicator::AllToAll(const void* from, std::span<const std::size_t> se
   RequireOffsets(received, "all-to-all");
   std::vector<Outbound> sends;
   std::vector<Inbound> receives;
-  for (int turn = 0; turn < world_size_; ++turn) {  // not all to the same rank first
+  for (int turn = 0; turn < world_size_; ++turn) {  // so that not all send to the same rank first
     const int to_rank = (rank_ + turn) % world_size_;
     const int from_rank = (rank_ + world_size_ - turn) % world_size_;
     sends.push_back(
@@ -322,7 +322,7 @@ void MpiCommunicator::AllToAll(const void* from, std::span<const std::size_t> se
 
 void MpiCommunicator::SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
   RequireOpen("send or receive");
-  // Messages that are too long for a call of MPI are several; one of no bytes is one.
+  // A message that is too long for one MPI call is sent as several; an empty one is sent as one.
   const auto cut = [this](std::vector<WarrenMpiMessage>& messages, int peer, void* data, std::size_t bytes) {
     std::size_t done = 0;
     do {

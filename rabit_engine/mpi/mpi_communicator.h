@@ -1,16 +1,16 @@
 // The engine over MPI: a Communicator whose collectives are MPI's own.
 //
-// What MPI computes exactly as the engine means it is given to MPI's operations; everything else (functions
-// of the caller's, and max and min of floating point, where MPI says nothing of NaN and signed zeros) goes
-// through an MPI operation of our own that keeps the order of the ranks. Floating-point sums and products are
-// MPI's: every rank gets the same bits, but MPI chooses the order, so they may differ in the last bits from
-// the native engine's. Those of 16-bit floats are given to it as floats, and rounded once.
+// Reductions for which MPI's result is exactly the engine's use MPI's operations. The others (the caller's
+// functions, and max and min of floating point, where MPI does not define NaN and signed zeros) go through an
+// MPI operation of our own that keeps the order of the ranks. Floating-point sums and products are MPI's:
+// every rank gets the same bits, but MPI chooses the order, so the last bits may differ from those of the
+// native engine. 16-bit floats are passed to MPI as floats, and rounded once.
 //
-// Gathers, scatters, all-to-alls and messages are MPI's messages, whose length each side knows. Communicators
-// are MPI's: threads may use several at once where MPI was begun for that (MPI_THREAD_MULTIPLE; a program
-// that begins MPI itself decides).
+// Gathers, scatters, all-to-alls and messages are MPI messages, whose length each side knows. Communicators
+// are MPI's: threads may use several at once if MPI was initialised for that (MPI_THREAD_MULTIPLE; a program
+// that initialises MPI itself decides).
 //
-// Deadlines are MPI's too: collective_timeout has no meaning here, calls have no timeouts, and a rank that
+// Deadlines are MPI's, too: collective_timeout has no meaning here, calls have no timeouts, and a rank that
 // dies ends the job the way MPI's launcher ends it.
 #pragma once
 
@@ -27,17 +27,17 @@
 
 namespace warren {
 
-/// True when MPI's operation of the same name gives the engine's bits.
+/// Whether MPI's operation of the same name gives the engine's bits.
 bool MpiHasSame(const Reduction& reduction);
 
 class MpiCommunicator : public Communicator {
  public:
   struct Options {
-    /// Where TrackerPrint goes; stdout when empty.
+    /// Where TrackerPrint writes; stdout if empty.
     std::function<void(const std::string& text)> print;
-    /// True when a tracker started this process, even if it is alone.
+    /// Whether a tracker started this process, even if it is alone.
     bool has_tracker = false;
-    /// What one call of MPI may carry: its counts are ints, and not every MPI is at ease near 2 GiB.
+    /// Bytes that one MPI call may carry: its counts are ints, and not every MPI is reliable near 2 GiB.
     std::size_t max_call_bytes = std::size_t{1} << 30;
   };
 
@@ -45,8 +45,8 @@ class MpiCommunicator : public Communicator {
   MpiCommunicator(const WarrenMpi& mpi, Options options);
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
-  /// Without Finalize, MPI is left as it is: the launcher sees a rank that did not end well. One that was
-  /// split off is freed, for which MPI may wait until all its ranks do.
+  /// Without Finalize, MPI is left as it is, so that the launcher sees a rank that failed. A communicator
+  /// that was split off is freed; MPI may wait until all its ranks have freed it.
   ~MpiCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -78,17 +78,17 @@ class MpiCommunicator : public Communicator {
 
  private:
   class Call;
-  /// One that was split off.
+  /// A communicator that was split off.
   MpiCommunicator(const MpiCommunicator& parent, WarrenMpiGroup* group, int rank, int size);
   void MeetHosts();
   bool is_world() const { return name_ == "world"; }
 
-  /// Elements that fit one call of MPI. Throws Misuse when not even one does.
+  /// The number of elements that fit one MPI call. Throws Misuse if not even one does.
   std::size_t ElementsPerCall(const Reduction& reduction) const;
   void RequireRoot(int root, const char* what) const;
   void RequireOffsets(std::span<const std::size_t> offsets, const char* what) const;
   void RequireOpen(const char* what) const;
-  /// Throws EngineError when `error` is one.
+  /// Throws EngineError unless `error` is nullptr.
   void Check(const char* error, const std::string& what) const;
   std::string Who() const;
 
@@ -99,8 +99,8 @@ class MpiCommunicator : public Communicator {
   int world_size_ = 1;
   int local_rank_ = 0;
   std::string host_;
-  std::vector<int> hosts_;    ///< by rank: the lowest one of the same host
-  std::vector<int> members_;  ///< ranks of the job
+  std::vector<int> hosts_;    ///< by rank: the lowest rank on the same host
+  std::vector<int> members_;  ///< ranks in the job
   std::string name_ = "world";
   int splits_ = 0;
 };

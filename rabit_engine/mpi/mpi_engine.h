@@ -1,4 +1,4 @@
-// The door to MPI for engine/join.cc and for librabit_mpi: from settings to a Communicator over MPI.
+// Creates a Communicator over MPI from settings, for engine/join.cc and librabit_mpi.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace warren {
 
-/// Loads the MPI that fits this process (mpi_library.h) and joins its world; calls MPI_Init when the program
-/// has not, and then Finalize calls MPI_Finalize. Ranks are MPI's. TrackerPrint goes to the tracker when the
-/// settings name one. Throws EngineError, also when the launcher started more processes than MPI sees.
+/// Loads the MPI that fits this process (mpi_library.h) and joins its world. Calls MPI_Init if the program
+/// has not; Finalize then calls MPI_Finalize. Ranks are MPI's. TrackerPrint goes to the tracker if the
+/// settings name one. Throws EngineError, also if the launcher started more processes than MPI sees.
 std::unique_ptr<Communicator> JoinMpi(const Settings& settings);
 
 }  // namespace warren

@@ -60,8 +60,8 @@ std::string WhyThese(const MpiClues& clues) {
 const WarrenMpi& Load(const MpiClues& clues) {
   std::string tried;
   for (const std::string& file : PluginCandidates(clues, LibraryDirectories())) {
-    // Global, for Open MPI's own plugins may look for its symbols in the program instead of linking them (it
-    // depends on how it was built). Never closed: an MPI cannot be unloaded.
+    // Global, since Open MPI's own plugins may look for its symbols in the program instead of linking them
+    // (it depends on how it was built). Never closed: an MPI cannot be unloaded.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
       tried += fmt::format("\n  {}", dlerror());

@@ -1,6 +1,6 @@
 // Which MPI this process belongs to, and the plugin for it. A process must use the MPI of the launcher that
-// started it, else it finds itself alone in a world of one; what the launcher left in the environment says
-// which one that is.
+// started it, or else it finds itself alone in a world of one. The variables that the launcher has set show
+// which MPI that is.
 #pragma once
 
 #include <optional>
@@ -17,28 +17,28 @@ namespace warren {
 enum class MpiKind { kOpenMpi, kMpich };
 std::string_view Name(MpiKind kind);
 
-/// What is known before an MPI is loaded. Pure values, so that the choice can be tested.
+/// What is known before an MPI is loaded. Values only, so that the choice can be tested.
 struct MpiClues {
-  std::string library;                ///< WARREN_MPI_LIBRARY: the plugin that the user wants
-  std::string library_reason;         ///< the variable that said so
+  std::string library;                ///< the plugin that the user wants (WARREN_MPI_LIBRARY)
+  std::string library_reason;         ///< the variable that named it
   std::optional<MpiKind> in_process;  ///< the MPI that the program itself is linked with
   std::optional<MpiKind> launcher;    ///< the MPI of mpirun, mpiexec or srun
-  std::string launcher_reason;        ///< the variable that said so
-  int launched_processes = 1;         ///< the world size that the launcher promised; 1 when unknown
+  std::string launcher_reason;        ///< the variable that identified it
+  int launched_processes = 1;         ///< the world size that the launcher announced; 1 if unknown
 };
 
-/// Reads what launchers leave behind: OMPI_COMM_WORLD_SIZE or PMIX_RANK mean Open MPI, PMI_RANK means MPICH
-/// (and its relatives: MVAPICH, Intel MPI, Cray MPICH). `in_process` is left empty.
+/// Reads the variables that launchers set: OMPI_COMM_WORLD_SIZE or PMIX_RANK mean Open MPI, PMI_RANK means
+/// MPICH (and its relatives MVAPICH, Intel MPI and Cray MPICH). Leaves `in_process` empty.
 MpiClues ReadMpiClues(const wire::LookUp& look_up);
 
 /// The files to try, best first: WARREN_MPI_LIBRARY alone, else the plugin of the MPI in the process, else of
-/// the launcher's, else of any. Each is looked for in `folders` and then wherever the loader looks.
+/// the launcher's, else of any. Each is searched for in `folders`, then wherever the loader looks.
 std::vector<std::string> PluginCandidates(const MpiClues& clues, std::span<const std::string> folders);
 
-/// The plugin for this process, loaded once and for good. Throws EngineError that lists what was tried.
+/// The plugin for this process, loaded once and never unloaded. Throws EngineError that lists what was tried.
 const WarrenMpi& LoadMpi(const MpiClues& clues);
 
-/// ReadMpiClues of this process, with the MPI that it has loaded.
+/// ReadMpiClues for this process, with the MPI that it has loaded.
 MpiClues MpiCluesOfThisProcess();
 
 }  // namespace warren

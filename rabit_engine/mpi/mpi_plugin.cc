@@ -1,6 +1,6 @@
-// The MPI side of the MPI engine: mpi_plugin.h over the C bindings of whatever mpi.h it is compiled with. It
-// needs nothing of the engine but two headers, so that for another MPI this one file is compiled with that
-// MPI's wrapper:
+// The MPI side of the MPI engine: implements mpi_plugin.h with the C bindings of the mpi.h it is compiled
+// with. It needs only two headers of the engine, so supporting another MPI takes compiling this one file with
+// that MPI's wrapper:
 //   mpicxx -std=c++20 -O2 -shared -fPIC -I<source> mpi_plugin.cc -o librabit_mpi_mine.so
 //   WARREN_MPI_LIBRARY=$PWD/librabit_mpi_mine.so
 #include "rabit_engine/mpi/mpi_plugin.h"
@@ -34,7 +34,7 @@ struct WarrenMpiGroup {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Op commutative = MPI_OP_NULL;
   MPI_Op ordered = MPI_OP_NULL;
-  MPI_Datatype element = MPI_DATATYPE_NULL;  ///< the element of the last reduction that MPI does not know
+  MPI_Datatype element = MPI_DATATYPE_NULL;  ///< element type of the last reduction that MPI does not know
   int element_bytes = 0;
 };
 
@@ -44,10 +44,10 @@ using warren::DataType;
 using warren::Operation;
 
 thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
-/// MPI ends once, with the last group, and only when it began here.
+/// Whether MPI was initialised here; then it is finalized with the last group.
 bool began_here = false;
 std::atomic<int> open_groups = 0;
-/// What MPI calls back with: its user functions have no context. They are called by the thread of the
+/// The reduction for MPI's user functions, which get no context. They are called by the thread that runs the
 /// collective.
 thread_local const WarrenMpiReduction* current = nullptr;
 
@@ -113,7 +113,7 @@ MPI_Op NativeOperation(int operation) {
   return MPI_OP_NULL;
 }
 
-/// Makes group->element the type of one element.
+/// Makes group->element the type of an element of `bytes` bytes.
 const char* UseElement(WarrenMpiGroup* group, int bytes) {
   if (group->element_bytes == bytes) return nullptr;
   if (group->element != MPI_DATATYPE_NULL) MPI_Type_free(&group->element);
@@ -127,7 +127,7 @@ const char* UseElement(WarrenMpiGroup* group, int bytes) {
   return nullptr;
 }
 
-/// Calls `collective(type, operation)` with what stands for the reduction in MPI.
+/// Calls `collective(type, operation)` with the MPI type and operation of the reduction.
 template <typename Function>
 const char* WithReduction(WarrenMpiGroup* group, const WarrenMpiReduction* reduction, const char* name,
                           const Function& collective) {
@@ -155,13 +155,13 @@ const char* BeginMpi() {
     return error;
   }
   began_here = true;
-  // Errors that belong to no communicator of ours (types, operations) are returned as well.
+  // Errors that belong to none of our communicators (of types, operations) are returned as well.
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   return nullptr;
 }
 
-/// Of a group that has its communicator.
+/// Sets up a group that has its communicator.
 const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))
@@ -185,7 +185,7 @@ const char* Give(MPI_Comm comm, WarrenMpiGroup** group, int* rank, int* world_si
 
 const char* Open(WarrenMpiGroup** group, int* rank, int* world_size) {
   if (const char* error = BeginMpi()) return error;
-  // A duplicate, so that the program's own messages on MPI_COMM_WORLD never meet ours.
+  // A duplicate, so that the program's own messages on MPI_COMM_WORLD never mix with ours.
   MPI_Comm comm = MPI_COMM_NULL;
   if (const char* error = Check("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &comm))) return error;
   return Give(comm, group, rank, world_size);
@@ -230,8 +230,9 @@ const char* Allreduce(WarrenMpiGroup* group, void* buffer, int count, const Warr
   });
 }
 
-/// MPICH 4.0 and 4.1 crash at a root other than 0 when the message is long (pmodels/mpich issue 6540),
-/// and 4.0 in a reduce-scatter in place of long slices of different lengths ("memory ranges overlap").
+/// MPICH 4.0 and 4.1 crash in an in-place reduce of a long message to a root other than 0 (pmodels/mpich
+/// issue 6540), and 4.0 in an in-place reduce-scatter of long slices of different lengths ("memory ranges
+/// overlap").
 #if defined(MPICH_VERSION)
 constexpr bool kReduceInPlaceAtZeroOnly = true;
 constexpr bool kReduceScatterInPlace = false;

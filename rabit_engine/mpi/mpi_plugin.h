@@ -1,12 +1,12 @@
-// What librabit and an MPI plugin agree on: a C table of functions over plain values. librabit knows no MPI;
-// mpi_plugin.cc is compiled once per MPI installation (mpi.h differs between them) into
+// The interface between librabit and an MPI plugin: a C table of functions over plain values. librabit uses
+// no MPI header; mpi_plugin.cc is compiled once per MPI installation (mpi.h differs between them) into
 // librabit_mpi_<name>.so, and mpi_library.h loads the one that fits the process. No C++ object and no
-// exception crosses this line.
+// exception crosses this interface.
 //
-// Every function returns nullptr when it succeeded, else a text that says what MPI said; the text lives until
-// the next call of the thread. Groups may be used at once by several threads where MPI allows it
-// (MPI_THREAD_MULTIPLE, which is asked for), each group by one. Collectives as in communicator.h, with counts
-// that fit an int.
+// Every function returns nullptr on success, else a text with MPI's error message, which is valid until the
+// thread's next call. Several threads may use groups at once if MPI allows it (MPI_THREAD_MULTIPLE, which is
+// requested), but each group is used by one thread only. Collectives as in communicator.h, with counts that
+// fit an int.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 extern "C" {
 
-/// A reduction in C. `combine` is set in any case; it is used when `native` is 0.
+/// A reduction in C. `combine` is always set; it is used if `native` is 0.
 struct WarrenMpiReduction {
-  int native;                 ///< 1: MPI's own operation for (type, operation) is what the engine means
+  int native;                 ///< 1: MPI's own operation for (type, operation) gives the engine's result
   int type;                   ///< DataType of reduction.h
   int operation;              ///< Operation of reduction.h
   int commutative;            ///< 0: MPI must keep the order of the ranks
@@ -29,7 +29,7 @@ struct WarrenMpiReduction {
 /// A communicator of the plugin: a duplicate of MPI_COMM_WORLD, or one split off.
 struct WarrenMpiGroup;
 
-/// A message to another rank, or from it.
+/// A message to or from another rank.
 struct WarrenMpiMessage {
   int peer;
   void* data;
@@ -38,11 +38,12 @@ struct WarrenMpiMessage {
 
 struct WarrenMpi {
   std::int32_t version;  ///< kWarrenMpiVersion of the plugin
-  const char* name;      ///< of the MPI it was compiled for: "Open MPI 4.1.4"
+  const char* name;      ///< the MPI it was compiled for: "Open MPI 4.1.4"
 
-  /// Initialises MPI when nobody has, and opens a communicator.
+  /// Initialises MPI unless that has been done, and opens a communicator.
   const char* (*open)(WarrenMpiGroup** group, int* rank, int* world_size);
-  /// Frees the communicator. The last one ends MPI when `open` initialised it and nobody has ended it since.
+  /// Frees the communicator. The last one finalizes MPI if `open` initialised it and it has not been
+  /// finalized since.
   const char* (*close)(WarrenMpiGroup* group);
   const char* (*host)(char* name, std::size_t capacity);
 
@@ -53,8 +54,8 @@ struct WarrenMpi {
   const char* (*broadcast)(WarrenMpiGroup*, void* buffer, int bytes, int root);
   const char* (*allgather)(WarrenMpiGroup*, void* buffer, const int* bytes, const int* offsets);
   const char* (*barrier)(WarrenMpiGroup*);
-  /// All at once. Messages between two ranks keep their order; one that is not as long as was expected is an
-  /// error.
+  /// Transfers all messages at once. Messages between two ranks keep their order; a message of unexpected
+  /// length is an error.
   const char* (*exchange)(WarrenMpiGroup*, const WarrenMpiMessage* sends, int num_sends,
                           const WarrenMpiMessage* receives, int num_receives);
   /// The group of the ranks that give the same color, ordered by key; nullptr for a negative color.
@@ -65,6 +66,6 @@ struct WarrenMpi {
 
 /// Changes with every change of the table.
 inline constexpr std::int32_t kWarrenMpiVersion = 2;
-/// The one symbol a plugin exports: `extern "C" const WarrenMpi* warren_mpi_plugin()`.
+/// The only symbol a plugin exports: `extern "C" const WarrenMpi* warren_mpi_plugin()`.
 inline constexpr const char* kWarrenMpiSymbol = "warren_mpi_plugin";
 using WarrenMpiEntry = const WarrenMpi* (*)();

@@ -5,7 +5,7 @@
 namespace warren::recovery {
 namespace {
 
-// A buffer this much larger than what is asked for is kept for larger results.
+// A buffer that is more than this many times larger than requested is left for larger results.
 constexpr std::size_t kMostWaste = 2;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Bytes that are not initialized before they are written, and a stock of them: results of calls come and go
-// in the same sizes, and memory that has been used before costs no page faults.
+// Uninitialized byte buffers and a stock of idle ones: results of calls come and go in the same sizes, and
+// reused memory costs no page faults.
 #pragma once
 
 #include <cstddef>
@@ -47,16 +47,16 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
-/// Not thread safe.
+/// Not thread-safe.
 class BufferStock {
  public:
   Buffer Take(std::size_t size);
   void Return(Buffer buffer);
 
  private:
-  /// Of what is not in use; the rest goes back to the system.
+  /// Limit for idle buffers; the rest goes back to the system.
   static constexpr std::size_t kMostIdleBytes = std::size_t{256} << 20;
-  /// Smaller ones cost nothing to allocate.
+  /// Smaller buffers cost nothing to allocate.
   static constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
 
   std::vector<Buffer> idle_;  ///< by ascending capacity

@@ -1,9 +1,9 @@
-// The results of a sequence of calls, as far as this rank keeps them. Pure: memory only.
+// The results of a sequence of calls that this rank keeps. Pure: memory only.
 //
-// A rank that is behind or that was started again is given the results it lacks, so results of calls it has
-// not come to yet may be in the log: those are replayed. Which results are kept for good is settled by rank
-// and number (KeepsResult). Besides, every rank keeps every result until it knows that all ranks have
-// completed the call: a rank whose result is the only one in the world may not throw it away.
+// A rank that is behind or was started again is sent the results it lacks, so the log may hold results of
+// calls that it has not reached yet: those are replayed. Rank and number decide which results are kept
+// permanently (KeepsResult). In addition, every rank keeps every result until it knows that all ranks have
+// completed the call: the only copy in the world must not be thrown away.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,26 @@
 
 namespace warren::recovery {
 
-/// Whether a call that a rank has completed tells it that all other ranks had begun it, and thus completed
-/// all before it.
+/// Whether completing a call proves that all other ranks had begun it, and thus had completed all earlier
+/// calls.
 enum class Meets { kAll, kNobody };
 
-/// Not thread safe.
+/// Not thread-safe.
 class CallLog {
  public:
   CallLog(int rank, int world_size, int replicas)
       : rank_(rank), world_size_(world_size), replicas_(replicas) {}
 
   std::uint64_t completed() const { return completed_; }
-  /// The result of the next call, when it is known already; else null.
+  /// The result of the next call if it is known already; else nullptr.
   const Buffer* Replay() const;
-  /// The next call was replayed.
+  /// Counts the next call, which was replayed.
   void Step();
-  /// The next call was completed together with the other ranks.
+  /// Adds the result of the next call, which was completed together with the other ranks.
   void Append(Buffer result, Meets meets, BufferStock& stock);
-  /// A result that another rank has sent.
+  /// Adds a result that another rank has sent.
   void Insert(std::uint64_t call, Buffer result);
-  /// Null when it is not here.
+  /// The result of a call; nullptr if it is not here.
   const Buffer* Find(std::uint64_t call) const;
   CallsReport Report() const;
   void Clear(BufferStock& stock);

@@ -1,4 +1,4 @@
-// The one object that librabit_mock has and librabit has not.
+// The only object that is in librabit_mock but not in librabit.
 #include "rabit_engine/recovery/mock.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace warren::recovery {
 namespace {
 
-/// Launchers of rabit's time start a process that ends so again.
+/// Launchers of rabit's time restart a process that exits with this code.
 constexpr int kExitCode = 254;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What librabit does where librabit_mock dies.
+// librabit's MockBefore, which does nothing; librabit_mock's replaces it.
 #include "rabit_engine/recovery/mock.h"
 
 namespace warren::recovery {

@@ -106,7 +106,7 @@ const Kept* Find(const std::vector<Kept>& list, std::uint64_t number) {
 
 // --- the plan ---
 
-/// A rank as it will be once all have ended the versions that somebody has ended.
+/// The state of a rank once all ranks have ended the versions that some rank has ended.
 struct Place {
   bool fresh = true;
   const CallsReport* before = nullptr;
@@ -142,8 +142,9 @@ class Planner {
   }
 
  private:
-  /// Whether all that are left are inside CheckPoint, with nothing in their models that only the others can
-  /// know: all calls of the version have been completed, and who was lost may begin with the next one.
+  /// Whether all surviving ranks are inside CheckPoint and there are no local models, which only the lost
+  /// ranks could supply. Then all calls of the version have been completed, and the lost ranks may begin with
+  /// the next one.
   bool AllAreEnding() const {
     bool any = false;
     for (const Report& report : reports_) {
@@ -158,7 +159,7 @@ class Planner {
     const Report& report = reports_[rank];
     if (report.fresh) return {true, &kNoCalls, &kNoModels, &kNoCalls};
     if (report.version == plan_.version) return {false, &report.before, &report.models, &report.calls};
-    // Some rank has ended CheckPoint, so all had reached it.
+    // Some rank has ended CheckPoint, so all ranks had reached it.
     if (report.version + 1 == plan_.version && report.ending) {
       return {false, &report.before, &report.next, &kNoCalls};
     }

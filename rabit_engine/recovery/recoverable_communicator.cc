@@ -20,10 +20,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Between two attempts to be linked again, while others may still have to find out that the last one failed.
+// Pauses between two attempts to be linked again: other ranks may not have noticed yet that the last one
+// failed.
 constexpr milliseconds kFirstPause{1};
 constexpr milliseconds kMaxPause{200};
-// What a rank says in the record by which it joins: whether it has state that others may need.
+// What a rank announces in the record with which it joins: whether it has state that others may need.
 constexpr char kWithoutState[] = "new";
 constexpr char kWithState[] = "old";
 
@@ -54,7 +55,7 @@ RecoverableCommunicator::RecoverableCommunicator(std::unique_ptr<Communicator> c
 
 RecoverableCommunicator::RecoverableCommunicator(const Settings& settings)
     : settings_(settings), replicas_{settings.global_replica, settings.local_replica + 1} {
-  // Where a launcher starts workers again, others may die while this one joins.
+  // If a launcher restarts workers, others may die while this one joins.
   if (settings_.num_attempt > 0 || settings_.max_attempt > 0) {
     JoinUntilAllAreThere(std::nullopt, "this process joins the job");
   } else {
@@ -78,8 +79,8 @@ void RecoverableCommunicator::JoinAs(std::optional<int> rank) {
   if (!state_) state_.emplace(rank_, world_size_, replicas_, settings_.bootstrap_cache);
 }
 
-/// All ranks have just been linked: nobody goes on before all know where everybody is, and have what they
-/// need.
+/// Called when all ranks have just been linked. No rank continues until all know where the others are and
+/// have what they need.
 void RecoverableCommunicator::Meet() {
   if (native_ == nullptr) return state_->Met();
   const std::vector<std::string>& greetings = native_->greetings();
@@ -109,7 +110,7 @@ void RecoverableCommunicator::Meet() {
 void RecoverableCommunicator::Follow(const Plan& plan) {
   state_->Follow(plan);
   others_have_loaded_ = plan.loaded;
-  // All that goes from one rank to another travels as one message.
+  // Everything that goes from one rank to another travels as one message.
   struct Parcel {
     std::vector<const Transfer*> transfers;
     std::size_t bytes = 0;
@@ -150,18 +151,19 @@ void RecoverableCommunicator::Follow(const Plan& plan) {
   }
 }
 
-/// Any loss on the way begins it anew: whoever has closed its links makes all others do the same. So does
-/// that of the tracker in the middle of it.
+/// Joins until all ranks have met. Starts over if a rank or the tracker is lost meanwhile: a rank that closes
+/// its links makes all others do the same.
 void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, const std::string& why) {
   std::optional<Clock::time_point> begin;
-  if (rank) begin = Clock::now();  // else the tracker says how long workers may be missing
+  if (rank) begin = Clock::now();  // else the tracker limits how long workers may be missing
   std::string last_try = why;
   int refusals = 0;
   for (milliseconds pause = kFirstPause;; pause = std::min(kMaxPause, 2 * pause)) {
     native_ = nullptr;
     inner_.reset();
     try {
-      // A process that never got as far as a meeting is told its rank again by its task id, if it has one.
+      // Before the first meeting, the tracker recognises a process by its task id; without one, the process
+      // asks for the rank it was given.
       const bool knows_rank = state_ && settings_.task_id == Settings().task_id;
       JoinAs(rank || !knows_rank ? rank : rank_);
       Meet();
@@ -169,10 +171,10 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     } catch (const PeerError& error) {
       last_try = error.what();
     } catch (const TrackerLost& error) {
-      // One that has been started again on the same state answers soon.
+      // A tracker that was restarted on the same state answers soon.
       const bool answers =
           error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry;
-      if (!answers && !rank && last_try == why) throw;  // nothing has gone wrong but this
+      if (!answers && !rank && last_try == why) throw;  // nothing else has gone wrong
       if (!answers) {
         throw TrackerLost(error.when(),
                           fmt::format("{}. It cannot be linked again: {}", last_try, error.what()));
@@ -190,17 +192,17 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
 }
 
 void RecoverableCommunicator::Rejoin(const EngineError& loss) {
-  // That one is stuck is worth a line even if it goes on in the end: the others may be ended before they can
-  // tell.
+  // A stuck rank is worth a line even if the job continues in the end: the others may be killed before they
+  // can report it.
   const bool late = dynamic_cast<const TimedOut*>(&loss) != nullptr;
   if (settings_.debug || late) Say("rabit: {}; waiting to be linked again", loss.what());
   JoinUntilAllAreThere(rank_, loss.what());
-  inner_->SetCallTimeout(call_timeout_);  // of the call that is made again
+  inner_->SetCallTimeout(call_timeout_);  // for the call that is repeated
 }
 
 void RecoverableCommunicator::SetCallTimeout(std::chrono::milliseconds timeout) {
   call_timeout_ = timeout;
-  if (inner_) inner_->SetCallTimeout(timeout);  // none where the ranks could not be linked again
+  if (inner_) inner_->SetCallTimeout(timeout);  // null if the ranks could not be linked again
 }
 
 // --- calls -------------------------------------------------------------------------------------------------
@@ -209,7 +211,7 @@ bool RecoverableCommunicator::NextIsReplayed() {
   return recovers() && state_->calls().Replay() != nullptr;
 }
 
-/// The result of the next call, when it is here already.
+/// The result of the next call if it is here already, else nullptr.
 const Buffer* RecoverableCommunicator::Kept(const char* name, std::size_t bytes) {
   const Buffer* result = state_->calls().Replay();
   if (result != nullptr && result->size() != bytes) {
@@ -230,8 +232,8 @@ bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_
   return true;
 }
 
-/// Before LoadCheckPoint rabit counts neither versions nor calls, so a death that is meant for later does not
-/// come there.
+/// Before LoadCheckPoint rabit counts neither versions nor calls, so a mock for a later call does not take
+/// effect there.
 void RecoverableCommunicator::Mock(const char* call) {
   const bool counts = state_->loaded();
   MockBefore(call, settings_, rank_, counts ? version() : 0, counts ? state_->calls().completed() : 0);
@@ -289,12 +291,13 @@ void RecoverableCommunicator::Allgather(void* buffer, std::span<const std::size_
 }
 
 void RecoverableCommunicator::Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
-  // The slices' places are gathered first, one of every rank.
+  // The slices' offsets are gathered first, which involves every rank.
   Recorded("allgather", buffer, total, Input::kKept, Meets::kAll,
            [&](void* data) { inner_->Allgather(data, total, begin, end); });
 }
 
-// What these leave differs from rank to rank, and a result that is kept has to serve all: the whole one.
+// The results of these calls differ from rank to rank, but a kept result has to serve all ranks, so the whole
+// vector is reduced.
 void RecoverableCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
                                             const Reduction& reduction) {
   if (!recovers()) return inner_->ReduceScatter(buffer, offsets, reduction);
@@ -368,7 +371,8 @@ void RecoverableCommunicator::RunExternal(const ExternalCollective& call) {
       return state_->calls().Step();
     }
     try {
-      // Who is late, lost or in another call is found out here; and whoever is through it has met all others.
+      // The barrier finds ranks that are late, lost or in another call; a rank that has passed it has met all
+      // others.
       inner_->Barrier();
       call.run(*inner_);
       Buffer result = state_->stock().Take(call.bytes);
@@ -431,8 +435,8 @@ void RecoverableCommunicator::EndVersion(Models next) {
   if (state_->version() == version) state_->End();
 }
 
-/// Gives the next ranks of the ring copies of the local model. Returns when all ranks have come to CheckPoint
-/// and have the copies they are to keep.
+/// Sends copies of the local model to the next ranks of the ring. Returns when all ranks have reached
+/// CheckPoint and have the copies that they keep.
 void RecoverableCommunicator::Replicate() {
   Models& next = state_->next();
   const auto own = next.locals.find(rank_);
@@ -462,8 +466,7 @@ void RecoverableCommunicator::Replicate() {
   inner_->Barrier();
 }
 
-// --- the end
-// ---------------------------------------------------------------------------------------------------
+// --- the end -----------------------------------------------------------------------------------------------
 
 void RecoverableCommunicator::Finalize() {
   Mock("Finalize");
@@ -476,7 +479,7 @@ void RecoverableCommunicator::Finalize() {
       loss = error.what();
     }
     if (loss.empty()) {
-      // The tracker lets nobody go before all have come here; whoever was lost makes it call the others back.
+      // The tracker lets no rank go before all have come here; if one was lost, it calls the others back.
       if (native_->LeaveTogether()) return;
       loss = "a rank was lost at the end of the job";
     }

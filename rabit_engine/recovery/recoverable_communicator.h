@@ -1,11 +1,11 @@
-// The communicator that programs see: one that outlives the loss of a rank. While all goes well it passes
-// calls on to the communicator below and keeps what a rank that is started again will need (state.h). When a
-// peer is lost it throws that communicator away, joins the job anew through the tracker, meets the others
-// (plan.h), and goes on with the call that had failed. docs/explanation/recovery.md tells the whole story.
+// The communicator that programs use: it survives the loss of a rank. As long as all goes well it passes
+// calls on to the communicator below and keeps what a restarted rank will need (state.h). If a peer is lost,
+// it discards that communicator, rejoins the job through the tracker, meets the other ranks (plan.h), and
+// continues with the call that failed. docs/explanation/recovery.md explains recovery as a whole.
 //
-// Nothing is kept, and a loss is an error as below, until the program has called LoadCheckPoint
-// (rabit_bootstrap_cache=1: from the beginning), and where ranks did not join through a tracker. Not thread
-// safe.
+// Results are kept, and a loss is survived, only in jobs that ranks joined through a tracker, and only after
+// the program has called LoadCheckPoint (with rabit_bootstrap_cache=1, from the beginning). Otherwise a loss
+// is an error, as in the communicator below. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -25,25 +25,25 @@
 
 namespace warren::recovery {
 
-/// A collective on memory that the host cannot reach: how it is carried out, and how its result comes to the
-/// host and back.
+/// A collective on memory that the host cannot reach: how to run it, and how to copy its result to the host
+/// and back.
 struct ExternalCollective {
   const char* name;
-  std::size_t bytes;  ///< of the result, which is the same on all ranks
-  /// Carries it out, with the help of this communicator, and returns when the result is there. Leaves its
-  /// input as it was. May be called again when it has thrown LostPeer or TimedOut.
+  std::size_t bytes;  ///< size of the result, which is the same on all ranks
+  /// Runs it, with the help of this communicator, and returns when the result is there. Does not change its
+  /// input. May be called again after it has thrown LostPeer or TimedOut.
   std::function<void(Communicator& links)> run;
-  /// Copies the result that `run` has left.
+  /// Copies the result of `run` to `to`.
   std::function<void(void* to)> save;
-  /// Puts a result where the program looks for it, without `run`.
+  /// Stores a kept result where the program expects it, in place of `run`.
   std::function<void(const void* from)> restore;
 };
 
 class RecoverableCommunicator final : public Communicator {
  public:
-  /// Joins the job. A process that was started again is given here what it needs to catch up.
+  /// Joins the job. A restarted process gets what it needs to catch up.
   static std::unique_ptr<RecoverableCommunicator> Join(const Settings& settings);
-  /// Of ranks that cannot be linked again: checkpoints are kept for this process alone.
+  /// For jobs without recovery: checkpoints are kept in this process only.
   explicit RecoverableCommunicator(std::unique_ptr<Communicator> communicator);
   ~RecoverableCommunicator() override;
 
@@ -56,9 +56,9 @@ class RecoverableCommunicator final : public Communicator {
   int rank_in_job(int rank) const override { return inner_->rank_in_job(rank); }
   std::string name() const override { return inner_->name(); }
 
-  /// Whether a loss is no error, and results are kept.
+  /// Whether a loss is not an error, and results are kept.
   bool recovers() const { return native_ != nullptr && state_->recording(); }
-  /// Whether the result of the next call is here already: it will neither look at its buffer nor at other
+  /// Whether the result of the next call is here already; that call then uses neither its input nor other
   /// ranks.
   bool NextIsReplayed();
 
@@ -69,8 +69,8 @@ class RecoverableCommunicator final : public Communicator {
   void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
   void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
   void Barrier() override;
-  // Of these nothing is kept: they are refused while this communicator recovers(). A communicator that was
-  // split off does not recover, and ends with the loss of any rank of the job.
+  // No results of these are kept, so they are refused while this communicator recovers(). A communicator that
+  // was split off does not recover; it ends when any rank of the job is lost.
   void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
               int root) override;
   void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
@@ -89,26 +89,28 @@ class RecoverableCommunicator final : public Communicator {
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
 
-  /// An external collective, while this communicator recovers(). All ranks make it, with the same bytes.
+  /// Runs an external collective while this communicator recovers(). All ranks call it with the same size.
   void RunExternal(const ExternalCollective& call);
-  /// How often ranks have been linked: another number means that whatever was made over the links is void.
+  /// How often the ranks have been linked. If it has changed, everything that was created over the links is
+  /// invalid.
   std::uint64_t linkings() const { return linkings_; }
 
   /// How many versions have been ended.
   int version() const { return state_->version(); }
-  /// From now on a rank may be lost. Returns the models of the newest version, which are those of the job in
-  /// a process that was started again; valid until the next version.
+  /// From now on a rank may be lost. Returns the models of the newest version (in a restarted process, the
+  /// job's), which are valid until the next version.
   Models& LoadCheckPoint();
-  /// Ends a version. All ranks call it; returns when all have. Every rank gives a local model or none does.
+  /// Ends a version. All ranks call it; returns when all have. Either every rank gives a local model or none
+  /// does.
   void CheckPoint(std::optional<std::string> global, std::optional<std::string> local);
-  /// The same without a copy: `serialize` is called when the bytes are needed, which is seldom.
+  /// Like CheckPoint, without a copy: `serialize` is called only when the bytes are needed, which is rare.
   void LazyCheckPoint(Models::Serializer serialize);
 
  private:
-  /// Where a call finds its input and leaves its result.
+  /// What a failed call does to its input, which is in the buffer.
   enum class Input {
-    kOverwritten,  ///< in the buffer, which a call in place that failed leaves undefined
-    kKept          ///< in the buffer, which keeps it
+    kOverwritten,  ///< a call in place that fails leaves it undefined
+    kKept          ///< it stays as it is
   };
 
   template <typename Run>
@@ -129,7 +131,7 @@ class RecoverableCommunicator final : public Communicator {
   Settings settings_;
   Replicas replicas_;
   std::unique_ptr<Communicator> inner_;
-  NativeCommunicator* native_ = nullptr;  ///< inner_, where ranks can be linked again
+  NativeCommunicator* native_ = nullptr;  ///< inner_ if the ranks can be linked again, else nullptr
   int rank_ = -1;
   int world_size_ = 1;
   bool is_distributed_ = false;
@@ -137,7 +139,7 @@ class RecoverableCommunicator final : public Communicator {
   std::optional<State> state_;
   std::uint64_t linkings_ = 0;
   std::chrono::milliseconds call_timeout_{0};
-  bool others_have_loaded_ = false;  ///< when this process was started again
+  bool others_have_loaded_ = false;  ///< set in a restarted process
 };
 
 }  // namespace warren::recovery

@@ -24,7 +24,7 @@ State::State(int rank, int world_size, const Replicas& replicas, bool keeps_befo
       calls_(rank, world_size, replicas.results) {}
 
 void State::BeginEnding(Models next) {
-  // A lazy checkpoint promises its model until the next one only.
+  // A lazy checkpoint promises its model only until the next checkpoint.
   if (std::exchange(models_.serialize, nullptr)) models_.is_gone = true;
   ending_ = true;
   next_ = std::move(next);
@@ -53,7 +53,7 @@ Report State::MakeReport(bool with_global) {
 
 void State::Follow(const Plan& plan) {
   if (fresh_) {
-    // What an earlier meeting left, which was broken off, may be of an older version.
+    // Data left by an earlier meeting that was broken off may belong to an older version.
     models_ = {};
     before_.Clear(stock_);
     calls_.Clear(stock_);

@@ -1,6 +1,6 @@
-// What one rank has that recovery is about: its versions, the models of the newest, the results since then.
-// Pure: memory only; recoverable_communicator.h connects it to the world, tests play worlds of several with
-// it.
+// The data that one rank keeps for recovery: its version, the models of the newest one, and the results since
+// then. Pure: memory only. recoverable_communicator.h connects it to the world; tests simulate several ranks
+// with it.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,28 @@ struct Models {
   using Serializer = std::function<std::string()>;
 
   std::optional<std::string> global;
-  Serializer serialize;  ///< instead of `global` until it is asked for
+  Serializer serialize;  ///< writes `global` when it is needed; empty afterwards
   bool is_gone = false;  ///< the program has changed the model that `serialize` would have written
-  std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of others'
+  std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of other ranks' models
 
   bool has_global() const { return global.has_value() || serialize || is_gone; }
-  /// Only where there is one, and it is not gone.
+  /// The global model, serialized first if necessary. Requires that there is one and that it is not gone.
   const std::string& Global();
-  /// The size of the global model is that of its bytes, so a lazy one is serialized if it is wanted.
+  /// `is_wanted`: whether the global model is needed. If so, a lazy one is serialized, since the report
+  /// states its size.
   ModelsReport Report(bool is_wanted);
 };
 
-/// Not thread safe.
+/// Not thread-safe.
 class State {
  public:
   State(int rank, int world_size, const Replicas& replicas, bool keeps_before);
 
-  /// No rank of the job knows this process yet.
+  /// Whether no rank of the job knows this process yet.
   bool fresh() const { return fresh_; }
   void Met() { fresh_ = false; }
 
-  /// LoadCheckPoint has been called: from here on results are kept.
+  /// Whether LoadCheckPoint has been called. From then on results are kept.
   bool loaded() const { return loaded_; }
   void Load() { loaded_ = true; }
   bool recording() const { return loaded_ || keeps_before_; }
@@ -50,19 +51,20 @@ class State {
 
   int version() const { return version_; }
   Models& models() { return models_; }
-  /// The models of the version that CheckPoint is ending; the other ranks' copies are added to them.
+  /// Whether CheckPoint is ending a version. `next` has the models of the next one; the other ranks' copies
+  /// are added to them.
   bool ending() const { return ending_; }
   Models& next() { return next_; }
   void BeginEnding(Models next);
   void End();
 
-  /// `with_global`: whether somebody needs the global model.
+  /// `with_global`: whether some rank needs the global model.
   Report MakeReport(bool with_global);
-  /// What all do before anything is transferred.
+  /// Does what all ranks do before anything is transferred.
   void Follow(const Plan& plan);
-  /// What this rank sends.
+  /// The bytes that this rank sends.
   std::span<const std::byte> Part(const Transfer& transfer);
-  /// What this rank was sent.
+  /// Takes what this rank was sent.
   void Take(const Transfer& transfer, Buffer bytes);
 
  private:

@@ -1,5 +1,5 @@
-// One element: how each type is combined. The same text for the kernels and, compiled for the host, for
-// tests.
+// How one element of each type is combined. The same code is compiled for the kernels and, for tests, for the
+// host.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,8 +13,9 @@
 
 namespace warren::device {
 
-/// What an element is computed in: itself, or a float for the short floating-point types, rounded to nearest
-/// even: those of 16 bits once (Partial), those of 8 after each operation.
+/// The type in which elements are computed: their own, or float for the short floating-point types. Results
+/// are rounded to nearest even, those of 16-bit types once (Partial), those of 8-bit types after each
+/// operation.
 template <typename T>
 struct Arithmetic {
   using Wide = T;
@@ -33,7 +34,7 @@ struct Arithmetic<__nv_bfloat16> {
   static __host__ __device__ float Widen(__nv_bfloat16 value) { return __bfloat162float(value); }
   static __host__ __device__ __nv_bfloat16 Narrow(float value) { return __float2bfloat16_rn(value); }
 };
-// Out of range becomes the greatest finite number, as in NCCL.
+// Values out of range become the greatest finite number, as in NCCL.
 template <>
 struct Arithmetic<__nv_fp8_e4m3> {
   using Wide = float;
@@ -47,7 +48,7 @@ struct Arithmetic<__nv_fp8_e5m2> {
   static __host__ __device__ __nv_fp8_e5m2 Narrow(float value) { return __nv_fp8_e5m2(value); }
 };
 
-/// What combined elements are kept in until the last: floats for sums and products of 16-bit floats.
+/// The type of intermediate results: float for sums and products of 16-bit floats.
 template <Operation operation, typename T>
 using Partial = std::conditional_t<(std::is_same_v<T, __half> ||
                                     std::is_same_v<T, __nv_bfloat16>)&&operation != Operation::kMax &&
@@ -79,7 +80,7 @@ __host__ __device__ inline T Combine(T left, T right) {
   } else if constexpr (operation == Operation::kMin) {
     return A::Widen(right) < A::Widen(left) ? right : left;
   } else if constexpr (std::is_integral_v<T>) {
-    // Wraps, which signed numbers may not.
+    // Wraps around; overflow of signed integers would be undefined.
     using Bits = std::make_unsigned_t<T>;
     using Enough = std::conditional_t<(sizeof(T) < sizeof(unsigned)), unsigned, Bits>;
     const Enough a = static_cast<Bits>(left);
@@ -92,7 +93,7 @@ __host__ __device__ inline T Combine(T left, T right) {
   }
 }
 
-/// The last step: the quotient of an average, for whole numbers towards zero.
+/// The last step: the quotient of an average, rounded towards zero for integers.
 template <Operation operation, typename T>
 __host__ __device__ inline T Finish(T value, int ranks) {
   if constexpr (operation == Operation::kAverage) {
@@ -109,12 +110,12 @@ __host__ __device__ inline T Finish(T value, int ranks) {
   }
 }
 
-/// Combines values[0], values[1], ... of `ranks` ranks in the order of a binary counter (reduce/order.h);
-/// `value(rank)` is asked once for each, in rank order.
+/// Combines the values of `ranks` ranks in the order of a binary counter (reduce/order.h). `value(rank)` is
+/// called once for each rank, in rank order.
 template <Operation operation, typename T, typename Value>
 __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
-  constexpr int kLevels = 7;  // for kMaxShared ranks
-  // Of the subtrees that lack their right-hand sibling, by height.
+  constexpr int kLevels = 7;  // enough for kMaxShared ranks
+  // The results of subtrees that lack their right-hand sibling, by height.
   Partial<operation, T> waiting[kLevels];
   for (int rank = 0; rank < ranks; ++rank) {
     Partial<operation, T> here = Open<operation, T>(value(rank));
@@ -123,7 +124,7 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
       here = Combine<operation>(waiting[level], here);
     waiting[level] = here;
   }
-  // What waits now are the bits of `ranks`; the lowest holds the highest ranks.
+  // The waiting subtrees now correspond to the bits of `ranks`; the lowest bit has the highest ranks.
   int level = 0;
   while ((ranks >> level & 1) == 0) ++level;
   Partial<operation, T> result = waiting[level];
@@ -133,7 +134,8 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   return Finish<operation>(Close<operation, T>(result), ranks);
 }
 
-/// The `size` ranks from `begin` on, as far as there are any, in the same order; `size` is a power of two.
+/// Combines the `size` ranks from `begin`, or as many as there are, in the same order; `size` is a power of
+/// two.
 template <Operation operation, typename T, int begin, int size>
 __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const T* values) {
   if constexpr (size == 1) {
@@ -145,8 +147,8 @@ __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const
   }
 }
 
-/// The same as CombineInOrder for 1 to `most` ranks, a power of two, whose values are there: nothing is left
-/// of it but the operations, so that the values can be in registers.
+/// Like CombineInOrder, for 1 to `most` ranks (a power of two) whose values are given: it compiles to the
+/// operations alone, so that the values can be in registers.
 template <Operation operation, int most, typename T>
 __host__ __device__ inline T CombineFew(int ranks, const T (&values)[most]) {
   return Finish<operation>(Close<operation, T>(CombineSubtree<operation, T, 0, most>(ranks, values)), ranks);

@@ -7,7 +7,7 @@
 namespace warren::device {
 namespace {
 
-/// What a user can do about it, where the error means that no GPU can be had at all.
+/// Advice for the user if the error means that no GPU can be used at all; else empty.
 std::string Advice(cudaError_t status) {
   if (status == cudaErrorInsufficientDriver || status == cudaErrorInitializationError ||
       status == cudaErrorSystemDriverMismatch) {
@@ -29,7 +29,7 @@ std::string Advice(cudaError_t status) {
 
 void Check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // the next call's error is its own
+  cudaGetLastError();  // so that the next call does not report this error again
   throw CudaError(fmt::format("{}: CUDA says '{}' ({}){}", what, cudaGetErrorString(status),
                               cudaGetErrorName(status), Advice(status)));
 }

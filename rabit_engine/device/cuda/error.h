@@ -1,4 +1,4 @@
-// What goes wrong in the CUDA part: exceptions inside, texts at its border (plugin.cc).
+// Errors of the CUDA part: exceptions inside, texts at its interface (plugin.cc).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,17 +13,17 @@ class CudaError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A function of WarrenDeviceHost has failed: librabit knows how.
+/// A function of WarrenDeviceHost has failed; librabit knows the error.
 class HostFailed : public std::exception {};
 
 inline void CheckHost(int status) {
   if (status != 0) throw HostFailed();
 }
 
-/// Throws CudaError, "<what>: <CUDA's words>", for anything but success.
+/// Throws CudaError, "<what>: <CUDA's error text>", for anything but success.
 void Check(cudaError_t status, const char* what);
 
-/// Makes a device the thread's current one while it lives.
+/// Makes a device the thread's current one for the lifetime of the object.
 class OnDevice {
  public:
   explicit OnDevice(int device);
@@ -32,7 +32,7 @@ class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
 
  private:
-  int before_ = -1;  ///< -1: nothing to put back
+  int before_ = -1;  ///< -1 if nothing has to be restored
 };
 
 }  // namespace warren::device

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kMostMappings = 4096;
 
-/// The driver's function, without linking the driver, which is not there where there is no GPU.
+/// The driver's function, looked up at run time: the driver is not linked, since it is missing on machines
+/// without a GPU.
 decltype(&cuPointerGetAttributes) PointerGetAttributes() {
   static const auto function = [] {
     void* entry = nullptr;
@@ -81,7 +82,8 @@ void* ImportedMemory::Open(const ExportedBuffer& buffer, const std::function<voi
   const std::lock_guard lock(mutex_);
   auto found = mappings_.find(key);
   if (found == mappings_.end()) {
-    // What overlaps was freed by its owner, and while it is mapped here nothing else can be at its place.
+    // Overlapping allocations were freed by their owner; as long as they are mapped here, nothing else can be
+    // mapped at their place.
     bool waited = false;
     const auto close = [&](auto mapping) {
       if (!std::exchange(waited, true)) wait();

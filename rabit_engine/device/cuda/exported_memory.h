@@ -1,4 +1,4 @@
-// Device memory that other processes on the GPU can reach (CUDA IPC), and theirs here.
+// Device memory that other processes on the GPU can access (CUDA IPC), and their memory in this process.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,41 +14,42 @@
 
 namespace warren::device {
 
-/// What a rank tells others of a buffer of its own. Trivially copyable.
+/// What a rank tells others about one of its buffers. Trivially copyable.
 struct ExportedBuffer {
-  cudaIpcMemHandle_t handle{};   ///< of the whole allocation
-  std::uint64_t base = 0;        ///< where it begins, as its owner sees it
-  std::uint64_t bytes = 0;       ///< how large it is
-  std::uint64_t allocation = 0;  ///< its number: another one at the same address has another number
-  std::uint64_t offset = 0;      ///< of the buffer in it, in bytes
-  std::int64_t process = 0;      ///< whose it is
+  cudaIpcMemHandle_t handle{};  ///< handle of the whole allocation
+  std::uint64_t base = 0;       ///< where the allocation begins, in its owner's address space
+  std::uint64_t bytes = 0;      ///< the allocation's size
+  /// The allocation's number: a later one at the same address has another number.
+  std::uint64_t allocation = 0;
+  std::uint64_t offset = 0;  ///< bytes from the allocation's begin to the buffer
+  std::int64_t process = 0;  ///< the owner's process id
 };
 
-/// Null pointers and memory that cannot be exported (not of cudaMalloc, say) give none.
+/// Returns false for null pointers and for memory that cannot be exported (e.g. not from cudaMalloc).
 bool Export(const void* buffer, ExportedBuffer& exported);
 
-/// Other processes' memory as this one sees it. Opening takes long, so what was opened stays so, until its
-/// owner has something else at the same place (which is how it is found out that it was freed), there are too
-/// many, or the end. All communicators of a process share one, since a place can be mapped once only. Thread
-/// safe.
+/// Memory of other processes, mapped into this one. Opening takes long, so a mapping stays open until its
+/// owner has another allocation at the same place (which shows that the old one was freed), there are too
+/// many mappings, or this object is destroyed. All communicators of a process share one object, since an
+/// allocation can be mapped only once. Thread-safe.
 class ImportedMemory {
  public:
-  /// It ends with the last that has it.
+  /// The shared object of this process; it is destroyed with its last owner.
   static std::shared_ptr<ImportedMemory> OfThisProcess();
   ImportedMemory() = default;
   ImportedMemory(const ImportedMemory&) = delete;
   ImportedMemory& operator=(const ImportedMemory&) = delete;
   ~ImportedMemory();
 
-  /// A buffer of another process. `wait` is called before something is closed that the device may still work
-  /// on. Throws CudaError, and what `wait` throws.
+  /// Maps a buffer of another process. `wait` is called before a mapping is closed that the device may still
+  /// use. Throws CudaError, and what `wait` throws.
   void* Open(const ExportedBuffer& buffer, const std::function<void()>& wait);
 
  private:
   using Key = std::pair<std::int64_t, std::uint64_t>;  ///< process, allocation
   struct Mapping {
     void* data = nullptr;
-    std::uint64_t base = 0;  ///< as its owner sees it
+    std::uint64_t base = 0;  ///< in its owner's address space
     std::uint64_t bytes = 0;
     std::list<Key>::iterator used;
   };
@@ -56,7 +57,7 @@ class ImportedMemory {
 
   std::mutex mutex_;
   std::map<Key, Mapping> mappings_;
-  std::list<Key> order_;  ///< the one used last at the end
+  std::list<Key> order_;  ///< by last use, the most recent at the end
 };
 
 }  // namespace warren::device

@@ -24,7 +24,7 @@ void Put(std::array<char, size>& to, std::string_view text) {
   std::copy(text.begin(), text.end(), to.begin());
 }
 
-/// CUDA's handles to memory and events are good within one kernel, and one namespace of processes and of IPC.
+/// CUDA's handles to memory and events are valid within one kernel, one PID namespace and one IPC namespace.
 std::uint64_t HostNumber() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string key;
@@ -36,7 +36,7 @@ std::uint64_t HostNumber() {
   return std::hash<std::string>()(key);
 }
 
-/// Tried, since not every system that has a GPU lets processes share it.
+/// Found out by trying, since not every system with a GPU lets processes share it.
 bool CanShare(int device) {
   int supported = 0;
   Check(cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, device), "asking what the GPU is");

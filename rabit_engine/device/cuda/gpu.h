@@ -9,15 +9,15 @@
 
 namespace warren::device {
 
-/// The local_rank-th of the GPUs that this process may see, counting on from the first when there are fewer
-/// than ranks. It becomes the thread's current one. Throws CudaError when there is none.
+/// Returns GPU number local_rank of those that this process may see, modulo their number, and makes it the
+/// thread's current one. Throws CudaError if there is no GPU.
 int SelectGpu(int local_rank);
 
-/// The GPU that holds this memory; the current one for null. Throws CudaError when it is host memory.
+/// The GPU that holds this memory; the current one for null. Throws CudaError for host memory.
 int GpuOf(const void* memory);
 
-/// What this rank tells the others of `device`. `tls`: as WarrenDeviceHost has it. Throws nothing: what goes
-/// wrong is in the answer.
+/// What this rank tells the others about `device`. `tls`: see WarrenDeviceHost. Does not throw: errors are
+/// part of the result.
 Place DescribePlace(int device, const std::string& trouble, bool tls);
 
 }  // namespace warren::device

@@ -16,7 +16,7 @@ bool IsFolder(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// Empty when all is there; else what is missing.
+/// Returns the name of the first missing function; empty if all are there.
 std::string FillIn(NcclLibrary& nccl, void* library) {
   std::string missing;
   const auto find = [&](auto& function, const char* name) {
@@ -46,7 +46,7 @@ NcclLibrary Load() {
   for (const std::string& file : NcclCandidates(&wire::FromEnvironment)) {
     NcclLibrary nccl;
     nccl.file = file;
-    // Never closed: it has threads.
+    // Never closed: NCCL has threads.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       tried += fmt::format("{}{}", tried.empty() ? "" : "; ", dlerror());

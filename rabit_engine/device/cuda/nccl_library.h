@@ -1,5 +1,5 @@
-// NCCL, found and loaded when it is first needed. librabit_cuda is not linked with it: which NCCL is taken is
-// the user's choice, at run time, and often the one that PyTorch or XGBoost has loaded already.
+// NCCL, found and loaded when it is first needed. librabit_cuda is not linked with it: the user chooses at
+// run time which NCCL is used; often it is the one that PyTorch or XGBoost has already loaded.
 #pragma once
 
 #include <nccl.h>
@@ -12,8 +12,8 @@
 namespace warren::device {
 
 struct NcclLibrary {
-  int version = 0;   ///< as ncclGetVersion gives it
-  std::string file;  ///< what was loaded
+  int version = 0;   ///< as returned by ncclGetVersion
+  std::string file;  ///< the file that was loaded
 
   decltype(&ncclGetVersion) GetVersion = nullptr;
   decltype(&ncclGetErrorString) GetErrorString = nullptr;
@@ -32,11 +32,12 @@ struct NcclLibrary {
   decltype(&ncclReduceScatter) ReduceScatter = nullptr;
 };
 
-/// What is tried, in this order: WARREN_NCCL_PATH or DMLC_NCCL_PATH alone, a file or a folder that has
+/// The files to try, best first: WARREN_NCCL_PATH or DMLC_NCCL_PATH alone, a file or a folder that has
 /// libnccl.so.2; else the names under which the loader may find it.
 std::vector<std::string> NcclCandidates(const wire::LookUp& look_up);
 
-/// Loaded once and for good. Throws CudaError that lists what was tried, each time it is asked.
+/// Loads NCCL once; it is never unloaded. If that fails, each call tries again and throws CudaError that
+/// lists what was tried.
 const NcclLibrary& Nccl();
 
 }  // namespace warren::device

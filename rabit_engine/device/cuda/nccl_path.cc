@@ -1,5 +1,5 @@
-// NCCL. Its communicator is a non-blocking one, so that a rank which dies while others join or connect can be
-// found out and the rest be broken off.
+// The NCCL path. Its communicator is non-blocking, so that the death of a rank while others join or connect
+// can be detected and the rest aborted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace warren::device {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};
-/// float8 came with this version.
+/// The first version with float8.
 constexpr int kFloat8Version = 22400;
 
 /// What rank 0 sends to the others.
@@ -88,7 +88,7 @@ class NcclPath final : public CollectivePath {
       return result != ncclInProgress || Clock::now() >= end;
     });
     if (result == ncclInProgress) {
-      communicator_ = nullptr;  // graphs hold it; the process's end gives it back
+      communicator_ = nullptr;  // CUDA graphs still use it; it is freed when the process ends
       return;
     }
     Settle(result, "ending");
@@ -98,8 +98,8 @@ class NcclPath final : public CollectivePath {
   void Abort() noexcept override { GiveBack(nccl_.CommAbort); }
 
  private:
-  /// NCCL waits here until CUDA graphs that were captured with this communicator are destroyed, which may be
-  /// never: after a while this rank goes on without.
+  /// NCCL waits here until CUDA graphs that were captured with this communicator are destroyed, which may
+  /// never happen: after kPatience this rank continues without waiting.
   void GiveBack(ncclResult_t (*end)(ncclComm_t)) noexcept {
     if (communicator_ == nullptr) return;
     try {
@@ -112,14 +112,15 @@ class NcclPath final : public CollectivePath {
       }).detach();
       ended.wait_for(kPatience);
     } catch (const std::exception&) {
-      // No thread, no memory: the process's end gives back the rest.
+      // No thread or no memory: the rest is freed when the process ends.
     }
     communicator_ = nullptr;
   }
 
   ncclResult_t Start(const Collective& call) {
     const auto type = static_cast<ncclDataType_t>(call.type);
-    // Of one rank NCCL (2.28) refuses averages of float8; they are what the rank has.
+    // With one rank NCCL (2.28) refuses averages of float8; the average is the rank's own value, as the sum
+    // is.
     const bool is_plain = call.operation == Operation::kAverage && host_.world_size == 1;
     const auto operation = static_cast<ncclRedOp_t>(is_plain ? Operation::kSum : call.operation);
     cudaStream_t stream = StreamOf(call);
@@ -158,7 +159,7 @@ class NcclPath final : public CollectivePath {
                        has_more ? ", and " : "", has_more ? more : "");
   }
 
-  /// Returns when NCCL is through with what it was told to do (not with the work on streams).
+  /// Returns when NCCL has finished the operation itself (not the work on streams).
   void Settle(ncclResult_t result, std::string_view what) {
     if (result == ncclInProgress) {
       WaitFor(host_, [&] {

@@ -1,4 +1,4 @@
-// How collectives run once it is settled who uses which GPU: one class for each device::Path.
+// How collectives run once it is known which ranks use which GPU: one class for each device::Path.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 namespace warren::device {
 
-/// Errors are CudaError and HostFailed. After an error it can only be destroyed. Not thread safe.
+/// Errors are CudaError and HostFailed. After an error it can only be destroyed. Not thread-safe.
 class CollectivePath {
  public:
   virtual ~CollectivePath() = default;
@@ -20,23 +20,24 @@ class CollectivePath {
   CollectivePath(const CollectivePath&) = delete;
   CollectivePath& operator=(const CollectivePath&) = delete;
 
-  /// For people: "NCCL 2.28.9".
+  /// For users: "NCCL 2.28.9".
   virtual std::string Describe() const = 0;
-  /// Whether Enqueue only puts work on the streams, and work that can be done again: a CUDA graph.
+  /// Whether Enqueue only puts repeatable work on the streams, so that it can be captured into a CUDA graph.
   virtual bool CanBeCaptured() const { return false; }
-  /// Puts the collectives on their streams, in this order. All ranks call it with the same ones.
+  /// Puts the collectives on their streams, in this order. All ranks call it with the same collectives.
   virtual void Enqueue(std::span<const Collective> calls) = 0;
-  /// Throws when what is under way cannot end well any more. Does not wait.
+  /// Throws if the work in progress can no longer succeed. Does not wait.
   virtual void Look() {}
-  /// The ranks end together: nothing that others may still need goes before they are through with it.
+  /// All ranks call it together at the end: nothing that a rank may still need is freed before it is done
+  /// with it.
   virtual void Finish() {}
-  /// Breaks off what is under way and waits for nobody; the destructor follows.
+  /// Breaks off the work in progress without waiting for any rank; the destructor follows.
   virtual void Abort() noexcept {}
 };
 
-/// A world of one: a copy where the two buffers differ.
+/// For a world of one: copies if the two buffers differ.
 std::unique_ptr<CollectivePath> MakeAlonePath();
-/// Throws CudaError where NCCL cannot be had. Collective.
+/// Throws CudaError if NCCL is not available. Collective.
 std::unique_ptr<CollectivePath> MakeNcclPath(const WarrenDeviceHost& host);
 /// For ranks on one GPU of one host. Collective.
 std::unique_ptr<CollectivePath> MakeSharedPath(const WarrenDeviceHost& host);

@@ -8,14 +8,14 @@
 namespace warren::device {
 namespace {
 
-/// The first NCCL with all that is used here (ncclCommInitRankConfig, so that joining can be broken off).
+/// The first NCCL with all functions used here (ncclCommInitRankConfig, so that joining can be aborted).
 constexpr int kOldestNccl = 21400;
 
 std::string Who(std::span<const Place> places, std::size_t rank) {
   return fmt::format("rank {} on {}", rank, places[rank].host_name.data());
 }
 
-/// Why NCCL cannot serve these ranks; empty when it can.
+/// Why NCCL cannot serve these ranks; empty if it can.
 std::string AgainstNccl(std::span<const Place> places) {
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const Place& place = places[rank];
@@ -42,7 +42,7 @@ std::string AgainstNccl(std::span<const Place> places) {
   return "";
 }
 
-/// Why the ranks cannot work in each other's memory on one GPU; empty when they can.
+/// Why the ranks cannot work in each other's memory on one GPU; empty if they can.
 std::string AgainstSharing(std::span<const Place> places) {
   if (places.size() > kMaxShared) return fmt::format("more than {} ranks", kMaxShared);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {

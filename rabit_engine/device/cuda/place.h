@@ -1,5 +1,5 @@
-// Where a rank's device memory is, and by which path the ranks of a job reach each other's. Plain values, so
-// that the choice can be tested without a GPU.
+// Where a rank's device memory is, and on which path the ranks of a job reach each other's memory. Plain
+// values, so that the choice can be tested without a GPU.
 #pragma once
 
 #include <array>
@@ -11,47 +11,47 @@
 
 namespace warren::device {
 
-/// WARREN_DEVICE_PATH: what the user wants.
+/// The path that the user wants (WARREN_DEVICE_PATH).
 enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged };
 std::optional<Wish> ReadWish(std::string_view text);
 
-/// What a rank tells all others. Trivially copyable: it travels as it is between ranks of one build.
+/// What a rank tells all others. Trivially copyable: it is sent as is between ranks of one build.
 struct Place {
   std::array<unsigned char, 16> gpu{};  ///< its UUID
-  std::uint64_t host = 0;               ///< equal where processes can map each other's device memory
-  std::int32_t nccl = 0;                ///< NCCL's version code; 0: it could not be loaded
-  std::int32_t is_mig = 0;              ///< a slice of a GPU, which NCCL and IPC do not serve
+  std::uint64_t host = 0;               ///< equal if processes can map each other's device memory
+  std::int32_t nccl = 0;                ///< NCCL's version code; 0 if it could not be loaded
+  std::int32_t is_mig = 0;              ///< a slice of a GPU, which NCCL and IPC do not support
   std::int32_t shares = 0;              ///< whether its memory and events can be exported (CUDA IPC)
-  std::int32_t device = 0;              ///< as this process counts
-  std::int32_t process = 0;             ///< its number
-  std::int32_t tls = 0;                 ///< what goes to other hosts has to be encrypted
+  std::int32_t device = 0;              ///< number of the GPU in this process
+  std::int32_t process = 0;             ///< the process id
+  std::int32_t tls = 0;                 ///< traffic between hosts must be encrypted
   Wish wish = Wish::kAuto;
   std::array<char, 64> gpu_name{};
   std::array<char, 64> host_name{};
-  std::array<char, 512> no_nccl{};  ///< why there is no NCCL
-  std::array<char, 512> trouble{};  ///< why this rank cannot take part; empty: it can
+  std::array<char, 512> no_nccl{};  ///< why NCCL is not available
+  std::array<char, 512> trouble{};  ///< why this rank cannot take part; empty if it can
 };
 
 enum class Path {
   kAlone,   ///< a world of one
   kNccl,    ///< NCCL: a GPU for each rank
-  kShared,  ///< all ranks on one GPU, in each other's memory by CUDA IPC
+  kShared,  ///< all ranks on one GPU, in each other's memory through CUDA IPC
   kStaged   ///< through pinned memory and the engine's own collectives
 };
 
-/// The most ranks that share a GPU by IPC: their pointers are arguments of a kernel.
+/// The most ranks that share a GPU through IPC: their pointers are kernel arguments.
 inline constexpr int kMaxShared = 64;
 
 struct Choice {
   Path path = Path::kStaged;
-  std::string why;      ///< for people: "each of 8 ranks has a GPU of its own"
-  std::string trouble;  ///< not empty: device collectives cannot be had, and this is why
+  std::string why;      ///< for users: "8 ranks, a GPU for each"
+  std::string trouble;  ///< why device collectives are not available; empty if they are
 };
 
-/// `places` by rank. All ranks come to the same answer.
+/// `places` by rank. All ranks get the same answer.
 Choice Choose(std::span<const Place> places);
 
-/// "2.28.9" of NCCL's code.
+/// NCCL's version code as text: "2.28.9".
 std::string NcclVersionText(int code);
 
 }  // namespace warren::device

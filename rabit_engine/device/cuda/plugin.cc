@@ -1,4 +1,4 @@
-// librabit_cuda.so: the table of plugin.h over the classes of this folder.
+// librabit_cuda.so: the table of plugin.h, implemented with the classes of this folder.
 #include "rabit_engine/device/plugin.h"
 
 #include <cuda_runtime_api.h>
@@ -29,7 +29,7 @@ struct WarrenDeviceGroup {
 
 namespace {
 
-/// Exceptions become texts here.
+/// Turns exceptions into texts.
 template <typename Function>
 const char* AsText(Function&& function) {
   thread_local std::string text;
@@ -58,7 +58,7 @@ std::unique_ptr<CollectivePath> MakePath(Path path, const WarrenDeviceHost& host
   }
 }
 
-/// One line for the user, of the whole job.
+/// Prints one line about the whole job for the user; with debug, also one per rank.
 void Report(const WarrenDeviceHost& host, const std::vector<Place>& places, const Choice& choice,
             const CollectivePath& path) {
   const Place& own = places[static_cast<std::size_t>(host.rank)];
@@ -208,7 +208,7 @@ const char* CopyEntry(void* to, const void* from, std::size_t bytes, void* strea
 const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
   return AsText([&] {
     *captured = 0;
-    if (stream == nullptr) return;  // which cannot be captured
+    if (stream == nullptr) return;  // the default stream cannot be captured
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     Check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "looking at a stream");
     *captured = status == cudaStreamCaptureStatusNone ? 0 : 1;

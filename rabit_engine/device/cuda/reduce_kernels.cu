@@ -8,7 +8,7 @@ namespace warren::device {
 namespace {
 
 constexpr int kThreads = 256;
-/// So many bytes a thread moves at once where all buffers allow it.
+/// Bytes that a thread moves at once if all buffers allow it.
 constexpr int kPackBytes = 16;
 
 template <typename T>
@@ -17,8 +17,8 @@ struct alignas(kPackBytes) Pack {
   T of[kSize];
 };
 
-/// Kernels for up to `most` ranks ask for the values of all at once; those with kAnyNumber for one after the
-/// other.
+/// Kernels for up to `most` ranks load the values of all ranks at once; those with kAnyNumber load them one
+/// after the other.
 constexpr int kFew = 8;
 constexpr int kAnyNumber = 0;
 
@@ -87,7 +87,7 @@ bool AllAligned(const Buffers& buffers) {
   return true;
 }
 
-/// Enough blocks to fill the GPU a few times over, and no more than there is work for.
+/// Enough blocks to fill the GPU a few times over, but no more than there is work for.
 unsigned BlocksFor(std::size_t threads) {
   int device = 0;
   int processors = 0;

@@ -1,4 +1,4 @@
-// Kernels that reduce the buffers of several ranks where they lie.
+// Kernels that reduce the buffers of several ranks without copying them first.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace warren::device {
 
-/// Pointers of the ranks' buffers, in rank order; an argument of the kernel.
+/// Pointers to the ranks' buffers, in rank order; a kernel argument.
 struct Buffers {
   void* of[kMaxShared] =
       {};  // NOLINT(modernize-avoid-c-arrays): kernels read it, and std::array is for hosts
@@ -18,7 +18,7 @@ struct Buffers {
 };
 
 /// outputs[*][i] = inputs[0][i] op inputs[1][i] op ... for i in [begin, end), on the stream. All outputs get
-/// the same. An output may be one of the inputs; otherwise buffers must not overlap. The order of the
+/// the same result. An output may be one of the inputs; otherwise buffers must not overlap. The order of the
 /// operands and the rounding are the engine's (reduce/order.h), so the bits are those of the same reduction
 /// on the host; kAverage divides the sum.
 void LaunchReduce(Type type, Operation operation, const Buffers& inputs, const Buffers& outputs,

@@ -1,4 +1,4 @@
-// Owners of what CUDA gives out.
+// Owners of CUDA resources.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace warren::device {
 
-/// An event without times. kInterprocess: one that other processes can wait for.
+/// An event without timing. With kInterprocess, other processes can wait for it.
 class Event {
  public:
   enum class Use { kHere, kInterprocess };
@@ -20,7 +20,7 @@ class Event {
                                                      : static_cast<unsigned>(cudaEventDisableTiming);
     Check(cudaEventCreateWithFlags(&event_, flags), "making an event");
   }
-  /// Of another process.
+  /// Opens the event of another process.
   explicit Event(const cudaIpcEventHandle_t& handle) {
     Check(cudaIpcOpenEventHandle(&event_, handle), "opening another rank's event");
   }
@@ -34,7 +34,7 @@ class Event {
 
   cudaEvent_t get() const { return event_; }
   void Record(cudaStream_t stream) { Check(cudaEventRecord(event_, stream), "recording an event"); }
-  /// What the stream is given from now on begins after what was recorded last.
+  /// Work put on the stream from now on starts after the work that was recorded last.
   void Hold(cudaStream_t stream) const {
     Check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
   }
@@ -52,7 +52,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// A stream that does not wait for the default one.
+/// A stream that does not synchronize with the default stream.
 class Stream {
  public:
   Stream() { Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
@@ -65,7 +65,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Memory of the device or, pinned, of the host; grows, and never keeps what was in it.
+/// Device memory or pinned host memory. It grows, and growing does not keep its contents.
 class Memory {
  public:
   enum class Where { kDevice, kHost };
@@ -79,11 +79,11 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory() { Free(); }
 
-  /// At least so much. What was there must not be in use any more.
+  /// Returns at least `bytes` bytes. Memory returned before must no longer be in use.
   void* Take(std::size_t bytes) {
     if (bytes <= bytes_) return data_;
     Free();
-    // In large steps, so that it seldom grows; but not twice as much as there is need for.
+    // In large steps, so that it rarely grows, but less than twice what is needed.
     constexpr std::size_t kLarge = std::size_t{64} << 20;
     constexpr std::size_t kStep = std::size_t{2} << 20;
     bytes = bytes < kLarge ? std::bit_ceil(bytes) : (bytes + kStep - 1) / kStep * kStep;

@@ -1,14 +1,14 @@
-// Ranks that share a GPU work in each other's memory, which CUDA IPC maps. Two meetings on the host a call,
-// and no copy:
+// Ranks that share a GPU work in each other's memory, which CUDA IPC maps. A call takes two exchanges on the
+// host and no copy:
 //
 //   1. each rank records on its stream that its input is ready, and tells the others where its buffers are;
-//   2. its stream waits for the others' inputs; then it does its share: of an allreduce, a slice of the
+//   2. its stream waits for the others' inputs, then does its share: in an allreduce, a slice of the
 //      elements, which it reads from all inputs, reduces, and writes to all outputs;
 //   3. each rank records that its share is done, and its stream waits for all others' shares.
 //
-// So an allreduce reads and writes each buffer once. What cannot be mapped (memory not of cudaMalloc) goes
+// So an allreduce reads and writes each buffer once. Memory that cannot be mapped (not from cudaMalloc) goes
 // through memory of our own, with a copy before and after. Processes that share a GPU take turns on it, so
-// fewer steps count for more than smaller ones.
+// having fewer steps is more important than having smaller ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace warren::device {
 namespace {
 
-/// Slices begin at multiples of so many bytes.
+/// Slices begin at multiples of this many bytes.
 constexpr std::size_t kSliceBytes = 128;
 
 struct Handles {
@@ -35,9 +35,9 @@ struct Handles {
   cudaIpcEventHandle_t done{};
 };
 
-/// What a rank says in the first meeting of a call.
+/// What a rank announces in the first exchange of a call.
 struct Notice {
-  // Of the call, which has to be the same on all ranks:
+  // The call, which has to be the same on all ranks:
   std::int32_t kind = 0;
   std::int32_t type = 0;
   std::int32_t operation = 0;
@@ -69,7 +69,7 @@ class SharedPath final : public CollectivePath {
 
   ~SharedPath() override {
     if (waits_for_the_dead_) {
-      // Whatever is freed now would wait for the device. The process ends soon.
+      // Freeing these now would wait for the device. The process ends soon.
       static_cast<void>(held_.release());
     } else {
       cudaDeviceSynchronize();
@@ -88,7 +88,7 @@ class SharedPath final : public CollectivePath {
     }
   }
 
-  /// Nothing is freed before all have let go of it.
+  /// Waits until all ranks have closed what they opened, since nothing may be freed before.
   void Finish() override {
     WaitForLast();
     held_->others.clear();
@@ -103,11 +103,11 @@ class SharedPath final : public CollectivePath {
     Event ready;
     Event done;
   };
-  /// The buffers of a call as they are worked on: the caller's, or ours in their stead.
+  /// The buffers that a call works on: the caller's, or our own in their place.
   struct Working {
     const void* send = nullptr;
     void* receive = nullptr;
-    bool own_receive = false;  ///< what comes out has to be copied
+    bool own_receive = false;  ///< the result has to be copied to the caller's buffer
   };
 
   std::size_t Ranks() const { return static_cast<std::size_t>(host_.world_size); }
@@ -116,7 +116,7 @@ class SharedPath final : public CollectivePath {
   static bool SendsFrom(const Collective& call, std::size_t rank) {
     return call.kind != Kind::kBroadcast || static_cast<std::size_t>(call.root) == rank;
   }
-  /// Whether others write what this rank gets.
+  /// Whether other ranks write to this rank's output.
   static bool OthersWrite(const Collective& call) { return call.kind == Kind::kAllreduce; }
 
   void Run(const Collective& call) {
@@ -140,7 +140,7 @@ class SharedPath final : public CollectivePath {
       held_->done.Record(stream);
       HostWaitsIfRanksMayBeLost(held_->done);
     } catch (const CudaError& error) {
-      // The others are told before this rank goes.
+      // Tell the others before this rank fails.
       std::strncpy(verdicts[Own()].trouble.data(), error.what(), verdicts[Own()].trouble.size() - 1);
     }
     CheckHost(host_.allgather(host_.context, verdicts.data(), sizeof(Verdict)));
@@ -157,14 +157,14 @@ class SharedPath final : public CollectivePath {
     held_->last.Record(stream);
   }
 
-  /// A stream that waits for the event of a process which has died may wait for ever. So where a job goes on
-  /// without it, each rank waits for its own events before it meets the others.
+  /// A stream that waits for the event of a dead process may wait forever. So if a job continues after a
+  /// loss, each rank waits for its own events before it meets the others.
   void HostWaitsIfRanksMayBeLost(const Event& event) {
     if (host_.recovers == 0) return;
     WaitFor(host_, [&event] { return event.IsDone(); });
   }
 
-  /// Finds out whether the buffers can be mapped, and puts ours in the place of those that cannot.
+  /// Finds out whether the buffers can be mapped, and uses our own in place of those that cannot.
   void Prepare(const Collective& call, Working& working, Notice& notice) {
     notice.kind = static_cast<std::int32_t>(call.kind);
     notice.type = static_cast<std::int32_t>(call.type);
@@ -226,7 +226,7 @@ class SharedPath final : public CollectivePath {
   void Work(const Collective& call, const Working& working, const std::vector<Notice>& notices) {
     cudaStream_t stream = StreamOf(call);
     const std::size_t size = SizeOf(call.type);
-    // Inputs are only read; the kernel's arguments say nothing of that.
+    // Inputs are only read, though the kernel's argument type does not show it.
     void* const own_send = const_cast<void*>(working.send);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
     switch (call.kind) {
       case Kind::kAllreduce: {
@@ -270,11 +270,11 @@ class SharedPath final : public CollectivePath {
     Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copying on the GPU");
   }
 
-  /// What CUDA has given.
+  /// The resources obtained from CUDA.
   struct Held {
     Event ready{Event::Use::kInterprocess};
     Event done{Event::Use::kInterprocess};
-    Event last;  ///< of the call before: calls go one by one, whatever their streams
+    Event last;  ///< end of the previous call: calls run one after the other, whatever their streams
     std::vector<Other> others;
     std::shared_ptr<ImportedMemory> imported = ImportedMemory::OfThisProcess();
     Memory send{Memory::Where::kDevice};
@@ -283,7 +283,7 @@ class SharedPath final : public CollectivePath {
 
   const WarrenDeviceHost& host_;
   std::unique_ptr<Held> held_ = std::make_unique<Held>();
-  bool waits_for_others_ = false;  ///< the last call's work on the device may
+  bool waits_for_others_ = false;  ///< whether the last call's work on the device may wait for other ranks
   bool waits_for_the_dead_ = false;
 };
 

@@ -1,6 +1,6 @@
-// Through pinned memory of the host and the engine's own collectives: works wherever there is a GPU. Large
-// buffers go in pieces: while the ranks reduce one, the next is on its way to the host, and the one before on
-// its way back.
+// Through pinned host memory and the engine's own collectives: works wherever there is a GPU. Large buffers
+// are sent in pieces: while the ranks reduce one, the next is being copied to the host, and the previous one
+// back.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace warren::device {
 namespace {
 
-/// Large enough for the bus and the engine to be at full speed, small enough for the three to overlap.
+/// Large enough for full speed of the bus and the engine, small enough for the three steps to overlap.
 constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
 constexpr std::size_t kPieces = 3;
 
@@ -34,15 +34,15 @@ class StagedPath final : public CollectivePath {
   }
 
  private:
-  /// One piece of pinned memory, and how far its copies are.
+  /// One piece of pinned memory, and the progress of its copies.
   struct Piece {
     Memory memory{Memory::Where::kHost};
-    Event arrived;  ///< here
-    Event left;     ///< on the device again
+    Event arrived;  ///< on the host
+    Event left;     ///< back on the device
   };
 
-  /// What happens to elements [begin, begin + count) of each rank's part: `fetch` elements come from the
-  /// device, the ranks work on them, and what came of it goes back.
+  /// Runs a collective piece by piece: elements of each part are fetched from the device, the ranks work on
+  /// them, and the results go back.
   void Run(const Collective& call) {
     before_.Record(StreamOf(call));
     before_.Hold(down_.get());
@@ -66,7 +66,7 @@ class StagedPath final : public CollectivePath {
       Work(call, here, range(piece).second);
       Return(call, here, range(piece), parts);
     }
-    // The stream goes on when the last piece is back; the pieces go back in order.
+    // The stream continues when the last piece is back; the pieces go back in order.
     after_.Record(up_.get());
     after_.Hold(StreamOf(call));
   }

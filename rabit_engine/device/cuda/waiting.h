@@ -1,4 +1,4 @@
-// Waiting for what a GPU or NCCL does, while other ranks may die.
+// Waiting for a GPU or NCCL while other ranks may die.
 #pragma once
 
 #include <sched.h>
@@ -12,9 +12,9 @@
 
 namespace warren::device {
 
-/// Returns when `done()` is true. Gives the core away all the time: yields at first, for most waits are
-/// short, then sleeps ever longer, up to a millisecond. Throws HostFailed when a rank is lost or late
-/// meanwhile, and whatever `done` throws.
+/// Returns when `done()` is true. Gives up the core while waiting: yields at first, since most waits are
+/// short, then sleeps for growing intervals of up to a millisecond. Throws HostFailed if a rank is lost or
+/// late meanwhile, and whatever `done` throws.
 template <typename Done>
 void WaitFor(const WarrenDeviceHost& host, Done&& done) {
   using Clock = std::chrono::steady_clock;
@@ -40,8 +40,8 @@ void WaitFor(const WarrenDeviceHost& host, Done&& done) {
   }
 }
 
-/// Throws `error` unless a rank is found to be lost within two seconds: NCCL often sees first that somebody
-/// is gone, and our own links tell who.
+/// Throws `error` unless a rank is found to be lost within two seconds: NCCL often notices first that a rank
+/// is gone; our own links then tell which one.
 [[noreturn]] void ThrowUnlessLost(const WarrenDeviceHost& host, const CudaError& error);
 
 }  // namespace warren::device

@@ -73,12 +73,13 @@ void ArgumentReader::ReadOption(const std::vector<std::string>& words, std::size
   given.push_back({PlaceOf(*form), std::move(value)});
 }
 
-/// "-n2", "-np2", "-qn2" and "-qn 2". False, and nothing is read, if the word is no such group.
+/// Reads groups like "-n2", "-np2", "-qn2" and "-qn 2". Returns false, without reading anything, if the word
+/// is not such a group.
 bool ArgumentReader::ReadLetters(const std::vector<std::string>& words, std::size_t& at,
                                  std::vector<GivenOption>& given) const {
   const std::string_view word = words[at];
   std::vector<GivenOption> found;
-  // A number may follow a name of several letters, too.
+  // A number may also follow a name of several letters.
   const std::size_t digits = std::min(word.find_first_of("0123456789"), word.size());
   const OptionForm* const whole =
       digits > 2 && digits < word.size() ? FindName(word.substr(0, digits)) : nullptr;
@@ -147,7 +148,7 @@ const OptionForm* ArgumentReader::FindAbbreviation(std::string_view name) const 
 std::string_view ArgumentReader::Nearest(std::string_view name) const {
   const std::string_view typed = WithoutDashes(name);
   std::vector<std::pair<std::string_view, std::string_view>>
-      names;  // a long name, and the first of its option
+      names;  // a long name, and the first name of its option
   for (const OptionForm& form : forms_) {
     for (const std::string& one : form.names) {
       if (one.starts_with("--")) names.emplace_back(WithoutDashes(one), form.names.front());
@@ -162,7 +163,7 @@ std::string_view ArgumentReader::Nearest(std::string_view name) const {
     return EditDistance(a.first, typed) < EditDistance(b.first, typed);
   };
   const auto nearest = std::min_element(names.begin(), names.end(), nearer);
-  // With more edits than that it is a guess.
+  // A name with more edits would be a guess.
   const bool is_near =
       nearest != names.end() && EditDistance(nearest->first, typed) <= (typed.size() + 1) / 2;
   return is_near ? nearest->second : std::string_view();

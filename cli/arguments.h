@@ -1,7 +1,7 @@
-// The options of a command line in every form that Python's argparse takes, too: whole names, unambiguous
-// abbreviations of long ones, values after a blank, after "=" or right behind a letter, letters of flags in
-// one word. All programs read their options by this, so that all take the same forms and say the same of
-// mistakes. Pure functions of text.
+// The options of a command line, in every form that Python's argparse also accepts: whole names, unambiguous
+// abbreviations of long names, values after a blank, after "=" or directly after a letter, and several flag
+// letters in one word. All programs read their options this way, so that all accept the same forms and report
+// mistakes alike. Pure functions of text.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,29 @@
 
 namespace warren::cli {
 
-/// The command line cannot be understood. `what()` is for the user.
+/// The command line is not valid. `what()` is meant for the user.
 class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 enum class ValueUse {
   kNone,      ///< a flag
-  kRequired,  ///< after a blank, after "=", or right behind a letter
-  kOptional,  ///< only after "="; left out it is an empty one
+  kRequired,  ///< after a blank, after "=", or directly after a letter
+  kOptional,  ///< only after "="; otherwise empty
 };
 
-/// One option as a command line may name it.
+/// The names and the value of one option.
 struct OptionForm {
-  /// With their dashes, the one that messages show first: "--num-workers", "-n", "-np".
+  /// The names with their dashes, first the one shown in messages: "--num-workers", "-n", "-np".
   std::vector<std::string> names;
   ValueUse value = ValueUse::kNone;
   std::string value_name;  ///< the placeholder of the value in messages: "N"
-  /// What follows a letter in the same word is its value only if it begins as a number does: "-n2".
+  /// Whether text after a letter in the same word is the value only if it begins like a number: "-n2".
   bool is_number = false;
 };
 
-/// An option that was given, by its place among the forms. A flag has no value, nor has one whose optional
-/// value was left out.
+/// An option that was given, by its index among the forms. The value is empty for flags and for omitted
+/// optional values.
 struct GivenOption {
   std::size_t form = 0;
   std::string value;
@@ -46,14 +46,14 @@ class ArgumentReader {
  public:
   explicit ArgumentReader(std::vector<OptionForm> forms);
 
-  /// Reads the options that begin at words[at], moves `at` behind them and their values, and returns them in
-  /// the order given. Returns at the first word that is no option, at "--" and at the end. Values may look
+  /// Reads the options that begin at words[at], moves `at` past them and their values, and returns them in
+  /// the order given. Stops at the first word that is not an option, at "--" and at the end. Values may look
   /// like options. Throws UsageError for an option that is unknown, ambiguous, or lacks its value.
   std::vector<GivenOption> ReadOptions(const std::vector<std::string>& words, std::size_t& at) const;
 
   const std::vector<OptionForm>& forms() const { return forms_; }
-  /// The first name of the option that a user most likely meant: one with a name that goes on where `name`
-  /// ends, else that of its letter, else the fewest edits away.
+  /// Returns the first name of the option that the user most likely meant: one that `name` abbreviates,
+  /// otherwise the one with its letter, otherwise the one with the fewest edits, if close enough.
   std::string_view Nearest(std::string_view name) const;
 
  private:

@@ -1,4 +1,4 @@
-// For programs whose options CLI11 knows: takes them in all forms of cli/arguments.h.
+// For programs that define their options with CLI11: accepts all forms of cli/arguments.h.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,15 +8,14 @@
 
 namespace warren::cli {
 
-/// Parses the command line by `app`, after each option has been written as CLI11 needs it. Behind the name of
-/// a subcommand the options of that one are known, too. `other_names`: names that CLI11 does not take, and
-/// what they stand for: {"-np", "--num-workers"}. Throws UsageError, and what App::parse throws.
+/// Parses the command line with `app`, after rewriting each option as CLI11 needs it. After the name of a
+/// subcommand, its options are accepted too. `other_names` gives names that CLI11 does not accept, and what
+/// they stand for: {"-np", "--num-workers"}. Throws UsageError, and what App::parse throws.
 void Parse(CLI::App& app, int argc, const char* const* argv,
            const std::vector<std::pair<std::string, std::string>>& other_names = {});
 
-/// Parse, and what a main function does with its errors: says them on standard error with the program's
-/// name. Returns the exit code if the program is to end with it, which is 2 for a wrong command line and 0
-/// after --help and --version; -1: go on.
+/// Like Parse, but prints errors on standard error with the program's name. Returns the exit code if the
+/// program should end (2 for an invalid command line, 0 after --help and --version), otherwise -1.
 int ParseOrExplain(CLI::App& app, const std::string& program, int argc, const char* const* argv,
                    const std::vector<std::pair<std::string, std::string>>& other_names = {});
 

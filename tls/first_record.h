@@ -1,17 +1,19 @@
-// Whether a connection begins with TLS, before anything is read from it or made for it. Needs no OpenSSL.
+// Detects whether a connection begins with TLS, before anything is read from it or allocated for it. Needs no
+// OpenSSL.
 #pragma once
 
 namespace warren::tls {
 
 enum class FirstRecord {
-  kNone,        ///< it begins otherwise, has a record that is too long for a hello of ours, or ends within it
-  kIncomplete,  ///< as far as has come
+  /// Not TLS, or the first record is too long for a Warren hello, or the connection ends within it.
+  kNone,
+  kIncomplete,  ///< TLS, as far as received
   kWhole
 };
 
-/// Looks without reading. A session takes some 50 KiB, so servers make one for those pending connections
-/// only that have sent a whole record: until more of it is there the socket does not count as readable
-/// (SO_RCVLOWAT).
+/// Looks at the first record without consuming it. A session takes about 50 KiB, so servers make one only for
+/// pending connections that have sent a whole record: until the rest of it has arrived, the socket does not
+/// count as readable (SO_RCVLOWAT).
 FirstRecord LookAtFirstRecord(int fd);
 
 }  // namespace warren::tls

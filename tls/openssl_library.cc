@@ -13,7 +13,7 @@ constexpr char kFile[] = "libssl.so.3";
 
 struct Loaded {
   OpenSsl functions;
-  std::string trouble;  ///< empty when all is there
+  std::string trouble;  ///< empty if everything was found
 };
 
 Loaded Load() {

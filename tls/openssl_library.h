@@ -1,15 +1,15 @@
-// OpenSSL, found and loaded when TLS is first needed: programs and libraries of ours run on machines that
-// have none, and in processes that have one loaded already (Python's) take that one.
+// OpenSSL, loaded when TLS is first needed. So our programs and libraries also run on machines without it,
+// and processes that have already loaded one (Python's) use that one.
 #pragma once
 
-// OpenSSL 3.5 calls BIO_meth_get_* deprecated; 3.0 has nothing else.
+// OpenSSL 3.5 deprecates BIO_meth_get_*; 3.0 has no alternative.
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-// Each function that is used. (Those that OpenSSL's headers call by a macro are here by what it stands for.)
+// All functions used. (Functions that OpenSSL's headers call through a macro are listed by their real name.)
 #define WARREN_OPENSSL_FUNCTIONS(F)        \
   F(TLS_method)                            \
   F(SSL_CTX_new)                           \
@@ -75,8 +75,8 @@ struct OpenSsl {
 #undef WARREN_DECLARE
 };
 
-/// Loaded once and for good. Throws std::runtime_error that says what was looked for and which package has
-/// it, each time it is asked.
+/// Returns the functions of OpenSSL, which is loaded once and never unloaded. Throws std::runtime_error on
+/// every call if that failed; it says what was looked for and which package has it.
 const OpenSsl& LoadOpenSsl();
 
 }  // namespace warren::tls

@@ -16,20 +16,19 @@
 namespace warren::tls {
 namespace {
 
-// The most that one record may hold.
+// The most data one record may hold.
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-// Several records are read from the socket at once, once it is known whose they are.
+// Once the peer is known, several records are read from the socket at once.
 constexpr std::size_t kReadBufferBytes = std::size_t{64} << 10;
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
 
-// --- how OpenSSL reads and writes
-// --------------------------------------------------------------------------------
+// --- how OpenSSL reads and writes ---
 
-/// Of a connection, for both directions.
+/// The socket of one connection, for both directions.
 struct Socket {
   int fd = -1;
-  bool keeps_silent = false;  ///< no alerts: unauthenticated peers get no byte
+  bool keeps_silent = false;  ///< suppresses alerts: unauthenticated peers get no bytes
   bool ended = false;
   std::size_t bytes_read = 0;
 };
@@ -58,11 +57,11 @@ int WithRetryFlag(BIO* bio, int flag, const Call& call) {
   return static_cast<int>(count);
 }
 
-// OpenSSL's own sockets raise SIGPIPE when the peer has closed, which ends whatever program this library is
-// in.
+// OpenSSL's own sockets raise SIGPIPE if the peer has closed, which would end the program that uses this
+// library.
 int Write(BIO* bio, const char* data, int bytes) {
   const OpenSsl& ssl = LoadOpenSsl();
-  // Then records of other kinds than data go by a control message, which OpenSSL knows how to make.
+  // With kernel TLS, records other than data need a control message, which OpenSSL's own function makes.
   if (ssl.BIO_ctrl(bio, BIO_CTRL_GET_KTLS_SEND, 0, nullptr) > 0)
     return Sockets().write_of_openssl(bio, data, bytes);
   const auto& socket = *static_cast<const Socket*>(ssl.BIO_get_ex_data(bio, 0));
@@ -82,9 +81,9 @@ int Read(BIO* bio, char* data, int bytes) {
   return count;
 }
 
-// Refuses whatever else a socket can do: above all kernel TLS, which cannot follow when the peer changes its
-// key (before Linux 6.14) and would end the connection there. Sending, the kernel only has to keep the key it
-// has.
+// Refuses every other operation, above all kernel TLS for receiving: before Linux 6.14 it cannot follow when
+// the peer changes its key, and would end the connection. For sending, the kernel only has to keep its
+// current key.
 long ControlReading(BIO* bio, int command, long, void*) {
   if (command == BIO_CTRL_FLUSH) return 1;
   return command == BIO_CTRL_EOF && static_cast<const Socket*>(LoadOpenSsl().BIO_get_ex_data(bio, 0))->ended;
@@ -111,14 +110,13 @@ const SocketMethods& Sockets() {
   return sockets;
 }
 
-// --- the secret
-// --------------------------------------------------------------------------------------------------
+// --- the secret ---
 
 struct PreSharedKey {
   std::string purpose;
   Secret secret;
 
-  /// What OpenSSL calls a session is how it takes an external key. Null when out of memory.
+  /// OpenSSL takes an external key in the form of a session. Returns null if out of memory.
   SSL_SESSION* AsSession(SSL* connection) const {
     const OpenSsl& ssl = LoadOpenSsl();
     SSL_SESSION* session = ssl.SSL_SESSION_new();
@@ -156,8 +154,7 @@ int FindKey(SSL* connection, const unsigned char* identity, std::size_t bytes, S
 
 }  // namespace
 
-// --- Context
-// -----------------------------------------------------------------------------------------------------
+// --- Context ---
 
 struct Context::Impl {
   const OpenSsl& ssl = LoadOpenSsl();
@@ -177,7 +174,7 @@ struct Context::Impl {
       ssl.SSL_CTX_free(context);
       throw std::runtime_error(fmt::format("this machine's OpenSSL does not do TLS 1.3 with {}", kSuites));
     }
-    // The end of the connection is the end of the stream, as without TLS.
+    // The end of the connection counts as the end of the stream, as without TLS.
     ssl.SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_ENABLE_KTLS);
     ssl.SSL_CTX_ctrl(context, SSL_CTRL_MODE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS,
                      nullptr);
@@ -194,8 +191,7 @@ struct Context::Impl {
 Context::Context(std::string purpose, const Secret& secret, std::uint64_t records_per_key)
     : impl_(std::make_shared<const Impl>(std::move(purpose), secret, records_per_key)) {}
 
-// --- Session
-// -----------------------------------------------------------------------------------------------------
+// --- Session ---
 
 struct Session::Impl {
   const OpenSsl& ssl = LoadOpenSsl();
@@ -205,13 +201,13 @@ struct Session::Impl {
   bool established = false;
   bool wants_to_write = false;
   bool kernel_sends = false;
-  int failure = 0;  ///< an errno, once and for all
+  int failure = 0;  ///< errno of a permanent failure, or 0
   std::string error;
-  std::uint64_t records = 0;  ///< sent under this key
-  /// The beginning of what is sent: pieces together, and what has to be said again because there was no room.
+  std::uint64_t records = 0;  ///< number sent under the current key
+  /// Data to be sent: joined pieces, or a record that must be written again because there was no room.
   std::vector<char> staged;
   bool has_to_repeat = false;
-  /// Bytes that the socket has and the caller does not know of.
+  /// Bytes already sent that Send has not yet reported as taken.
   std::size_t ahead = 0;
 
   Impl(std::shared_ptr<const Context::Impl> of, Role role, int fd)
@@ -228,7 +224,7 @@ struct Session::Impl {
       ssl.SSL_set_accept_state(connection);
     } else {
       ssl.SSL_set_connect_state(connection);
-      // There is nobody whose certificate would do: a server that comes with one is not of this job.
+      // No certificate can be verified: a server that presents one does not belong to this job.
       ssl.SSL_set_verify(connection, SSL_VERIFY_PEER, nullptr);
     }
   }
@@ -236,7 +232,7 @@ struct Session::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // What a call that returned this means, as errno; 0 for the end of the stream.
+  // What it means that a call returned `returned`, as an errno; 0 for the end of the stream.
   int Classify(int returned) {
     const int seen = errno;
     switch (ssl.SSL_get_error(connection, returned)) {
@@ -249,7 +245,7 @@ struct Session::Impl {
         failure = seen == 0 ? ECONNRESET : seen;
         break;
       default: {
-        // The first: later ones may only say that some layer has failed.
+        // Use the first error: later ones may only say that some layer has failed.
         const char* reason = ssl.ERR_reason_error_string(ssl.ERR_peek_error());
         error = reason == nullptr ? "unknown error" : reason;
         failure = EPROTO;
@@ -265,7 +261,8 @@ struct Session::Impl {
     return why == 0 ? 0 : -1;
   }
 
-  // 0 when it is done, else as Classify, and kEnded for the end.
+  // Continues the handshake. Returns 0 when it is complete, kEnded at the end of the stream, otherwise like
+  // Classify.
   static constexpr int kEnded = -1;
   int Shake() {
     if (established) return 0;
@@ -287,13 +284,13 @@ struct Session::Impl {
     socket.keeps_silent = false;
     ssl.SSL_set_default_read_buffer_len(connection, kReadBufferBytes);
     kernel_sends = ssl.BIO_ctrl(ssl.SSL_get_wbio(connection), BIO_CTRL_GET_KTLS_SEND, 0, nullptr) > 0;
-    // Asking the kernel again when the other side changes its key, OpenSSL 3.5 loses what it had read of the
-    // next record.
+    // If the peer changes its key, OpenSSL 3.5 asks the kernel again and loses what it has read of the next
+    // record.
     ssl.SSL_clear_options(connection, SSL_OP_ENABLE_KTLS);
     return 0;
   }
 
-  // One record. Returns 0 or an errno.
+  // Writes one record. Returns 0 or an errno.
   int Write(const char* data, std::size_t bytes) {
     ssl.ERR_clear_error();
     errno = 0;

@@ -1,4 +1,4 @@
-// For builds without OpenSSL's headers: nobody has a context, so nothing else is ever called.
+// For builds without OpenSSL's headers: no Context can be constructed, so nothing else is ever called.
 #include <cstdlib>
 #include <stdexcept>
 

@@ -1,5 +1,6 @@
-// How a worker of ours and its tracker prove to each other that they know the token of the job, before
-// anything else is said and without the token or anything that could be said again. Pure.
+// How a Warren worker and its tracker prove to each other that they know the job's token, before any other
+// message. Neither the token nor anything that could be replayed is sent. This file deals in bytes only,
+// without any I/O.
 //
 //   worker                                            tracker
 //   int kAuthenticationMagic, nonce w (32 bytes),
@@ -7,10 +8,10 @@
 //                                                <-   int kAuthenticationMagic, nonce t (32 bytes)
 //   proof of the worker over w and t (32 bytes)  ->
 //                                                <-   proof of the tracker over w and t (32 bytes)
-//   and then the dialect of its choice, from its magic on
+//   then the worker's dialect, from its magic on
 //
-// Whoever has a claim or a proof that is wrong gets nothing more: the connection closes. A peer that has no
-// claim gets no byte at all; one that repeats a claim that it overheard, a nonce.
+// If a claim or proof is wrong, the connection is closed without a further answer. A peer without a valid
+// claim gets no byte at all; a peer that replays an overheard claim gets a nonce, but nothing more.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@ inline constexpr std::int32_t kAuthenticationMagic = 0x494a5257;  // "WRJI"
 
 enum class Party { kWorker, kTracker };
 
-/// What is shown, made from one token.
+/// The keys for claims and proofs, derived from one token.
 class AuthenticationKeys {
  public:
   explicit AuthenticationKeys(const JobToken& token);
-  /// What the worker begins with.
+  /// The claim that the worker begins with.
   Digest Claim(const Nonce& of_worker) const;
-  /// What one of the two shows for the nonces of both.
+  /// The proof of one of the two parties, for the nonces of both.
   Digest Proof(Party who, const Nonce& of_worker, const Nonce& of_tracker) const;
   /// The worker's first message.
   std::string Hello(const Nonce& of_worker) const;
@@ -42,10 +43,10 @@ class AuthenticationKeys {
   HmacKey claim_, worker_, tracker_;
 };
 
-/// What the tracker answers.
+/// The tracker's answer to the worker's hello.
 std::string EncodeNonce(const Nonce& of_tracker);
 
-/// One message of 32 bytes, `std::nullopt` until all of it has come.
+/// Reads a message of 32 bytes; nullopt until it has arrived completely.
 std::optional<Digest> NextDigest(Reader& reader);
 
 }  // namespace warren::wire

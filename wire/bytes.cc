@@ -7,7 +7,8 @@
 namespace warren::wire {
 namespace {
 
-/// A buffer that never runs empty, as one field always follows the other, is moved up after so many.
+/// A buffer that never runs empty, because one field always follows another, is compacted after this many
+/// bytes.
 constexpr std::size_t kMostConsumedBytes = 4096;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The two primitives every tracker message is made of: int32 in the sender's native byte order, and
-// strings (an int32 byte length, then the bytes, no NUL).
+// The two primitives of every tracker message: int32 in the sender's native byte order, and strings (an int32
+// byte length, then the bytes, no NUL).
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace warren::wire {
 
-/// What a peer sent breaks the protocol. The message says what was found and what was expected; the
-/// receiver drops the connection.
+/// A peer has sent something that breaks the protocol. The message says what was found and what was expected;
+/// the receiver drops the connection.
 class ProtocolError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,7 +28,7 @@ class Writer {
     bytes_.append(raw, sizeof value);
     return *this;
   }
-  /// Throws std::length_error when `text` does not fit an int32 length.
+  /// Throws std::length_error if the length of `text` does not fit an int32.
   Writer& String(std::string_view text);
   std::string Take() { return std::move(bytes_); }
 
@@ -37,7 +37,7 @@ class Writer {
 };
 
 /// Collects bytes as they arrive and hands out whole fields. A field that has not fully arrived is
-/// `std::nullopt` and consumes nothing, so the caller simply tries again after the next Append.
+/// `std::nullopt` and consumes nothing, so the caller tries again after the next Append.
 class Reader {
  public:
   void Append(std::string_view bytes);
@@ -45,10 +45,10 @@ class Reader {
 
   std::optional<std::int32_t> Int();
   std::optional<std::string> Bytes(std::size_t count);
-  /// `what` names the field in the error. Throws ProtocolError as soon as the announced length is negative
-  /// or above `max_bytes`, long before that many bytes are buffered.
+  /// `what` names the field in errors. Throws ProtocolError as soon as the announced length is negative or
+  /// above `max_bytes`, before that many bytes are buffered.
   std::optional<std::string> String(std::string_view what, std::size_t max_bytes);
-  /// The next bytes without consuming them; empty when fewer than `count` have arrived.
+  /// The next bytes without consuming them; empty if fewer than `count` have arrived.
   std::string_view Peek(std::size_t count) const;
 
  private:

@@ -85,7 +85,7 @@ std::optional<WorkerMessage> WorkerStream::Next() {
   return message;
 }
 
-// Reads one field. Returns false when it has not fully arrived; fills `message` when it completes one.
+// Reads one field. Returns false if it has not fully arrived; sets `message` if the field completes one.
 bool WorkerStream::Advance(std::optional<WorkerMessage>& message) {
   switch (step_) {
     case Step::kRank: {
@@ -269,7 +269,7 @@ std::optional<LinkPlan> TrackerStream::NextLinkPlan() {
     plan_started_ = true;
   }
   while (plan_.connect.size() < plan_connects_) {
-    // An endpoint is taken whole or not at all, so that a cut inside it can be tried again.
+    // An endpoint is read only as a whole, so that an incomplete one can be tried again.
     const std::string_view head = reader_.Peek(sizeof(std::int32_t));
     if (head.empty()) return std::nullopt;
     std::int32_t host_bytes = 0;

@@ -1,5 +1,5 @@
-// The classic tracker dialect: the conversation between a rabit worker (rabit, dmlc-core, XGBoost up to 2.0)
-// and its tracker, both directions side by side. Bytes in, messages out: no sockets, no clock.
+// The classic tracker dialect: the messages between a rabit worker (rabit, dmlc-core, XGBoost up to 2.0) and
+// its tracker, both directions side by side. Converts between bytes and messages, without sockets or a clock.
 // docs/reference/tracker-protocol.md shows the same in bytes.
 //
 //   worker                                   tracker
@@ -29,12 +29,12 @@
 
 namespace warren::wire::classic {
 
-/// Limits on what a peer may announce. A task id or a command longer than this is no rabit worker's.
+/// Limits on what a peer may announce. No rabit worker has a longer task id or command.
 inline constexpr std::size_t kMaxTaskIdBytes = 1024;
 inline constexpr std::size_t kMaxCommandBytes = 16;
 inline constexpr std::size_t kMaxPrintBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxHostBytes = 1024;
-/// A worker has tree and ring neighbours only: never more than five links.
+/// A worker has only tree and ring neighbours: never more than five links.
 inline constexpr std::int32_t kMaxGoodLinks = 64;
 inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
 /// The task id of a worker that was not given one.
@@ -46,8 +46,8 @@ std::string_view CommandName(Command command);
 // --- worker -> tracker -----------------------------------------------------------------------------------
 
 struct Hello {
-  std::int32_t rank = -1;        ///< -1: not known yet
-  std::int32_t world_size = -1;  ///< -1: not known
+  std::int32_t rank = -1;        ///< -1 if not known yet
+  std::int32_t world_size = -1;  ///< -1 if not known
   std::string task_id{kNoTaskId};
   Command command = Command::kStart;
 };
@@ -68,16 +68,18 @@ struct ListenPort {
   std::int32_t port = 0;  ///< where the worker now accepts its remaining links
 };
 
-/// Follows a shutdown: the worker stays until all other workers have said shutdown, too. Only Warren's
-/// workers send it and only Warren's tracker answers; others close the connection.
+/// Follows a shutdown: the worker stays until all other workers have sent shutdown too. Only Warren's workers
+/// send it and only Warren's tracker answers; other trackers close the connection.
 struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
-/// What Warren's tracker answers to ListenPort and to WaitForOthers.
+/// The answers of Warren's tracker to ListenPort and WaitForOthers.
 enum class TrackerWord : std::int32_t {
-  kNoted = 4,     ///< to ListenPort: it is written down for a tracker that takes over; the connection ends
-  kComeBack = 1,  ///< a rank was lost before all had shut down: this one has not shut down, and closes
-  kHeld = 2,      ///< heard; another word follows
-  kReleased = 3   ///< all have shut down
+  /// To ListenPort: the port is saved for a tracker that takes over; the connection ends.
+  kNoted = 4,
+  /// A rank was lost before all had shut down: this worker counts as not shut down, and closes.
+  kComeBack = 1,
+  kHeld = 2,     ///< received; another word follows
+  kReleased = 3  ///< all have shut down
 };
 
 using WorkerMessage = std::variant<Hello, PrintText, GoodLinks, LinkErrors, ListenPort, WaitForOthers>;
@@ -91,17 +93,17 @@ std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
 std::string Encode(TrackerWord word);
 
-/// Decodes what one worker sends to the tracker, however it is cut into pieces. Whoever makes it has read the
-/// magic and found the classic dialect.
+/// Decodes what one worker sends to the tracker, in pieces of any size. The creator has already read the
+/// magic and detected the classic dialect.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
-  /// The next whole message, or `std::nullopt` until more bytes arrive. Throws ProtocolError when the bytes
-  /// cannot be a worker's; the stream is then of no further use.
+  /// Returns the next whole message, or `std::nullopt` until more bytes arrive. Throws ProtocolError if no
+  /// worker would send these bytes; the stream is then unusable.
   std::optional<WorkerMessage> Next();
-  /// What a worker that falls silent now still owes, for the log: "the task id", "the listening port".
+  /// What a worker that falls silent now still has to send, for the log: "the task id", "the listening port".
   std::string_view Expected() const;
-  /// True when the worker has nothing more to say in this connection.
+  /// True if the worker has nothing more to send on this connection.
   bool done() const { return step_ == Step::kDone || step_ == Step::kWait; }
 
  private:
@@ -135,8 +137,8 @@ struct Assignment {
   std::int32_t rank = 0;
   std::int32_t parent = -1;  ///< -1 at the root of the tree
   std::int32_t world_size = 0;
-  std::vector<std::int32_t> tree_neighbors;  ///< the parent is among them
-  std::int32_t ring_prev = -1;               ///< -1 when the world has one member
+  std::vector<std::int32_t> tree_neighbors;  ///< includes the parent
+  std::int32_t ring_prev = -1;               ///< -1 if the world has only one member
   std::int32_t ring_next = -1;
 };
 
@@ -154,8 +156,9 @@ struct LinkPlan {
 std::string Encode(const Assignment& assignment);
 std::string Encode(const LinkPlan& plan);
 
-/// Decodes what the tracker sends to a worker: answers in the order a worker asks for them. Each call returns
-/// `std::nullopt` until the whole message has arrived, and throws ProtocolError on impossible values.
+/// Decodes what the tracker sends to a worker: answers in the order in which a worker asks for them. Each
+/// call returns `std::nullopt` until the whole message has arrived, and throws ProtocolError on invalid
+/// values.
 class TrackerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

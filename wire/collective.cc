@@ -11,14 +11,14 @@
 namespace warren::wire::collective {
 namespace {
 
-/// The numbers of the commands.
+/// The command numbers.
 enum Command : std::int32_t { kStart = 1, kShutdown = 2, kFailure = 3, kPrint = 4 };
 
 constexpr std::int32_t kMaxPort = 65535;
 constexpr std::size_t kMaxAnswerBytes = 4096;
 
 std::string Message(const nlohmann::json& object) {
-  // What is no UTF-8 is replaced.
+  // Bytes that are not UTF-8 are replaced.
   return Writer().String(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).Take();
 }
 

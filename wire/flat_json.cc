@@ -13,11 +13,11 @@
 namespace warren::wire {
 namespace {
 
-/// Nobody's message is nested deeper.
+/// No message is nested deeper.
 constexpr int kMaxDepth = 32;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// The length of the UTF-8 character at the beginning of `text`; 0 when there is none.
+/// The length of the UTF-8 character at the beginning of `text`; 0 if it is not valid UTF-8.
 std::size_t CharacterLength(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -30,7 +30,7 @@ std::size_t CharacterLength(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates and what is beyond U+10FFFF.
+  // Overlong forms, surrogates and codes above U+10FFFF.
   const unsigned char second = byte(1);
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
@@ -69,7 +69,7 @@ std::string Repaired(std::string_view text) {
 
 }  // namespace
 
-/// What nlohmann's parser calls as it goes through the text.
+/// The callbacks of nlohmann's parser.
 class FlatJson::Reader {
  public:
   explicit Reader(FlatJson& object) : object_(object) {}

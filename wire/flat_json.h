@@ -1,4 +1,4 @@
-// JSON objects as they stand in messages: names and plain values. What lies deeper is passed over.
+// JSON objects as used in messages: names with plain values. Nested values are skipped.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace warren::wire {
 
-/// The whole numbers and texts of one JSON object, without what is nested in it.
+/// The whole numbers and texts of one JSON object, without nested ones.
 class FlatJson {
  public:
-  /// `what` names the message in errors. Throws ProtocolError when `text` is no JSON object. Bytes that are
-  /// no UTF-8 become U+FFFD, and a backslash before a `u` that is no escape stands for itself: XGBoost writes
-  /// both.
+  /// `what` names the message in errors. Throws ProtocolError unless `text` is a JSON object. Bytes that are
+  /// not UTF-8 become U+FFFD, and the backslash of an invalid \u escape is kept as a character: XGBoost
+  /// writes both.
   FlatJson(std::string_view what, std::string_view text);
 
-  /// Throws ProtocolError when there is no whole number of that name from `low` to `high`.
+  /// Throws ProtocolError unless there is a whole number from `low` to `high` with this name.
   std::int32_t Int(std::string_view name, std::int32_t low, std::int32_t high) const;
-  /// Throws ProtocolError when there is no text of that name with at most `max_bytes` bytes.
+  /// Throws ProtocolError unless there is a text of at most `max_bytes` bytes with this name.
   std::string Text(std::string_view name, std::size_t max_bytes) const;
 
  private:
   struct Value {
-    std::string shown;  ///< as it may stand in an error
+    std::string shown;  ///< the value as shown in errors
     std::optional<std::int64_t> number;
     std::optional<std::string> text;
   };

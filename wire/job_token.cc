@@ -59,7 +59,7 @@ std::string JobToken::ToHex() const {
 }
 
 Digest JobToken::Derive(std::string_view purpose, std::string_view context) const {
-  // No purpose holds a NUL, so none is the beginning of another.
+  // Purposes contain no NUL, so a purpose cannot be confused with a longer one.
   return HmacSha256(BytesOf(bytes_), {"warren ", purpose, std::string_view("\0", 1), context});
 }
 

@@ -1,4 +1,4 @@
-// Text from the network as it may stand in a log line or on a terminal.
+// Makes text from the network safe for a log line or a terminal.
 #pragma once
 
 #include <string>
@@ -6,15 +6,16 @@
 
 namespace warren::wire {
 
-/// The first 64 bytes, without control characters.
+/// The first 64 bytes, with anything but printable ASCII written as \xNN.
 std::string Printable(std::string_view text);
 
-/// All of a text that somebody wants shown: lines, tabs and UTF-8 as they are, all that a terminal would obey
-/// (escape sequences, C0 and C1 control characters, a return without a new line) and all that is no UTF-8 as
-/// \xNN; marks that change the direction of the text behind them, and separators of lines, as \uNNNN.
+/// The whole text, for display. Lines, tabs and UTF-8 stay unchanged. Characters that control a terminal
+/// (escape sequences, C0 and C1 control characters, a carriage return without a newline) and bytes that are
+/// not UTF-8 become \xNN; marks that change the direction of the text after them, and Unicode line
+/// separators, become \uNNNN.
 std::string PrintableLines(std::string_view text);
 
-/// The same as one line: newlines and tabs become blanks.
+/// Like PrintableLines, but as one line: newlines and tabs become blanks.
 std::string PrintableLine(std::string_view text);
 
 }  // namespace warren::wire

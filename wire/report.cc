@@ -1,4 +1,4 @@
-// A report as it is written. Apart from its reader (report_stream.cc), which workers do without.
+// Writes reports. Separate from the reader (report_stream.cc), which workers do not need.
 #include "wire/report.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ void Add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... ar
   fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
 }
 
-/// As JSON has it, cut between two characters.
+/// Quotes a text as JSON and cuts it between two characters if it is too long.
 std::string Quoted(std::string_view text, std::size_t max_bytes = kMaxReportedNameBytes) {
   const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
   const auto cut = [&](std::string_view whole) {

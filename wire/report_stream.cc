@@ -18,7 +18,7 @@ constexpr double kMaxSeconds = 1e12;
   throw ProtocolError(fmt::format("the report's \"{}\" is no {}", name, expected));
 }
 
-/// The member, or null where there is none.
+/// The member, or null if it is missing or null.
 const Json* Find(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null() ? nullptr : &*found;
@@ -30,7 +30,7 @@ const Json* FindObject(const Json& object, const char* name) {
   return found;
 }
 
-/// Throws where it has more than `max` entries; an empty one where there is none.
+/// The list; empty if it is missing. Throws if it has more than `max` entries.
 const Json& List(const Json& object, const char* name, std::size_t max) {
   static const Json empty = Json::array();
   const Json* found = Find(object, name);

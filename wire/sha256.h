@@ -1,6 +1,6 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), all the cryptography that a job token needs. Its own code
-// because librabit is preloaded into other people's programs and may ask for no library there; encryption,
-// which is asked for, comes from OpenSSL.
+// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), all the cryptography that a job token needs. Implemented
+// here because librabit is preloaded into other people's programs and must not require any library there;
+// encryption, which is optional, uses OpenSSL.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ using Digest = std::array<std::uint8_t, 32>;
 class Sha256 {
  public:
   Sha256& Update(std::string_view bytes);
-  /// The digest of all that was given. Once.
+  /// Returns the digest of all the bytes given. May be called only once.
   Digest Finish();
 
  private:
@@ -28,11 +28,12 @@ class Sha256 {
   std::uint64_t bytes_ = 0;
 };
 
-/// A key that many codes are made with: half of the work for a short message is the key's.
+/// A key for many codes: for a short message, half of the work depends only on the key.
 class HmacKey {
  public:
   explicit HmacKey(std::string_view key);
-  /// Over the parts one after the other: of parts of varying length the caller makes the boundaries known.
+  /// The code of the parts, one after the other. If their lengths vary, the caller has to make the boundaries
+  /// unambiguous.
   Digest Code(std::initializer_list<std::string_view> parts) const;
 
  private:
@@ -44,12 +45,12 @@ inline Digest HmacSha256(std::string_view key, std::initializer_list<std::string
   return HmacKey(key).Code(parts);
 }
 
-/// The bytes of a digest, to be put into a message.
+/// The bytes of a digest, for use in a message.
 inline std::string_view BytesOf(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// In the same time wherever they differ.
+/// Compares in constant time, wherever the texts differ.
 bool Same(std::string_view a, std::string_view b);
 
 }  // namespace warren::wire

@@ -1,7 +1,8 @@
-// How a worker is admitted that joins by the protocol of XGBoost or rabit, in which nothing can be proved:
-// before it begins, its process vouches for it over a connection that has proved the job's token
-// (authentication.h, or TLS). It names the worker's task and a ticket, a random text. The worker then calls
-// itself TASK#TICKET in its hellos, from the same address, and the tracker takes it for TASK. Pure.
+// Admits a worker that joins by the protocol of XGBoost or rabit, in which nothing can be proved. Before it
+// joins, its process vouches for it over a connection that has proved the job's token (authentication.h, or
+// TLS). The vouch names the worker's task and a ticket, a random text. The worker then calls itself
+// TASK#TICKET in its hellos, from the same address, and the tracker takes it for TASK. This file deals in
+// bytes only, without any I/O.
 //
 //   worker                                            tracker
 //   int kVouchMagic, string "TICKET TASK"        ->
@@ -18,23 +19,23 @@
 
 namespace warren::wire {
 
-/// First four bytes of a vouch, in place of kMagic of wire/dialect.h.
+/// The first four bytes of a vouch, instead of kMagic of wire/dialect.h.
 inline constexpr std::int32_t kVouchMagic = 0x56525257;  // "WRRV"
 inline constexpr std::size_t kMinTicketBytes = 16;
 inline constexpr std::size_t kMaxTicketBytes = 64;
 inline constexpr std::string_view kVouched = "expected";
 
 struct Vouch {
-  std::string task_id;  ///< as in the hello that follows: may be empty, or "NULL"
+  std::string task_id;  ///< as in the hello that follows; may be empty, or "NULL"
   std::string ticket;   ///< letters, digits, '-' and '_', kMinTicketBytes to kMaxTicketBytes
 };
 
-/// With its magic.
+/// Includes the magic.
 std::string Encode(const Vouch& vouch);
-/// What follows the magic; std::nullopt until it has come whole. Throws ProtocolError.
+/// Decodes what follows the magic; std::nullopt until it has arrived completely. Throws ProtocolError.
 std::optional<Vouch> NextVouch(Reader& reader);
 
-/// A task id with a ticket, TASK#TICKET, taken apart; std::nullopt for one without.
+/// Splits a task id with a ticket, TASK#TICKET; std::nullopt if it has no ticket.
 std::optional<Vouch> SplitTicket(std::string_view task_id);
 
 }  // namespace warren::wire

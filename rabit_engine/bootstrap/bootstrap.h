@@ -1,4 +1,4 @@
-// How the ranks of a job find each other before they have transports: by a tracker, by MPI, by Slurm, or not
+// How the ranks of a job find each other before they have transports: through a tracker, MPI or Slurm, or not
 // at all (a world of one).
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace warren {
 
-/// A connection to a peer that the bootstrap made on its way.
+/// A connection to a peer, made while bootstrapping.
 struct ConnectedPeer {
   int rank = -1;
   tcp::Stream stream;
@@ -18,15 +18,15 @@ struct ConnectedPeer {
 
 class Bootstrap : public OobAllgather {
  public:
-  /// The connections the bootstrap made between ranks; empty afterwards. No Allgather may follow.
+  /// Returns the connections made between ranks; empty afterwards. Allgather must not be called after this.
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
-  /// Shows a line to the user who watches the job (the tracker's console; stdout where there is no tracker).
+  /// Shows a line to the user who watches the job, on the tracker's console, or on stdout without a tracker.
   virtual void Print(const std::string& text) = 0;
-  /// Tells the tracker that this rank has ended well. Called once.
+  /// Tells the tracker that this rank has finished successfully. Called once.
   virtual void Shutdown() = 0;
-  /// The same, and waits until all ranks have said so. False: another was lost, and this one has to join
-  /// again, which it then has not left. Where there is no tracker, or it cannot be reached, nobody is waited
-  /// for.
+  /// Like Shutdown, but waits until all ranks have called it. Returns false if another rank was lost: this
+  /// one has not left the job and must join again. Does not wait if there is no tracker, or it cannot be
+  /// reached.
   virtual bool ShutdownTogether() {
     Shutdown();
     return true;

@@ -1,4 +1,4 @@
-// A world of one: nobody to find.
+// A world of one: there are no peers to find.
 #pragma once
 
 #include "rabit_engine/bootstrap/bootstrap.h"

@@ -44,7 +44,7 @@ class PmiBootstrap : public Bootstrap {
     client_.Finalize();
   }
 
-  /// Launchers hear a process out once.
+  /// PMI can be finalized only once per process.
   static bool said_goodbye() { return said_goodbye_; }
 
  private:
@@ -55,7 +55,7 @@ class PmiBootstrap : public Bootstrap {
     return DecodePmiRecord(pieces);
   }
 
-  /// A key is put once in the life of a job, so each holds the bootstrap, the round, the rank and the piece.
+  /// A key can be put only once per job, so it contains the bootstrap, the round, the rank and the piece.
   std::string Key(int rank, std::size_t piece) const {
     std::string key = fmt::format("warren-{}-{}-{}-{}", number_, round_, rank, piece);
     if (key.size() > client_.max_key_chars()) {

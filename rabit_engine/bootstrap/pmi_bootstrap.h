@@ -1,4 +1,4 @@
-// Ranks find each other through the launcher's PMI-1 (pmi_client.h): no MPI library and no port needed.
+// Ranks find each other through the launcher's PMI-1 (pmi_client.h), without an MPI library or a port.
 #pragma once
 
 #include <chrono>
@@ -8,15 +8,15 @@
 
 namespace warren {
 
-/// What a launcher that speaks PMI-1 leaves in the environment.
+/// What a launcher with PMI-1 puts into the environment.
 struct PmiPlace {
   int descriptor = -1;  ///< PMI_FD
   int rank = 0;         ///< PMI_RANK
   int world_size = 1;   ///< PMI_SIZE
 };
 
-/// Greets the launcher. Throws EngineError or TimedOut. Shutdown tells the launcher that the process ends
-/// well; a launcher takes the end of a process that has not said so for a failure of the whole job.
+/// Greets the launcher. Throws EngineError or TimedOut. Shutdown tells the launcher that the process has
+/// finished successfully; if a process ends without it, the launcher considers the whole job failed.
 std::unique_ptr<Bootstrap> MakePmiBootstrap(const PmiPlace& place, std::chrono::seconds timeout);
 
 }  // namespace warren

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What MPICH's own client allows for a whole line; longer ones are cut by old launchers.
+/// MPICH's own client allows this much for a whole line; old launchers cut longer ones.
 constexpr std::size_t kMaxLineChars = 1024;
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 

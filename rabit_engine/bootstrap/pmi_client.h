@@ -1,7 +1,8 @@
 // PMI-1, the protocol by which an MPI launcher lets its processes find each other: lines of `key=value` words
-// over a descriptor that the launcher leaves open. Spoken here without any MPI: by MPICH's mpiexec (hydra)
-// and by Slurm's `srun --mpi=pmi2`. docs of the protocol: "PMI: A Scalable Parallel Process-Management
-// Interface" (Balaji et al., EuroMPI 2010); its words were checked against hydra 4.0 and Slurm 22.05.
+// over a descriptor that the launcher leaves open. This client needs no MPI. MPICH's mpiexec (hydra) and
+// Slurm's `srun --mpi=pmi2` serve the protocol. It is described in "PMI: A Scalable Parallel
+// Process-Management Interface" (Balaji et al., EuroMPI 2010); the words were checked against hydra 4.0 and
+// Slurm 22.05.
 //
 //   process                                       launcher
 //   cmd=init pmi_version=1 pmi_subversion=1   ->
@@ -30,34 +31,34 @@
 
 namespace warren {
 
-/// The words of one line: "cmd=maxes keylen_max=64" gives two. Words without `=` are left out.
+/// Parses the words of one line: "cmd=maxes keylen_max=64" gives two. Words without `=` are left out.
 std::map<std::string, std::string> ParsePmiLine(std::string_view line);
 
-/// A record in words that PMI can carry (letters, digits, - and _, as in RFC 4648's base64url without
-/// padding), cut into pieces of at most `max_chars`; the first piece begins with the number of pieces and a
-/// dot.
+/// Encodes a record in characters that PMI can carry (letters, digits, - and _, as in RFC 4648's base64url
+/// without padding), cut into pieces of at most `max_chars`. The first piece begins with the number of pieces
+/// and a dot.
 std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t max_chars);
-/// The number that the first piece begins with. Throws EngineError when it begins with none.
+/// Returns the number that the first piece begins with. Throws EngineError if it does not begin with one.
 std::size_t NumPmiPieces(std::string_view first_piece);
-/// The record. Throws EngineError when these are not the pieces of one.
+/// Decodes a record. Throws EngineError unless these are the pieces of one.
 std::string DecodePmiRecord(std::span<const std::string> pieces);
 
-/// The conversation with the launcher. Not thread safe.
+/// The conversation with the launcher. Not thread-safe.
 class PmiClient {
  public:
-  /// Greets the launcher at the other end of `descriptor` (PMI_FD), which stays the process's own. Every wait
-  /// ends after `timeout`. Throws EngineError or TimedOut, as all calls here do.
+  /// Greets the launcher at the other end of `descriptor` (PMI_FD), which remains owned by the process. Every
+  /// wait ends after `timeout`. Throws EngineError or TimedOut, as do all calls here.
   PmiClient(int descriptor, std::chrono::seconds timeout);
 
-  /// Makes a value known to all processes after the next Barrier. A key can be put once.
+  /// Makes a value available to all processes after the next Barrier. A key can be put only once.
   void Put(const std::string& key, std::string_view value);
   std::string Get(const std::string& key);
   /// Returns when all processes have called it.
   void Barrier();
-  /// Tells the launcher that this process ends well; nothing can follow.
+  /// Tells the launcher that this process has finished successfully; no call may follow.
   void Finalize();
 
-  /// How long a value may be.
+  /// The maximum length of a value.
   std::size_t max_value_chars() const { return max_value_chars_; }
   std::size_t max_key_chars() const { return max_key_chars_; }
 

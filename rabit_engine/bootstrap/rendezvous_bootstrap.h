@@ -1,5 +1,5 @@
-// Ranks that share something already by which they can tell each other texts: a key-value store, or the
-// communicator of another library.
+// Bootstrap for ranks that already share a way to exchange texts: a key-value store, or the communicator of
+// another library.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace warren {
 
 class RendezvousBootstrap final : public Bootstrap {
  public:
-  /// Gives every rank's text to every rank. Errors are exceptions of any kind.
+  /// Gives every rank's text to every rank, in rank order. Errors are exceptions of any kind.
   using Exchange = std::function<std::vector<std::string>(const std::string& text)>;
 
   RendezvousBootstrap(int rank, int world_size, Exchange exchange);

@@ -24,7 +24,7 @@ std::optional<int> NumberFromEnvironment(const char* name) {
   return value;
 }
 
-/// The launcher's PMI, if it offers one and the descriptor has come through to this process.
+/// The launcher's PMI, if it offers one and the descriptor is open in this process.
 std::optional<PmiPlace> FindPmi() {
   const auto descriptor = NumberFromEnvironment("PMI_FD");
   const auto rank = NumberFromEnvironment("PMI_RANK");

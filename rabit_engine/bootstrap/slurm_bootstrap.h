@@ -1,4 +1,4 @@
-// WARREN_BOOTSTRAP=slurm: ranks find each other without a tracker and without MPI, by what their launcher
+// WARREN_BOOTSTRAP=slurm: ranks find each other without a tracker and without MPI, using what their launcher
 // offers.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace warren {
 
-/// Takes the launcher's PMI-1 when PMI_FD is open (`srun --mpi=pmi2`, MPICH's mpiexec), else meets at rank 0
-/// of the Slurm step (plain `srun`). Every wait ends after settings.connect_timeout. Throws EngineError.
+/// Uses the launcher's PMI-1 if PMI_FD is open (`srun --mpi=pmi2`, MPICH's mpiexec), otherwise meets at rank
+/// 0 of the Slurm step (plain `srun`). Every wait ends after settings.connect_timeout. Throws EngineError.
 std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings);
 
 }  // namespace warren

@@ -28,11 +28,11 @@ namespace {
 using Clock = DeadlineStream::Clock;
 using namespace std::chrono_literals;
 
-/// How long a pending connection may take for its greeting, and rank 0 for the answer.
+/// How long a pending connection may take for its greeting, and rank 0 for its answer.
 constexpr auto kGreetingTime = 5s;
-/// How much longer the others wait than rank 0 does: time for its word of what is wrong to arrive.
+/// How much longer the other ranks wait than rank 0, so that its explanation of a failure can arrive.
 constexpr auto kGrace = 5s;
-/// A poll that ends early does no harm.
+/// Polls may end early without harm.
 constexpr std::chrono::milliseconds kLongestPoll = 1s;
 constexpr std::size_t kMaxTextBytes = 4096;
 
@@ -117,7 +117,7 @@ std::string Answer(bool well, std::string_view text) {
   return wire::Writer().Int(well ? 0 : 1).String(text).Take();
 }
 
-/// Tells the ranks of all open connections that the job cannot go on, and why. The connections are closed.
+/// Tells the ranks of all open connections that the job cannot go on, and why. Closes the connections.
 void TellAll(std::vector<DeadlineStream>& connections, const std::string& story) {
   for (DeadlineStream& connection : connections) {
     try {
@@ -165,7 +165,7 @@ tcp::Socket ListenOnOneOf(const SlurmStep& step) {
       "{}: none of the ports for the meeting can be had: {}; set WARREN_BOOTSTRAP_PORT", Who(step), tried));
 }
 
-/// Rank 0 while the others come.
+/// Rank 0 while the other ranks arrive.
 class Door {
  public:
   Door(const SlurmStep& step, const std::optional<tls::Context>& tls, Clock::time_point deadline)
@@ -175,7 +175,7 @@ class Door {
         listener_(ListenOnOneOf(step)),
         seats_(step.world_size) {}
 
-  /// The connections by rank; none at 0.
+  /// Returns the connections by rank; the one at 0 is empty.
   std::vector<DeadlineStream> WaitForAll() {
     while (num_seated_ + 1 < step_.world_size) {
       if (Clock::now() >= deadline_) GiveUp();
@@ -214,7 +214,8 @@ class Door {
     }
   }
 
-  /// The oldest pending connection goes, so that another can be accepted. Without one the job cannot go on.
+  /// Drops the oldest pending connection so that another can be accepted. If there is none, the job cannot go
+  /// on.
   void MakeRoom(int shortage) {
     if (!pending_.empty()) return pending_.pop_front();
     try {
@@ -226,7 +227,7 @@ class Door {
     }
   }
 
-  /// True when the connection is no longer pending: seated, or sent away.
+  /// Returns true if the connection is no longer pending: it was seated or rejected.
   bool Attend(PendingConnection& connection) {
     try {
       const auto greeting = connection.Listen();
@@ -238,12 +239,12 @@ class Door {
         return true;
       }
       stream.Send(Answer(true, ""), Clock::now() + kGreetingTime);
-      // A rank that comes twice has given up its first connection.
+      // A rank that connects again has given up its first connection.
       DeadlineStream& seat = seats_[greeting->rank];
       if (!seat.is_open()) ++num_seated_;
       seat = std::move(stream);
-    } catch (const wire::ProtocolError&) {  // something else that has connected here
-    } catch (const EngineError&) {          // it has gone
+    } catch (const wire::ProtocolError&) {  // something else has connected here
+    } catch (const EngineError&) {          // the connection is lost
     }
     return true;
   }
@@ -319,7 +320,7 @@ class MeetingHost : public Bootstrap {
     return record;
   }
 
-  /// Tells all others when one of them fails.
+  /// Runs `function` on the connection of a rank. If it fails, tells all other ranks and throws.
   template <typename Function>
   void Attempt(int rank, const Function& function) {
     const std::string begin = fmt::format("{}: exchanging addresses: rank {}", Who(step_), rank);
@@ -341,12 +342,12 @@ class MeetingHost : public Bootstrap {
 
   SlurmStep step_;
   std::chrono::seconds timeout_;
-  std::vector<DeadlineStream> guests_;  ///< by rank; none at 0
+  std::vector<DeadlineStream> guests_;  ///< by rank; empty at 0
 };
 
-// --- the others --------------------------------------------------------------------------------------------
+// --- the other ranks ---------------------------------------------------------------------------------------
 
-/// Rank 0 said that the job cannot go on.
+/// Rank 0 has said that the job cannot go on.
 class Refused : public EngineError {
  public:
   using EngineError::EngineError;
@@ -370,7 +371,7 @@ class MeetingGuest : public Bootstrap {
     try {
       host_.Send(wire::Writer().String(record).Take(), deadline);
     } catch (const EngineError&) {
-      // Rank 0 may have said why before it closed: that is still to be read.
+      // Rank 0 may have said why before it closed the connection; that can still be read.
     }
     wire::Reader all;
     all.Append(Await(kDoing, step_.world_size * (kMaxRecordBytes + sizeof(std::int32_t)), deadline));
@@ -390,7 +391,7 @@ class MeetingGuest : public Bootstrap {
   void Shutdown() override { host_.Close(); }
 
  private:
-  /// Goes from port to port until rank 0 of this very step answers.
+  /// Tries one port after the other until rank 0 of this step answers.
   void Enter(const std::optional<tls::Context>& tls, Clock::time_point deadline) {
     constexpr auto kPause = 20ms;
     std::string seen;
@@ -424,7 +425,7 @@ class MeetingGuest : public Bootstrap {
     host_ = std::move(stream);
   }
 
-  /// Rank 0's answer, unless it says that the job cannot go on.
+  /// Returns rank 0's answer. Throws if it says that the job cannot go on.
   std::string Await(std::string_view doing, std::size_t limit, Clock::time_point deadline) {
     try {
       const std::int32_t failed = ReceiveInt(host_, deadline);

@@ -1,5 +1,6 @@
-// Ranks of a Slurm step without PMI meet at rank 0: it listens, all others connect, and records go to rank 0
-// and come back together. Two jobs that meet at one port by chance tell each other apart by the greeting.
+// Ranks of a Slurm step without PMI meet at rank 0: it listens, and all others connect. Each sends its record
+// to rank 0, which returns all of them. If two jobs use the same port by chance, the greeting tells them
+// apart.
 //
 //   rank r                                              rank 0
 //   int kMeetingMagic, string step, string token,
@@ -9,8 +10,8 @@
 //   and then in every Allgather:
 //   string record                                   ->
 //                                                   <-  int 0, string of all records, each a string
-// Instead of any answer rank 0 may send int 1 and a text: why the job cannot go on. Ints and strings are
-// those of wire/bytes.h.
+// Instead of any answer rank 0 may send int 1 and a text that says why the job cannot go on. Ints and strings
+// are encoded as in wire/bytes.h.
 #pragma once
 
 #include <chrono>
@@ -24,12 +25,11 @@
 namespace warren {
 
 inline constexpr std::int32_t kMeetingMagic = 0x57534d31;  // "WSM1"
-/// A record longer than this is no rank's.
+/// The maximum length of a record.
 inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
 
-/// Returns when all ranks have come. Throws TimedOut after `timeout`, on all ranks, with the ranks that are
-/// missing; EngineError when rank 0 cannot listen.
-/// The meeting is encrypted with `tls`.
+/// Returns when all ranks have arrived. Throws TimedOut after `timeout`, on all ranks, naming the missing
+/// ones; throws EngineError if rank 0 cannot listen. The meeting is encrypted if `tls` is given.
 std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout,
                                           const std::optional<tls::Context>& tls = std::nullopt);
 

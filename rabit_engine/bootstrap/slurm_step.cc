@@ -15,12 +15,12 @@ namespace {
 using wire::FindVariable;
 using wire::LookUp;
 
-/// More hosts than any cluster has: a list that names more is a mistake or an attack on our memory.
+/// More hosts than any cluster has: a list with more is a mistake or an attempt to exhaust memory.
 constexpr std::size_t kMaxHosts = std::size_t{1} << 20;
-/// Below the ports that Linux and most others give to outgoing connections.
+/// Below the ports that Linux and most other systems use for outgoing connections.
 constexpr int kFirstPort = 20000;
 constexpr int kNumPorts = 10000;
-/// How many ports rank 0 may try: another job on the same host may have the first.
+/// How many ports rank 0 may try, since another job on the same host may use the first.
 constexpr int kPortsToTry = 8;
 
 [[noreturn]] void RefuseList(std::string_view list, const std::string& why) {
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> SlurmNumber(std::string_view text) {
   return value;
 }
 
-/// The items of a list whose commas inside brackets are not separators.
+/// Splits a list at its commas, except those inside brackets.
 std::vector<std::string_view> SplitOutsideBrackets(std::string_view list) {
   std::vector<std::string_view> items;
   std::size_t begin = 0;
@@ -54,7 +54,7 @@ std::vector<std::string_view> SplitOutsideBrackets(std::string_view list) {
   return items;
 }
 
-/// "01-04,7": each number as text, padded with zeros as the first number of its range is.
+/// Expands "01-04,7" into one text per number, zero-padded like the first number of its range.
 std::vector<std::string> ExpandRanges(std::string_view ranges, std::string_view list) {
   std::vector<std::string> numbers;
   for (const std::string_view range : SplitOutsideBrackets(ranges)) {
@@ -110,7 +110,7 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
   if (const auto asked = FindVariable("WARREN_BOOTSTRAP_PORT", look_up)) {
     return {RequiredInt(look_up, asked->name, asked->value, 1, 65535)};
   }
-  // Jobs that run at the same time have numbers close to each other: keep their ports apart.
+  // Jobs that run at the same time have similar numbers: keep their ports apart.
   const std::uint64_t place = SlurmNumber(job).value_or(0) * 67 + SlurmNumber(step).value_or(0) * kPortsToTry;
   std::vector<int> ports;
   ports.reserve(kPortsToTry);
@@ -119,7 +119,7 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
   return ports;
 }
 
-/// Tasks on the host of rank 0 need no name service; and node names need not be in one.
+/// Tasks on the host of rank 0 use the loopback address: node names need not be resolvable.
 std::string MeetingHost(const LookUp& look_up) {
   if (const auto asked = FindVariable("WARREN_BOOTSTRAP_HOST", look_up)) return asked->value;
   if (look_up("SLURM_NODEID") == "0") return "127.0.0.1";
@@ -145,7 +145,7 @@ SlurmStep ReadSlurmStep(const LookUp& look_up) {
   step.rank = RequiredInt(look_up, "SLURM_PROCID", Required(look_up, "SLURM_PROCID"), 0, step.world_size - 1);
   step.meeting_host = MeetingHost(look_up);
   step.meeting_ports = MeetingPorts(look_up, job, step_id);
-  // srun's own port is known to the tasks of its step alone and is another for every step.
+  // srun's own port is known only to the tasks of its step, and differs for every step.
   const auto secret = FindVariable("WARREN_BOOTSTRAP_TOKEN", look_up);
   step.token = fmt::format("{}:{}:{}", look_up("SLURM_SRUN_COMM_HOST").value_or(""),
                            look_up("SLURM_SRUN_COMM_PORT").value_or(""), secret ? secret->value : "");

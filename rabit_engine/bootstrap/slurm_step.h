@@ -1,4 +1,5 @@
-// What Slurm tells a task that srun started, and where its rank 0 can be met. Pure functions over text.
+// What Slurm tells a task that srun has started, and where rank 0 of its step can be reached. Pure functions
+// over text.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace warren {
 
-/// The hosts of Slurm's short form, in its order: "n[1-3,7],gpu[01-04]" names seven. A name may have several
-/// brackets. Throws EngineError that shows the list and what is wrong with it.
+/// Expands Slurm's short form of a host list, keeping its order: "n[1-3,7],gpu[01-04]" names eight hosts. A
+/// name may have several brackets. Throws EngineError, which shows the list and what is wrong with it.
 std::vector<std::string> ExpandHostList(std::string_view list);
 
 /// One task of a job step.
@@ -18,18 +19,21 @@ struct SlurmStep {
   std::string id;  ///< "<job>.<step>"
   int rank = 0;    ///< SLURM_PROCID
   int world_size = 1;
-  std::string meeting_host;        ///< where rank 0 listens, as this task reaches it
-  std::vector<int> meeting_ports;  ///< the ports rank 0 may listen on, best first
-  /// What only tasks of this step can easily know. Keeps jobs apart that meet at one port by chance; it is no
-  /// defence against a user of the same host, unless WARREN_BOOTSTRAP_TOKEN holds a secret.
+  std::string meeting_host;        ///< the host of rank 0, as this task reaches it
+  std::vector<int> meeting_ports;  ///< ports that rank 0 may listen on, best first
+  /// A text that only tasks of this step can easily know. It keeps jobs apart that use the same port by
+  /// chance; it does not protect against a user of the same host, unless WARREN_BOOTSTRAP_TOKEN holds a
+  /// secret.
   std::string token;
-  bool has_job_token = false;  ///< `token` is made from the job's; who does not know it hears nothing
+  /// Whether `token` is derived from the job's token. If so, connections without the right token get no
+  /// answer.
+  bool has_job_token = false;
 };
 
 /// Reads SLURM_JOB_ID, SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST and the like,
-/// WARREN_BOOTSTRAP_HOST, WARREN_BOOTSTRAP_PORT and WARREN_BOOTSTRAP_TOKEN through `look_up`, which gives
-/// nothing for a variable that is unset or empty. Throws EngineError that names the variable that is missing
-/// or wrong.
+/// WARREN_BOOTSTRAP_HOST, WARREN_BOOTSTRAP_PORT and WARREN_BOOTSTRAP_TOKEN through `look_up`, which returns
+/// nullopt for a variable that is unset or empty. Throws EngineError, which names the missing or malformed
+/// variable.
 SlurmStep ReadSlurmStep(const wire::LookUp& look_up);
 
 }  // namespace warren

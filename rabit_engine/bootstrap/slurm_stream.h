@@ -1,5 +1,5 @@
-// A TCP connection on which every call has a deadline: what the bootstraps without a tracker talk through.
-// Errors say what was seen; the caller adds who and why.
+// A TCP connection on which every call has a deadline, used by the bootstraps without a tracker. Errors say
+// what happened; the caller adds the peer and the purpose.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@
 
 namespace warren {
 
-/// Not thread safe.
+/// Not thread-safe.
 class DeadlineStream {
  public:
   using Clock = std::chrono::steady_clock;
 
   DeadlineStream() = default;
-  /// Takes a connection.
+  /// Takes over a connection.
   explicit DeadlineStream(tcp::Stream stream);
-  /// Connects to the first address of the host that answers, with TLS if it is given. Throws EngineError or
+  /// Connects to the first address of the host that answers, with TLS if given. Throws EngineError or
   /// TimedOut.
   static DeadlineStream Connect(const std::string& host, int port, Clock::time_point deadline,
                                 const std::optional<tls::Context>& tls = std::nullopt);
@@ -29,11 +29,12 @@ class DeadlineStream {
   int fd() const { return stream_.fd(); }
   void Close() { stream_.Close(); }
 
-  /// Sends all of the bytes. Throws EngineError when the connection is broken, TimedOut after the deadline.
+  /// Sends all of the bytes. Throws EngineError if the connection is broken, TimedOut after the deadline.
   void Send(std::string_view bytes, Clock::time_point deadline);
-  /// Receives exactly so many bytes. Throws as Send does.
+  /// Receives exactly this many bytes. Throws like Send.
   std::string Receive(std::size_t bytes, Clock::time_point deadline);
-  /// What has arrived, at most `limit` bytes; empty when nothing has. Throws EngineError at the end.
+  /// Returns what has arrived, at most `limit` bytes; may be empty. Throws EngineError if the connection has
+  /// ended.
   std::string ReceiveSome(std::size_t limit);
 
  private:

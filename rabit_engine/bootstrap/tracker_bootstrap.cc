@@ -32,17 +32,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 namespace classic = wire::classic;
 
-// Between two rounds of connecting to the peers that the tracker names; doubled each time.
+// The pause between two rounds of connecting to the peers that the tracker names; doubled each time.
 constexpr milliseconds kFirstLinkPause{50};
 constexpr milliseconds kMaxLinkPause{2000};
-// Connections that have not said their rank. Beyond this the oldest goes.
+// The most connections whose rank is not known yet. Beyond this the oldest is dropped.
 constexpr std::size_t kMaxPending = 256;
 
-// A stock tracker links one worker after the other: in a large job the first of them wait for the last for
-// long.
+// A stock tracker links one worker after the other, so in a large job the first ones wait long for the last.
 constexpr seconds kLeastPatience{1800};
 
-// What this engine says on every new link after the rank, in a job with a token with a nonce after it.
+// What the engine sends on every new link after the rank; in a job with a token, nonces and proofs too:
 //
 //   connector                                     acceptor
 //   rank, nonce c, claim for c               ->
@@ -77,7 +76,7 @@ std::string_view BytesIn(const Value& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// A message of the handshake into the empty buffer of a fresh connection.
+// Sends a handshake message into the empty buffer of a fresh connection.
 bool SendSmall(tcp::Stream& stream, std::initializer_list<std::string_view> parts) {
   std::string bytes;
   for (const std::string_view part : parts) bytes += part;
@@ -119,14 +118,14 @@ bool HasEnded(int fd) {
 
 }  // namespace
 
-/// An accepted connection whose peer has not yet told its rank, or not yet proved that it belongs to the job.
+/// An accepted connection whose peer has not told its rank, or not proved that it belongs to the job.
 struct TrackerBootstrap::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   std::string received = {};
-  int rank = -1;               ///< once it was answered
-  wire::Digest expected = {};  ///< its proof, then
-  wire::Digest own = {};       ///< and ours
+  int rank = -1;               ///< set once it was answered
+  wire::Digest expected = {};  ///< the proof expected from it, set then too
+  wire::Digest own = {};       ///< the proof that this rank will send
 };
 
 TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> rank)
@@ -137,8 +136,8 @@ TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> 
   assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
   Join(rank ? classic::Command::kRecover : classic::Command::kStart);
-  // A tracker may give a neighbour's place to another that needs it more while workers die and come back;
-  // it then expects us to come again.
+  // While workers die and come back, a tracker may give a neighbour's place to a worker that needs it more
+  // urgently; it then expects this one to ask again.
   for (int round = 0; !MissingNeighbors().empty(); ++round) {
     if (round >= std::max(1, settings_.connect_retry)) {
       throw EngineError(fmt::format("{} has no links with ranks {}, asked the tracker {} times", Name(),
@@ -162,7 +161,7 @@ void TrackerBootstrap::Join(classic::Command command) {
   TrackerConnection tracker(settings_, Hello(command));
   local_host_ = tracker.local_host();
   const int wanted = settings_.world_size;
-  // At the start it is for the tracker to say how long workers may be missing.
+  // At the start the tracker decides how long workers may be missing.
   const Clock::time_point deadline =
       command == classic::Command::kRecover ? Clock::now() + patience_ : Clock::time_point::max();
   assignment_ = tracker.ReadAssignment("this worker's rank", deadline);
@@ -176,7 +175,8 @@ void TrackerBootstrap::Join(classic::Command command) {
   AcceptLinks(plan.num_accept, tracker);
 }
 
-// Asks the tracker whom to connect to, until all of that has worked. Returns the last plan.
+// Asks the tracker which ranks to connect to, until all these connections have succeeded. Returns the last
+// plan.
 classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, Clock::time_point deadline) {
   milliseconds pause = kFirstLinkPause;
   Clock::time_point give_up{};
@@ -205,7 +205,7 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
           fmt::format("{} cannot link with {}, tried {} times", Name(), fmt::join(failures, ", "), round),
           "socket or connect", shortage);
     }
-    // A peer that died may be restarted meanwhile, so the number of rounds alone is no limit.
+    // A peer that died may be restarted meanwhile, so the number of rounds alone is not a limit.
     if (round == 1) give_up = Clock::now() + settings_.connect_timeout;
     if (has_tried_enough && Clock::now() >= give_up) {
       throw LostPeer(
@@ -220,8 +220,8 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
   }
 }
 
-// Returns what went wrong, nothing when there is a link now. `shortage` becomes the error by which this host
-// kept this rank from connecting, if it did.
+// Returns what went wrong, or an empty text if there is a link now. Sets `shortage` to the errno with which
+// this host kept this rank from connecting, if it did.
 std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shortage) {
   if (!IsNeighbor(peer.rank)) return "it is no neighbour of this rank";
   std::string failure = "its name has no address";
@@ -296,9 +296,9 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shor
 
 void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   const Clock::time_point deadline = Clock::now() + patience_;
-  std::list<PendingConnection> pending;  // the oldest first
-  // A tracker that dies before it has noted that this rank listens is followed by one that sends nobody here.
-  // One that knows job tokens says when it has.
+  std::list<PendingConnection> pending;  // oldest first
+  // If a tracker dies before it has noted that this rank listens, its successor sends no ranks here. A
+  // tracker that knows job tokens confirms that it has noted it.
   bool noted = !settings_.job_token;
   while (count > 0 || !noted) {
     Clock::time_point next = deadline;
@@ -319,7 +319,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     } else {
       noted = tracker.HasNoted();
     }
-    // Whoever is to come may have given up this meeting and wait for all others in the next.
+    // A broken link means that the peer may have given up this meeting and waits for all ranks in the next.
     for (std::size_t link = 0; link < linked.size(); ++link) {
       if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], 0);
     }
@@ -356,8 +356,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   }
 }
 
-// Closes the oldest connection whose rank is not known; false if all are. The other end of one that has an
-// answer takes it for a link.
+// Closes the oldest connection whose rank is unknown. Returns false if all are known: the other end of an
+// answered connection takes it for a link.
 bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
   const auto unanswered =
       std::find_if(pending.begin(), pending.end(),
@@ -367,10 +367,10 @@ bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
   return true;
 }
 
-// Reads what has arrived. Returns true when the connection has become a link or has been dropped.
+// Reads what has arrived. Returns true if the connection has become a link or is to be dropped.
 bool TrackerBootstrap::Greet(PendingConnection& connection) {
   const std::size_t claim_bytes = settings_.job_token ? sizeof(wire::Nonce) + sizeof(wire::Digest) : 0;
-  // Not a byte more than belongs to the handshake: what follows is the link's.
+  // Reads no more bytes than belong to the handshake: what follows belongs to the link.
   const std::size_t wanted =
       connection.rank < 0 ? sizeof(std::int32_t) + claim_bytes : sizeof(EngineHello) + sizeof(wire::Digest);
   std::array<char, 128> bytes;
@@ -389,7 +389,7 @@ bool TrackerBootstrap::Greet(PendingConnection& connection) {
   return true;
 }
 
-// To its rank, and its nonce in a job with a token. Returns what Greet does.
+// Answers with this rank, and with a nonce in a job with a token. Returns the same as Greet.
 bool TrackerBootstrap::Answer(PendingConnection& connection, const std::string& message) {
   std::int32_t theirs = -1;
   std::memcpy(&theirs, message.data(), sizeof theirs);
@@ -429,7 +429,7 @@ bool TrackerBootstrap::IsWanted(int rank) const {
   return IsNeighbor(rank) && (old == links_.end() || HasEnded(old->second.fd()));
 }
 
-// What is said in a job with a token only.
+// The bytes of `digest` in a job with a token, nothing otherwise.
 std::string_view TrackerBootstrap::IfProved(const wire::Digest& digest) const {
   return settings_.job_token ? wire::BytesOf(digest) : std::string_view();
 }
@@ -449,8 +449,9 @@ std::vector<int> TrackerBootstrap::MissingNeighbors() const {
   return neighbors;
 }
 
-// Both ends send their hello as soon as they have shaken hands, so it is here or will be at once. In a job
-// with a token hellos are read before, and of those that this rank has connected to a proof is awaited.
+// Both ends send their hello right after the handshake, so it has arrived or is about to. In a job with a
+// token the hellos have been read before; for the links that this rank connected, the acceptor's proof is
+// read here.
 void TrackerBootstrap::CheckEngines() {
   const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
   const auto read = [&](int rank, tcp::Stream& stream, void* data, std::size_t bytes) {
@@ -490,10 +491,10 @@ void TrackerBootstrap::CheckEngines() {
 
 // --- records -----------------------------------------------------------------------------------------------
 
-// Up the tree to rank 0, then down again. On each link of the tree: a count, then for each rank its number,
-// the length of its record, and the record. On the other links of the ring: a byte from each who has all of
-// it. Nobody goes on before his neighbours have it, too; a link that breaks earlier is that of somebody who
-// gave up.
+// Records go up the tree to rank 0, then down again. Each link of the tree carries a count, then for each
+// rank its number, the length of its record, and the record. Each other link of the ring carries a byte from
+// a rank that has all records. No rank goes on before its neighbours have all records too; a link that breaks
+// earlier belongs to a rank that gave up.
 std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) {
   if (record.size() > kMaxRecordBytes) {
     throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
@@ -546,7 +547,8 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
   return records;
 }
 
-// In the order in which they come: who has this rank's byte, too, may leave as soon as he has sent his.
+// Reads the bytes in the order in which they arrive: a neighbour that has this rank's byte too may leave
+// right after sending its own.
 void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
   const auto& tree = assignment_.tree_neighbors;
   std::set<int> awaited{assignment_.ring_prev, assignment_.ring_next};
@@ -618,8 +620,8 @@ void TrackerBootstrap::ThrowLost(int peer, int error) const {
                         error == 0 ? "it closed the connection" : stream.TextOf(error)));
 }
 
-// Waits until the peer has sent something or any link breaks: nobody has gone on without this rank, and
-// whoever gives up this meeting waits for all others in the next.
+// Waits until the peer has sent something or any link breaks. No rank has gone on without this one, and a
+// rank that gives up this meeting waits for all others in the next.
 void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
   std::vector<pollfd> waits;
   std::vector<int> ranks;
@@ -691,7 +693,7 @@ bool TrackerBootstrap::ShutdownTogether() {
                                 classic::Encode(classic::WaitForOthers{}));
       return tracker.ReadRelease(Clock::now() + patience_);
     } catch (const TrackerLost& error) {
-      // One that has been started again on the same state answers soon.
+      // A tracker that was restarted from its saved state answers soon.
       if (error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry) continue;
       SayThatItLeavesUntold(error);
       return true;
@@ -704,7 +706,7 @@ bool TrackerBootstrap::ShutdownTogether() {
   }
 }
 
-// All ranks have come to the end, and what the tracker does not know costs nobody anything.
+// All ranks have finished, so it does no harm if the tracker does not know.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
   Say("rabit: {} has finished, but could not tell the tracker: {}", Name(), error.what());
 }

@@ -1,10 +1,10 @@
-// The bootstrap through a tracker: this process as a classic rabit worker
-// (docs/reference/tracker-protocol.md). The tracker gives the rank and says whom to link with: the neighbours
-// in a tree and in a ring. Records are gathered along the tree.
+// The bootstrap through a tracker: this process acts as a classic rabit worker
+// (docs/reference/tracker-protocol.md). The tracker assigns the rank and the ranks to link with: the
+// neighbours in a tree and in a ring. Records are gathered along the tree.
 //
 // On every new link both ends send their rank (the protocol's handshake) and then the engine's own hello, so
-// that a worker of another engine in the job, which speaks the same protocol up to here, is found out now
-// instead of taking our bytes for data.
+// that a worker of another engine, which speaks the same protocol up to here, is detected now instead of
+// mistaking our bytes for data.
 #pragma once
 
 #include <list>
@@ -25,11 +25,11 @@ class TrackerLost;
 
 class TrackerBootstrap final : public Bootstrap {
  public:
-  /// Records may not be longer.
+  /// The maximum length of a record.
   static constexpr std::size_t kMaxRecordBytes = std::size_t{64} << 10;
 
-  /// Joins the job: returns when this rank has all its links. Blocks as long as other workers are missing.
-  /// `rank`: which one this process is already, when it has to be linked again.
+  /// Joins the job: returns when this rank has all its links, and blocks while other workers are missing.
+  /// `rank` is given if this process already has a rank and has to be linked again.
   TrackerBootstrap(const Settings& settings, std::optional<int> rank);
 
   int rank() const override { return assignment_.rank; }
@@ -40,10 +40,10 @@ class TrackerBootstrap final : public Bootstrap {
   void Shutdown() override;
   bool ShutdownTogether() override;
 
-  /// Where this rank listens, as "address:port": the address by which it reached the tracker first, then the
-  /// other addresses of this host.
+  /// Returns the addresses where this rank listens, as "address:port": first the one it used to reach the
+  /// tracker, then the other addresses of this host.
   std::vector<std::string> ListenAddresses() const;
-  /// The listening socket, owned by the caller from now on.
+  /// Returns the listening socket, owned by the caller from now on.
   int TakeListener() { return listener_.Release(); }
 
  private:
@@ -75,13 +75,13 @@ class TrackerBootstrap final : public Bootstrap {
   std::string Name() const;
 
   Settings settings_;
-  std::chrono::seconds patience_;    ///< for others to come
-  std::optional<tls::Context> tls_;  ///< for the links
+  std::chrono::seconds patience_;    ///< how long to wait for other ranks
+  std::optional<tls::Context> tls_;  ///< for encrypting the links
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;
   std::map<int, tcp::Stream> links_;            ///< by rank
-  std::map<int, wire::Digest> awaited_proofs_;  ///< by rank, for links that this rank began
+  std::map<int, wire::Digest> awaited_proofs_;  ///< by rank, for links that this rank connected
 };
 
 }  // namespace warren

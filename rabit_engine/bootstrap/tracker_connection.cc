@@ -23,11 +23,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Between two rounds of attempts; doubled each time. A tracker that is about to start is there soon.
+// The pause between two rounds of attempts; doubled each time. Short at first, since a tracker may be about
+// to start.
 constexpr milliseconds kFirstTrackerPause{250};
 constexpr milliseconds kMaxTrackerPause{5000};
 // A stock tracker reads one worker's hello after the other and takes 90 s for 1,000 of them, so the first
-// answer has this many times the usual patience.
+// answer may take this many times the usual timeout.
 constexpr int kFirstAnswerPatience = 10;
 
 }  // namespace
@@ -89,7 +90,7 @@ void TrackerConnection::Connect() {
                   tracker_, rounds, failure));
 }
 
-// Both have proved that they know the token when it is over.
+// After the handshake both sides have proved that they know the token.
 void TrackerConnection::Encrypt(const tls::Context& tls) {
   connection_.Encrypt(tls, tls::Role::kClient);
   const int error =
@@ -119,7 +120,7 @@ void TrackerConnection::Authenticate() {
       try {
         Receive(what, deadline);
       } catch (const TrackerLost& error) {
-        // The tracker was there before: it is ending at this moment, or belongs to another job.
+        // The tracker accepted the connection: it is ending right now, or belongs to another job.
         throw TrackerLost(
             error.when(),
             fmt::format("{} It is another job's tracker if it says that this worker does not know the job's "
@@ -193,7 +194,7 @@ void TrackerConnection::ThrowIfShort(const char* call, int error) const {
   ThrowIfShortage(fmt::format("this worker cannot talk with the tracker at {}", tracker_), call, error);
 }
 
-/// Waits for more of what the tracker says.
+/// Waits for more bytes from the tracker.
 void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
   for (;;) {
     std::array<char, 4096> bytes;
@@ -260,7 +261,7 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
   bool held = false;
   for (;;) {
     std::int32_t word = 0;
-    // Words are written whole, and there is room for them.
+    // Words are written as a whole, and there is room for them.
     const ssize_t count = connection_.Receive(&word, sizeof word);
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kComeBack)) return false;
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kHeld)) {
@@ -272,8 +273,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
         throw TimedOut(fmt::format("the tracker at {} still waits for others to end", tracker_));
       }
     } else {
-      // A tracker that knows nothing of this lets go by closing, when all have ended. One that knows job
-      // tokens says so.
+      // A tracker without this feature closes the connection when all have ended. One that knows job tokens
+      // sends a word instead.
       if (!held && !settings_.job_token) return true;
       throw TrackerLost(
           TrackerLost::When::kTalking,
@@ -286,7 +287,7 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
 bool TrackerConnection::HasNoted() {
   using wire::classic::TrackerWord;
   std::int32_t word = 0;
-  // Words are written whole, and there is room for them.
+  // Words are written as a whole, and there is room for them.
   const ssize_t count = connection_.Receive(&word, sizeof word);
   if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kNoted)) return true;
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;

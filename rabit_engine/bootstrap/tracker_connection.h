@@ -1,7 +1,7 @@
-// One conversation with a rabit tracker, as the worker has it: connect, prove the job's token to each other
-// if there is one (by TLS with WARREN_TLS=1, else wire/authentication.h), exchange magics, say hello; then
-// the caller sends and reads what wire/classic.h describes. Works with our tracker, dmlc-core's and
-// XGBoost's; the latter two answer one worker at a time, so an answer may be minutes away in a large job.
+// A worker's conversation with a rabit tracker: connect, prove the job's token to each other if there is one
+// (by TLS with WARREN_TLS=1, otherwise wire/authentication.h), exchange magics, send the hello; then the
+// caller sends and reads the messages of wire/classic.h. Works with our tracker, dmlc-core's and XGBoost's;
+// the latter two answer one worker at a time, so in a large job an answer may take minutes.
 #pragma once
 
 #include <chrono>
@@ -19,32 +19,33 @@ namespace warren {
 class TrackerConnection {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Connects and proves the token, and no more. Throws as the next. `connected` is called between the two,
-  /// with the descriptor; what it throws ends the attempt.
+  /// Only connects and proves the token. Throws like the other constructor. `connected` is called between the
+  /// two steps with the descriptor; an exception from it ends the attempt.
   explicit TrackerConnection(const Settings& settings, const std::function<void(int)>& connected = {});
-  /// Connects, as often as the settings allow, and says hello. Throws TrackerLost, EngineError or TimedOut
-  /// that names the tracker and what to do, LocalShortage where this process is kept from connecting. `more`
-  /// follows the hello at once.
+  /// Connects, retrying as often as the settings allow, and sends the hello, directly followed by `more`.
+  /// Throws TrackerLost, EngineError or TimedOut, which name the tracker and what to do, or LocalShortage if
+  /// this process is kept from connecting.
   TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
                     const std::string& more = {});
 
   void Send(const std::string& bytes);
-  /// The tracker answers when other workers have come: waits for them until the deadline, and as long as the
-  /// tracker keeps the connection. `what` is the answer's name in errors: "this worker's rank".
+  /// Wait for an answer, which the tracker sends when other workers have come: until the deadline, and as
+  /// long as the tracker keeps the connection. `what` names the answer in errors: "this worker's rank".
   wire::classic::Assignment ReadAssignment(const char* what, Clock::time_point deadline);
   wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
-  /// A string that the tracker sends. `what` is its name in errors.
+  /// Reads a string that the tracker sends. `what` names it in errors.
   std::string ReadString(const char* what, std::size_t max_bytes, Clock::time_point deadline);
-  /// After WaitForOthers: true when this rank may leave, false when it is called back. Throws TrackerLost
-  /// when the tracker was about to say which, TimedOut.
+  /// To be called after WaitForOthers: returns true if this rank may leave, false if it is called back.
+  /// Throws TimedOut, or TrackerLost if the tracker was lost before it decided.
   bool ReadRelease(Clock::time_point deadline);
-  /// After a listen port, where the tracker is Warren's: whether it has said that the tracker which would
-  /// take its place knows the port. Does not wait. Throws TrackerLost when the connection ended before.
+  /// To be called after sending a listen port to a Warren tracker: returns whether it has confirmed that a
+  /// tracker replacing it would know the port. Does not wait. Throws TrackerLost if the connection ended
+  /// before that.
   bool HasNoted();
-  /// Throws TrackerLost when the tracker's end of the connection broke. (That it closed is no news.)
+  /// Throws TrackerLost if the connection broke. (A regular close by the tracker is expected.)
   void ThrowIfBroken();
   int descriptor() const { return connection_.fd(); }
-  /// The address of this host that the tracker sees.
+  /// The address of this host as the tracker sees it.
   std::string local_host() const { return tcp::Address::Local(connection_.fd()).host(); }
 
  private:
@@ -66,14 +67,14 @@ class TrackerConnection {
   wire::classic::TrackerStream stream_;
 };
 
-/// Vouches to the tracker, over a connection that proves the job's token, for the worker `settings.task_id`
-/// that is about to join from this process by a protocol without one, under the name TASK#`ticket`
-/// (wire/vouch.h). Throws as the constructors.
+/// Vouches to the tracker, over a connection that proves the job's token, for the worker `settings.task_id`,
+/// which is about to join from this process by a protocol without tokens, under the name TASK#`ticket`
+/// (wire/vouch.h). Throws like the constructors.
 void VouchAtTracker(const Settings& settings, const std::string& ticket);
 
-/// Has the tracker print the text, as it is; `worker` says who asks (its command is set here). Text that the
-/// tracker cannot take still reaches the user, by stdout and with a line on stderr: a line for him is not
-/// worth a job.
+/// Lets the tracker print the text unchanged. `worker` identifies the sender (its command is set here). If
+/// the tracker cannot be reached, the text still reaches the user on stdout, with a line on stderr: a failed
+/// print must not end a job.
 void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const std::string& text);
 
 }  // namespace warren

@@ -10,7 +10,7 @@ double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// The number is told beside it.
+/// Describe() without its call number, which is reported separately.
 std::string NameOf(const CallTag& tag) {
   const std::string text = Describe(tag);
   return text.substr(0, text.rfind(" (call "));
@@ -32,7 +32,7 @@ void CallStatistics::Leave(Clock::time_point now) {
   since_ = now;
 }
 
-/// The longest ones stay.
+/// Keeps the longest waits.
 void CallStatistics::KeepWait(const wire::ReportedWait& wait) {
   if (waits_.size() < wire::kMaxReportedWaits) return waits_.push_back(wait);
   ++waits_dropped_;
@@ -40,7 +40,7 @@ void CallStatistics::KeepWait(const wire::ReportedWait& wait) {
       std::min_element(waits_.begin(), waits_.end(),
                        [](const auto& one, const auto& other) { return one.seconds < other.seconds; });
   if (shortest->seconds >= wait.seconds) return;
-  waits_.erase(shortest);  // they stay in the order of the calls
+  waits_.erase(shortest);  // erase keeps the others in call order
   waits_.push_back(wait);
 }
 
@@ -70,7 +70,7 @@ CallStatistics::Snapshot CallStatistics::Take(Clock::time_point now) {
 void CallStatistics::PutBack(Snapshot snapshot) {
   const std::lock_guard lock(mutex_);
   if (snapshot.world != world_) return;
-  waits_.swap(snapshot.waits);  // these come first
+  waits_.swap(snapshot.waits);  // the earlier waits come first
   waits_dropped_ += snapshot.waits_dropped;
   for (const wire::ReportedWait& wait : snapshot.waits) KeepWait(wait);
 }

@@ -1,4 +1,4 @@
-// What has gone through the collectives of this process, and which one it is in: counters, for reports.
+// Counters for reports: the traffic of this process's collectives, and its current call.
 #pragma once
 
 #include <array>
@@ -17,35 +17,36 @@
 
 namespace warren::reporting {
 
-/// Calls that took longer are reported one by one: who came late to them is found by comparing ranks.
+/// Longer calls are reported one by one, so that comparing ranks shows which rank was late.
 inline constexpr std::chrono::milliseconds kLongCall{1};
 
-/// Thread safe. Time is an argument.
+/// Thread-safe. Takes the time as an argument.
 class CallStatistics {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A call of the world's communicator begins; its number is the tag's sequence.
+  /// A call on the world communicator begins; its number is the tag's sequence.
   void Enter(const CallTag& tag, Clock::time_point now);
-  /// One that was entered has ended, well or not.
+  /// The call that was entered has ended, successfully or not.
   void Leave(Clock::time_point now);
-  /// A call of any communicator has ended well. `algorithm` stays valid for ever.
+  /// A call on any communicator has succeeded. `algorithm` must stay valid forever.
   void Count(Collective collective, std::string_view algorithm, std::uint64_t bytes,
              std::chrono::nanoseconds time);
 
-  /// Another communicator is the world's: it counts its calls anew.
+  /// A new world communicator begins, which counts its calls from the start.
   void BeginWorld();
 
   struct Snapshot {
     std::optional<wire::ReportedCall> call;
     std::vector<wire::ReportedTraffic> traffic;
     std::vector<wire::ReportedWait> waits;
-    std::uint64_t waits_dropped = 0;  ///< beside them: only so many are kept, the longest
-    std::uint64_t world = 0;          ///< whose calls these are
+    /// Number of waits not in `waits`: only the longest wire::kMaxReportedWaits are kept.
+    std::uint64_t waits_dropped = 0;
+    std::uint64_t world = 0;  ///< counts the BeginWorld calls before this snapshot
   };
-  /// The waits are those since the last one was taken.
+  /// Returns the current counters, with the waits since the previous Take.
   Snapshot Take(Clock::time_point now);
-  /// It has reached nobody: its waits, if the world is the same, are taken again with the next.
+  /// The snapshot could not be sent: the next Take returns its waits again, unless the world has changed.
   void PutBack(Snapshot snapshot);
 
  private:
@@ -58,9 +59,9 @@ class CallStatistics {
 
   std::mutex mutex_;
   std::map<std::pair<Collective, std::string_view>, Sum> sums_;
-  std::optional<CallTag> tag_;  ///< of the current call, or the last
+  std::optional<CallTag> tag_;  ///< the current call, or the last one
   bool inside_ = false;
-  Clock::time_point since_;  ///< the beginning of the call, or its end
+  Clock::time_point since_;  ///< when the current call began, or the last one ended
   std::vector<wire::ReportedWait> waits_;
   std::uint64_t waits_dropped_ = 0;
   std::uint64_t world_ = 0;

@@ -1,5 +1,5 @@
-// Where a process's timeline goes (base/timeline.h): into a file of its own, by WARREN_TIMELINE, and to the
-// tracker with its reports, by WARREN_REPORT_TIMELINE.
+// Decides where the timeline of a process goes (base/timeline.h): to a separate file (WARREN_TIMELINE), and
+// to the tracker with the reports (WARREN_REPORT_TIMELINE).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace warren::reporting {
 
-/// Of this rank; null when nobody wants one. Throws Misuse when the file cannot be written.
+/// Returns the timeline of this rank, or null if no timeline was asked for. Throws Misuse if the file cannot
+/// be written.
 std::shared_ptr<Timeline> NewTimeline(const Settings& settings, const Communicator& communicator);
 
 }  // namespace warren::reporting

@@ -26,16 +26,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Reports that a tracker gets in one interval.
+/// The most reports the tracker gets per interval, from all workers.
 constexpr int kReportsPerInterval = 256;
 constexpr milliseconds kFirstBackoff{1000};
 constexpr milliseconds kMaxBackoff{60'000};
 constexpr std::chrono::seconds kPatience{10};
-/// The fastest of so many answers says how far the clocks are apart, to half the time that it took.
+/// How often the tracker is asked for its time. The fastest answer counts; its error is at most half its
+/// round trip.
 constexpr int kClockQuestions = 8;
 constexpr std::chrono::seconds kClockPatience{2};
 
-/// Never destroyed, as its thread goes on until the process ends.
+/// Never destroyed: its thread runs until the process ends.
 std::atomic<Reporter*> current = nullptr;
 
 std::string HostName() {
@@ -44,19 +45,19 @@ std::string HostName() {
   return name.data();
 }
 
-/// Of a process that dmlc-submit started as a worker, and whose reports are wanted.
+/// The settings for reports; nullopt unless this process is a worker of dmlc-submit with reports turned on.
 std::optional<Settings> WantedSettings() {
   if (std::getenv(kReportVariable) == nullptr) return std::nullopt;
   try {
     Settings settings = ReadSettings({});
     if (settings.report_every.count() == 0 || settings.tracker_host.empty() || settings.role != "worker")
       return std::nullopt;
-    // One try each time.
+    // One attempt per report.
     settings.connect_retry = 1;
     settings.connect_timeout = std::min(settings.connect_timeout, kPatience);
     return settings;
   } catch (const EngineError&) {
-    return std::nullopt;  // whoever joins the job is told
+    return std::nullopt;  // joining the job reports this error
   }
 }
 
@@ -142,22 +143,22 @@ void Reporter::AwaitSent() {
   const std::uint64_t wanted = wanted_;
   const auto is_done = [&] { return sent_ >= wanted || backoff_.count() > 0 || !has_thread_; };
   if (changed_.wait_for(lock, kLastReportPatience, is_done)) return;
-  // Who is still connecting may be so for long.
+  // Connecting can take long, so only an established connection is waited for.
   if (!trace_.empty() && line_) changed_.wait_for(lock, kLastEventsPatience, is_done);
 }
 
-/// Where there can be no thread there are no reports.
+/// Without a thread there are no reports.
 void Reporter::StartThread() {
   if (!std::exchange(ends_with_process_, true)) {
     try {
-      // OpenSSL takes itself down when the process ends: whoever comes later to atexit is called before that.
+      // OpenSSL cleans up in an atexit handler. Initialise it first: handlers registered later run earlier.
       static_cast<void>(TlsFor(settings_, wire::kTlsToTracker));
     } catch (const EngineError&) {
-      // Whoever connects hears of it.
+      // Connecting reports this error.
     }
     std::atexit([] { current.load()->End(); });
   }
-  // Signals are for the threads of the program.
+  // Signals are left to the threads of the program.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -175,7 +176,7 @@ void Reporter::StartThread() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// When the next report is to be made, by what is known now.
+/// When the next report is due, as far as is known now.
 Reporter::Clock::time_point Reporter::Due() const {
   if (last_ == Clock::time_point()) return last_;
   if (backoff_.count() > 0) return last_ + backoff_;
@@ -218,7 +219,7 @@ void Reporter::Serve() {
     }
     is_sending_ = false;
     if (!is_told) line_ = {};
-    // What is wanted goes with the last events.
+    // A report counts as sent only once all events that must precede it are sent.
     if (is_told && trace_.size() < wire::kMaxTracedEvents && (trace_.empty() || !is_last_)) sent_ = wanted;
     is_last_ = is_last_ && sent_ < wanted_;
     backoff_ = is_told ? milliseconds(0) : std::clamp(backoff_ * 2, kFirstBackoff, kMaxBackoff);
@@ -226,7 +227,7 @@ void Reporter::Serve() {
   }
 }
 
-/// As many of the events as one report takes, on the tracker's clock.
+/// Moves as many events as one report holds into `report`, with times on the tracker's clock.
 void Reporter::TakeTrace(wire::WorkerReport& report) {
   while (!trace_.empty() && report.trace.size() < wire::kMaxTracedEvents) {
     report.trace.push_back(std::move(trace_.front()));
@@ -238,7 +239,7 @@ void Reporter::TakeTrace(wire::WorkerReport& report) {
   last.numbers.emplace_back("events dropped behind it", std::exchange(dropped_, 0));
 }
 
-/// True when the tracker can be told something.
+/// Connects to the tracker if necessary. Returns whether it is connected.
 bool Reporter::Reach() {
   if (connection_) return true;
   try {
@@ -254,14 +255,14 @@ bool Reporter::Reach() {
   }
 }
 
-/// Before anything is encrypted: OpenSSL is taken down when the process ends.
+/// Called before anything is encrypted. Throws if the process is ending, since OpenSSL may already be gone.
 void Reporter::Connected(int descriptor) {
   const Lock lock(mutex_);
   if (is_over_) throw EngineError("the process ends");
   line_ = CloseOnForkDescriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
 }
 
-/// As NTP does: the answer was given in the middle between question and answer, as far as anybody knows.
+/// As in NTP: the tracker is assumed to read its clock halfway between question and answer.
 void Reporter::MeasureClock(TrackerConnection& connection) {
   wire::WorkerReport question;
   question.asks_clock = true;
@@ -291,19 +292,19 @@ bool Reporter::Send(const std::string& bytes) {
   }
 }
 
-/// The process ends: nothing must be under way when what its libraries hold is destroyed. Who is only
-/// connecting does not come that far any more.
+/// The process is ending: the thread must not be sending while the data of its libraries is destroyed. If it
+/// is still connecting, Connected() stops it.
 void Reporter::End() {
   if (!IsOfThisProcess()) return;
   Lock lock(mutex_);
-  if (owner_ != nullptr) Want(lock);  // it has not left the job: nobody has heard of its last calls
+  if (owner_ != nullptr) Want(lock);  // it has not left the job, so its last calls are unreported
   lock.unlock();
   AwaitSent();
   lock.lock();
   is_over_ = true;
   const auto is_idle = [&] { return !is_sending_ || !line_; };
   if (changed_.wait_for(lock, kLastReportPatience, is_idle)) return;
-  shutdown(line_.fd(), SHUT_RDWR);  // whatever it waits for
+  shutdown(line_.fd(), SHUT_RDWR);  // unblocks the thread, whatever it is waiting for
   changed_.wait_for(lock, kLastReportPatience, is_idle);
 }
 

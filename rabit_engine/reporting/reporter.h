@@ -1,8 +1,9 @@
-// Tells the tracker how this process is doing, by a thread of its own, when WARREN_REPORT_SECONDS says how
-// often: dmlc-submit sets it. A report is never worth a job: who cannot be told is tried again later, and
-// nobody waits, but for Finalize and the end of the process, a moment, for the last one.
+// Reports the state of this process to the tracker from a background thread. WARREN_REPORT_SECONDS, which
+// dmlc-submit sets, turns it on and gives the interval. Reports never hold up a job: if the tracker cannot be
+// reached, the thread tries again later, and only Finalize and the end of the process wait, briefly, for the
+// last report.
 //
-// In a forked process there is none: it is another's task that it would speak for.
+// A forked process does not report: it would speak for its parent's task.
 #pragma once
 
 #include <chrono>
@@ -25,43 +26,43 @@ class TrackerConnection;
 
 namespace warren::reporting {
 
-/// At most for so long the last report is waited for.
+/// The longest wait for the last report.
 inline constexpr std::chrono::milliseconds kLastReportPatience{200};
-/// And so long, where events of a timeline have to be sent first.
+/// The longest wait if events of a timeline have to be sent first.
 inline constexpr std::chrono::seconds kLastEventsPatience{5};
 inline constexpr std::size_t kMostUnsentEvents = std::size_t{1} << 16;
-/// The most that progress is told at once: ten times a second.
+/// The shortest time between two reports of progress: at most ten a second.
 inline constexpr std::chrono::milliseconds kLeastPause{100};
 
-/// How often a worker of so many reports: the tracker gets 256 reports in each of `every` at most.
+/// The time between two reports of a worker. The tracker gets at most 256 reports per `every`.
 std::chrono::milliseconds Interval(std::chrono::milliseconds every, int world_size);
 
-/// Thread safe.
+/// Thread-safe.
 class Reporter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// This process's; null where nobody wants reports, or there is nobody to be told.
+  /// Returns the reporter of this process, or null if reports are turned off or there is no tracker.
   static Reporter* OfThisProcess();
-  /// False in a process that was forked since: nobody else may use this there, whose locks may be held for
-  /// ever.
+  /// False in a process forked since construction. Such a process must not use any other method: locks may
+  /// be held forever.
   bool IsOfThisProcess() const { return num_forks_ == NumForks(); }
 
   CallStatistics& statistics() { return statistics_; }
   const Settings& settings() const { return settings_; }
 
-  /// The world's communicator stands. False: this process has one already, whose calls are told. `owner`:
-  /// whatever identifies it.
+  /// Called once the world communicator is set up. Returns false if the reporter already serves another
+  /// communicator. `owner` is any address that identifies the communicator.
   bool Attach(const void* owner, int rank, int world_size);
-  /// It is to be left: the last counts go out at once.
+  /// The communicator is about to be left: the last counts are sent at once.
   void Detach(const void* owner);
   void Tell(wire::ReportedProgress progress);
   void Tell(wire::ReportedReading reading);
-  /// Something for the timeline of the job, by this process's steady clock. Much at once is sent at once;
-  /// beyond kMostUnsentEvents it is dropped, which the timeline says.
+  /// Adds an event to the timeline of the job, timed by this process's steady clock. A full batch is sent at
+  /// once. More than kMostUnsentEvents events are dropped, which the timeline mentions.
   void Trace(wire::TracedEvent event);
-  /// Until all that was told so far has been sent; not for long, and not at all while the tracker cannot be
-  /// reached.
+  /// Waits until everything told so far has been sent, for a limited time; returns at once if the tracker
+  /// cannot be reached.
   void AwaitSent();
 
  private:
@@ -84,31 +85,31 @@ class Reporter {
   const std::string host_;
   const std::uint64_t num_forks_ = NumForks();
   CallStatistics statistics_;
-  std::unique_ptr<TrackerConnection> connection_;  ///< the thread's
-  std::int64_t clock_offset_ns_ = 0;  ///< of the tracker's clock, which is so much later; the thread's
+  std::unique_ptr<TrackerConnection> connection_;  ///< used only by the thread
+  /// The tracker's clock minus this process's steady clock. Used only by the thread.
+  std::int64_t clock_offset_ns_ = 0;
 
   std::mutex mutex_;
-  std::condition_variable due_;      ///< for the thread
-  std::condition_variable changed_;  ///< for those that wait
+  std::condition_variable due_;      ///< wakes the thread
+  std::condition_variable changed_;  ///< wakes AwaitSent and End
   bool has_thread_ = false;
-  bool has_said_so_ = false;        ///< the missing thread was reported
-  bool ends_with_process_ = false;  ///< End is called
+  bool has_said_so_ = false;        ///< the failure to start the thread was reported
+  bool ends_with_process_ = false;  ///< End is registered with atexit
   const void* owner_ = nullptr;
   int rank_ = -1;
   int world_size_;
   std::optional<wire::ReportedProgress> progress_;
   std::optional<wire::ReportedReading> reading_;
-  std::deque<wire::TracedEvent> trace_;  ///< unsent
-  std::uint64_t dropped_ = 0;            ///< of its events
-  std::uint64_t wanted_ = 0;             ///< how often something was told
-  std::uint64_t sent_ = 0;               ///< of which the tracker knows so much
-  bool is_last_ = false;                 ///< what is wanted does not wait for kLeastPause
+  std::deque<wire::TracedEvent> trace_;  ///< unsent events
+  std::uint64_t dropped_ = 0;            ///< number of dropped events
+  std::uint64_t wanted_ = 0;             ///< number of the latest request for a report
+  std::uint64_t sent_ = 0;               ///< the latest request that has been sent
+  bool is_last_ = false;                 ///< the next report does not wait for kLeastPause
   bool is_sending_ = false;
-  bool is_over_ = false;  ///< the process ends
-  CloseOnForkDescriptor
-      line_;  ///< the connection's once more, to end it from another thread; none before it stands
+  bool is_over_ = false;        ///< the process is ending
+  CloseOnForkDescriptor line_;  ///< duplicates the connection's descriptor, for End; none until connected
   Clock::time_point last_{};
-  std::chrono::milliseconds backoff_{0};  ///< after a failure; 0: none
+  std::chrono::milliseconds backoff_{0};  ///< after a failure; otherwise 0
 };
 
 }  // namespace warren::reporting

@@ -1,4 +1,4 @@
-// What is said of a peer that is alive and does not come.
+// The error for a peer that is alive but does not respond.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace warren {
 
-/// Throws TimedOut: `rank`, on this host, has waited so long for others, of whom `awaited` is one: `names`
-/// ("rank 3 at 10.0.0.7:4100").
+/// Throws TimedOut. `rank`, on this host, has waited this long for `names` ("rank 3 at 10.0.0.7:4100"), which
+/// include `awaited`.
 [[noreturn]] void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration waited);
 
 }  // namespace warren

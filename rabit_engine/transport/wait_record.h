@@ -1,5 +1,5 @@
-// What a rank says of its waiting, so that ranks which wait for each other find out
-// (engine/deadlock_search.h). Values; sent as they lie in memory.
+// What a rank publishes about its waiting, so that ranks which wait for each other notice it
+// (engine/deadlock_search.h). Plain values, sent in their memory layout.
 #pragma once
 
 #include <array>
@@ -9,42 +9,43 @@
 namespace warren {
 
 enum class WaitKind : std::uint32_t {
-  kMemory = 0,   ///< for something that the other does in shared memory
-  kReceive = 1,  ///< for bytes of the other
-  kSend = 2,     ///< until the other reads
-  kLink = 3,     ///< until the other makes the link
+  kMemory = 0,   ///< for the peer to do something in shared memory
+  kReceive = 1,  ///< for bytes from the peer
+  kSend = 2,     ///< for the peer to read
+  kLink = 3,     ///< for the peer to make the link
 };
 
-/// Without which the rank does not go on.
+/// A peer that the rank has to wait for.
 struct WaitEdge {
-  std::int32_t on = -1;  ///< for this rank
+  std::int32_t on = -1;  ///< the awaited rank
   WaitKind kind = WaitKind::kMemory;
-  std::uint64_t received = 0;  ///< bytes that have come of it over TCP
+  std::uint64_t received = 0;  ///< bytes received from it over TCP
   friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
 };
 
 struct WaitRecord {
   static constexpr std::size_t kMostEdges = 4;
 
-  std::int64_t since = 0;    ///< ns of the host's clock; another for each wait of the rank
-  std::int64_t renewed = 0;  ///< nothing had come when the rank looked after that; 0: it does not wait
+  std::int64_t since = 0;    ///< ns on the host's clock; differs for each wait of the rank
+  std::int64_t renewed = 0;  ///< nothing had come when the rank looked after this time; 0 if it does not wait
   std::uint64_t num_edges = 0;
   std::array<WaitEdge, kMostEdges> edges{};
 };
 static_assert(sizeof(WaitRecord) == 88);
 
-/// Goes from rank to rank along the edges, to come back to its origin if that waits for itself.
+/// Travels from rank to rank along the edges. If it comes back to its origin, that rank waits for itself.
 struct WaitProbe {
   static constexpr std::size_t kPathLength = 5;
 
   std::int32_t origin = -1;
-  std::int32_t waiter = -1;  ///< who waits for the rank that gets this
-  WaitEdge edge;             ///< in this way
+  std::int32_t waiter = -1;  ///< the rank that waits for the receiver of this probe
+  WaitEdge edge;             ///< how it waits
   std::uint32_t attempt = 0;
-  std::uint32_t hops = 0;    ///< ranks on the way, the origin among them
-  std::uint64_t digest = 0;  ///< of all waits on the way
-  std::uint32_t is_new = 0;  ///< 1: the origin has just begun to wait, or was asked by one that has
-  std::array<std::int32_t, kPathLength> path{};  ///< the first of them
+  std::uint32_t hops = 0;    ///< ranks on the way, including the origin
+  std::uint64_t digest = 0;  ///< digest of all waits on the way
+  /// 1 if the origin has just begun to wait, or was asked by a rank that has.
+  std::uint32_t is_new = 0;
+  std::array<std::int32_t, kPathLength> path{};  ///< the first ranks on the way
 };
 static_assert(sizeof(WaitProbe) == 64);
 

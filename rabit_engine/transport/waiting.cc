@@ -5,21 +5,21 @@
 namespace warren {
 namespace {
 
-/// Turns of one wait: enough for every rank of a crowded core to have had one. A sleeper costs its waker a
-/// system call of several microseconds.
+/// How long one wait yields: enough for every rank of a crowded core to have had a turn. Waking a sleeper
+/// costs a system call of several microseconds.
 constexpr auto kYield = std::chrono::microseconds(300);
-/// Nothing that waits takes as long for a turn.
+/// A longer turn went to a process that computes: a rank that only waits gives the core back sooner.
 constexpr auto kLongTurn = std::chrono::milliseconds(1);
-/// Waits that go to sleep at once before yielding is tried again: one after a long turn that stands alone
-/// (the machine had something else to do for a moment), twice as many after each that soon follows another.
+/// The most waits that sleep immediately before yielding is tried again: 1 after a single long turn (the
+/// machine was briefly busy), doubled after each long turn that soon follows another.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
-/// The answer was there as soon as the core was given away.
+/// The answer came as soon as the core was given away.
 constexpr int kTurnsAtOnce = 2;
-/// Waits without spinning before it is tried again: doubled each time, for a vain one costs 20 us.
+/// The most waits that skip spinning before it is tried again: doubled after each failure, which costs 20 us.
 constexpr int kMostWithoutSpinning = 64;
-/// Waits on one core before another sleep is to part the ranks: doubled each time. Being woken costs about
-/// 25 us, turns of two ranks on one core a microsecond and a half each.
+/// The most waits on a shared core before another sleep tries to separate the ranks: doubled each time. Being
+/// woken costs about 25 us, a turn of two ranks on one core about 1.5 us each.
 constexpr int kMostWithoutParting = 1024;
 
 }  // namespace

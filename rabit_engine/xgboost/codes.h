@@ -1,5 +1,5 @@
-// XGBoost's numbers for element types and operations, as its C API and its class Coll take them: those of its
-// ArrayInterfaceHandler::Type (src/data/array_interface.h) and of its collective::Op (src/collective/comm.h).
+// XGBoost's codes for element types and operations, as taken by its C API and its class Coll:
+// ArrayInterfaceHandler::Type (src/data/array_interface.h) and collective::Op (src/collective/comm.h).
 #pragma once
 
 namespace warren::xgboost {

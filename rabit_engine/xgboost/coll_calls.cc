@@ -7,7 +7,7 @@
 namespace warren::xgboost {
 namespace {
 
-/// A span as XGBoost has it in memory.
+/// The memory layout of XGBoost's spans.
 struct SpanInMemory {
   std::size_t size;
   void* data;
@@ -18,7 +18,7 @@ Type* Pointer(Word word) {
   return reinterpret_cast<Type*>(word);  // NOLINT(performance-no-int-to-ptr)
 }
 
-/// Takes one argument after the other.
+/// Takes the arguments of a call one after the other.
 class Arguments {
  public:
   Arguments(Convention convention, const Words& words, ArgumentAbi abi, Reading reading)
@@ -28,12 +28,12 @@ class Arguments {
         reading_(reading),
         next_on_stack_(abi.num_registers) {}
 
-  /// The communicator, which comes first, but for a Context.
+  /// The communicator, which is the first argument, or follows a Context.
   const void* Comm() {
     if (convention_ == Convention::kWithContext) One();
     return Pointer<const void>(One());
   }
-  /// Of an enumeration of 8 bits or of an int: what lies above is nobody's.
+  /// An enumeration of 8 bits or of an int; the bits above the lowest 8 are undefined.
   int Byte() { return static_cast<std::int8_t>(One()); }
   int Int() { return static_cast<int>(One()); }
 
@@ -74,7 +74,7 @@ Bytes BytesOf(const SpanInMemory& span) {
   return {span.size, static_cast<std::byte*>(span.data)};
 }
 
-/// What every call begins with.
+/// Reads the arguments that every call begins with.
 template <typename Call>
 Call Begin(Arguments& arguments) {
   Call call;
@@ -132,7 +132,7 @@ std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& 
 }
 
 bool ReadSafely(const void* address, void* out, std::size_t bytes) {
-  // write() refuses an address that is none, where memcpy would be the end. A pipe takes 4096 at once.
+  // write() refuses an invalid address, where memcpy would crash. A pipe takes 4096 bytes at once.
   int ends[2];
   if (bytes > 4096 || pipe(ends) != 0) return false;
   const CloseOnForkDescriptor reader(ends[0]);

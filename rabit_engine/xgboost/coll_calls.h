@@ -1,7 +1,7 @@
-// How XGBoost calls the four functions of its class Coll that matter here, read from the words that arrive in
+// How XGBoost calls the four relevant functions of its class Coll, read from the words that arrive in
 // registers and on the stack. The declarations are those of XGBoost's src/collective/coll.h, 2.1 to 3.4; the
-// places of the words are those of the System V ABI of x86-64 and of the AAPCS64 of 64-bit Arm. Their
-// result, a class with a destructor, and `this` come before and are not among the words.
+// places of the words follow the System V ABI of x86-64 and the AAPCS64 of 64-bit Arm. The words do not
+// include the pointer to the result (a class with a destructor) and `this`, which come first.
 #pragma once
 
 #include <array>
@@ -13,21 +13,23 @@
 namespace warren::xgboost {
 
 using Word = std::uintptr_t;
-/// As many as the longest of these calls has, in the widest convention.
+/// The number of words of the longest of these calls, in the widest convention.
 inline constexpr std::size_t kNumWords = 12;
 using Words = std::array<Word, kNumWords>;
 
-/// What the versions differ in.
+/// How the versions of XGBoost pass spans.
 enum class Convention {
   kSpansByReference,  ///< 2.1: the address of a span {size, data}
-  kSpansByValue,      ///< 3.0 to 3.2: its size and its data
-  kWithContext,       ///< from 3.3 on: the same, after a Context
+  kSpansByValue,      ///< 3.0 to 3.2: the size and the data
+  kWithContext,       ///< since 3.3: the same, after a Context
 };
 
-/// Where a processor's ABI puts integer arguments that follow `this`.
+/// Where a processor's ABI puts the integer arguments after `this`.
 struct ArgumentAbi {
-  std::size_t num_registers;  ///< the first words
-  bool pair_ends_registers;   ///< one of 16 bytes that they have no room for leaves none for those after it
+  std::size_t num_registers;  ///< registers for the first words
+  /// Whether a 16-byte argument that does not fit into the remaining registers makes them unusable for later
+  /// arguments.
+  bool pair_ends_registers;
 };
 inline constexpr ArgumentAbi kX86{4, false};
 inline constexpr ArgumentAbi kArm{7, true};
@@ -65,10 +67,10 @@ struct AllgatherVCall {
   Bytes received;
 };
 
-/// Whether words that should be the addresses of spans are known to be.
+/// Whether words that should be addresses of spans are known to be valid.
 enum class Reading {
   kTrusting,
-  kSafe,  ///< where one is none, the span is empty
+  kSafe,  ///< invalid addresses are read as empty spans
 };
 
 AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
@@ -80,13 +82,13 @@ AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentA
 AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
                               Reading reading = Reading::kTrusting);
 
-/// The convention in which these words are this call (whatever their comm); nothing unless there is exactly
-/// one. Words that are no addresses do no harm.
+/// Returns the only convention in which these words are the expected call (whatever its comm); nullopt
+/// unless exactly one fits. Words that are not valid addresses do no harm.
 std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected,
                                        ArgumentAbi abi = kAbi);
 
-/// Whether `bytes` at this address can be read, and what they are; at most 4096. Asks the kernel, so that an
-/// address of nothing does no harm.
+/// Copies `bytes`, at most 4096, from this address. Returns false if they cannot be read. The kernel does the
+/// check, so an invalid address does no harm.
 bool ReadSafely(const void* address, void* out, std::size_t bytes);
 
 }  // namespace warren::xgboost

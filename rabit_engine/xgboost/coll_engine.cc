@@ -35,10 +35,10 @@ namespace {
 
 std::atomic<std::uint64_t> num_served = 0;
 
-/// Of a call with a peer that lives and does not come: XGBoost's own default.
+/// Timeout for a peer that is alive but does not respond; XGBoost's default.
 constexpr std::chrono::seconds kPatience{1800};
 
-// --- what is found ---
+// --- finding XGBoost's classes ---
 
 LoadedLibrary LibraryWith(const void* address) {
   auto library = LoadedLibrary::Containing(address);
@@ -54,12 +54,12 @@ struct Tables {
 
 /// Throws Refusal.
 Tables FindTables(const LoadedLibrary& library) {
-  constexpr std::size_t kSome = 5;  // as many of RabitComm's as tell that it is a table
+  constexpr std::size_t kSome = 5;  // enough of RabitComm's functions to recognize its table
   return {FindCollTable(library.image()),
           FindVtable(library.image(), "N7xgboost10collective9RabitCommE", kSome)};
 }
 
-/// Throws Refusal where ReadSafely would find nothing readable.
+/// Throws Refusal if ReadSafely cannot work in this process.
 void CheckThatMemoryCanBeRead() {
   const int here = 1;
   int read = 0;
@@ -68,12 +68,12 @@ void CheckThatMemoryCanBeRead() {
   }
 }
 
-// --- how it is called ---
+// --- learning how it is called ---
 
-/// The head of XGBoost's class Comm, 2.1 to 3.4.
+/// The first members of XGBoost's class Comm, 2.1 to 3.4.
 struct HeadOfComm {
   const void* functions = nullptr;
-  const void* shared_from_this[2] = {};  ///< the object, and what counts those who share it
+  const void* shared_from_this[2] = {};  ///< the object and its reference count
   std::int32_t world_size = 0;
   std::int32_t rank = 0;
 };
@@ -85,7 +85,7 @@ struct Caller {
   HeadOfComm head;
 };
 
-/// Of the communicator that XGBoost speaks of. Throws Refusal where this is none.
+/// Reads the head of XGBoost's communicator. Throws Refusal if `comm` is not one.
 HeadOfComm ReadHead(const Tables& tables, const OwnCommunicator& own, const void* comm) {
   HeadOfComm head{};
   if (!ReadSafely(comm, &head, sizeof(head)) || head.functions != tables.rabit_comm.data() ||
@@ -95,7 +95,8 @@ HeadOfComm ReadHead(const Tables& tables, const OwnCommunicator& own, const void
   return head;
 }
 
-/// Looks at calls whose arguments are known, as they pass to XGBoost's own: spans may lie in its frames.
+/// Inspects calls with known arguments on their way to XGBoost's own functions. Later would be too late:
+/// spans may lie on the caller's stack.
 class Probe final : public CallHandler {
  public:
   AllreduceCall allreduce;
@@ -119,7 +120,7 @@ class Probe final : public CallHandler {
     return false;
   }
 
-  /// After a call of each kind. Throws Refusal.
+  /// To be called after one call of each kind. Throws Refusal.
   Caller Result() const {
     if (num_calls_ != 3) throw Refusal("its collective calls do not go by the functions of its class Coll");
     for (const auto& [known, call] :
@@ -143,8 +144,8 @@ Bytes BytesOf(Elements& elements) {
   return {elements.size() * sizeof(elements[0]), reinterpret_cast<std::byte*>(elements.data())};
 }
 
-/// Makes one call of each kind over XGBoost's own links and looks at how it arrives. All ranks do. Throws
-/// EngineError; Refusal only after the last call.
+/// Makes one call of each kind over XGBoost's own links and inspects how it arrives. Collective: all ranks
+/// call it. Throws EngineError, or, only after the last call, Refusal.
 Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
   std::array<std::int64_t, 3> summed{1, 2, 3};
   std::array<std::byte, 40> sent{};
@@ -162,9 +163,9 @@ Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
   return caller;
 }
 
-// --- how it is served ---
+// --- serving it ---
 
-/// The calls of one thread over one communicator.
+/// Serves the calls of one thread over one communicator.
 class Serving final : public CallHandler {
  public:
   Serving(const Caller& caller, std::unique_ptr<NativeCommunicator> engine,
@@ -181,8 +182,8 @@ class Serving final : public CallHandler {
 
   std::uint64_t num_calls() const { return num_calls_; }
   bool has_failed() const { return !first_error_.empty(); }
-  /// Returns when all ranks are here. Some may have something else to do before: XGBoost's own goodbye waits
-  /// for nobody, and so this has no limit.
+  /// Returns when all ranks are here. There is no time limit: XGBoost's own shutdown does not wait for other
+  /// ranks, so some may still be busy elsewhere.
   void Finalize() {
     engine_->SetCollectiveTimeout({});
     engine_->Finalize();
@@ -218,8 +219,8 @@ class Serving final : public CallHandler {
     return false;
   }
 
-  /// Whether it is the communicator that was agreed on, and still what it was: one that XGBoost has finalized
-  /// has no world, and another may lie where it was. A forked process is no rank.
+  /// Whether this is the agreed communicator, unchanged: one that XGBoost has finalized has no world, and
+  /// another may have been created at its address. A forked process is not a rank.
   bool IsServed(const void* comm, std::size_t bytes) const {
     if (comm != caller_.comm || bytes > kMostBytes || NumForks() != num_forks_) return false;
     const auto& head = *static_cast<const HeadOfComm*>(comm);
@@ -247,7 +248,7 @@ class Serving final : public CallHandler {
     const auto world_size = static_cast<std::size_t>(engine_->world_size());
     offsets_.resize(world_size + 1);
     for (std::size_t rank = 0; rank < world_size; ++rank) offsets_[rank] = call.data.size / world_size * rank;
-    offsets_.back() = call.data.size;  // the last has what is left, as in XGBoost's
+    offsets_.back() = call.data.size;  // the last rank has the remainder, as in XGBoost's own allgather
     return Serve("allgather", [&] { engine_->Allgather(call.data.data, offsets_); });
   }
 
@@ -291,19 +292,19 @@ class Serving final : public CallHandler {
     return true;
   }
 
-  /// XGBoost's own sizes are signed, and a negative one arrives as an enormous one.
+  /// XGBoost's own sizes are signed; a negative one arrives as a huge one.
   static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
   Caller caller_;
   std::unique_ptr<NativeCommunicator> engine_;
-  const std::shared_ptr<Timeline> timeline_;  ///< null: nobody wants one
+  const std::shared_ptr<Timeline> timeline_;  ///< null if no timeline was asked for
   std::vector<std::size_t> offsets_;
   std::uint64_t num_calls_ = 0;
   std::uint64_t num_forks_ = NumForks();
   std::string first_error_;
 };
 
-/// Known results through XGBoost's functions. Throws Refusal or EngineError.
+/// Checks calls with known results through XGBoost's functions. Throws Refusal or EngineError.
 void TestItself(const OwnCommunicator& own, Serving& serving) {
   const int rank = own.rank();
   const int world_size = own.world_size();
@@ -333,7 +334,7 @@ void TestItself(const OwnCommunicator& own, Serving& serving) {
   if (!right) throw Refusal("a collective over Warren's engine had another result than it should have");
 }
 
-/// What serves a thread.
+/// What serves the calls of a thread.
 class ThreadState {
  public:
   ~ThreadState() { Reset(); }
@@ -342,10 +343,10 @@ class ThreadState {
     num_forks_ = NumForks();
     SetHandler(serving_.get());
   }
-  /// From now on nothing does.
+  /// Stops serving. Returns what served the thread; null if nothing did, or in a forked process.
   std::unique_ptr<Serving> Release() {
     SetHandler(nullptr);
-    // In a forked process the links and the memory are the parent's, and its rank lives on.
+    // In a forked process the links and the memory belong to the parent, whose rank lives on.
     if (serving_ && NumForks() != num_forks_) static_cast<void>(serving_.release());
     return std::move(serving_);
   }
@@ -375,7 +376,7 @@ Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
   Beginning beginning;
   try {
     const LoadedLibrary library = LibraryWith(address_in_xgboost);
-    // An XGBoost that lacks these functions lacks them on all ranks.
+    // If this XGBoost lacks these functions, it lacks them on all ranks.
     const auto rounds = std::make_shared<Rounds>(OwnCommunicator(library));
     const OwnCommunicator& own = rounds->own();
     const auto rank = static_cast<std::uint64_t>(own.rank());

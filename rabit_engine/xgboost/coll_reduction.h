@@ -7,10 +7,9 @@
 
 namespace warren::xgboost {
 
-/// `type` and `operation` in XGBoost's codes (codes.h). 16-bit integers
-/// and long double, which the engine has no kernels for, are custom functions. Nothing: XGBoost's own has to
-/// say what it makes of them (half precision, which only its builds for GPUs know; bitwise operations on
-/// floating point).
+/// Returns the reduction for `type` and `operation` in XGBoost's codes (codes.h). 16-bit integers and long
+/// double, for which the engine has no kernels, use custom functions. Returns nullopt if XGBoost itself has
+/// to handle them: half precision, which only its GPU builds know, and bitwise operations on floating point.
 std::optional<Reduction> ReductionOf(int type, int operation);
 
 }  // namespace warren::xgboost

@@ -14,8 +14,9 @@
 namespace warren::xgboost {
 namespace {
 
-/// What Coll's functions return, XGBoost's Result: a pointer, null for success. It has a destructor so that
-/// it is returned as XGBoost's is, where the caller says; what it points to is the caller's to destroy.
+/// What Coll's functions return, equivalent to XGBoost's Result: a pointer, null for success. It has a
+/// destructor so that, like XGBoost's, it is returned in memory provided by the caller; the caller destroys
+/// what it points to.
 class CallResult {
  public:
   CallResult() = default;
@@ -28,16 +29,16 @@ class CallResult {
 };
 static_assert(sizeof(CallResult) == sizeof(void*));
 
-// A virtual function, as a function: `this`, and more words than any of them takes. Who is called with words
-// too many does not look at them; who calls with fewer has others of its own there, which nobody looks at
-// either.
+// A virtual function as a plain function: `this`, and more words than any of them takes. A function called
+// with too many words ignores the extra ones; if the caller passes fewer, the rest are arbitrary words that
+// are not used either.
 using Function = CallResult (*)(void* self, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word,
                                 Word);
 
 thread_local CallHandler* handler_of_thread = nullptr;
 
 std::mutex table_mutex;
-std::span<void* const> intercepted;  ///< the table with our functions in it; empty: none
+std::span<void* const> intercepted;  ///< the table that contains our functions; empty if none yet
 std::array<std::atomic<void*>, kNumCollFunctions> own_functions{};
 
 template <CollFunction kFunction>
@@ -56,14 +57,14 @@ std::uintptr_t AddressOf(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-/// The pages that the table lies on.
+/// The memory pages that hold the table.
 class Pages {
  public:
   Pages(std::span<void* const> table, const LibraryImage& image) {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     begin_ = AddressOf(table.data()) / page * page;
     end_ = (AddressOf(table.data() + table.size()) + page - 1) / page * page;
-    // The loader protects whole pages; the last of what it has relocated may be shared with what is written.
+    // The loader protects whole pages only; the last page of its relocated range may also hold writable data.
     were_protected_ = end_ <= AddressOf(image.relocated.end) / page * page;
   }
   void Open() const { Protect(PROT_READ | PROT_WRITE); }

@@ -1,7 +1,7 @@
-// XGBoost's calls of its class Coll, led to whoever serves them in this thread: the four functions of its
-// table are replaced by ours, which pass every call on to XGBoost's own where nobody takes it.
+// Redirects XGBoost's calls of its class Coll to a handler for this thread. Four functions in the class's
+// table are replaced by ours, which pass a call on to XGBoost's own if no handler takes it.
 //
-// The table is the process's, the handler a thread's, as XGBoost's communicators are.
+// The table belongs to the process, the handler to a thread, like XGBoost's communicators.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,28 @@
 
 namespace warren::xgboost {
 
-/// Of Coll's virtual functions, as its declaration has them, behind two destructors and MakeCUDAVar.
+/// Indices of Coll's virtual functions in the order of its declaration, after two destructors and
+/// MakeCUDAVar.
 enum class CollFunction : std::size_t { kAllreduce = 3, kBroadcast = 4, kAllgather = 5, kAllgatherV = 6 };
 inline constexpr std::size_t kNumCollFunctions = 7;
 
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
-  /// Whether the call has been served; else it is XGBoost's. May throw: XGBoost's C functions hand
-  /// std::exception to their callers.
+  /// Returns whether the call was served; if not, XGBoost's own function runs. May throw: XGBoost's C
+  /// functions report std::exception to their callers.
   virtual bool Handle(CollFunction function, const Words& words) = 0;
 };
 
-/// Coll's table in this library, with whatever functions are in it now. Throws Refusal. Thread safe.
+/// Finds Coll's table in this library, whichever functions are in it now. Throws Refusal. Thread-safe.
 std::span<void* const> FindCollTable(const LibraryImage& image);
 
-/// Puts our functions into Coll's table, once in a process, for ever: this library is never unloaded. Throws
-/// Refusal where there is another table in this process, or the memory cannot be written. Thread safe.
+/// Puts our functions into Coll's table, once per process and forever: this library is never unloaded. Throws
+/// Refusal if another table of this process was intercepted, or the memory cannot be written. Thread-safe.
 void Intercept(std::span<void* const> table, const LibraryImage& image);
 
-/// While it lives, the calls of this thread go to the handler first, or, without one, to XGBoost's own at
-/// once.
+/// While this object lives, the calls of this thread go to the handler first; with null, straight to
+/// XGBoost's own.
 class HandledBy {
  public:
   explicit HandledBy(CallHandler* handler);
@@ -44,7 +45,7 @@ class HandledBy {
   CallHandler* before_;
 };
 
-/// The same without an end: until it is called with null.
+/// Like HandledBy, but lasting until it is called with null.
 void SetHandler(CallHandler* handler);
 
 }  // namespace warren::xgboost

@@ -9,7 +9,7 @@
 namespace warren::xgboost {
 namespace {
 
-/// The loader keeps addresses as numbers.
+/// Converts an address, which the loader keeps as a number.
 template <typename Type>
 const Type* At(ElfW(Addr) address) {
   return reinterpret_cast<const Type*>(address);  // NOLINT(performance-no-int-to-ptr)
@@ -38,7 +38,7 @@ struct LibraryOfLoader {
       if (header.p_type != PT_LOAD || (header.p_flags & PF_R) == 0) continue;
       if ((header.p_flags & PF_X) != 0) {
         library.image_.executable.push_back(RangeOf(info, header));
-        // Linkers of old put constants beside the code.
+        // Old linkers put constants next to the code.
         library.image_.read_only.push_back(RangeOf(info, header));
       } else if ((header.p_flags & PF_W) == 0) {
         library.image_.read_only.push_back(RangeOf(info, header));
@@ -49,7 +49,7 @@ struct LibraryOfLoader {
 
   static void ReadDynamic(const dl_phdr_info& info, const ElfW(Dyn) * entry, LoadedLibrary& library) {
     for (; entry->d_tag != DT_NULL; ++entry) {
-      // The loader makes addresses of them, but not of the kernel's (vDSO).
+      // The loader turns these offsets into addresses, except for the kernel's library (vDSO).
       const ElfW(Addr) value = entry->d_un.d_ptr;
       const ElfW(Addr) address = value < info.dlpi_addr ? info.dlpi_addr + value : value;
       if (entry->d_tag == DT_SYMTAB) library.symbols_ = At<void>(address);

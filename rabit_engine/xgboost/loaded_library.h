@@ -1,5 +1,6 @@
-// A library of this process as the loader has it: where its memory is and what it defines. Nothing of it is
-// called, and its constructors are not run, as dlopen does with one that has been through its destructors.
+// A library of this process as the loader sees it: where its memory is and what it defines. Looking at it
+// calls no code of it and does not run its constructors, as dlopen does for a library whose destructors have
+// run.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace warren::xgboost {
 
-/// Bytes [begin, end) of this process.
+/// The bytes [begin, end) of this process.
 struct MemoryRange {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;
@@ -19,25 +20,25 @@ struct MemoryRange {
   std::size_t size() const { return static_cast<std::size_t>(end - begin); }
 };
 
-/// Where a library's parts are.
+/// Where the parts of a library are.
 struct LibraryImage {
   std::vector<MemoryRange> read_only;   ///< constants
   std::vector<MemoryRange> executable;  ///< code
-  MemoryRange
-      relocated;  ///< constants with addresses in them, which the loader wrote (PT_GNU_RELRO); may be empty
+  /// Constants that contain addresses written by the loader (PT_GNU_RELRO); may be empty.
+  MemoryRange relocated;
 };
 
 class LoadedLibrary {
  public:
-  /// The one that this address lies in.
+  /// Returns the library that contains this address.
   static std::optional<LoadedLibrary> Containing(const void* address);
-  /// The first whose file's name begins like this: "libxgboost.so".
+  /// Returns the first library whose file name begins with this: "libxgboost.so".
   static std::optional<LoadedLibrary> Named(std::string_view begin_of_name);
-  /// The first that defines this symbol for others, the one with this code left out.
+  /// Returns the first library that exports this symbol, except the one that contains this code.
   static std::optional<LoadedLibrary> Defining(std::string_view symbol);
 
-  /// The address of what it defines for others under this name; null: nothing. Reads the loader's hash table
-  /// (DT_GNU_HASH), without which it finds nothing.
+  /// Returns the address of the exported symbol, or null if it is not exported. Reads the loader's hash table
+  /// (DT_GNU_HASH); without one it finds nothing.
   void* Find(std::string_view symbol) const;
 
   const std::string& path() const { return path_; }

@@ -15,7 +15,7 @@
 namespace warren::xgboost {
 namespace {
 
-/// From here on a number of a round is the objection of a rank, the greater the lower the rank.
+/// Numbers of a round from here on are objections of ranks; the lower the rank, the greater the number.
 constexpr std::uint64_t kObjections = std::uint64_t{1} << 63;
 
 template <typename Function>
@@ -35,7 +35,7 @@ class BootstrapOverXgboost final : public Bootstrap {
 
   std::vector<std::string> Allgather(const std::string& record) override {
     const std::uint64_t longest = rounds_->Greatest(record.size());
-    // Each share: how long the record is, and the record.
+    // Each share holds the length of the record, then the record.
     const std::size_t share = sizeof(std::uint64_t) + longest;
     std::string all(share * world_size_, '\0');
     const std::uint64_t length = record.size();
@@ -52,7 +52,7 @@ class BootstrapOverXgboost final : public Bootstrap {
     return records;
   }
   void Print(const std::string& text) override { rounds_->own().Print(text); }
-  void Shutdown() override {}  // XGBoost's finalize says it to the tracker
+  void Shutdown() override {}  // XGBoost's finalize notifies the tracker
 
  private:
   std::shared_ptr<Rounds> rounds_;
@@ -110,9 +110,9 @@ std::uint64_t Rounds::Round(std::uint64_t number, const std::string& objection) 
 }
 
 void Rounds::Meet() const {
-  // XGBoost's links compare nothing: who is in another call gets the beginning of this as its result, which
-  // is to make no sense as one; and a call of so many bytes is hardly another's. (Ranks in Python meet with
-  // other words of that length before.)
+  // XGBoost's links do not compare calls: a rank in another call gets the beginning of these numbers as its
+  // result, so they are chosen to make no sense there; and another call is unlikely to have the same number
+  // of bytes. (Ranks in Python meet with different words of that length first.)
   const std::array<std::int32_t, 13> all{-1, -1, 0x57415252, 0x454e2121, 3, 1, 4, 1, 5, 9, 2, 6, 5};
   std::array<std::int32_t, 13> found = all;
   own_.Allreduce(found.data(), found.size(), kI4, kMax);

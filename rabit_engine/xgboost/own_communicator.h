@@ -1,5 +1,5 @@
-// XGBoost's communicator, as its C API has it. The calls go to whoever handles this thread's (coll_table.h),
-// to XGBoost's own links where nobody does. All ranks make the same calls in the same order.
+// XGBoost's communicator, through its C API. Calls go to this thread's handler (coll_table.h), or to
+// XGBoost's own links if there is none. All ranks make the same calls in the same order.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace warren::xgboost {
 
-/// Of the thread that calls it. Errors of XGBoost's are EngineError.
+/// The communicator of the calling thread. Throws EngineError for errors of XGBoost.
 class OwnCommunicator {
  public:
-  /// Throws Refusal where the library lacks one of the functions.
+  /// Throws Refusal if the library lacks one of the functions.
   explicit OwnCommunicator(const LoadedLibrary& library);
 
   int rank() const { return rank_(); }
@@ -26,7 +26,7 @@ class OwnCommunicator {
   /// `type` and `operation` in XGBoost's codes.
   void Allreduce(void* buffer, std::size_t count, int type, int operation) const;
   void Broadcast(void* buffer, std::size_t bytes, int root) const;
-  /// Each rank's share of the buffer, all of one size, becomes everybody's.
+  /// Each rank's share of the buffer, all of the same size, is copied to all ranks.
   void Allgather(void* buffer, std::size_t bytes) const;
   void Print(const std::string& text) const;
 
@@ -42,36 +42,36 @@ class OwnCommunicator {
   const char* (*last_error_)() = nullptr;
 };
 
-/// Why all ranks stay on XGBoost's own: one of them had an objection, and all know it.
+/// Why all ranks stay with XGBoost's own: one had an objection, and all have been told.
 class AgreedRefusal : public Refusal {
  public:
   using Refusal::Refusal;
 };
 
-/// Rounds of all ranks, in each of which any of them can object, so that nobody waits for one who does not
-/// come.
+/// Rounds in which all ranks take part and any of them can object, so that no rank waits for one that will
+/// not come.
 class Rounds {
  public:
   explicit Rounds(const OwnCommunicator& own) : own_(own) {}
 
   const OwnCommunicator& own() const { return own_; }
-  /// The first round. Throws EngineError where a rank is in a call of its own instead.
+  /// The first round. Throws EngineError if a rank is in another call instead.
   void Meet() const;
-  /// The greatest of all ranks' numbers, which are below 2^63. Throws AgreedRefusal on all ranks when one
-  /// objects.
+  /// Returns the greatest of all ranks' numbers, which must be below 2^63. Throws AgreedRefusal on all ranks
+  /// if one objects.
   std::uint64_t Greatest(std::uint64_t number);
-  /// Does something, and lets the others know whether it could be done. When it threw on any rank this throws
-  /// AgreedRefusal on all. What is done may have rounds of its own.
+  /// Runs `something` and tells the other ranks whether it succeeded. If it threw on any rank, throws
+  /// AgreedRefusal on all. `something` may itself run rounds.
   void Do(const std::function<void()>& something);
 
  private:
   std::uint64_t Round(std::uint64_t number, const std::string& objection);
 
   OwnCommunicator own_;
-  std::string refusal_;  ///< that all know of
+  std::string refusal_;  ///< the reason given to all ranks
 };
 
-/// The ranks of XGBoost's communicator, who meet over it: no other tracker is needed.
+/// A bootstrap in which the ranks meet over XGBoost's communicator; no other tracker is needed.
 std::unique_ptr<Bootstrap> MakeBootstrapOver(std::shared_ptr<Rounds> rounds);
 
 }  // namespace warren::xgboost

@@ -13,8 +13,8 @@ namespace {
 
 using Word = std::uintptr_t;
 
-/// Whether the word is the address of this text with a 0 behind it. Looks only where words point to:
-/// libraries with code for GPUs have hundreds of megabytes of constants.
+/// Whether the word is the address of this text, including its terminating 0. Looks only where the words
+/// point: libraries with GPU code have hundreds of megabytes of constants.
 bool PointsTo(const LibraryImage& image, Word word, const std::string& text) {
   const auto* address = reinterpret_cast<const std::byte*>(word);  // NOLINT(performance-no-int-to-ptr)
   return std::any_of(image.read_only.begin(), image.read_only.end(), [&](const MemoryRange& range) {
@@ -23,7 +23,7 @@ bool PointsTo(const LibraryImage& image, Word word, const std::string& text) {
   });
 }
 
-/// The words that the loader wrote addresses into.
+/// The words of the range in which the loader writes addresses.
 std::span<const Word> RelocatedWords(const LibraryImage& image) {
   constexpr Word kMask = sizeof(Word) - 1;
   const Word begin = (reinterpret_cast<Word>(image.relocated.begin) + kMask) & ~kMask;
@@ -49,14 +49,14 @@ std::span<void* const> FindVtable(const LibraryImage& image, std::string_view ty
                                   std::size_t num_functions) {
   const std::string name(type_name);
   const std::span<const Word> words = RelocatedWords(image);
-  // A type information: {its own table of functions, the name, perhaps bases}.
+  // A type information has this layout: {its own vtable, the name, possibly bases}.
   std::vector<Word> types;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (PointsTo(image, words[i], name)) types.push_back(reinterpret_cast<Word>(&words[i - 1]));
   }
   if (types.empty()) throw Refusal(fmt::format("it has no class of the type {}", type_name));
-  // A table: {offset to the whole object, which is 0, the type information, the functions}. Types that derive
-  // from it point to it, too, but no 0 stands before.
+  // A vtable has this layout: {offset to the whole object, which is 0, the type information, the functions}.
+  // Derived types point to the type information too, but not after a 0.
   std::vector<const Word*> tables;
   bool outside = false;
   for (std::size_t i = 1; i < words.size(); ++i) {

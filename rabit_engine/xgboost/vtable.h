@@ -1,6 +1,6 @@
-// Where a library keeps the virtual functions of a class whose symbols it does not export, found by the name
-// of the class's type, which the Itanium C++ ABI has in every library with run-time type information, however
-// stripped (section 2.9, "Run-Time Type Information", and 2.5, "Virtual Table Layout").
+// Finds the virtual functions of a class whose symbols a library does not export, by the name of the class's
+// type. The Itanium C++ ABI keeps that name in every library with run-time type information, however stripped
+// (section 2.9, "Run-Time Type Information", and 2.5, "Virtual Table Layout").
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace warren::xgboost {
 
-/// Why an XGBoost keeps its own communication.
+/// The reason why an XGBoost keeps its own communication.
 class Refusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The first `num_functions` virtual functions of the class of this mangled type name ("N3foo3BarE"), from
-/// the address that its objects point to. Reads the image and nothing else. Throws Refusal unless there is
-/// exactly one table, and so many of its functions lie in the image's code. (Whether it has more cannot be
-/// told: what lies behind a table may look the same.)
+/// Returns the first `num_functions` virtual functions of the class with this mangled type name
+/// ("N3foo3BarE"), starting at the address that its objects point to. Only reads the image. Throws Refusal
+/// unless there is exactly one table, and all these functions lie in the image's code. (Whether the table has
+/// more functions is unknown: what follows it may look the same.)
 std::span<void* const> FindVtable(const LibraryImage& image, std::string_view type_name,
                                   std::size_t num_functions);
 

@@ -1,13 +1,12 @@
-// What the kernel says of the state of a TCP connection.
+// What the kernel knows about the state of a TCP connection.
 #pragma once
 
 namespace warren::tcp {
 
-/// How many retransmissions, or questions whether the host is there, were left unanswered in a row. 0 where
-/// the kernel does not say.
+/// Returns how many retransmissions or keepalive probes in a row have gone unanswered; 0 if unknown.
 int Unanswered(int fd);
-/// Whether the peer's kernel has acknowledged all that went out, and has no room for what did not. False
-/// where the kernel does not say.
+/// Returns whether the peer's kernel has acknowledged everything sent, and has no room for the rest. False if
+/// unknown.
 bool IsFull(int fd);
 
 }  // namespace warren::tcp

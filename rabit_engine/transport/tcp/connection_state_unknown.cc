@@ -1,4 +1,4 @@
-// Systems other than Linux: a host that does not answer is noticed by the kernel's own probes alone
+// For systems other than Linux: only the kernel's own probes notice a host that does not answer
 // (PrepareLink).
 #include "rabit_engine/transport/tcp/connection_state.h"
 

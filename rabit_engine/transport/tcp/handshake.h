@@ -1,18 +1,19 @@
-// What two ranks say when one connects to the other's listening socket. Each shows that it knows the secret
-// of the job before the other tells it anything, and that it knows it now: what was heard on another
-// connection proves nothing. Pure: bytes and values.
+// The messages between two ranks when one connects to the other's listening socket. Each proves that it knows
+// the secret of the job before the other reveals anything. The proofs are fresh: one overheard on another
+// connection proves nothing. This file deals in bytes and values only, without any I/O.
 //
 //   connector                                  acceptor
 //   Hello: kLink, from, to, nonce         ->
 //                                         <-   Hello: kLink, from, to, nonce    proved for both nonces
 //   Proof (32 bytes) for both nonces      ->                                    now raw bytes follow
 //
-//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost, for a
-//                                                  `shortage` of its own if it is known; closes
+//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost, or for want
+//                                                  of a resource if `shortage` is set; closes
 //   Hello: kQuestion, from, to, call      ->       `from` waits in this call for `to`; closes
 //   Hello: kProbe, from, to, probe        ->       see WaitProbe; closes
-//   Hello: kDoYouWait, from, to           ->       `from` has waited long for `to`; closes. Whoever waits
-//   itself Hello: kIWait, from, to               ->       says so, on a connection of its own; closes
+//   Hello: kDoYouWait, from, to           ->       `from` has waited long for `to`; closes
+//   Hello: kIWait, from, to               ->       sent by a waiting rank that was asked, on a new
+//                                                  connection; closes
 //
 // All fields are in native byte order; a peer of another order fails at the magic.
 #pragma once
@@ -28,7 +29,7 @@
 
 namespace warren::tcp {
 
-/// A secret of the job's ranks, made anew whenever they meet.
+/// A secret shared by the ranks of a job, new each time they meet.
 using LinkKey = wire::Digest;
 
 enum class HelloKind : std::uint16_t {
@@ -40,7 +41,7 @@ enum class HelloKind : std::uint16_t {
   kIWait = 6
 };
 
-/// The message is sent as it lies in memory.
+/// The message, sent in its memory layout.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x4e525257;  // "WRRN"
   static constexpr std::uint16_t kVersion = 4;
@@ -51,26 +52,27 @@ struct Hello {
   std::int32_t from = -1;
   std::int32_t to = -1;
   std::int32_t lost = -1;     ///< alarms: the rank that was lost
-  std::int32_t shortage = 0;  ///< alarms: the errno of a shortage, see Transport::Abort
-  CallTag call;               ///< questions: the call that `from` waits in
+  std::int32_t shortage = 0;  ///< alarms: the errno of a shortage (Transport::Abort)
+  CallTag call;               ///< questions: the call in which `from` waits
   WaitProbe probe;
-  wire::Nonce nonce{};  ///< another in each hello
+  wire::Nonce nonce{};  ///< different in each hello
   wire::Digest proof{};
 };
 static_assert(sizeof(Hello) == 184);
 
-/// False when these bytes begin no hello: something else has connected.
+/// False if these bytes cannot begin a hello: something else has connected.
 bool MayBeHello(std::span<const std::byte> bytes);
 
-/// With a nonce and a proof, and nothing else to be changed. `asked`: the nonce of the hello that it answers.
+/// Returns the hello with a nonce and a proof added; it must not change after that. `asked` is the nonce of
+/// the hello that it answers.
 Hello Proved(Hello hello, const LinkKey& key, const wire::Nonce& asked = {});
 
-/// The hello in these bytes when it is one of this job for rank `to`, from another rank of the world, and
-/// answers `asked` if it is an answer.
+/// Returns the hello in these bytes if it is from another rank of this job, is addressed to rank `to`, and,
+/// if it is an answer, answers `asked`; otherwise nullopt.
 std::optional<Hello> ReadHello(std::span<const std::byte, sizeof(Hello)> bytes, const LinkKey& key, int to,
                                int world_size, const wire::Nonce& asked = {});
 
-/// The connector's last word, for the nonces of its hello and of the answer.
+/// The connector's proof that ends the handshake, for the nonces of its hello and of the answer.
 wire::Digest LinkProof(const LinkKey& key, const Hello& hello, const Hello& answer);
 
 }  // namespace warren::tcp

@@ -26,12 +26,12 @@
 namespace warren::tcp {
 namespace {
 
-// A vanished host is noticed after a third of its time without data, and so many probes in the rest of it.
-// They are answered by the peer's kernel, so a process that merely computes, or is stopped, is never taken
-// for dead.
+// A vanished host is noticed within the host timeout: a third of it passes without data, and the rest with
+// this many unanswered probes. The peer's kernel answers them, so a process that merely computes, or is
+// stopped, is never taken for dead.
 constexpr int kKeepCount = 4;
 
-// Whoever connects while we are busy waits here; the kernel cuts it to its own limit (somaxconn).
+// Connections wait in this queue while this process is busy; the kernel caps it at its own limit (somaxconn).
 constexpr int kBacklog = 4096;
 
 void SetOption(int fd, int level, int name, int value) {
@@ -40,7 +40,7 @@ void SetOption(int fd, int level, int name, int value) {
 }
 
 #ifdef TCP_CONGESTION
-// What needs no rights and is in every kernel of Linux.
+// The algorithm that needs no privileges and is in every Linux kernel.
 constexpr char kPlainCongestionControl[] = "reno";
 #endif
 
@@ -72,8 +72,8 @@ bool IsLinkLocal(const Address& address) {
 }
 
 #ifdef TCP_CONGESTION
-/// True for a connection that never leaves this machine. One between two different addresses of it is not
-/// recognized.
+/// True for a connection that stays on this machine. Connections between two different addresses of this
+/// machine are not recognized.
 bool StaysHere(int fd) {
   const Address remote = Address::Remote(fd);
   return remote.port() != 0 && remote.host() == Address::Local(fd).host();
@@ -168,7 +168,7 @@ std::vector<Address> Resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    // Without a descriptor for its files and sockets, the resolver says that there is no such name.
+    // Without a free descriptor for its files and sockets, the resolver claims that the name does not exist.
     const int shortage = error == EAI_SYSTEM   ? errno
                          : error == EAI_MEMORY ? ENOMEM
                                                : posix::DescriptorShortage();
@@ -214,7 +214,7 @@ Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_poin
 
 Socket ListenAnywhere() {
   int error = 0;
-  Socket listener = TryListen(AF_INET6, error);  // takes IPv4 connections too
+  Socket listener = TryListen(AF_INET6, error);  // accepts IPv4 connections too
   if (!listener) listener = TryListen(AF_INET, error);
   if (listener) return listener;
   const std::string doing = "no port can be opened to listen for other ranks";
@@ -229,8 +229,8 @@ void ConnectFailures::Add(const Address& address, int error, const std::string& 
 }
 
 int ConnectFailures::OwnShortage(const std::vector<std::string>& own_hosts) const {
-  int refused_here = 0;  // why this host refused one of its own addresses; 0 if it did not
-  int refused_away = 0;  // why this host refused an address of another
+  int refused_here = 0;  // the errno with which this host refused one of its own addresses; 0 if it did not
+  int refused_away = 0;  // the errno with which this host refused an address of another host
   bool failed_here = false;
   bool failed_away = false;
   for (const Failure& failure : failures_) {
@@ -241,7 +241,7 @@ int ConnectFailures::OwnShortage(const std::vector<std::string>& own_hosts) cons
     } else if (!posix::ConcernsAddress(failure.error)) {
       return failure.error;
     } else if (failure.error == EACCES && failure.address.family() == AF_INET6) {
-      failed_away = true;  // a router may say so, too (ICMPv6, "administratively prohibited")
+      failed_away = true;  // a router may cause it too (ICMPv6, "administratively prohibited")
     } else {
       (is_here ? refused_here : refused_away) = failure.error;
     }

@@ -1,5 +1,5 @@
-// The few things that the transport and the bootstrap both need of TCP sockets: addresses, and connections
-// made without blocking. Every socket made here is non-blocking and closed on exec.
+// What the transport and the bootstrap both need for TCP sockets: addresses, and connections made without
+// blocking. Every socket made here is non-blocking and closed on exec.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,9 +21,9 @@ class Address {
  public:
   Address() = default;
   Address(const sockaddr* address, socklen_t length);
-  /// "10.0.0.1:9091" or "[fe80::1]:9091"; nothing when the text is neither.
+  /// Parses "10.0.0.1:9091" or "[fe80::1]:9091"; nullopt if the text is neither.
   static std::optional<Address> Parse(std::string_view text);
-  /// The address of this end of a socket, or of its other end; family AF_UNSPEC if it has none.
+  /// The address of the local or remote end of a socket; its family is AF_UNSPEC if there is none.
   static Address Local(int fd);
   static Address Remote(int fd);
 
@@ -41,27 +41,27 @@ class Address {
   socklen_t length_ = sizeof(sockaddr_storage);
 };
 
-/// All addresses of a name. Throws EngineError that names it, LocalShortage where this process has no
-/// descriptor or memory left for the question.
+/// Returns all addresses of a host name. Throws EngineError, which names it, or LocalShortage if this process
+/// has no descriptor or memory left for the query.
 std::vector<Address> Resolve(const std::string& host, int port);
 
 /// Begins to connect. Returns the socket, or none with `error` set to the reason. The connection is made, or
-/// has failed, when the socket can be written; ConnectError then tells which.
+/// has failed, once the socket is writable; ConnectError then tells which.
 Socket StartConnect(const Address& address, int& error);
-/// 0 when a connection that was begun is there, else the reason.
+/// Returns 0 if the connection has been made, otherwise the reason for the failure.
 int ConnectError(int fd);
-/// Connects and waits for it. Returns none with `error` set (ETIMEDOUT after the deadline).
+/// Connects and waits for the connection. Returns none with `error` set (ETIMEDOUT after the deadline).
 Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
 
 /// Why no connection to one peer could be made, by address.
 class ConnectFailures {
  public:
-  /// `error` 0: the connection was made, and did not lead to the peer.
+  /// `error` 0: the connection was made, but did not lead to the peer.
   void Add(const Address& address, int error, const std::string& why);
-  /// The error by which this host itself keeps this process from connecting, or 0 if the peer, its host or
-  /// the network may be at fault. An address that this host refuses (ConcernsAddress) counts if no other one
-  /// has led away from this host: `own_hosts` are the addresses of this one, where a peer elsewhere is not
-  /// found.
+  /// Returns the errno with which this host keeps this process from connecting, or 0 if the peer, its host or
+  /// the network may be at fault. An address that this host refuses (ConcernsAddress) counts only if no
+  /// attempt has reached beyond this host. `own_hosts` are the addresses of this host, where a peer on
+  /// another host is not found.
   int OwnShortage(const std::vector<std::string>& own_hosts = {}) const;
   /// "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"
   std::string Text() const;
@@ -77,35 +77,35 @@ class ConnectFailures {
   std::vector<Failure> failures_;
 };
 
-/// Silence after which a host is taken for gone, where nobody has said otherwise.
+/// The default for the silence after which a host is taken for dead.
 inline constexpr std::chrono::seconds kHostTimeout{30};
 
-/// Listens at a port of the kernel's choice on every address of this machine, IPv6 where there is any.
-/// Throws EngineError, LocalShortage.
+/// Listens on a port chosen by the kernel on every address of this machine, including IPv6 if available.
+/// Throws EngineError or LocalShortage.
 Socket ListenAnywhere();
-/// Where others may reach a listening socket: "address:port" for every address of this machine, `first_host`
-/// first, loopback addresses last, without link-local ones (they mean nothing on another host). Throws
-/// LocalShortage.
+/// Returns the addresses where other hosts may reach a listening socket: "address:port" for every address of
+/// this machine, `first_host` first, loopback addresses last, without link-local ones (they mean nothing on
+/// another host). Throws LocalShortage.
 std::vector<std::string> ListenAddresses(int listener, const std::string& first_host);
 
-/// Makes a socket of any origin what a link needs: non-blocking, closed on exec, no Nagle delay when asked,
-/// keepalive probes so that a host that vanished is noticed within `host_timeout`. A connection that stays on
-/// this machine gets plain congestion control whatever the system's is: there is no network to be congested,
+/// Prepares any socket for use as a link: non-blocking, closed on exec, without Nagle delay if asked, with
+/// keepalive probes so that a vanished host is noticed within `host_timeout`. A connection that stays on this
+/// machine gets plain congestion control, whatever the system's default: there is no network to be congested,
 /// and BBR's pacing halves the speed of large messages (docs/explanation/engine.md).
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
-/// How long sent bytes may stay unacknowledged before the connection breaks; 0: as long as the kernel's
-/// patience lasts, a quarter of an hour. For peers that read whatever comes: those that compute would be
+/// Sets how long sent bytes may stay unacknowledged before the connection breaks; 0 means the kernel's
+/// default, about a quarter of an hour. Only for peers that read promptly: a peer that computes would be
 /// taken for dead.
 void SetUserTimeout(int fd, std::chrono::seconds timeout);
 
 /// Waits for poll(2) events on one descriptor. Returns false after the deadline.
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline);
 
-/// What poll wants: whole milliseconds until the deadline, rounded up, at most `limit`.
+/// Returns the whole milliseconds until the deadline, rounded up, at most `limit_ms`, as poll(2) expects.
 int MillisecondsUntil(std::chrono::steady_clock::time_point deadline, int limit_ms);
 
-/// strerror, thread-safe.
+/// Like strerror, but thread-safe.
 std::string ErrorText(int error);
 
 }  // namespace warren::tcp

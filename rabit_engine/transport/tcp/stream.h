@@ -1,5 +1,5 @@
-// One TCP connection, encrypted or not. What is sent and received costs the system calls it takes and nothing
-// more where it is not.
+// One TCP connection, encrypted or not. Without encryption, sending and receiving cost only their system
+// calls.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace warren::tcp {
 
-/// Not thread safe.
+/// Not thread-safe.
 class Stream {
  public:
   Stream() = default;
@@ -27,33 +27,34 @@ class Stream {
   explicit operator bool() const { return static_cast<bool>(socket_); }
   void Close();
 
-  /// From now on TLS, as the client or the server of it. Nothing may have been sent or received.
+  /// Encrypts the connection from now on, as TLS client or server. Nothing may have been sent or received
+  /// before.
   void Encrypt(const tls::Context& context, tls::Role role);
   bool is_encrypted() const { return session_ != nullptr; }
-  /// Goes on with the handshake of TLS, as far as it can without waiting: 0 when it is over, at once where
-  /// nothing is encrypted; EAGAIN when it has to wait for `awaited()`; else why it failed. A server need not
-  /// call it: Send and Receive do.
+  /// Continues the TLS handshake as far as possible without waiting. Returns 0 when it is complete or the
+  /// connection is not encrypted, EAGAIN if it has to wait for `awaited()`, otherwise the errno of the
+  /// failure. A server need not call it: Send and Receive do.
   int Handshake();
-  /// Calls it until it is over: 0, ETIMEDOUT, or why it failed.
+  /// Calls Handshake until it is over. Returns 0, ETIMEDOUT, or the errno of the failure.
   int HandshakeUntil(std::chrono::steady_clock::time_point deadline);
-  /// What poll(2) has to wait for in the handshake.
+  /// The poll(2) event that the handshake waits for.
   short awaited() const;
 
-  /// As sendmsg(2) of both pieces without waiting and without a signal: how many bytes were taken, else -1
-  /// and errno. What was not taken has to be sent next, in pieces of any size.
+  /// Like sendmsg(2) of both pieces, without waiting and without a signal: returns the number of bytes taken,
+  /// or -1 with errno set. The rest must be sent next, in pieces of any size.
   ssize_t Send(const void* head, std::size_t head_bytes, const void* data, std::size_t bytes);
   ssize_t Send(const void* data, std::size_t bytes) { return Send(nullptr, 0, data, bytes); }
-  /// As recv(2) without waiting. Fewer bytes than asked for: no more are there now.
+  /// Like recv(2) without waiting. Fewer bytes than asked for mean that no more have arrived.
   ssize_t Receive(void* data, std::size_t bytes);
-  /// Something may be received, without that poll(2) or FIONREAD shows it.
+  /// Whether bytes may be available that poll(2) and FIONREAD do not show.
   bool has_unread() const { return session_ && session_->has_unread(); }
 
-  /// An error of these calls in words.
+  /// Describes an errno of these calls.
   std::string TextOf(int error) const;
 
  private:
   Socket socket_;
-  std::unique_ptr<tls::Session> session_;  // goes first
+  std::unique_ptr<tls::Session> session_;  // destroyed before the socket
 };
 
 }  // namespace warren::tcp

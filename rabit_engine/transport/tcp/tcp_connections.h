@@ -1,4 +1,5 @@
-// Inside TcpTransport: the connections that are no links yet, and how an event says which of all it is about.
+// Private to TcpTransport: the connections that are not links yet, and the keys that tell which one an event
+// is about.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace warren {
 
-// The kind in the upper bits, a rank or the number of a connection in the lower.
+// An event key has the kind in the upper bits, and a rank or the number of a connection in the lower.
 enum class Subject : std::uint64_t {
   kLink = 0,
   kListener = 1,
@@ -32,7 +33,7 @@ constexpr std::uint64_t NumberOf(std::uint64_t key) {
   return key & ((std::uint64_t{1} << kSubjectShift) - 1);
 }
 
-// Bytes of a message of the handshake as they come.
+// A message of the handshake, collected as its bytes arrive.
 template <typename Message>
 struct MessageBuffer {
   std::array<std::byte, sizeof(Message)> bytes;
@@ -62,17 +63,17 @@ struct MessageBuffer {
 using HelloBuffer = MessageBuffer<tcp::Hello>;
 using ProofBuffer = MessageBuffer<wire::Digest>;
 
-/// A connection whose peer has not proved yet which rank it is.
+/// A connection whose peer has not proved its rank yet.
 struct TcpTransport::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   HelloBuffer hello = {};
-  int peer = -1;               ///< the rank it claims, once this rank has answered
-  wire::Digest expected = {};  ///< its proof, then
+  int peer = -1;               ///< the claimed rank, set once this rank has answered
+  wire::Digest expected = {};  ///< the proof expected from it, set then too
   ProofBuffer proof = {};
 };
 
-/// A link that this rank is making.
+/// A link that this rank is connecting.
 struct TcpTransport::Dial {
   enum class Step { kPause, kConnecting, kHandshake, kAnswer };
 
@@ -80,12 +81,12 @@ struct TcpTransport::Dial {
   Step step = Step::kPause;
   Clock::time_point deadline = kNoDeadline;  ///< for the current step
   std::size_t next_address = 0;
-  int round = 0;  ///< how often all addresses were tried
+  int round = 0;  ///< number of rounds over all addresses so far
   tcp::Stream stream;
   tcp::Address address;
   tcp::Hello hello;
   HelloBuffer answer;
-  tcp::ConnectFailures failures;  ///< in the current round
+  tcp::ConnectFailures failures;  ///< failures of the current round
 };
 
 }  // namespace warren

@@ -1,6 +1,6 @@
-// Events of the links and of the connections that become links, by epoll. Edge-triggered, each link
-// registered once for all: a wait costs one system call however many links there are, and data that arrives
-// early on a link nobody waits for wakes us once instead of for ever.
+// Events of the links and of the connections that become links, by epoll. It is edge-triggered, and each link
+// is registered once: a wait costs one system call however many links there are, and data that arrives early
+// on a link that is not awaited wakes the rank only once.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 
@@ -26,7 +26,8 @@ void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
   epoll_event event{};
   event.events = events | EPOLLET;
   event.data.u64 = key;
-  // Known already: another interest, or a handshake that has become a link. The kernel tells its state anew.
+  // Already registered: the interest has changed, or a handshake has become a link. The kernel reports its
+  // state again.
   if (epoll_ctl(events_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
   if (errno == ENOENT && epoll_ctl(events_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
   const int error = errno;

@@ -1,6 +1,5 @@
-// Events of the links and of the connections that become links, by poll, which every system has. What is
-// waited for follows from their states each time: data that is there and that nobody has read yet is not
-// waited for again.
+// Events of the links and of the connections that become links, by poll, which every system has. The poll set
+// is derived from their states each time: a link known to have unread data is not polled for data again.
 #include <poll.h>
 
 #include <cerrno>

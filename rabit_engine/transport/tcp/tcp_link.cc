@@ -18,19 +18,19 @@
 namespace warren {
 namespace {
 
-// Most bytes of one system call: short enough that sending and receiving alternate while the data is in the
-// cache, long enough that the call itself does not count.
+// The most bytes of one system call: few enough that sending and receiving alternate while the data is in the
+// cache, enough that the cost of the call does not matter.
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
-// Reads of this size and above go straight to where the bytes belong.
+// Reads of at least this size go straight to the destination.
 constexpr std::size_t kDirectBytes = 2048;
-// A host is gone when several retransmissions or probes in a row were left unanswered over so long a time.
-// The number alone does not do: with the cable out of this host the kernel retries every half second. Nor
-// does the time: on a bad line each look may find one packet that is on its way for the second time.
+// A host is gone if several retransmissions or probes in a row have gone unanswered over the whole timeout.
+// The number alone is not enough: with this host's cable unplugged the kernel retries every half second. Nor
+// is the time alone: on a bad line each check may happen to find a packet being sent for the second time.
 // (TCP_USER_TIMEOUT would be simpler, but it also ends connections to a process that computes and does not
 // read.)
 //
-// The kernel's first retransmission comes after 200 ms or so, each further one after twice the time: as many
-// as fit are expected, 7 at most.
+// The kernel's first retransmission comes after about 200 ms, and each further one after twice the time. The
+// number expected is what fits into the timeout, at most 7.
 constexpr double kFirstRetransmission_s = 0.2;
 constexpr int kMostUnanswered = 7;
 int MaxUnanswered(std::chrono::seconds timeout) {
@@ -70,7 +70,8 @@ std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, c
   }
 }
 
-/// The kernel of this host had nothing left for the call; what it says of addresses comes from the network.
+/// Throws if this host ran out of a resource for the call; errors about addresses come from the network
+/// instead.
 void TcpLink::ThrowIfShort(const char* call, int error) const {
   if (posix::ConcernsAddress(error)) return;
   ThrowIfShortage(fmt::format("no bytes can be exchanged with rank {} at {}", peer_, address_), call, error);
@@ -81,8 +82,8 @@ void TcpLink::NoteFull() {
   if (!watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = true);
 }
 
-// What the peer said before it went may explain why (another collective than ours): let that be read first.
-// The transport's Wait throws when nobody reads it.
+// What the peer sent before it ended may explain why (a different collective than ours), so let it be read
+// first. If it is not read, the transport's Wait throws.
 std::size_t TcpLink::FailedSend(int error) {
   ThrowIfShort("send", error);
   if (error_ == 0) error_ = error;
@@ -124,7 +125,7 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
   for (;;) {
     const ssize_t count = stream_.Receive(data, bytes);
     if (count > 0) {
-      // Less than asked for means that the socket is empty; an event tells of whatever comes after.
+      // Fewer bytes than asked for mean that the socket is empty; an event reports later data.
       may_receive_ = ended_ || static_cast<std::size_t>(count) == bytes;
       return static_cast<std::size_t>(count);
     }
@@ -146,8 +147,8 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
 
 void TcpLink::Note(std::uint32_t events) {
   if ((events & POLLOUT) != 0) {
-    // Told what we know already: data that was read as it came leaves such an event behind. Links that carry
-    // small messages are better off without.
+    // The event is redundant: a peer that reads data as it comes causes such events. Links that carry small
+    // messages are better off without them.
     if (may_send_ && watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = false);
     may_send_ = true;
   }
@@ -172,7 +173,7 @@ bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) 
   const int unanswered = tcp::Unanswered(stream_.fd());
   if (unanswered == 0) silent_since_ = kNoDeadline;
   if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
-  // It was silent for a while before that was seen.
+  // The host had been silent for a while before this was noticed.
   return unanswered >= MaxUnanswered(timeout) && now - silent_since_ >= timeout * 5 / 6;
 }
 

@@ -1,6 +1,6 @@
-// One TCP connection as a link. The stream is raw: nothing is put between the bytes (but TLS where it is
-// asked for), so a large message costs what the kernel takes for it and nothing more. How a rank tells its
-// peers that it gives up is therefore not in this stream; see tcp_transport.h.
+// One TCP connection as a link. The stream is raw: nothing is added to the bytes (except TLS if asked for),
+// so a large message costs only what the kernel needs for it. Therefore a rank that gives up does not use
+// this stream to tell its peers; see tcp_transport.h.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@ namespace warren {
 
 class TcpLink final : public Link {
  public:
-  /// Whoever knows why a connection may have ended.
+  /// Knows why a connection may have ended.
   class Owner {
    public:
-    /// Throws LostPeer. `seen` is what was seen of it: "it closed the connection".
+    /// Throws LostPeer. `seen` describes what was observed: "it closed the connection".
     [[noreturn]] virtual void ThrowLost(int peer, const std::string& seen) = 0;
     /// The connection has ended, but there is something left to read.
     virtual void NoteEnd() = 0;
-    /// Whether an event shall tell when there is room to send again.
+    /// Turns the event for new room to send on or off.
     virtual void WatchForRoom(const TcpLink& link, bool watch) = 0;
 
    protected:
@@ -41,28 +41,28 @@ class TcpLink final : public Link {
   /// The peer's end, for messages: "10.0.0.3:40112".
   const std::string& address() const { return address_; }
 
-  /// What an event said, in the bits of poll. Each change is told once, so it is remembered here until a call
-  /// finds the socket empty or full.
+  /// Notes an event, in the bits of poll. Each change is reported only once, so it is remembered here until a
+  /// call finds the socket empty or full.
   void Note(std::uint32_t events);
   bool may_send() const { return may_send_; }
   bool may_receive() const { return may_receive_ || stash_begin_ < stash_end_; }
-  /// The last TryReceive was for so few bytes that they go through this link's own memory.
+  /// Whether the last TryReceive was small enough to go through this link's buffer.
   bool awaits_little() const { return awaits_little_; }
-  /// Reads what has come into that memory, if it is empty. Throws LostPeer when the peer is gone.
+  /// Fills this link's buffer with what has arrived, if it is empty. Throws LostPeer if the peer is gone.
   void ReadAhead();
   /// True when the peer will send nothing more, or the connection is broken.
   bool ended() const { return ended_; }
-  /// What is known about the end.
+  /// Describes how the connection ended, as far as known.
   std::string DescribeEnd() const;
-  /// True when the peer's host has acknowledged nothing for about `timeout`, over several calls. The kernel
-  /// itself gives up after a quarter of an hour only.
+  /// True if the peer's host has acknowledged nothing for about `timeout`, over several calls. The kernel
+  /// itself gives up only after a quarter of an hour.
   bool HostIsSilent(Clock::time_point now, std::chrono::seconds timeout);
-  // So far.
+  // Totals so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
-  /// The peer has acknowledged all that went out, and has no room for what did not.
+  /// Whether the peer has acknowledged everything sent, and has no room for the rest.
   bool IsFull() const;
-  /// Sends no more; the peer reads the end of the stream.
+  /// Ends sending; the peer reads the end of the stream.
   void CloseSending();
 
  private:
@@ -84,7 +84,7 @@ class TcpLink final : public Link {
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;
   Clock::time_point silent_since_ = kNoDeadline;
-  // Small reads go through here, so that a tag and the few bytes after it cost one system call.
+  // A buffer for small reads, so that a tag and the few bytes after it cost one system call.
   std::size_t stash_begin_ = 0;
   std::size_t stash_end_ = 0;
   std::array<std::byte, 8192> stash_;

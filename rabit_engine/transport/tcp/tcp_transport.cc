@@ -27,46 +27,47 @@ namespace {
 using std::chrono::milliseconds;
 
 // A link ends either because its peer died or because the peer gave up and left; in the second case its alarm
-// is here already or arrives about now.
+// has already arrived or is about to.
 constexpr milliseconds kExplanationGrace{50};
-// How often a rank that waits looks around.
+// How often a waiting rank checks on the others.
 constexpr milliseconds kWakeUp{200};
-// How often a rank that waits asks the kernel about hosts that answer nothing.
+// How often a waiting rank asks the kernel about hosts that do not answer.
 constexpr milliseconds kSilenceCheck{5000};
-// All alarms of a rank that gives up are out after this, or never.
+// The time a rank that gives up has for sending all its alarms.
 constexpr milliseconds kAlarmLimit{1000};
-// A peer has few addresses; beyond these an alarm is not worth a connection.
+// The most addresses of a peer that are tried for an alarm. A peer rarely has more.
 constexpr std::size_t kAlarmAddresses = 4;
-// When a peer has several addresses, some may lead nowhere (another host's bridge): do not stay long.
+// If a peer has several addresses, some may lead nowhere (another host's bridge), so the first round gives up
+// on each early.
 constexpr milliseconds kFirstRoundLimit{3000};
-// Links that are read in turn while they are awaited: with more of them one call of epoll is quicker.
+// The most awaited links that are read in turn; with more of them one call of epoll is quicker.
 constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
-// Pause before the addresses of a peer are tried again: doubled each time.
+// The pause before the addresses of a peer are tried again: doubled each time.
 constexpr milliseconds kFirstRetryPause{50};
-// The most questions that may lie unread with a rank, such as a stopped one. More would add nothing.
+// The most unread questions to a rank that may be stopped. More would add nothing.
 constexpr int kMostQuestions = 4;
-// A host that is there says at once that nobody listens.
+// A live host refuses a connection at once if the port is closed.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
-// Connections that are no links yet. Beyond this the oldest that has no answer goes.
+// The most connections that are not links yet. Beyond this the oldest unanswered one is dropped.
 constexpr std::size_t kMaxPending = 256;
 
-// Sends a message of the handshake on a fresh connection, whose buffer has room for it: all of it fits or the
-// connection is broken.
+// Sends a handshake message on a fresh connection. Its buffer has room for all of it, unless the connection
+// is broken.
 template <typename Message>
 bool SendWhole(tcp::Stream& stream, const Message& message) {
   return stream.Send(&message, sizeof message) == sizeof message;
 }
 
-// Alarms and questions are not encrypted, so that a rank can leave them with a peer that is not listening
-// now.
+// Alarms and questions are not encrypted, so that a rank can leave them with a peer that is not responding at
+// the moment.
 bool BeginsTls(int fd) {
   char first = 0;
   return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;
 }
 
-/// Until the deadline, and not long; after it, too, for those who are given a moment more.
+/// The time until the deadline, at most kWakeUp; after the deadline a shorter interval, for waits that go on.
 int MillisecondsToWait(Clock::time_point deadline) {
   const auto limit = static_cast<int>(kWakeUp.count());
   return Clock::now() < deadline ? tcp::MillisecondsUntil(deadline, limit) : limit / 4;
@@ -147,7 +148,8 @@ void TcpTransport::Interrupt() {
   interrupt_.Ring();
 }
 
-// Bad news comes after what can be read: the bytes that a peer sent before it gave up may say why.
+// Losses are reported only after everything readable: the bytes that a peer sent before it gave up may
+// explain why.
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests) || is_interrupted_) return;
   const Clock::time_point begin = Clock::now();
@@ -172,8 +174,8 @@ int TcpTransport::WhoIsLate(std::span<const Interest> awaited, Clock::time_point
   return wait_observer_ != nullptr ? wait_observer_->WhoIsLate(awaited, deadline) : FirstOf(awaited, rank_);
 }
 
-// A message that came is read by one system call, where epoll would take another to tell of it. Epoll has
-// its turns all the same: it knows of connections and of links that are not awaited.
+// Reading directly takes one system call if a message has come; epoll would take another one to announce it.
+// Every few looks poll anyway: epoll also covers new connections and links that are not awaited.
 bool TcpTransport::Look(std::span<const Interest> interests) {
   const auto is_read_ahead = [&](const Interest& interest) {
     const TcpLink* link = links_[interest.peer].get();
@@ -205,7 +207,7 @@ void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   const auto awaited = [&](int peer) {
     return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
   };
-  // A linked one is heard on its link.
+  // For a linked peer, the link itself tells.
   for (const int peer : absent_) {
     if (!links_[peer] && awaited(peer)) {
       ThrowLost(
@@ -289,7 +291,7 @@ void TcpTransport::Take(std::uint64_t key, std::uint32_t events) {
   }
 }
 
-// --- those who connect to us -------------------------------------------------------------------------------
+// --- incoming connections ---------------------------------------------------------------------------------
 
 void TcpTransport::AcceptAll() {
   DropOldPending();
@@ -309,8 +311,8 @@ void TcpTransport::AcceptAll() {
       }
       continue;
     }
-    // Only ranks of the job get an answer, so there are at most as many of these as ranks, unless somebody
-    // replays a hello that he has overheard.
+    // Only ranks of the job get an answer, so there are at most as many answered connections as ranks, unless
+    // an attacker replays an overheard hello.
     if (pending_.size() >= kMaxPending && !DropUnanswered() &&
         pending_.size() >= kMaxPending + links_.size()) {
       pending_.erase(pending_.begin());
@@ -323,8 +325,8 @@ void TcpTransport::AcceptAll() {
   }
 }
 
-/// Closes the oldest connection that has no answer; false if all have one. The other end of an answered one
-/// takes it for a link, and would never make it anew.
+/// Closes the oldest unanswered connection. Returns false if all are answered: the other end of an answered
+/// one takes it for a link and would never make it again.
 bool TcpTransport::DropUnanswered() {
   const auto unanswered = std::find_if(pending_.begin(), pending_.end(),
                                        [](const auto& pending) { return pending.second.peer < 0; });
@@ -369,7 +371,8 @@ void TcpTransport::Hear(std::uint64_t id) {
   AddLink(proved.peer, std::move(proved.stream));
 }
 
-/// What it said first is here. True when it wants a link and was answered.
+/// Handles the first message of a connection, which is complete. Returns true if the peer wants a link and
+/// was answered.
 bool TcpTransport::Answer(PendingConnection& pending) {
   const auto hello = tcp::ReadHello(pending.hello.bytes, key_, rank_, world_size());
   if (!hello) return false;
@@ -399,12 +402,12 @@ bool TcpTransport::Answer(PendingConnection& pending) {
   const tcp::Hello answer = tcp::Proved(MakeHello(tcp::HelloKind::kLink, hello->from), key_, hello->nonce);
   if (!SendWhole(pending.stream, answer)) return false;
   pending.peer = hello->from;
-  pending.deadline = kNoDeadline;  // the proof comes, or the connection ends
+  pending.deadline = kNoDeadline;  // either the proof comes or the connection ends
   pending.expected = tcp::LinkProof(key_, *hello, answer);
   return true;
 }
 
-// --- those we connect to -----------------------------------------------------------------------------------
+// --- outgoing connections ---------------------------------------------------------------------------------
 
 tcp::Hello TcpTransport::MakeHello(tcp::HelloKind kind, int to) const {
   tcp::Hello hello;
@@ -466,7 +469,7 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
   dials_.clear();
 }
 
-// Begins the next connection of this dial; after the last address a pause, after the last round the end.
+// Starts the next connection of this dial; pauses after the last address, and throws after the last round.
 void TcpTransport::DialNext(Dial& dial) {
   const std::vector<std::string>& addresses = addresses_[dial.peer];
   if (dial.next_address == 0) dial.failures.Clear();
@@ -494,7 +497,8 @@ void TcpTransport::DialNext(Dial& dial) {
       Clock::now() + std::min(kMaxRetryPause, kFirstRetryPause * (1 << std::min(dial.round - 1, 5)));
 }
 
-/// The last round is over. The one to blame is the peer, unless this host has kept this rank from connecting.
+/// The last round is over: throws LostPeer for the peer, or LocalShortage if this host has kept this rank
+/// from connecting.
 void TcpTransport::ThrowUnreachable(const Dial& dial) {
   std::vector<std::string> own_hosts;
   for (const std::string& text : addresses_[rank_]) {
@@ -511,7 +515,7 @@ void TcpTransport::ThrowUnreachable(const Dial& dial) {
                                          dial.round, dial.failures.Text()));
 }
 
-/// `error` 0: the connection was made, and did not lead to the peer.
+/// `error` 0: the connection was made, but did not lead to the peer.
 void TcpTransport::TryNextAddress(Dial& dial, int error, const std::string& why) {
   dial.failures.Add(dial.address, error, why);
   dial.stream.Close();
@@ -530,7 +534,7 @@ void TcpTransport::ContinueDial(int peer) {
     tcp::PrepareLink(dial->stream.fd(), options_.no_delay, options_.host_timeout);
     if (options_.tls) dial->stream.Encrypt(*options_.tls, tls::Role::kClient);
     dial->step = Dial::Step::kHandshake;
-    dial->deadline = kNoDeadline;  // Connect has one for all
+    dial->deadline = kNoDeadline;  // Connect has one deadline for all
   }
   if (dial->step == Dial::Step::kHandshake) {
     const int error = dial->stream.Handshake();
@@ -645,7 +649,7 @@ void TcpTransport::SendQuestion(std::uint64_t id) {
 
 void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
   try {
-    // Alarms need descriptors.
+    // Frees descriptors for the alarms.
     spare_.Close();
     std::erase_if(pending_, [](const auto& pending) { return pending.second.peer < 0; });
     dials_.clear();
@@ -653,10 +657,10 @@ void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
     if (posix::DescriptorShortage() != 0) listener_.Close();
     SendAlarms(lost_rank, shortage);
   } catch (const std::exception&) {
-    // Out of memory or descriptors: the end of the links says it too, if less clearly.
+    // Out of memory or descriptors: the end of the links tells the peers too, if less clearly.
   }
   for (const int peer : linked_) links_[peer]->CloseSending();
-  // Whoever would still link with this rank is told by the kernel that nobody answers.
+  // Ranks that still try to link with this one now get a refusal from the kernel.
   pending_.clear();
   listener_.Close();
 }
@@ -671,10 +675,10 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     int peer;
   };
   std::vector<int> peers = linked_;
-  for (const auto& [rank, call] : questions_) {  // these wait for us, though without a link
+  for (const auto& [rank, call] : questions_) {  // these wait for this rank without a link
     if (!links_[rank]) peers.push_back(rank);
   }
-  for (const auto& [id, pending] : pending_) {  // these have an answer, and with it a link on their side
+  for (const auto& [id, pending] : pending_) {  // these have an answer, and thus a link on their side
     if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
   }
   for (const int peer : awaited_) {  // these may be waiting to be accepted
@@ -686,7 +690,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     const bool ended = links_[peer] && links_[peer]->ended();
     return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
   });
-  // The last one is the next: the likeliest address of each peer.
+  // targets.back() comes next, so the likeliest address of each peer goes last.
   std::vector<Target> targets;
   for (std::size_t i = kAlarmAddresses; i-- > 0;) {
     for (const int peer : peers) {
@@ -696,7 +700,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     }
   }
   std::vector<Alarm> alarms;
-  // As many at once as there are descriptors.
+  // Opens as many connections as there are descriptors.
   const auto begin = [&] {
     while (!targets.empty()) {
       int error = 0;

@@ -1,4 +1,4 @@
-// --help and docs/reference/options.md, made of the table of options.
+// Generates --help and docs/reference/options.md from the option table.
 #include "submit/option_help.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ std::string ClusterNames(const Option& option) {
   return names.empty() ? "none" : names;
 }
 
-/// `text` in lines of at most `width` characters, each after the first indented.
+/// Wraps `text` into lines of at most `width` characters; all but the first are indented.
 std::string Wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   std::string out;
   std::size_t column = 0;
@@ -40,7 +40,7 @@ std::string Wrapped(std::string_view text, std::size_t width, std::size_t indent
   return out;
 }
 
-/// Calls `heading` at each new group and `row` for each option, in the order of the table.
+/// Calls `heading` for each new group and `row` for each option, in table order.
 template <typename Heading, typename Row>
 void ForEachRow(const Heading& heading, const Row& row) {
   std::string_view group;
@@ -61,7 +61,6 @@ std::string EscapedForMarkdown(std::string_view text, std::string_view special) 
 
 }  // namespace
 
-/// What to know besides the options. Words between two ` are typed so.
 const std::vector<HelpParagraph>& HelpParagraphs() {
   static const std::vector<HelpParagraph> paragraphs = {
       {"The command",

@@ -1,4 +1,4 @@
-// What --help, docs/reference/options.md and the manual page share.
+// Shared by --help, docs/reference/options.md and the manual page.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ struct HelpParagraph {
   std::string_view text;
 };
 
-/// What is to know besides the options. Words between two ` are typed so.
+/// Help on subjects other than options. Words between two ` are literal.
 const std::vector<HelpParagraph>& HelpParagraphs();
 /// "--num-workers, -n N"
 std::string Usage(const Option& option);
-/// With its default value.
+/// The option's help, with its default value.
 std::string HelpOf(const Option& option);
 
 }  // namespace warren::submit

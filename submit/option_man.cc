@@ -1,4 +1,4 @@
-// The manual page dmlc-submit.1, made of the table of options.
+// Generates the manual page dmlc-submit.1 from the option table.
 #include "submit/option_help.h"
 #include "tracker/man_page.h"
 

@@ -1,5 +1,5 @@
-// The table of options that any job may be given, and how the value of each is stored. Those that are for one
-// cluster alone come from its entry in the registry.
+// The table of options for all jobs, and the functions that store their values. Options for a single cluster
+// come from its registry entry.
 #include <fast_float/fast_float.h>
 #include <fmt/format.h>
 
@@ -15,14 +15,14 @@
 namespace warren::submit {
 namespace {
 
-/// Options that old scripts may give and that do nothing.
+/// Options of old scripts that have no effect.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kWithoutEffect = {
     {{"--hdfs-tempdir", "DIR"}, {"--mesos-master", "HOST:PORT"}, {"--ship-libcxx", "DIR"}}};
 
 constexpr int kMaxWorkers = wire::classic::kMaxWorldSize;
 constexpr double kMaxTimeoutSeconds = 1e8;
 
-// --- how values are stored -------------------------------------------------------------------------------
+// --- storing values --------------------------------------------------------------------------------------
 
 void StoreWorkerCores(Options& options, const std::string& value) {
   Count<&Options::worker_cores, 1, kMaxCount>(options, value);
@@ -100,7 +100,7 @@ void StoreLogFormat(Options& options, const std::string& value) {
   options.log_format = Choose(value, kChoices);
 }
 
-/// `zero`: what 0 means.
+/// `zero`: the meaning of 0, for messages.
 std::chrono::milliseconds Seconds(const std::string& value, std::string_view zero) {
   double seconds = 0;
   const auto [end, error] = fast_float::from_chars(value.data(), value.data() + value.size(), seconds,
@@ -112,7 +112,7 @@ std::chrono::milliseconds Seconds(const std::string& value, std::string_view zer
     throw std::runtime_error(fmt::format("'{}' is too big (0 means: {})", value, zero));
   }
   const std::chrono::milliseconds time(static_cast<std::int64_t>(seconds * 1000));
-  // Less than a millisecond was asked for, not none.
+  // A time below a millisecond must not become 0.
   return seconds > 0 && time.count() == 0 ? std::chrono::milliseconds{1} : time;
 }
 
@@ -124,7 +124,7 @@ void StoreHangTimeout(Options& options, const std::string& value) {
   options.hang_timeout = Seconds(value, "no reports");
 }
 
-/// KEY=VALUE as it is; a KEY alone takes the value it has now.
+/// Stores KEY=VALUE as it is; for KEY alone, its current value.
 void StoreEnvironment(Options& options, const std::string& value) {
   const std::size_t equals = value.find('=');
   if (value.empty() || equals == 0) {

@@ -1,5 +1,5 @@
-// How the values of options are stored: functions for the rows of the table, here and in the files of
-// clusters. All throw std::runtime_error that says what the value should be.
+// Functions that store option values, for the rows of the option table and the files of clusters. All throw
+// std::runtime_error that says what the value should be.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,16 +17,16 @@
 
 namespace warren::submit {
 
-/// Enough for any machine, small enough that sums of milliseconds and bytes stay in range.
+/// Enough for any machine, but small enough that sums of milliseconds and bytes stay in range.
 inline constexpr int kMaxCount = 1'000'000;
 
-/// A whole number of this range.
+/// Parses a whole number from `least` to `most`.
 int ParseCount(const std::string& text, int least, int most);
-/// Bytes in "512m", "4g", "1.5G", "2t", "65536k".
+/// Parses a size in bytes: "512m", "4g", "1.5G", "2t", "65536k".
 std::uint64_t ParseMemorySize(const std::string& text);
 std::string Lower(std::string text);
 
-/// The meaning of `text` among `choices`; throws an error that lists them.
+/// The value that `text` means; throws an error that lists the choices if it is not among them.
 template <typename Value, std::size_t kSize>
 Value Choose(const std::string& text, const std::array<std::pair<std::string_view, Value>, kSize>& choices) {
   const std::string wanted = Lower(text);
@@ -53,7 +53,7 @@ void TextList(Options& options, const std::string& value) {
   (options.*member).push_back(value);
 }
 
-/// Words with blanks between; one with a blank in it stands in '' or "".
+/// Words separated by blanks; a word that contains blanks is quoted with '' or "".
 template <auto member>
 void Words(Options& options, const std::string& value) {
   for (std::string& word : SplitWords(value)) (options.*member).push_back(std::move(word));

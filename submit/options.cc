@@ -1,4 +1,4 @@
-// Reading the command line.
+// Parsing of the command line.
 #include "submit/options.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ const Option* FindOption(std::string_view name) {
   return found == table.end() ? nullptr : &*found;
 }
 
-/// How a command line may name the options of the table, in its order.
+/// The forms of all options on a command line, in table order.
 const cli::ArgumentReader& Reader() {
   static const cli::ArgumentReader reader = [] {
     std::vector<cli::OptionForm> forms;
@@ -58,8 +58,8 @@ void Store(const Option& option, Options& options, const std::string& value) {
   }
 }
 
-/// Stores the values in the order of the table; the last one of an option that is not repeatable counts.
-/// Returns the names of the options that were given.
+/// Stores the values in table order; the last value of a non-repeatable option counts. Returns the names of
+/// the options that were given.
 std::vector<std::string_view> StoreGiven(const std::vector<cli::GivenOption>& given, Options& options) {
   std::vector<std::vector<std::string>> values(OptionTable().size());
   for (const cli::GivenOption& one : given) values[one.form].push_back(one.value);
@@ -84,8 +84,8 @@ void TakeClusterFromEnvironment(Options& options) {
   }
 }
 
-/// The word of the command that names the number of workers; empty: none does. The user may have meant it for
-/// dmlc-submit.
+/// The word of the command that names the number of workers, or an empty string. The user may have meant it
+/// for dmlc-submit.
 std::string NumWorkersInCommand(const Options& options) {
   const Option& option = *FindOption("--num-workers");
   for (const std::string& word : options.command) {
@@ -118,7 +118,7 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
     throw UsageError(
         fmt::format("--dashboard takes its port behind a '=': --dashboard={}", options.command.front()));
   }
-  // Without a value the page goes where metrics are, but not to other hosts with them.
+  // Without a value, the page is served together with the metrics, unless those are open to other hosts.
   const bool metrics_stay_here = options.metrics && NamesLoopback(ToText(*options.metrics));
   if (options.dashboard == WebAddress{} && metrics_stay_here) options.dashboard = options.metrics;
   options.port_was_chosen = Contains(given, "--port");

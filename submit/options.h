@@ -1,5 +1,4 @@
-// What users may ask of dmlc-submit: one table of options that makes the parser, --help and
-// docs/reference/options.md.
+// The options of dmlc-submit: one table from which the parser, --help and docs/reference/options.md are made.
 #pragma once
 
 #include <chrono>
@@ -22,14 +21,14 @@
 namespace warren::submit {
 
 enum class ColorChoice { kAuto, kAlways, kNever };
-/// What ssh does about hosts whose keys it does not know, or knows otherwise.
+/// How ssh treats hosts whose keys are unknown or have changed.
 enum class HostKeys { kStrict, kAcceptNew, kIgnore };
 /// How the processes of a job for MXNet's KVStore work together.
 enum class Mode {
-  kPs,   ///< by parameter servers, where there are any
-  kMpi,  ///< the workers among each other: there are no servers
+  kPs,   ///< through parameter servers, if there are any
+  kMpi,  ///< among the workers; there are no servers
 };
-/// What is asked for besides running a job.
+/// What the command line asks for: a job, or something else.
 enum class Request {
   kRun,
   kHelp,
@@ -40,25 +39,25 @@ enum class Request {
   kHelpEnvironment,
   kShowHosts
 };
-/// For whom --completion writes.
+/// The shell for which --completion writes a script.
 enum class Shell { kBash, kZsh, kFish };
 
-/// What processes that dmlc-submit binds itself are bound to without --bind. None: every job deals out cores
-/// from the first that it may use, so that two jobs on a machine would share theirs while others are idle.
+/// Default of --bind for processes that dmlc-submit itself binds. It is kNone because every job assigns cores
+/// starting from the first it may use: two jobs on one machine would share cores while others are idle.
 inline constexpr Bind kDefaultBind = Bind::kNone;
 
 struct Options {
   Request request = Request::kRun;
-  Shell shell = Shell::kBash;       ///< with kCompletion
-  std::string cluster = "local";    ///< the name of one in the registry (cluster/clusters.h)
+  Shell shell = Shell::kBash;       ///< valid with kCompletion
+  std::string cluster = "local";    ///< the name of a cluster in the registry (cluster/clusters.h)
   bool cluster_was_chosen = false;  ///< by --cluster or DMLC_SUBMIT_CLUSTER
   std::vector<std::string> command;
 
   int num_workers = 0;
   int num_servers = 0;
   Mode mode = Mode::kPs;
-  int num_restarts = 0;  ///< how often each process may be started again: --local-num-attempt
-  int max_restarts = 0;  ///< how often the whole job may be started again
+  int num_restarts = 0;  ///< restarts of each process: --local-num-attempt
+  int max_restarts = 0;  ///< restarts of the whole job
   std::vector<std::pair<std::string, std::string>> environment;  ///< --env, in the order given
   std::vector<std::string> files;
   std::vector<std::string> archives;
@@ -67,13 +66,13 @@ struct Options {
   bool no_tracker = false;
   std::string host_ip;
   std::uint16_t port = 9091;
-  bool port_was_chosen = false;  ///< else the tracker begins anywhere in the range
+  bool port_was_chosen = false;  ///< else the tracker begins at a random port of the range
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
   bool tls = false;
   tracker::Admit admit = tracker::Admit::kUser;
-  std::chrono::milliseconds timeout{std::chrono::seconds{1800}};     ///< zero: for ever
-  std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: nobody looks
+  std::chrono::milliseconds timeout{std::chrono::seconds{1800}};     ///< zero: forever
+  std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: no hang detection
 
   bool dry_run = false;
   bool debug_log = false;
@@ -82,16 +81,16 @@ struct Options {
   bool show_all_errors = false;
   std::string log_file;
   std::string log_dir;
-  std::string timeline;               ///< --timeline: a file
+  std::string timeline;               ///< --timeline: the file to write
   std::optional<WebAddress> metrics;  ///< --metrics-port
-  /// --dashboard; without a value: where --metrics-port is, or any free one
+  /// --dashboard; without a value: the address of --metrics-port if that is local, else any free port
   std::optional<WebAddress> dashboard;
   ColorChoice color = ColorChoice::kAuto;
   LogFormat log_format = LogFormat::kText;
 
   int worker_cores = 1;
   bool worker_cores_were_chosen = false;
-  std::optional<Bind> bind;  ///< none: kDefaultBind, or what the cluster's launcher does by itself
+  std::optional<Bind> bind;  ///< nullopt: kDefaultBind, or the default of the cluster's launcher
   int server_cores = 1;
   int worker_gpus = 0;
   std::optional<std::uint64_t> worker_memory_bytes;
@@ -111,12 +110,12 @@ struct Options {
   std::vector<std::string> yarn_args;
   std::optional<int> slurm_worker_nodes;
   std::optional<int> slurm_server_nodes;
-  std::string kube_namespace;  ///< empty: that of kubectl's context
+  std::string kube_namespace;  ///< empty: the namespace of kubectl's context
   std::string kube_worker_image;
-  std::string kube_server_image;   ///< empty: the workers'
-  std::string kube_tracker_image;  ///< empty: the workers'
-  std::string kube_manifest;       ///< a file to write in place of running the job
-  bool kube_trainjob = false;      ///< as a TrainJob of Kubeflow Trainer
+  std::string kube_server_image;   ///< empty: the workers' image
+  std::string kube_tracker_image;  ///< empty: the workers' image
+  std::string kube_manifest;       ///< a file to write instead of running the job
+  bool kube_trainjob = false;      ///< run as a TrainJob of Kubeflow Trainer
   std::string kube_runtime = "xgboost-distributed";
   std::vector<std::string> kube_args;
   std::string kube_worker_template;
@@ -124,46 +123,46 @@ struct Options {
   std::string kube_tracker_template;
   std::string yarn_app_classpath;
   std::string yarn_app_dir;
-  /// Values of the options that have no field here, by name, in the order given; for a flag empty ones.
+  /// Values of options that have no field here, by name, in the order given; empty strings for flags.
   std::map<std::string, std::vector<std::string>, std::less<>> texts;
 
-  /// Options that were given although they do nothing for `cluster`.
+  /// Options that were given but have no effect with `cluster`.
   std::vector<std::string> ignored;
 };
 
 /// One row of the table.
 struct Option {
   std::string_view name;           ///< with its dashes: "--num-workers"
-  std::string_view value;          ///< what stands for the value in the help; empty: a flag
-  std::string_view default_value;  ///< as shown; empty: none
-  std::string help;                ///< one sentence or two
-  /// Puts a value into the options. Throws std::runtime_error that says what the value should be. None: it
-  /// goes to Options::texts.
+  std::string_view value;          ///< placeholder for the value in the help; empty: a flag
+  std::string_view default_value;  ///< as displayed; may be empty
+  std::string help;                ///< one or two sentences
+  /// Stores a value in the options. Throws std::runtime_error that says what the value should be. Null: the
+  /// value goes to Options::texts.
   void (*store)(Options& options, const std::string& value) = nullptr;
   bool repeatable = false;
-  std::vector<std::string_view> other_names = {};  ///< by which it is known, too: those of MXNet's launch.py
-  std::string group = {};                          ///< heading in the help; given by the table
-  /// A value stands behind "=" or is left out, and is then stored as an empty one.
+  std::vector<std::string_view> other_names = {};  ///< alternative names, such as those of MXNet's launch.py
+  std::string group = {};                          ///< heading in the help; set by the table
+  /// The value follows a "=" or is omitted; an omitted one is stored as an empty string.
   bool value_is_optional = false;
-  bool for_every_cluster = false;  ///< else where its entry in the registry says so; given by the table
+  bool for_every_cluster = false;  ///< else for those whose registry entry names it; set by the table
 };
 
-/// Every option: those for all, those of each cluster in the registry.
+/// All options: the common ones and those of each cluster in the registry.
 const std::vector<Option>& OptionTable();
 
-/// The command line cannot be understood. `what()` is for the user; dmlc-submit exits with 2.
+/// Thrown if the command line is invalid. `what()` is for the user; dmlc-submit exits with 2.
 using cli::UsageError;
 
-/// Reads the command line without the program's name, options in all forms of cli/arguments.h. Options end at
-/// the first word that is none; from there on (or after "--") everything is the command, word for word.
-/// DMLC_SUBMIT_CLUSTER and `--env KEY` are looked up in the environment. Throws UsageError.
+/// Parses the command line without the program's name; options may have all forms of cli/arguments.h. They
+/// end at the first word that is not an option; everything from there on (or after "--") is the command, word
+/// for word. The environment supplies DMLC_SUBMIT_CLUSTER and the values for `--env KEY`. Throws UsageError.
 Options ParseOptions(const std::vector<std::string>& arguments);
 
 /// The text of --help, for a terminal.
 std::string HelpText();
-/// The whole of docs/reference/options.md.
+/// The content of docs/reference/options.md.
 std::string HelpMarkdown();
-/// The manual page, dmlc-submit.1, of the program's version.
+/// The manual page dmlc-submit.1 for this version.
 std::string HelpMan(std::string_view version);
 
 }  // namespace warren::submit

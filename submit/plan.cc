@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
-/// How often a worker tells how it is doing (wire/report.h). The user's own number counts.
 constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
+/// Interval of the workers' reports (wire/report.h). A value set by the user takes precedence.
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
-/// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
-/// job would send the process to the wrong tracker.
+/// All variables that a job may set. One that is inherited (a job within a job) but not set by this job would
+/// send the process to the wrong tracker.
 constexpr std::array<std::string_view, 23> kJobVariables = {
     "DMLC_TRACKER_URI",
     "DMLC_TRACKER_PORT",
@@ -61,7 +61,7 @@ void CheckUserEnvironment(const Options& options) {
   }
 }
 
-/// The user's variables, the last value of each, then the job's.
+/// The user's variables with the last value of each, followed by the job's.
 tracker::Environment EnvironmentOf(const Options& options, const tracker::JobAddress& address,
                                    const tracker::TaskIdentity& task) {
   tracker::Environment environment;
@@ -86,7 +86,7 @@ std::string LogFile(const std::string& log_dir, tracker::Role role, int task_id)
   return (std::filesystem::path(log_dir) / name).string();
 }
 
-/// What torchrun and horovodrun give their workers, as far as it is known here; the cluster adds the rest.
+/// Adds the variables of torchrun and horovodrun, as far as they are known here; the cluster adds the rest.
 void AddPlaceEnvironment(const Options& options, const PlanContext& context, PlannedProcess& process) {
   tracker::Environment& environment = process.environment;
   const std::string workers = std::to_string(options.num_workers);
@@ -111,7 +111,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.argv.front() = context.command.argv0;
   process.python_environment = context.command.python_environment;
   process.environment = EnvironmentOf(options, context.address, {role, task_id, 0, options.cluster});
-  // Tells the engine that a peer that dies will be there again.
+  // Tells the engine that a peer that dies will come back.
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
   }
@@ -119,7 +119,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
     return Names(options.environment, name) ||
            std::find(context.inherited.begin(), context.inherited.end(), name) != context.inherited.end();
   };
-  // What a Python program prints is seen at once, and not lost when it is killed.
+  // Makes a Python program's output visible at once, and keeps it from being lost if the program is killed.
   if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
   if (role == tracker::Role::kWorker) {
     AddPlaceEnvironment(options, context, process);
@@ -198,7 +198,7 @@ HostProcesses ProcessesToBind(const Options& options, int workers, int servers, 
   HostProcesses processes{.workers = workers, .servers = servers};
   const auto [end, error] = std::from_chars(
       omp_num_threads.data(), omp_num_threads.data() + omp_num_threads.size(), processes.threads);
-  if (error == std::errc{} && processes.threads > 0) return processes;  // of nested levels, "4,2", the first
+  if (error == std::errc{} && processes.threads > 0) return processes;  // the first of nested levels "4,2"
   processes.threads = options.worker_cores_were_chosen
                           ? options.worker_cores
                           : ThreadsOfWorker(usable_cores - CoresOfServers(options, servers), workers);
@@ -247,10 +247,10 @@ std::string ShowPlan(const std::vector<PlannedProcess>& plan) {
     for (const std::string& name : process.unset) words.insert(words.end(), {"-u", name});
     const bool has_dash = std::any_of(process.environment.begin(), process.environment.end(),
                                       [](const auto& entry) { return entry.first.starts_with('-'); });
-    if (has_dash) words.emplace_back("--");  // else env takes the name for an option
+    if (has_dash) words.emplace_back("--");  // else env would take the name for an option
     for (const auto& [name, value] : process.environment) words.push_back(fmt::format("{}={}", name, value));
     if (process.argv.front().find('=') != std::string::npos) {
-      // env would take the command for one more variable.
+      // env would take the command for another variable.
       words.insert(words.end(), {"sh", "-c", "exec \"$0\" \"$@\""});
     }
     words.insert(words.end(), process.argv.begin(), process.argv.end());

@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// How much of a process's output is kept.
+/// Limits of the tail.
 constexpr std::size_t kTailLines = 12;
 constexpr std::size_t kTailLineBytes = 400;
 
@@ -49,7 +49,7 @@ void ProcessOutput::AddToTail(std::string_view piece) {
   if (!tail_line_open_) tail_.emplace_back();
   std::string& line = tail_.back();
   if (RedrawsLine(piece)) {
-    line.clear();  // the last state of a progress bar is enough
+    line.clear();  // keep only the latest state of a progress bar
     piece.remove_prefix(1);
   }
   line += piece.substr(0, kTailLineBytes - std::min(line.size(), kTailLineBytes));

@@ -1,4 +1,4 @@
-// What one process of a job writes: its lines, the last of them, its log file.
+// The output of one process: its lines, its last lines, and its log file.
 #pragma once
 
 #include <deque>
@@ -15,17 +15,17 @@ namespace warren::submit {
 
 class ProcessOutput {
  public:
-  /// A whole line or a part of one, never empty.
+  /// Receives a whole line or a part of one, never empty.
   using Show = std::function<void(Stream stream, std::string_view piece)>;
 
-  /// Begins the log file anew; an empty path: there is none. Throws std::runtime_error when it cannot be
+  /// Truncates the log file; an empty path means no log file. Throws std::runtime_error if it cannot be
   /// written.
   explicit ProcessOutput(const std::string& log_file);
 
-  /// The process is started for this attempt, from 0.
+  /// Begins the output of this attempt, counted from 0.
   void Begin(int attempt);
   void Append(Stream stream, std::string_view bytes, const Show& show);
-  /// The process has ended, perhaps in the middle of a line.
+  /// Handles the end of the process, possibly in the middle of a line.
   void Finish(const Show& show);
 
   /// The last lines of this attempt.
@@ -36,7 +36,7 @@ class ProcessOutput {
 
   LineSplitter out_, err_;
   std::deque<std::string> tail_;
-  bool tail_line_open_ = false;  ///< the last of them has no newline yet
+  bool tail_line_open_ = false;  ///< the last line in tail_ has no newline yet
   std::optional<KeptLog> log_;
 };
 

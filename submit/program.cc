@@ -30,20 +30,20 @@
 namespace warren::submit {
 namespace {
 
-/// How long an interrupted dmlc-submit tries to get rid of output that nobody reads.
+/// How long an interrupted dmlc-submit tries to write output that nobody may be reading.
 constexpr std::chrono::milliseconds kLastWords{500};
 
-/// Descriptors 0, 1 and 2 are in use from here on, so that no pipe gets one of these numbers.
+/// Ensures that descriptors 0, 1 and 2 are open, so that no pipe gets one of these numbers.
 void OpenStandardDescriptors() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
   if (fd > STDERR_FILENO) close(fd);
 }
 
-/// Whatever the parent did with signals, these are needed; a broken pipe is seen where it is written to.
+/// Undoes the parent's signal settings that would interfere; a broken pipe is detected when it is written to.
 void TakeSignals() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a log that has grown to the limit is no end of the job
+  std::signal(SIGXFSZ, SIG_IGN);  // a log that reaches its size limit must not end the job
   std::signal(SIGCHLD, SIG_DFL);
   sigset_t needed;
   sigemptyset(&needed);
@@ -55,8 +55,8 @@ void Print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// Answers --help and the like; true when that was all. Throws std::runtime_error for a host file that is
-/// wrong.
+/// Handles --help and similar requests; returns true if nothing else is to be done. Throws std::runtime_error
+/// if a host file is invalid.
 bool Answer(const Options& options) {
   switch (options.request) {
     case Request::kHelp:
@@ -106,7 +106,7 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
     spdlog::info("'{}' is too big to ship; it is expected where the processes run", path);
   }
   options.command = shipment.command;
-  options.files = shipment.files;  // those that the command names among them
+  options.files = shipment.files;  // including those that the command names
   options.auto_file_cache = false;
   const FoundCommand command = CommandOf(options);
   if (!command.note.empty()) spdlog::info("{}", command.note);
@@ -119,7 +119,7 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
   return RunJob(io, console, options, command, placed.Removal());
 }
 
-/// Submit, with every error turned into its message and exit code.
+/// Submit, with errors turned into messages and exit codes.
 JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options& options) {
   JobResult failed;
   std::string message;
@@ -164,7 +164,7 @@ int RunProgram(int argc, char** argv) {
     console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
     StopLogging();
     return result.exit_code;
-  } catch (const std::exception& error) {  // no job and no log could be begun
+  } catch (const std::exception& error) {  // neither the job nor the log could be started
     fmt::print(stderr, "dmlc-submit: error: {} (limits of this process: ulimit -a)\n", error.what());
     return kTrouble;
   }

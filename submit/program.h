@@ -1,5 +1,5 @@
-// The whole of dmlc-submit, from its command line to its exit code: for its main, and for that of a program
-// which adds a cluster of its own (cluster/clusters.h).
+// All of dmlc-submit, from its command line to its exit code: for its own main, and for the main of a program
+// that adds a cluster (cluster/clusters.h).
 #pragma once
 
 namespace warren::submit {

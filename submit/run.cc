@@ -40,14 +40,14 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-/// How often workers tell how they are doing.
+/// Interval of the workers' reports.
 constexpr int kReportSeconds = 1;
 /// Key for the cleanup of shipped files.
 constexpr char kCaller[] = "files";
-/// Makes dmlc-submit tell where all processes are in their programs.
+/// The signal that makes dmlc-submit show the stacks of all processes.
 constexpr int kDumpSignal = SIGUSR2;
 
-/// The binding of the processes if they run on this machine, else none.
+/// The binding of the processes, if they run on this machine.
 Binding BindingHere(const Options& options, int usable_cores) {
   const Bind bind = BindOf(options);
   if (ClusterOf(options).core_sharing != CoreSharing::kHere || bind == Bind::kNone) return {};
@@ -57,7 +57,7 @@ Binding BindingHere(const Options& options, int usable_cores) {
                                        threads != nullptr ? threads : ""));
 }
 
-/// The supervisor's connection to the world: processes, tracker, console, signals and the clock.
+/// Connects the supervisor to processes, the tracker, the console, signals and the clock.
 class JobRun : public JobView {
  public:
   JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
@@ -106,10 +106,10 @@ class JobRun : public JobView {
   std::size_t NumProcesses() const {
     const auto workers = static_cast<std::size_t>(options_.num_workers);
     const auto servers = static_cast<std::size_t>(options_.num_servers);
-    return servers == 0 ? workers : workers + servers + 1;  // the scheduler comes with servers
+    return servers == 0 ? workers : workers + servers + 1;  // servers come with a scheduler
   }
 
-  /// Begins to listen for the workers; what they are told depends on where.
+  /// Starts to listen for the workers and plans the processes, which are given the address.
   void MakePlan() {
     if (host_.port != 0 && !plan_.empty()) host_ = HostOfJob(options_, ++starts_);
     std::uint16_t port = host_.port;
@@ -137,7 +137,7 @@ class JobRun : public JobView {
            !options_.timeline.empty();
   }
 
-  /// The user's own number needs no words, nor does a worker that has a machine for itself.
+  /// Not logged if the user chose the number or each worker has a machine to itself.
   void SayWhoTakesWhichCores() const {
     if (options_.num_workers < 2 || ThreadsOf(options_, InheritedNames()) != Threads::kShare) return;
     if (ClusterOf(options_).core_sharing == CoreSharing::kHere) {
@@ -206,7 +206,7 @@ class JobRun : public JobView {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       struct sigaction current {};
       sigaction(signal, nullptr, &current);
-      // nohup and background jobs of scripts have some ignored, and want it so.
+      // nohup and background jobs of scripts ignore some signals on purpose.
       if (current.sa_handler != SIG_IGN || signal == SIGTERM) signals_.add(signal);
     }
     signals_.add(kDumpSignal);
@@ -231,8 +231,8 @@ class JobRun : public JobView {
 
   // --- the supervisor --------------------------------------------------------------------------------------
 
-  /// Tells the supervisor what has happened, and does what it wants done. What happens while that is done is
-  /// told at once, and what it leads to is done after it.
+  /// Passes an event to the supervisor and carries out its actions. Events that occur meanwhile are passed on
+  /// at once; their actions follow afterwards.
   template <typename... Arguments, typename... Values>
   void Tell(void (Supervisor::*event)(Arguments...), Values&&... values) {
     (*supervisor_.*event)(std::forward<Values>(values)..., Clock::now());
@@ -333,7 +333,7 @@ class JobRun : public JobView {
     watch_->Finish(finish.result, finish.story, finish.culprit, [this] { io_.stop(); });
   }
 
-  // --- what the supervisor asks ----------------------------------------------------------------------------
+  // --- queries of the supervisor ---------------------------------------------------------------------------
 
   bool has_tracker() const override { return server_ != nullptr; }
   bool is_collective() const override { return server_->job().is_collective(); }
@@ -346,10 +346,10 @@ class JobRun : public JobView {
   }
   bool cluster_is_busy() const override { return cluster_->busy(); }
 
-  // --- what happens ----------------------------------------------------------------------------------------
+  // --- events ----------------------------------------------------------------------------------------------
 
-  /// The scheduler of a parameter-server job mostly runs here: all others are told this address before they
-  /// start.
+  /// The scheduler of a parameter-server job usually runs on this machine, since all others are given its
+  /// address before they start.
   Cluster& RunnerOf(const PlannedProcess& process) {
     const bool is_here = process.role == tracker::Role::kScheduler && !cluster_->runs_scheduler();
     return is_here ? static_cast<Cluster&>(scheduler_) : *cluster_;
@@ -420,7 +420,7 @@ class JobRun : public JobView {
     return events;
   }
 
-  /// Another than those of the processes.
+  /// The speaker id of the launcher, which differs from those of the processes.
   std::uint64_t LauncherSpeaker(Stream stream) const {
     return plan_.size() * 2 + (stream == Stream::kOut ? 1 : 2);
   }
@@ -438,7 +438,7 @@ class JobRun : public JobView {
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
-    watch_->monitor().Wrote(index, Clock::now());  // also what is not shown before its line ends
+    watch_->monitor().Wrote(index, Clock::now());  // including output held until its line ends
     output_->Append(index, stream, bytes);
     if (!console_.full()) return;
     watch_->monitor().OutputPaused(true, Clock::now());
@@ -454,7 +454,7 @@ class JobRun : public JobView {
   DeadlineTimer timer_;
   Children children_;
   LocalCluster scheduler_;
-  /// The same when the whole job is started again: what a queue keeps for it has this one.
+  /// Stays the same if the whole job is restarted, because a queue's copy of the job contains it.
   const wire::JobToken token_ = wire::JobToken::Random();
   const int cores_ = UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);
@@ -465,8 +465,8 @@ class JobRun : public JobView {
   std::vector<PlannedProcess> plan_;
   std::optional<JobWatch> watch_;
   posix::Descriptor log_folder_;             ///< keeps other jobs out of --log-dir
-  std::optional<JobOutput> output_;          ///< of all processes of plan_
-  std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
+  std::optional<JobOutput> output_;          ///< for all processes of plan_
+  std::unique_ptr<tracker::Server> server_;  ///< null in a job without a tracker
   std::optional<Supervisor> supervisor_;
   bool carrying_out_ = false;
   JobResult result_;

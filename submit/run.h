@@ -1,5 +1,5 @@
-// A job from its first process to its exit code: the thin layer around its policy (supervisor.h), which
-// starts what that wants started, keeps the tracker served, and tells it what happens.
+// Runs a job from its first process to its exit code: a thin layer around the job's policy (supervisor.h). It
+// carries out the policy's actions, serves the tracker, and reports events to the policy.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -15,8 +15,8 @@ namespace warren::submit {
 /// The exit code for a mistake in the options.
 inline constexpr int kUsage = 2;
 
-/// Runs the job on the given io_context. `cleanup`: commands of a shell that are run should dmlc-submit be
-/// killed. Throws std::runtime_error when the job cannot begin.
+/// Runs the job on the given io_context. `cleanup`: shell commands to run if dmlc-submit is killed. Throws
+/// std::runtime_error if the job cannot begin.
 JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
                  const FoundCommand& command, const std::string& cleanup);
 

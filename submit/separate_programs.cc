@@ -25,10 +25,10 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostScriptBytes = std::uintmax_t{1} << 20;
 constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
-constexpr int kMostNestedCommands = 20;  ///< nesting of commands that run commands
+constexpr int kMostNestedCommands = 20;
 
-/// The top-level module of Python, and what a compiled program that uses the library contains: the name of
-/// the shared library, or, where rabit is linked in, the variable that it reads.
+/// A library: its top-level Python module, and text that a compiled program using it contains, which is the
+/// name of the shared library or, for a linked-in rabit, the variable that it reads.
 struct Library {
   std::string_view module;
   std::string_view in_program;
@@ -39,19 +39,19 @@ constexpr std::array<Library, 5> kLibraries = {{{"xgboost", "libxgboost"},
                                                 {"warren", "DMLC_TRACKER_URI"},
                                                 {"horovod", ""}}};
 
-/// Names by which a script's processes find each other without the tracker.
+/// Names in scripts whose processes find each other without the tracker.
 constexpr std::array<std::string_view, 7> kOtherMeans = {
     "init_process_group", "torch.distributed", "mpi4py", "dask.distributed",
     "xgboost.dask",       "xgboost.spark",     "pyspark"};
 
-/// Programs, and words of a shell, that run the command behind them.
+/// Programs and shell words that run the command after them.
 constexpr std::array<std::string_view, 19> kStarters = {
     "env",    "exec",  "command", "nice",     "nohup", "time", "timeout", "taskset", "numactl", "stdbuf",
     "setsid", "xargs", "uv",      "coverage", "conda", "run",  "poetry",  "strace",  "perf"};
 constexpr std::array<std::string_view, 9> kKeywords = {"if",    "then",  "elif", "do", "else",
                                                        "while", "until", "!",    "{"};
 
-/// Modules of Python that run the script behind them.
+/// Python modules that run the script after them.
 constexpr std::array<std::string_view, 8> kRunningModules = {
     "warren.compat", "cProfile", "profile", "trace", "pdb", "coverage", "memory_profiler", "debugpy"};
 
@@ -86,10 +86,10 @@ std::vector<std::string_view> Split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-/// Python code with each statement on one line: strings are empty, comments are gone.
+/// Python code with one statement per line, empty strings and no comments.
 std::string WithoutStrings(std::string_view text) {
   std::string code;
-  int depth = 0;  // nesting of brackets; a statement goes on to the next line inside them
+  int depth = 0;  // nesting of brackets, within which a statement continues on the next line
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '#') {
@@ -119,7 +119,7 @@ std::string WithoutStrings(std::string_view text) {
   return code;
 }
 
-/// The modules, with dots, that import statements name.
+/// The modules, with their dots, in import statements.
 std::vector<std::string> ImportedModules(std::string_view code) {
   std::vector<std::string> modules;
   for (const std::string_view statement : Split(code, "\n;:")) {
@@ -149,7 +149,7 @@ std::vector<std::string> ImportedModules(std::string_view code) {
   return modules;
 }
 
-/// Whether one of kOtherMeans is this name, or whole parts of it: of a.b.c for a.b, and for c.
+/// Whether `dotted` contains one of kOtherMeans as complete parts: "a.b.c" contains "a.b" and "c".
 bool NamesOtherMeans(std::string_view dotted) {
   const std::string parts = fmt::format(".{}.", dotted);
   return std::any_of(kOtherMeans.begin(), kOtherMeans.end(), [&](std::string_view means) {
@@ -181,7 +181,7 @@ std::optional<std::string> Read(const fs::path& file, std::uintmax_t most_bytes)
   return text;
 }
 
-/// A command, and what it is run with.
+/// A command and the context in which it runs.
 struct Running {
   std::vector<std::string> words;
   fs::path directory;  ///< the current one; empty: unknown
@@ -191,7 +191,7 @@ struct Running {
   int depth = 0;
 };
 
-/// Reads files, each once, and follows what they run.
+/// Reads files, each one once, and follows what they run.
 class Search {
  public:
   explicit Search(std::string path) : path_(std::move(path)) {}
@@ -201,10 +201,10 @@ class Search {
   std::optional<LibraryUse> result() const { return has_other_means_ ? std::nullopt : found_; }
 
  private:
-  /// The program that the words name, perhaps behind some that start another, and what it runs in turn.
+  /// Examines the program that the words name, possibly after others that start it, and what it runs in turn.
   void LookAtCommand(const Running& running) {
     if (running.depth > kMostNestedCommands) return;
-    bool is_started = false;  // by another program, whose values of options are no programs
+    bool is_started = false;  // by another program, whose option values are not programs
     for (std::size_t i = 0; i < running.words.size(); ++i) {
       const std::string& word = running.words[i];
       const std::string name = word.substr(word.rfind('/') + 1);
@@ -233,7 +233,7 @@ class Search {
     return text;
   }
 
-  /// Empty if nobody knows where that is.
+  /// Empty if the directory is unknown.
   static fs::path At(const fs::path& directory, const std::string& file) {
     if (file.starts_with('/') || directory == ".") return file;
     return directory.empty() ? fs::path() : directory / file;
@@ -270,7 +270,7 @@ class Search {
       LookAtScript(At(running.directory, *script), Language::kPython, rest);
   }
 
-  /// Whether the first word is a program.
+  /// Returns whether the first word is a program.
   bool LookAtProgram(const Running& running) {
     fs::path file;
     try {
@@ -304,7 +304,7 @@ class Search {
     return seen_.size() < kMostFiles && seen_.insert(file.lexically_normal().string()).second;
   }
 
-  /// A script, or a folder of Python with a __main__.py.
+  /// Examines a script, or a folder with a __main__.py.
   void LookAtScript(fs::path file, Language language, const Running& running) {
     std::error_code error;
     if (language == Language::kPython && fs::is_directory(file, error)) file /= "__main__.py";
@@ -321,7 +321,7 @@ class Search {
     LookAtShell(*text, rest, folder.empty() ? "." : folder);
   }
 
-  /// `running`: the shell, and its script's arguments. `scripts_folder`: what `dirname $0` says.
+  /// `running`: the shell and its script's arguments. `scripts_folder`: the value of `dirname $0`.
   void LookAtShell(std::string_view text, const Running& running, const fs::path& scripts_folder) {
     const std::vector<std::string> arguments(running.words.begin() + (running.words.empty() ? 0 : 1),
                                              running.words.end());
@@ -365,8 +365,8 @@ class Search {
     return all;
   }
 
-  /// `root`: where modules beside the script lie, empty if unknown. `package`: that of the text, if it is a
-  /// module's.
+  /// `root`: the folder of modules next to the script; empty if unknown. `package`: the package of the text,
+  /// if it is a module's.
   void LookAtPython(const std::string& name, std::string_view text, const fs::path& root,
                     const fs::path& package) {
     const std::string code = WithoutStrings(text);
@@ -378,12 +378,12 @@ class Search {
                     const std::string& importer, bool is_run) {
     has_other_means_ = has_other_means_ || NamesOtherMeans(module);
     Note(importer, LibraryOfModule(module.substr(0, module.find('.'))));
-    // One dot is the importer's own package, each further one a folder above it.
+    // One dot means the importer's own package; each further dot a folder above it.
     fs::path file = module.starts_with('.') ? package : root;
     if (file.empty()) return;
     if (module.starts_with('.')) module.remove_prefix(1);
     for (; module.starts_with('.'); module.remove_prefix(1)) file /= "..";
-    // All packages on the way are imported, too.
+    // All packages on the way are imported as well.
     const std::vector<std::string_view> parts = Split(module, ".");
     if (parts.empty()) LookAtModuleFile(file / "__init__.py", root);
     for (const std::string_view part : parts) {

@@ -1,5 +1,5 @@
-// After a job that no worker has joined: whether its programs were meant to train together. That is a guess,
-// made by reading what the command runs; docs/how-to/submit.md has the rule.
+// Guesses, after a job that no worker has joined, whether its programs were meant to train together, by
+// reading what the command runs. docs/how-to/submit.md has the rule.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-/// A library whose programs join jobs at the tracker, and the file that uses it.
+/// A library whose programs join jobs through the tracker, and the file that uses it.
 struct LibraryUse {
   std::string file;     ///< as the command names it; "the command" for program text among its words
   std::string library;  ///< "xgboost", "lightgbm", "rabit" or "warren"
@@ -16,13 +16,13 @@ struct LibraryUse {
   bool operator==(const LibraryUse&) const = default;
 };
 
-/// Looks for such a library in what these words run: programs, scripts of Python and of a shell, code among
-/// the words, and the Python modules beside a script that it imports. Never names what the command only
-/// reads. `path`: the value of PATH. nullopt: none was found, or the program finds its peers by other means,
-/// such as torch.distributed or MPI. Never throws for files that cannot be read.
+/// Looks for such a library in what these words run: programs, Python and shell scripts, code among the
+/// words, and Python modules next to a script that imports them. Files that the command only reads are never
+/// reported. `path`: the value of PATH. Returns nullopt if no library was found or the program finds its
+/// peers by other means, such as torch.distributed or MPI. Does not throw for unreadable files.
 std::optional<LibraryUse> FindLibraryUse(const std::vector<std::string>& command, const std::string& path);
 
-/// What to tell the user of a job of so many workers that none has joined; empty: nothing.
+/// The message for a job of this many workers that no worker has joined, or an empty string.
 std::string SeparateProgramsStory(int num_workers, const std::vector<std::string>& command,
                                   const std::string& path);
 

@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// More of $(...) inside one another are left alone.
+/// Maximum nesting of $(...); deeper ones are ignored.
 constexpr int kMostSubstitutions = 20;
 
 std::string_view WithoutTabs(std::string_view line) {
@@ -99,7 +99,7 @@ class ShellReader {
     }
   }
 
-  /// From the opening parenthesis or back quote to the closing one.
+  /// Reads from the opening parenthesis or back quote to the closing one.
   void Substitute(char close) {
     const std::size_t begin = at_ + 1;
     int depth = 1;
@@ -165,7 +165,7 @@ class ShellReader {
     command_ = {};
   }
 
-  /// The lines behind the one that has just ended, if it announced any.
+  /// Reads the lines of here-documents that the line just ended has announced.
   void ReadHereDocuments() {
     for (const auto& [command, last_line] : std::exchange(awaited_, {})) {
       while (at_ + 1 < text_.size()) {
@@ -186,11 +186,11 @@ class ShellReader {
   std::size_t at_ = 0;
   std::string word_;
   bool in_word_ = false;
-  Target target_ = Target::kNone;  ///< what the next word is
+  Target target_ = Target::kNone;  ///< the role of the next word
   SimpleCommand command_;
-  std::optional<std::string> last_line_;                      ///< where the command's here-document ends
-  std::vector<std::pair<std::size_t, std::string>> awaited_;  ///< commands whose here-documents follow
-  std::vector<std::string> substituted_;                      ///< in $(...) of the command
+  std::optional<std::string> last_line_;                      ///< the end mark of the command's here-document
+  std::vector<std::pair<std::size_t, std::string>> awaited_;  ///< commands, and ends of their here-documents
+  std::vector<std::string> substituted_;                      ///< texts of $(...) in the command
   std::vector<SimpleCommand> commands_;
 };
 

@@ -1,5 +1,5 @@
-// What a shell script runs: its simple commands, without expansions. For guesses about programs, not for
-// running them: loops and functions are no structure here, their commands follow one another.
+// The simple commands that a shell script runs, without expansions. For guesses about programs, not for
+// running them: loops and functions have no structure here; their commands just follow one another.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,17 @@
 
 namespace warren::submit {
 
-/// A simple command of a shell, or a parenthesis around some.
+/// A simple shell command, or the beginning or end of a subshell.
 struct SimpleCommand {
-  enum class Kind { kCommand, kOpens, kCloses };  ///< a subshell opens, and closes
+  enum class Kind { kCommand, kOpens, kCloses };  ///< kOpens, kCloses: a subshell
   Kind kind = Kind::kCommand;
-  std::vector<std::string> words;  ///< without quotes; $ stays, and what redirections name is not among them
-  std::optional<std::string> here_document = {};  ///< what <<END and <<< give it to read
-  std::string input_file = {};                    ///< what < names; empty: none
+  std::vector<std::string> words;  ///< unquoted; $ is kept, targets of redirections are left out
+  std::optional<std::string> here_document = {};  ///< the text of <<END or <<<
+  std::string input_file = {};                    ///< the file of <; empty: none
 };
 
-/// In the order of the text; those in $(...) and `...` come before the command around them, as a subshell.
-/// Never throws for text that is no shell script.
+/// Returns the commands in the order of the text; commands in $(...) and `...` come before the one that
+/// contains them, as a subshell. Does not throw if the text is not a shell script.
 std::vector<SimpleCommand> CommandsOfShell(std::string_view script);
 
 }  // namespace warren::submit

@@ -1,10 +1,10 @@
-// --files, --archives and --auto-file-cache, with one meaning on every cluster: each process finds the files
-// in the directory it runs in, under their own names, and the content of each archive in a directory that is
-// called as the archive is without its suffix.
+// --files, --archives and --auto-file-cache, with the same meaning on every cluster: each process finds the
+// files in its working directory under their own names, and each archive's content in a directory named like
+// the archive without its suffix.
 //
-// Where the processes run in this directory, or in one that all hosts share, or in a copy of it, the files
-// are put here before the job and removed after it. Where they run in directories of their own (yarn), the
-// files are sent along, and with --auto-file-cache those that the command names, too.
+// If the processes run in this directory, in one that all hosts share, or in a copy of it, the files are
+// placed here before the job and removed afterwards. If they run in their own directories (yarn), the files
+// are sent along, including, with --auto-file-cache, those that the command names.
 #pragma once
 
 #include <string>
@@ -14,33 +14,33 @@
 
 namespace warren::submit {
 
-/// Something to be unpacked, and where.
+/// An archive and the directory it is unpacked into.
 struct Archive {
   std::string path;
   std::string directory;  ///< "data" of "x/data.tar.gz"
 };
 
 struct Shipment {
-  std::vector<std::string> files;  ///< full paths, no two of one name
-  std::vector<Archive> archives;   ///< of full paths
-  /// Files that the command names and that the cluster cannot carry: they have to be there.
+  std::vector<std::string> files;  ///< full paths with distinct names
+  std::vector<Archive> archives;   ///< with full paths
+  /// Files named by the command that the cluster cannot carry: they must exist there already.
   std::vector<std::string> too_big;
-  /// The command, in which files that are sent along for it go by their names alone.
+  /// The command, which refers to files sent along by their names only.
   std::vector<std::string> command;
 };
 
-/// What has to be shipped. Throws UsageError for a file that is not there, or is not what it should be.
+/// What has to be shipped. Throws UsageError if a file is missing or has the wrong type.
 Shipment PlanShipment(const Options& options);
 
-/// The files of a shipment in the current directory, as long as this lives. What is there already and is the
-/// same stays.
+/// Places the files of a shipment in the current directory while this object exists. Identical existing files
+/// are left alone.
 class PlacedFiles {
  public:
-  /// Throws UsageError when something else of that name is there, std::runtime_error when one cannot be
+  /// Throws UsageError if a different file of that name exists, and std::runtime_error if a file cannot be
   /// copied or unpacked; nothing is left behind then.
   explicit PlacedFiles(const Shipment& shipment);
   ~PlacedFiles();
-  /// The commands of a shell that remove them; empty: there are none.
+  /// The shell command that removes the placed files; empty if there are no such files.
   std::string Removal() const;
   PlacedFiles(const PlacedFiles&) = delete;
   PlacedFiles& operator=(const PlacedFiles&) = delete;

@@ -11,7 +11,7 @@
 namespace warren::submit {
 namespace {
 
-/// "the other 3 processes were stopped", as it applies.
+/// "; the other 3 processes were stopped", if there are any.
 std::string OthersStopped(std::size_t count) {
   if (count == 0) return {};
   return count == 1 ? "; the other process was stopped"
@@ -66,7 +66,7 @@ void Supervisor::DoSoon(bool& what) {
 
 void Supervisor::Resume(TimePoint now) {
   now_ = now;
-  // What is stopped by what follows is gone later than now.
+  // First, since processes that the steps below stop will end later.
   if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
   if (std::exchange(start_soon_, false)) StartNext();
   if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
@@ -101,7 +101,7 @@ void Supervisor::Prepared(TimePoint now) {
   StartNext();
 }
 
-/// One process at a time, so that the tracker, signals and output are served between.
+/// Starts one process at a time, so that the tracker, signals and output are served in between.
 void Supervisor::StartNext() {
   if (!is_running() || num_started_ == processes_.size()) return;
   StartOne(num_started_++);
@@ -133,7 +133,7 @@ void Supervisor::Located(std::size_t index, const submit::Started& where, TimePo
   Do(LogLine{Severity::kDebug, fmt::format("{} runs", processes_[index].Describe())});
 }
 
-// --- what processes do -------------------------------------------------------------------------------------
+// --- process events ----------------------------------------------------------------------------------------
 
 void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint now) {
   now_ = now;
@@ -170,20 +170,21 @@ void Supervisor::OnSuccess(std::size_t index) {
   }
 }
 
-/// When a worker has gone without joining and another waits for it at the tracker, the wait has no end.
+/// Fails the job if a worker has ended without joining while another waits for it at the tracker: that wait
+/// would never end.
 void Supervisor::CheckThatJobCanStart() {
   if (!is_running() || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
-  if (arbiter_.pending()) return;  // it may not be that one, but one that was lost
+  if (arbiter_.pending()) return;  // a lost worker may be the reason instead
   if (!view_.all_assigned()) {
     GiveUpOn(processes_[left_unjoined_.front()], "without joining the job at the tracker");
   }
 }
 
-/// The same for one that joined and went before its links were made.
+/// The same for a worker that joined but ended before its links were made.
 void Supervisor::CheckThatItWasLinked(std::size_t index) {
   if (!is_running() || num_running_ == 0) return;
   const ProcessState& process = processes_[index];
-  if (!process.succeeded) return;  // it was counted among the failed ones meanwhile
+  if (!process.succeeded) return;  // counted as failed in the meantime
   if (!linked_ && !TaskOf(process).has_linked) return GiveUpOn(process, "before its links were made");
   if (linked_ && !HasLeft(process)) {
     left_unfinished_.push_back(index);
@@ -191,7 +192,8 @@ void Supervisor::CheckThatItWasLinked(std::size_t index) {
   }
 }
 
-/// And for one that went without Finalize, when the others have to be linked again: it will not come.
+/// The same for a worker that ended without Finalize, if the others have to be linked again: it will not
+/// come.
 void Supervisor::CheckThatAllCanBeLinkedAgain() {
   if (!is_running() || left_unfinished_.empty() || num_running_ == 0) return;
   if (arbiter_.pending()) return;
@@ -209,12 +211,12 @@ JobView::Task Supervisor::TaskOf(const ProcessState& process) const {
   return view_.TaskOf(std::to_string(process.task_id));
 }
 
-/// All workers have ended the job at the tracker, this one among them.
+/// Whether all workers, including this one, have ended the job at the tracker.
 bool Supervisor::HasDoneItsPart(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker && view_.finished();
 }
 
-/// A worker that has left the job at the tracker cannot take part in it again.
+/// Whether a worker has left the job at the tracker; it cannot take part again.
 bool Supervisor::HasLeft(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker &&
          (view_.finished() || TaskOf(process).has_shut_down);
@@ -230,9 +232,9 @@ void Supervisor::OnFailure(std::size_t index, const ExitStatus& status) {
   if (num_running_ == 0) DoSoon(handle_case_soon_);
 }
 
-// --- what is done about failures ---------------------------------------------------------------------------
+// --- failures ----------------------------------------------------------------------------------------------
 
-/// Deals with the failures that were gathered, that of the worker first with which it began.
+/// Handles the gathered failures, the original one first.
 void Supervisor::HandleCase() {
   FailureCase gathered = arbiter_.Take();
   if (!is_running()) return;
@@ -247,7 +249,7 @@ void Supervisor::HandleCase() {
   }
 }
 
-/// It said that all was well with it, in the middle of the job.
+/// The worker exited with code 0 in the middle of the job: counts it as failed.
 void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
   processes_[index].succeeded = false;
   --num_succeeded_;
@@ -262,7 +264,8 @@ void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
 
 void Supervisor::Handle(const Failure& failure) {
   ProcessState& process = processes_[failure.index];
-  // XGBoost 2.1's begin anew together, whoever of them had left.
+  // Workers of XGBoost 2.1 start again together, so what matters is whether any of them has already
+  // succeeded, not whether this one has left.
   const bool together = is_collective() && !view_.finished();
   const bool left = together ? num_succeeded_ > 0 : failure.left;
   const bool scheduler = process.role == tracker::Role::kScheduler;
@@ -288,20 +291,20 @@ void Supervisor::Handle(const Failure& failure) {
 
 void Supervisor::FailOrBeginAgain(int exit_code, const std::string& story) {
   if (MayBeginAgain()) return BeginAgain(story);
-  // Some may have stopped already, as the tracker told them.
+  // Some may have stopped already, because the tracker told them to.
   const std::size_t others = processes_.size() - num_succeeded_;
   Fail(exit_code,
        story + AfterRestarts() +
            OthersStopped(is_collective() ? others - std::min<std::size_t>(others, 1) : num_running_));
 }
 
-// --- all over again ----------------------------------------------------------------------------------------
+// --- restarts of the job -----------------------------------------------------------------------------------
 
 bool Supervisor::MayBeginAgain() const {
   return is_running() && job_restarts_ < policy_.max_restarts;
 }
 
-/// ", after the job had been started again 3 times", as it applies.
+/// ", after the job had been started again 3 times", if it was.
 std::string Supervisor::AfterRestarts() const {
   if (job_restarts_ == 0) return {};
   return fmt::format(", after the job had been started again {}",
@@ -313,7 +316,7 @@ void Supervisor::BeginAgain(const std::string& why) {
   StopToBeginAgain(why, fmt::format(" (restart {} of {})", job_restarts_, policy_.max_restarts));
 }
 
-/// When all are gone the job begins anew.
+/// Stops all processes; once they are gone, the job starts over.
 void Supervisor::StopToBeginAgain(const std::string& why, const std::string& count) {
   phase_ = Phase::kRestarting;
   if (culprit_ && !processes_[*culprit_].running) Do(ShowErrorOf{*culprit_});
@@ -333,7 +336,7 @@ void Supervisor::Replanned(TimePoint now) {
   int attempt = 0;
   for (const ProcessState& process : processes_) attempt = std::max(attempt, process.attempt);
   for (ProcessState& process : processes_) {
-    process.attempt = attempt;  // all count on from the highest
+    process.attempt = attempt;  // all continue from the highest number
     process.restarts = 0;
     process.succeeded = false;
     process.rank.reset();
@@ -358,10 +361,10 @@ void Supervisor::ReplanFailed(const std::string& why, TimePoint now) {
   Fail(kTrouble, fmt::format("the job cannot be started again: {}", why));
 }
 
-// --- what the tracker says ---------------------------------------------------------------------------------
+// --- tracker events ----------------------------------------------------------------------------------------
 
-/// The index of the worker with this task id, if it is one that was given out here. Only workers are
-/// processes of a job that has a tracker.
+/// The index of the worker with this task id, or nullopt if the id is not from this plan. In a job with a
+/// tracker, all processes are workers.
 std::optional<std::size_t> Supervisor::WorkerOfTask(const std::string& task_id) const {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), index);
@@ -380,7 +383,7 @@ void Supervisor::Joined(int joined, int expected, TimePoint now) {
 void Supervisor::Assigned(const std::string& task_id, int rank, TimePoint now) {
   now_ = now;
   if (const auto index = WorkerOfTask(task_id)) processes_[*index].rank = rank;
-  DoSoon(check_links_soon_);  // the tracker is in the middle of it
+  DoSoon(check_links_soon_);  // soon, since the tracker is still assigning ranks
 }
 
 void Supervisor::Linked(TimePoint now) {
@@ -397,7 +400,7 @@ void Supervisor::Broken(const std::string& task_id, const std::string& story, Ti
 void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
   now_ = now;
   if (!failure.empty()) OnTrackerFailed(failure);
-  // A process that starts a second job here is refused instead of waiting for an answer.
+  // A process that then tries to start a second job is refused instead of left waiting.
   Do(StopTracker{});
 }
 
@@ -438,7 +441,7 @@ void Supervisor::Signalled(int signal, TimePoint now) {
   Fail(128 + signal, fmt::format("the job was interrupted by {}; {} stopped", SignalName(signal), processes));
 }
 
-/// The job cannot go on: stops everything. Only the first reason counts.
+/// The job cannot continue: stops everything. Only the first reason counts.
 void Supervisor::Fail(int exit_code, const std::string& story) {
   if (phase_ == Phase::kStopping || phase_ == Phase::kFinished) return;
   phase_ = Phase::kStopping;
@@ -447,10 +450,10 @@ void Supervisor::Fail(int exit_code, const std::string& story) {
   StopEverything();
 }
 
-/// FinishWhenAllAreGone follows.
+/// Stops the tracker and all processes; FinishWhenAllAreGone follows.
 void Supervisor::StopEverything() {
   Do(HideProgress{});
-  // With the tracker: workers that are stopped now would be reported as lost connections, and bury the story.
+  // The tracker stops as well: otherwise it would report stopped workers as lost, which would bury the cause.
   Do(StopAll{});
   stop_is_due_ = true;
   patience_ = now_ + kStopGrace + kKillPatience;
@@ -480,7 +483,7 @@ void Supervisor::ClusterIdle(TimePoint now) {
 }
 
 void Supervisor::FinishWhenAllAreGone() {
-  if (stop_is_due_) return;  // the cluster may have to be busy with it
+  if (stop_is_due_) return;  // StopAll may still make the cluster busy
   if (num_running_ > 0 || (!is_running() && view_.cluster_is_busy())) return;
   if (phase_ == Phase::kRestarting) {
     phase_ = Phase::kReplanning;
@@ -500,7 +503,7 @@ void Supervisor::Finish() {
     Do(ShowErrors{culprit_, true});
     Do(LogLine{Severity::kError, story_});
   } else if (view_.has_tracker() && !any_joined_ && processes_.size() > 1) {
-    Do(TellOfSeparatePrograms{static_cast<int>(processes_.size())});  // with a tracker all are workers
+    Do(TellOfSeparatePrograms{static_cast<int>(processes_.size())});  // with a tracker, all are workers
   }
   Do(FinishJob{result_, story_, story_.empty() ? std::nullopt : culprit_});
   phase_ = Phase::kFinished;

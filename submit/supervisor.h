@@ -1,7 +1,7 @@
-// A job's policy: what is started, what is started again when it fails, when everything is stopped, which
-// exit code that gives and what is said of it. A state machine over values: processes are indices in the
-// plan, time is an argument, what it wants done comes out as actions. No processes, sockets or clocks; run.cc
-// has these, tells what happens and carries the actions out.
+// A job's policy: which processes are started and restarted, when everything is stopped, the exit code, and
+// the messages about it. A state machine over values: processes are indices into the plan, time is an
+// argument, and actions are returned. It has no processes, sockets or clocks; run.cc has these, reports
+// events and carries out the actions.
 #pragma once
 
 #include <chrono>
@@ -20,103 +20,103 @@
 
 namespace warren::submit {
 
-/// Exit codes besides those of the processes.
+/// Exit codes other than those of the processes.
 inline constexpr int kTrouble = 1;
-inline constexpr int kReaderGone = 141;  ///< as a program killed by SIGPIPE
+inline constexpr int kReaderGone = 141;  ///< like a program killed by SIGPIPE
 
-/// A process that SIGKILL does not end within this sits in the kernel (a dead network file system, say);
-/// nobody can wait for that.
+/// A process that SIGKILL does not end within this time is stuck in the kernel (e.g. in a dead network file
+/// system), and waiting longer is useless.
 inline constexpr std::chrono::seconds kKillPatience{5};
-/// And longer for a launcher to end, and for a queue to take the job out: its commands may be programs of
-/// Java.
+/// Additional time for a launcher to end and for a queue to remove the job: their commands may be Java
+/// programs.
 inline constexpr std::chrono::seconds kClusterPatience{25};
 
 struct JobResult {
-  int exit_code = 0;         ///< of dmlc-submit
-  bool interrupted = false;  ///< by a signal: nobody may be reading the output any more
+  int exit_code = 0;         ///< dmlc-submit's exit code
+  bool interrupted = false;  ///< by a signal: output may no longer have a reader
 };
 
 // --- actions -----------------------------------------------------------------------------------------------
 
-/// Has the cluster do what comes before the first process; Prepared follows.
+/// Prepares the cluster for the first process; Prepared follows.
 struct PrepareCluster {};
-/// Started or StartFailed follows, and once it has been started, Exited.
+/// Starts a process; Started or StartFailed follows, and Exited after Started.
 struct StartProcess {
   std::size_t index;
   int attempt;  ///< from 0
 };
-/// Calls Resume after whatever else has happened meanwhile.
+/// Calls Resume after the events that are already pending.
 struct ResumeSoon {};
-/// Tells the tracker that a worker has failed; `how` is for people.
+/// Tells the tracker that a worker has failed; `how` is readable text.
 struct ReportFailure {
   std::string task_id;
   std::string how;
 };
-/// Stops the tracker, so that nobody can join any more.
+/// Stops the tracker, so that no worker can join any longer.
 struct StopTracker {};
 /// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
 struct StopAll {};
-/// Ends every process at once.
+/// Kills every process at once.
 struct KillAll {};
-/// Ends what processes left behind and plans the job for another start, with a tracker of its own; Replanned
-/// or ReplanFailed follows.
+/// Ends leftovers of processes and plans the job for another start with a new tracker; Replanned or
+/// ReplanFailed follows.
 struct Replan {};
-/// Shows the error, if it has written one, of a process with which something is begun again.
+/// Shows the error, if any, of the process because of which something is restarted.
 struct ShowErrorOf {
   std::size_t index;
 };
-/// Shows of all errors that are not shown yet those of `culprit`, if that is known, and folds the others.
+/// Shows the error of `culprit`, if known, and folds all other errors that are not shown yet.
 struct ShowErrors {
   std::optional<std::size_t> culprit;
-  bool repeat_last_output;  ///< of the culprit, where it has written no error
+  bool repeat_last_output;  ///< show the culprit's last output if it has written no error
 };
 struct ShowProgress {
   int joined, expected;
 };
 struct HideProgress {};
-/// All workers are linked for the first time in this start of the job.
+/// All workers are linked for the first time since this start of the job.
 struct TellAllAreUp {
   std::chrono::duration<double> took;
 };
-/// No worker has joined the job, and all have succeeded: says so where they were meant to.
+/// All workers have succeeded, but none has joined the job: warns if they were meant to.
 struct TellOfSeparatePrograms {
   int num_workers;
 };
-/// The job is over; no action comes after it.
+/// The job is over; no action follows.
 struct FinishJob {
   JobResult result;
-  std::string story = {};                   ///< why it failed; empty: it did not
+  std::string story = {};                   ///< why it failed; empty if it did not
   std::optional<std::size_t> culprit = {};  ///< the process that made it fail, if one did
 };
 using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
                             KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
                             TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
 
-// --- what it asks ------------------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------------------------
 
-/// The rest of the job as it is when something happens.
+/// The state of the rest of the job at the moment of an event.
 class JobView {
  public:
-  /// A worker for the tracker.
+  /// A worker as the tracker sees it.
   struct Task {
-    bool has_linked = false;             ///< it has been through the making of its links
-    bool has_shut_down = false;          ///< it has said so, and does not wait for others
-    std::optional<int> gone_after = {};  ///< so many of XGBoost 2.1's had shut down before it did
+    bool has_linked = false;             ///< has been linked at least once
+    bool has_shut_down = false;          ///< announced its shutdown and does not wait for others
+    std::optional<int> gone_after = {};  ///< how many of XGBoost 2.1's workers were gone before it
   };
 
   virtual ~JobView() = default;
-  /// Without one the functions below are not called.
+  /// If false, the functions below are not called, except cluster_is_busy.
   virtual bool has_tracker() const = 0;
-  virtual bool is_collective() const = 0;  ///< the workers are XGBoost's of 2.1 or later
+  virtual bool is_collective() const = 0;  ///< the workers are XGBoost's, of 2.1 or later
   virtual bool all_assigned() const = 0;   ///< every worker has its rank
-  virtual bool linked() const = 0;         ///< all are linked, as far as is known
-  virtual bool finished() const = 0;       ///< all workers have ended the job
+  virtual bool linked() const = 0;         ///< all workers are linked, as far as is known
+  virtual bool finished() const = 0;       ///< all workers have left the job
   virtual Task TaskOf(const std::string& task_id) const = 0;
-  /// Something of the cluster's own still runs; ClusterIdle follows.
+  /// Whether the cluster itself still has something running; ClusterIdle follows.
   virtual bool cluster_is_busy() const = 0;
 };
 
-// --- the machine -------------------------------------------------------------------------------------------
+// --- the state machine -------------------------------------------------------------------------------------
 
 /// A process and what is known about it.
 struct ProcessState {
@@ -125,7 +125,7 @@ struct ProcessState {
   std::string name;  ///< "worker 3"
   Started where;
   int attempt = -1;  ///< DMLC_NUM_ATTEMPT
-  int restarts = 0;  ///< of it alone, since the job began or was last begun again
+  int restarts = 0;  ///< restarts of this process alone since the job began or was restarted
   bool running = false;
   bool succeeded = false;
   std::optional<int> rank;
@@ -135,49 +135,49 @@ struct ProcessState {
 };
 
 struct RestartPolicy {
-  int num_restarts = 0;  ///< how often each process may be started again, in each start of the job
-  int max_restarts = 0;  ///< how often the whole job may
+  int num_restarts = 0;  ///< restarts of each process, within each start of the job
+  int max_restarts = 0;  ///< restarts of the whole job
 };
 
 class Supervisor {
  public:
-  /// `view` outlives it. The job begins with Begin.
+  /// `view` must outlive it. The job begins with Begin.
   Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view);
 
-  // What happens. `now` never goes back.
+  // Events. `now` never decreases.
   void Begin(TimePoint now);
   void Prepared(TimePoint now);
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
   void StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now);
-  /// Where it runs is known now, later than Started.
+  /// It is now known where the process runs, which Started did not say.
   void Located(std::size_t index, const submit::Started& where, TimePoint now);
   void Exited(std::size_t index, const ExitStatus& status, TimePoint now);
   void Resume(TimePoint now);
   void Replanned(TimePoint now);
   void ReplanFailed(const std::string& why, TimePoint now);
-  /// The cluster's view of itself may have changed.
+  /// The result of cluster_is_busy may have changed.
   void ClusterIdle(TimePoint now);
-  /// The queue has ended all processes and will start them anew.
+  /// The queue has ended all processes and will start them again.
   void Requeued(const std::string& story, TimePoint now);
-  /// The job cannot go on, for a reason that is no process's.
+  /// The job cannot continue, for a reason outside the processes.
   void Trouble(const std::string& story, TimePoint now);
-  /// A tracker that the cluster runs has ended although the job has not.
+  /// A tracker run by the cluster has ended although the job has not.
   void TrackerFailed(const std::string& story, TimePoint now);
   void Signalled(int signal, TimePoint now);
-  /// Nobody reads the output any more.
+  /// The reader of standard output has gone away.
   void ReaderGone(TimePoint now);
-  // As the tracker tells it (tracker/server.h).
+  // Events of the tracker (tracker/server.h).
   void Joined(int joined, int expected, TimePoint now);
   void Assigned(const std::string& task_id, int rank, TimePoint now);
   void Linked(TimePoint now);
   void Broken(const std::string& task_id, const std::string& story, TimePoint now);
   void TrackerFinished(const std::string& failure, TimePoint now);
-  /// Does what is due.
+  /// Handles deadlines that have passed.
   void Tick(TimePoint now);
 
-  /// What is to be done next, in order; nothing: wait for something to happen.
+  /// The next action, in order; nullopt until something happens.
   std::optional<Action> NextAction();
-  /// When Tick has something to do next, if ever.
+  /// When Tick is next needed, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
   const ProcessState& process(std::size_t index) const { return processes_[index]; }
@@ -186,12 +186,12 @@ class Supervisor {
  private:
   enum class Phase {
     kRunning,
-    kRestarting,  ///< all is being stopped, to begin anew
+    kRestarting,  ///< all is being stopped, to be restarted
     kReplanning,
     kStopping,
     kFinished
   };
-  /// A worker that succeeded, until what it last said to the tracker has arrived.
+  /// A worker that succeeded, until its last messages to the tracker have arrived.
   struct Settling {
     TimePoint until;
     std::size_t index;
@@ -244,25 +244,25 @@ class Supervisor {
   std::size_t num_running_ = 0;
   std::size_t num_succeeded_ = 0;
   int num_joined_ = 0;
-  bool any_joined_ = false;  ///< a worker has, in this start of the job
+  bool any_joined_ = false;  ///< a worker has joined, in this start of the job
   int job_restarts_ = 0;
   bool linked_ = false;
   std::vector<Settling> settling_;
   std::vector<std::size_t> left_unjoined_;
-  std::vector<std::size_t> left_unfinished_;  ///< with success, linked, without having said so to the tracker
+  std::vector<std::size_t> left_unfinished_;  ///< succeeded and linked, but did not announce their shutdown
 
-  // What Resume is to do.
+  // Tasks for Resume.
   bool start_soon_ = false;
   bool check_links_soon_ = false;
   bool handle_case_soon_ = false;
   bool check_end_soon_ = false;
 
-  bool stop_is_due_ = false;           ///< StopAll waits to be carried out
-  std::optional<TimePoint> patience_;  ///< with what is being stopped
+  bool stop_is_due_ = false;           ///< StopAll has not been carried out yet
+  std::optional<TimePoint> patience_;  ///< deadline for what is being stopped
   bool waited_for_cluster_ = false;
   JobResult result_;
   std::string story_;                   ///< why the job failed
-  std::optional<std::size_t> culprit_;  ///< whose last words belong to the story
+  std::optional<std::size_t> culprit_;  ///< the process whose last output belongs to the story
 };
 
 }  // namespace warren::submit

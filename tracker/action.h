@@ -1,4 +1,4 @@
-// What a job wants done, and what it is told: values only. The server carries actions out (server.cc).
+// What a job wants done and what it reports, as plain values. The server carries the actions out (server.cc).
 #pragma once
 
 #include <chrono>
@@ -20,9 +20,9 @@ struct Send {
   std::string bytes;
 };
 struct Close {
-  ConnectionId connection;  ///< after what was sent has gone out
+  ConnectionId connection;  ///< closed once everything sent has gone out
 };
-/// Connects to a peer; Job::Connected or Job::Closed follows. What is sent before goes out once it stands.
+/// Connects to a peer; Job::Connected or Job::Closed follows. Anything sent earlier goes out once connected.
 struct Connect {
   ConnectionId connection;
   std::string host;
@@ -42,15 +42,15 @@ struct Assigned {
   std::string host;
 };
 struct Linked {};
-/// The workers cannot go on together; all that are left were told to stop. They may all start anew.
+/// The workers cannot continue together; all remaining ones were told to stop. They may all start again.
 struct Broken {
   std::string task_id;  ///< the first worker that failed
   int rank;
   std::string story;  ///< which worker failed, and how
 };
-/// A worker tells how it is doing; of any dialect, and whether it has joined or not.
+/// A status report of a worker of either dialect, which need not have joined.
 struct WorkerReported {
-  std::shared_ptr<const wire::WorkerReport> report;  ///< not here, as most actions are small
+  std::shared_ptr<const wire::WorkerReport> report;  ///< a pointer, since most actions are small
 };
 struct Print {
   std::string text;

@@ -12,7 +12,7 @@
 namespace warren::tracker {
 namespace {
 
-/// Hosts that a refusal lists.
+/// Hosts listed in a refusal.
 constexpr std::ptrdiff_t kMostHostsShown = 4;
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace classic = wire::classic;
 
 namespace {
 
-/// How long after the last shutdown those who have begun to speak are heard.
+/// After the last shutdown, peers that have started to send are still heard for this long.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 }  // namespace
@@ -89,8 +89,8 @@ void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
   Forget(connection);
 }
 
-// Nobody has a link with this rank yet: whoever comes next may have it, the same task again or, if this one
-// was no worker at all, the one it kept out.
+// No other rank has a link to this one yet, so it can be given to the next worker: to the same task again or,
+// if the peer was no worker at all, to the worker it kept out.
 void ClassicJob::Unassign(int rank) {
   const auto task = task_ranks_.find(members_[rank].task_id);
   if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
@@ -132,7 +132,7 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
   Name(connection, peer);
   switch (hello.command) {
     case classic::Command::kPrint:
-      return;  // still pending until its text is here
+      return;  // still pending until its text has arrived
     case classic::Command::kShutdown:
       return HandleShutdown(connection, peer, now);
     case classic::Command::kStart:
@@ -144,7 +144,8 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
   }
 }
 
-// What the workers that are here want, or what the tracker was started with.
+// The number of workers of the job or, while no rank is assigned, the one that the waiting workers ask for,
+// else the tracker's own setting.
 int ClassicJob::ExpectedWorldSize() const {
   if (num_assigned_ > 0) return options_.num_workers;
   if (!asking_.empty()) return peers_.at(*asking_.begin()).hello.world_size;
@@ -176,8 +177,8 @@ void ClassicJob::SetWorldSize(int world_size) {
 }
 
 // A rank belongs to the task it was given to. A task may be restarted on another host, but a running worker
-// must speak from the host it joined from, so that a worker of another job whose tracker had the same port is
-// not taken for one of this job.
+// must speak from the host it joined from: otherwise a worker of another job whose tracker used the same port
+// could be taken for one of this job.
 void ClassicJob::RequireOwner(ConnectionId connection, int rank, const classic::Hello& hello) const {
   const std::string& owner = members_[rank].task_id;
   const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
@@ -206,7 +207,7 @@ void ClassicJob::HandleStart(ConnectionId connection, Peer& peer, TimePoint now)
   }
   if (rank < 0) return AddPending(connection, peer, now);
   const Member& member = members_[rank];
-  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its end is still to be heard of
+  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its end has not been reported yet
   if (member.shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
   }
@@ -223,7 +224,7 @@ void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint no
         fmt::format("it wants to recover as rank {}, which no worker has been given", rank));
   }
   RequireOwner(connection, rank, peer.hello);
-  if (members_[rank].shut_down_before) ReturnToJob(rank);  // called back by the tracker before this one
+  if (members_[rank].shut_down_before) ReturnToJob(rank);  // called back by the previous tracker
   if (members_[rank].shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot recover", rank));
   }
@@ -238,7 +239,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
   }
   RequireOwner(connection, rank, peer.hello);
   Member& member = members_[rank];
-  // It waited for the others when the tracker before this one died, and says so again.
+  // It was waiting for the others when the previous tracker died, and repeats its shutdown.
   const bool again = member.shut_down && std::exchange(member.shut_down_before, false);
   if (member.shut_down && !again) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
@@ -251,7 +252,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
   connections_.Log(Severity::kDebug,
                    fmt::format("{} shut down as rank {}", connections_.Name(connection), rank));
   peer.rank = rank;
-  peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
+  peer.phase = Phase::kLeaves;  // until it closes the connection or waits for the others
   connections_.SetIdentified(connection);
   if (num_shut_down_ == options_.num_workers) finish_by_ = now + kLastWords;
 }
@@ -262,7 +263,7 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
   if (has_rank) {
     RequireOwner(connection, rank, peer.hello);
   } else if (!connections_.authenticated(
-                 connection)) {  // those over MPI get no rank here, and are of the job
+                 connection)) {  // workers over MPI get no rank here, but belong to the job
     throw wire::ProtocolError(fmt::format("it prints as rank {}, which no worker has been given", rank));
   }
   connections_.Add(Print{wire::PrintableLines(print.text), rank});
@@ -275,7 +276,7 @@ void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   if (!linked_) CallBackThoseWhoWait();  // the lost worker is already back
 }
 
-/// It had said shutdown and waited for the others; now it takes part again, or what takes its place does.
+/// The rank had shut down and was waiting for the others; now it or its replacement takes part again.
 void ClassicJob::ReturnToJob(int rank) {
   members_[rank].waits = 0;
   members_[rank].shut_down = members_[rank].shut_down_before = false;
@@ -283,7 +284,7 @@ void ClassicJob::ReturnToJob(int rank) {
   Write({.kind = Note::Kind::kReturned, .rank = rank});
 }
 
-/// A lost worker is back and needs the state of those that wait to end.
+/// Calls waiting workers back: a lost worker has returned and needs their state.
 void ClassicJob::CallBackThoseWhoWait() {
   if (num_shut_down_ == 0) return;
   for (int rank = 0; rank < options_.num_workers; ++rank) {
@@ -295,7 +296,7 @@ void ClassicJob::CallBackThoseWhoWait() {
   }
 }
 
-// Whoever shut down may have printed before, on another connection, whose turn need not have come yet.
+// A worker that has shut down may have printed earlier on another connection that has not been read yet.
 bool ClassicJob::SomebodyPrints() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
     return entry.second.phase == Phase::kHello || entry.second.phase == Phase::kPrint;
@@ -310,7 +311,7 @@ void ClassicJob::FinishWhenAllHaveShutDown(TimePoint now) {
   for (const auto& [connection, peer] : peers_) {
     if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
   }
-  // A worker that is about to say that it waits may leave, too. Others have closed the connection.
+  // A worker about to ask to wait may leave, too. The others have closed the connection.
   for (const ConnectionId connection : leaving) {
     connections_.Send(connection, classic::Encode(classic::TrackerWord::kReleased));
     Forget(connection);
@@ -340,7 +341,7 @@ void ClassicJob::AssignPending(TimePoint now) {
   for (const UnrankedWorkers::Worker& worker : unranked_.TakeSorted(options_.sort_by)) {
     while (rank < options_.num_workers && members_[rank].assigned) ++rank;
     if (rank == options_.num_workers) {
-      // More waited than there are ranks: the one that had asked for a larger world has gone.
+      // More workers waited than there are ranks: the worker that had asked for a larger world is gone.
       Drop(worker.connection, fmt::format("all {} ranks are taken", options_.num_workers));
       continue;
     }
@@ -493,7 +494,7 @@ void ClassicJob::Write(Note note) {
   if (options_.takes_notes) connections_.Add(std::move(note));
 }
 
-// --- questions -------------------------------------------------------------------------------------------
+// --- queries ---------------------------------------------------------------------------------------------
 
 std::optional<int> ClassicJob::RankOfTask(const std::string& task_id) const {
   const auto found = task_ranks_.find(task_id);

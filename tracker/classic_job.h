@@ -1,7 +1,6 @@
-// A job of rabit workers (the classic dialect): who has come, which rank they got, whom they link to, who is
-// done. A state machine over values: connections are numbers, time is an argument, what it wants done goes to
-// the table of connections. No sockets, threads or clocks, so that it is tested, fuzzed and simulated as it
-// is.
+// A job of rabit workers (the classic dialect): which workers have joined, their ranks and links, and which
+// are done. A state machine over values: connections are numbers, time is an argument, and actions go to the
+// connection table. It has no sockets, threads or clocks, so that it can be tested, fuzzed and simulated.
 #pragma once
 
 #include <chrono>
@@ -22,14 +21,14 @@
 
 namespace warren::tracker {
 
-/// While it connects to its peers a worker may sit out TCP's own connect timeout (about two minutes on
-/// Linux).
+/// Time limit of each step of linking. Connecting to peers can take as long as TCP's own connect timeout
+/// (about two minutes on Linux).
 inline constexpr std::chrono::seconds kLinkTimeout{300};
 class ClassicJob final : public DialectJob {
  public:
   ClassicJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Who was about to be linked is expected to come again.
+  /// Workers that were being linked are expected to come again.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }
@@ -44,7 +43,7 @@ class ClassicJob final : public DialectJob {
   bool begun() const override { return begun_; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
-  /// True while all links of all workers stand, as far as is known.
+  /// True while all links between all workers are up, as far as is known.
   bool linked() const override { return linked_; }
   bool all_assigned() const override { return num_assigned_ == options_.num_workers; }
   std::optional<int> RankOfTask(const std::string& task_id) const override;
@@ -53,25 +52,25 @@ class ClassicJob final : public DialectJob {
   std::string DescribeMissing() const override;
 
  private:
-  /// How far a connection has come.
+  /// Progress of a connection.
   enum class Phase { kHello, kPrint, kWaitsForRank, kAssigned, kWaitsForPlan, kPlanned, kLinked, kLeaves };
   struct Peer {
     Phase phase = Phase::kHello;
     wire::classic::WorkerStream stream;
     wire::classic::Hello hello;
     int rank = -1;         ///< the rank this exchange is about, once assigned
-    bool retries = false;  ///< its last plan had connections that failed
+    bool retries = false;  ///< connections of its last plan failed
   };
   struct Member {
     bool assigned = false;
     bool shut_down = false;
-    bool shut_down_before = false;  ///< ... at the tracker before this one, and may say so again
-    bool has_linked = false;        ///< went through an exchange to its end, at least once
+    bool shut_down_before = false;  ///< announced to the previous tracker; the worker may announce it again
+    bool has_linked = false;        ///< completed an exchange at least once
     std::string task_id;
     std::string host;
     std::int32_t listen_port = 0;
-    ConnectionId exchange = 0;  ///< open start or recover exchange, 0 when none
-    ConnectionId waits = 0;     ///< where it waits for the others after its shutdown, 0 when it does not
+    ConnectionId exchange = 0;  ///< open start or recover exchange; 0 if none
+    ConnectionId waits = 0;     ///< connection on which it waits for the others after its shutdown; 0 if none
   };
 
   Peer* Find(ConnectionId connection);
@@ -108,16 +107,16 @@ class ClassicJob final : public DialectJob {
   void Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now);
   void SendReadyPlans(TimePoint now);
   void Fail(std::string reason);
-  /// Workers are missing, or those that were about to end when this tracker took over.
+  /// Whether the timeout runs: workers are missing, or were about to end when this tracker took over.
   bool HasDeadline() const { return options_.timeout.count() > 0 && (!linked_ || awaits_end_); }
   void Write(Note note);
 
   ConnectionTable& connections_;
-  JobOptions options_;      ///< num_workers is what the first worker asked for, if it did
-  int configured_workers_;  ///< what the tracker was started with
+  JobOptions options_;      ///< num_workers is the number the first worker asked for, if any
+  int configured_workers_;  ///< the number the tracker was started with
   std::unordered_map<ConnectionId, Peer> peers_;
   UnrankedWorkers unranked_{wire::classic::kNoTaskId};
-  std::set<ConnectionId> asking_;  ///< those of them that named a world size
+  std::set<ConnectionId> asking_;  ///< the unranked workers that named a world size
   std::unordered_map<std::string, int> task_ranks_;
   std::vector<Member> members_;
   std::optional<Topology> topology_;
@@ -128,7 +127,7 @@ class ClassicJob final : public DialectJob {
   bool linked_ = false;
   bool awaits_end_ = false;
   bool finished_ = false;
-  std::optional<TimePoint> finish_by_;  ///< once all have shut down
+  std::optional<TimePoint> finish_by_;  ///< set once all have shut down
   TimePoint incomplete_since_;
 };
 

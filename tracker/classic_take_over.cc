@@ -1,5 +1,4 @@
-// How a job of rabit workers is taken over from a tracker that has died: by replaying the notes that it
-// wrote.
+// Takes a job of rabit workers over from a tracker that has died, by replaying the notes it wrote.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,13 +12,13 @@ namespace warren::tracker {
 namespace classic = wire::classic;
 
 void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
-  const bool takes_notes = std::exchange(options_.takes_notes, false);  // these are written down already
+  const bool takes_notes = std::exchange(options_.takes_notes, false);  // these notes are already written
   for (const Note& note : notes) Replay(note);
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
     Member& member = members_[rank];
     if (!member.assigned || broker_->listening(rank)) continue;
     broker_->Leave(rank);
-    // A task may have its links though this tracker does not know it, and goes by its rank.
+    // A task may have links that this tracker does not know of, and keeps using its rank.
     if (!member.has_linked && member.task_id == classic::kNoTaskId) Unassign(rank);
   }
   awaits_end_ = num_shut_down_ > 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kLost = "was lost: it ended without a shutdown";
 
-/// The first line of what a worker says went wrong, which may be a stack trace.
+/// The first line of a worker's error text, which may be a stack trace.
 std::string FirstLine(const std::string& text) {
   constexpr std::size_t kMostBytes = 400;
   return wire::PrintableLines(text.substr(0, std::min(text.find('\n'), kMostBytes)));
@@ -48,9 +48,10 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
   if (error_ports_.contains(connection)) return ErrorConnectionClosed(connection, why, now);
   const auto peer = peers_.find(connection);
   if (peer == peers_.end())
-    return connections_.Close(connection);  // the error port of one that leaves or failed
+    return connections_.Close(connection);  // the error port of a worker that leaves or has failed
   if (peer->second.leaves_run > 0) return Left(connection);
-  // A worker that cannot say what it came for, because it fails on the way to its shutdown, will be heard of.
+  // A member that fails on the way to its shutdown and so cannot say what it came for is reported in another
+  // way.
   if (RankOf(connection) >= 0) {
     connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection), why));
     return Forget(connection);
@@ -67,7 +68,7 @@ void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
 
 void CollectiveJob::Abandon() {
   for (const auto& [error_connection, port] : error_ports_) {
-    // A worker that still waits is dropped, without the signal of an error.
+    // A worker that still waits is dropped without an error signal.
     const bool is_member = port.rank >= 0;
     connections_.Send(error_connection,
                       collective::Encode(is_member ? collective::Signal::kError : collective::Signal::kEnd));
@@ -106,7 +107,7 @@ void CollectiveJob::HandleHello(ConnectionId connection, const collective::Hello
   peers_.at(connection).hello = hello;
   std::string name;
   if (!hello.task_id.empty()) name = fmt::format("task {}", wire::Printable(hello.task_id));
-  // In its first hello a worker's rank is 0, whichever it will be.
+  // A worker's first hello always carries rank 0, whatever its rank will be.
   if (hello.rank >= 0 && hello.world_size > 0)
     name += fmt::format("{}rank {}", name.empty() ? "" : ", ", hello.rank);
   connections_.SetName(connection, std::move(name));
@@ -125,7 +126,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
       throw wire::ProtocolError(fmt::format("it wants to start, but all {} workers of the job have come: {}",
                                             options_.num_workers, DescribeMissing()));
     }
-    // Its error port is open, so it runs where it joined.
+    // Its error port is open, so it is still running on the host it joined from.
     const Member& member = members_[*rank];
     if (member.error_connection != 0 && error_ports_.at(member.error_connection).reached &&
         !connections_.MaySpeakFor(connection, member.host)) {
@@ -154,8 +155,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
   if (static_cast<int>(unranked_.size()) == options_.num_workers) Bootstrap();
 }
 
-/// Connects to the error port of a worker that waits for the others, unless it has none or the connection is
-/// there.
+/// Connects to the error port of a worker that waits for the others, if it has one and is not connected yet.
 void CollectiveJob::CallErrorPort(ConnectionId connection) {
   Peer& peer = peers_.at(connection);
   if (peer.error_port <= 0 || peer.error_connection != 0) return;
@@ -166,7 +166,7 @@ void CollectiveJob::CallErrorPort(ConnectionId connection) {
   error_ports_[peer.error_connection] = {.waiting = connection};
 }
 
-/// All have come: ranks are given out, and each is told whom to connect to.
+/// All workers have joined: assigns ranks and tells each worker which one to connect to.
 void CollectiveJob::Bootstrap() {
   const std::vector<UnrankedWorkers::Worker> order = unranked_.TakeSorted(options_.sort_by);
   members_.clear();
@@ -186,7 +186,7 @@ void CollectiveJob::Bootstrap() {
     Member& member = members_.emplace_back();
     member.task_id = task_id;
     member.host = host;
-    CallErrorPort(connection);  // once more, if it could not be reached
+    CallErrorPort(connection);  // retry if it could not be reached
     member.error_connection = std::exchange(peers_.at(connection).error_connection, 0);
     if (member.error_connection != 0) {
       error_ports_.at(member.error_connection).rank = number;
@@ -200,8 +200,7 @@ void CollectiveJob::Bootstrap() {
   connections_.Add(Linked{});
 }
 
-/// The rank that a worker says it has, if it is that one: it joined as this task and from there. -1: it is
-/// not.
+/// The rank a worker claims, if it joined as this task from this host, else -1.
 int CollectiveJob::RankOf(ConnectionId connection) const {
   const collective::Hello& hello = peers_.at(connection).hello;
   if (stage_ != Stage::kRunning || hello.rank < 0 || hello.rank >= static_cast<int>(members_.size()))
@@ -215,20 +214,20 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   Peer& peer = peers_.at(connection);
   const collective::Hello& hello = peer.hello;
   const int rank = RankOf(connection);
-  if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // it ends, as it was told
+  if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // it ends as it was told to
   if (rank < 0) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which was not given to it", hello.rank));
   }
   if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
-  if (members_[rank].reported_error) return Forget(connection);  // it ends, because of its error
+  if (members_[rank].reported_error) return Forget(connection);  // it ends because of its error
   Member& member = members_[rank];
   member.shut_down = true;
   Gone(member);
   if (std::exchange(member.lost_since, {})) --num_lost_;
   ++num_shut_down_;
   ++num_leaving_;
-  // It tells its error port to end now, by a connection that waits behind ours, and counts it an error when
-  // the port has closed by then. It closes this connection when it is done with that.
+  // The worker now tells its error port to end, over a connection queued after ours, and treats it as an
+  // error if the port has closed by then. It closes this connection once that is done.
   error_ports_.erase(member.error_connection);
   peer.error_connection = std::exchange(member.error_connection, 0);
   peer.leaves_run = run_;
@@ -285,13 +284,13 @@ void CollectiveJob::ErrorConnectionClosed(ConnectionId error_connection, std::st
   connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(error_connection), why));
   error_ports_.erase(error_connection);
   connections_.Close(error_connection);
-  if (port.rank < 0) {  // if that one has ended, the connection of its start tells
+  if (port.rank < 0) {  // if the worker has ended, the connection of its start shows it
     peers_.at(port.waiting).error_connection = 0;
     return;
   }
   Member& member = members_[port.rank];
   member.error_connection = 0;
-  // A port that could never be reached tells nothing.
+  // A port that was never reached tells nothing about its worker.
   if (stage_ != Stage::kRunning || !port.reached || member.shut_down || member.reported_error) return;
   member.lost_since = now;
   ++num_lost_;
@@ -308,7 +307,7 @@ void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& ho
   const auto rank = RankOfTask(task_id);
   if (!rank || members_[*rank].shut_down) return;
   if (suspected_ && members_[*rank].reported_error)
-    return;  // that is known, and whether it was the first soon
+    return;  // the failure is known; whether it came first will be known soon
   Break(*rank, how, now);
 }
 
@@ -327,7 +326,8 @@ void CollectiveJob::Confirm(TimePoint now) {
   Break(first.rank, first.what, now);
 }
 
-/// The job cannot go on with this rank, or with one that was lost before: all others are told.
+/// Breaks the job off: it cannot continue without this rank, or without one lost earlier. All others are
+/// told.
 void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   if (const auto first = LostBefore(rank)) {
     connections_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
@@ -345,7 +345,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     const ConnectionId error_connection = std::exchange(member.error_connection, 0);
     if (error_connection == 0) continue;
     error_ports_.erase(error_connection);
-    // Its own stays as it is: it is on its way out, and would stumble over a closed one.
+    // Its own connection is left alone: the worker is exiting and would fail on a closed one.
     if (other == rank) continue;
     connections_.Send(error_connection, collective::Encode(collective::Signal::kError));
     connections_.Close(error_connection);
@@ -357,7 +357,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   connections_.Add(Broken{members_[rank].task_id, rank, story});
 }
 
-/// Nothing more is to be said to its error port, which may close.
+/// Tells the error port that nothing more follows, so that it may close.
 void CollectiveJob::CloseErrorConnection(ConnectionId error_connection) {
   error_ports_.erase(error_connection);
   if (error_connection == 0 || !connections_.Has(error_connection)) return;
@@ -410,7 +410,7 @@ std::optional<TimePoint> CollectiveJob::NextDeadline() const {
   return next;
 }
 
-// --- another tracker -------------------------------------------------------------------------------------
+// --- take-over by another tracker ------------------------------------------------------------------------
 
 void CollectiveJob::Write(Note note) {
   if (options_.takes_notes) connections_.Add(std::move(note));
@@ -449,7 +449,8 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     }
   }
   incomplete_since_ = now;
-  // Those that were still to be told of are told as if they had never come.
+  // If the tracker died before it had written down all members, the workers are told as if they had never
+  // joined.
   if (stage_ == Stage::kRunning && static_cast<int>(members_.size()) < options_.num_workers)
     stage_ = Stage::kBroken;
   if (stage_ != Stage::kRunning) return;
@@ -459,7 +460,7 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   connections_.Add(Finished{});
 }
 
-// --- questions -------------------------------------------------------------------------------------------
+// --- queries ---------------------------------------------------------------------------------------------
 
 std::optional<int> CollectiveJob::RankOfTask(const std::string& task_id) const {
   if (stage_ != Stage::kRunning || task_id.empty()) return std::nullopt;

@@ -1,10 +1,11 @@
-// A job of XGBoost 2.1 and later (the collective dialect): gathers all workers, tells each its next one in
-// the ring, counts who is done, and, when one fails, tells all others to stop. A state machine over values,
-// as classic_job.h.
+// A job of XGBoost 2.1 and later (the collective dialect): gathers all workers, tells each one its successor
+// in the ring, counts those that are done and, if one fails, tells all others to stop. A state machine over
+// values, like classic_job.h.
 //
-// Workers keep no connection with their tracker. Ours makes one to the error port of each, where it can be
-// told to stop; it stays open, so that a worker that dies is noticed at once, by whomever it was started. It
-// is made as soon as the worker has come, since the port takes one connection, whoever makes it.
+// Workers keep no connection to their tracker. This tracker connects to each worker's error port, where the
+// worker can be told to stop. The connection stays open, so that a worker's death is noticed at once,
+// whatever started it. It is made as soon as the worker has joined, since the port accepts only one
+// connection, from any peer.
 #pragma once
 
 #include <chrono>
@@ -21,23 +22,23 @@
 
 namespace warren::tracker {
 
-/// A worker that ends properly says shutdown over another connection than the one that its end closes: its
-/// word may come this much later.
+/// A worker that ends properly announces its shutdown on a different connection than the one to its error
+/// port: the announcement may arrive this long after that one has closed.
 inline constexpr std::chrono::milliseconds kShutdownGrace{250};
 
-/// When a worker dies, the other workers may notice, and report an error, a little sooner than the tracker. A
+/// When a worker dies, the other workers may notice and report an error slightly before the tracker does. A
 /// worker that reports an error is taken for the first to fail only if no other is lost within this time.
 inline constexpr std::chrono::milliseconds kSilentFailureGrace{50};
 
-/// After its shutdown a worker ends the thread at its error port, which takes it no time, and closes the
-/// connection.
+/// Time a worker has to close its connection after its shutdown. In between it only ends the thread at its
+/// error port, which is quick.
 inline constexpr std::chrono::seconds kLeaveTimeout{5};
 
 class CollectiveJob final : public DialectJob {
  public:
   CollectiveJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Workers that run are counted as they end. Their error ports have closed with the tracker before.
+  /// Running workers are counted as they end. Their error ports closed with the previous tracker.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }
@@ -45,12 +46,12 @@ class CollectiveJob final : public DialectJob {
   void Connected(ConnectionId connection) override;
   void Closed(ConnectionId connection, std::string_view why, TimePoint now) override;
   void Drop(ConnectionId connection, const std::string& reason) override;
-  /// Its members are told to stop, before the job is forgotten.
+  /// Tells the members to stop, before the job is forgotten.
   void Abandon();
   void Tick(TimePoint now) override;
   std::optional<TimePoint> NextDeadline() const override;
-  /// Breaks the job off if it runs and the task takes part.
   void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
+  /// Breaks the job off if it runs and the task takes part in it.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) override;
   std::vector<Send> FinalMessages() const override;
 
@@ -58,50 +59,51 @@ class CollectiveJob final : public DialectJob {
   bool begun() const override { return stage_ != Stage::kGathering; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
-  /// True while all workers have been told of each other.
+  /// True while all workers know their neighbours.
   bool linked() const override { return stage_ == Stage::kRunning; }
   bool all_assigned() const override { return stage_ == Stage::kRunning; }
   std::optional<int> RankOfTask(const std::string& task_id) const override;
   bool TaskHasShutDown(const std::string& task_id) const override;
   bool TaskHasLinked(const std::string& task_id) const override { return RankOfTask(task_id).has_value(); }
   std::string DescribeMissing() const override;
-  /// How many of the last run had shut down, or ended without that, before this task did, if it did.
+  /// How many tasks of the last run had shut down or been lost before this one; std::nullopt if it is not
+  /// gone.
   std::optional<int> GoneAfter(const std::string& task_id) const;
 
  private:
   enum class Stage {
-    kGathering,  ///< until all have come
+    kGathering,  ///< until all have joined
     kRunning,    ///< until all have shut down, or one fails
-    kBroken      ///< until all have come once more
+    kBroken      ///< until all have joined again
   };
-  /// At the other end of a connection that was made to the tracker.
+  /// A peer that has connected to the tracker.
   struct Peer {
     wire::collective::WorkerStream stream;
     wire::collective::Hello hello;
     std::int32_t port = 0;
     std::int32_t error_port = 0;
-    int leaves_run = 0;  ///< the run in which it has said shutdown; 0: it has not
+    int leaves_run = 0;  ///< the run in which it announced its shutdown; 0 if it has not
     /// The connection to its error port, while it waits for the others and while it leaves. A leaving worker
     /// closes its own connection first.
     ConnectionId error_connection = 0;
   };
-  /// The other end of a connection that was made to an error port.
+  /// An error port that the tracker has connected to.
   struct ErrorPort {
-    int rank = -1;             ///< the member whose port it is; -1 while the worker waits for the others
+    int rank = -1;             ///< the member that owns the port; -1 while the worker waits for the others
     ConnectionId waiting = 0;  ///< the connection of the worker's start, while it waits
-    bool reached = false;      ///< the connection has stood
+    bool reached = false;      ///< the connection was established
   };
   struct Member {
     std::string task_id;
     std::string host;
-    ConnectionId error_connection = 0;    ///< to its error port; 0 if there is none
-    std::optional<TimePoint> lost_since;  ///< that connection has ended
+    ConnectionId error_connection = 0;    ///< to its error port; 0 if none
+    std::optional<TimePoint> lost_since;  ///< when that connection ended
     bool shut_down = false;
     bool reported_error = false;
-    std::optional<int> gone_after;  ///< so many had shut down, or were lost, before it
+    std::optional<int> gone_after;  ///< how many had shut down or been lost before it
   };
 
-  /// The first that reported an error, while it is not known whether it was the first to fail.
+  /// The first worker that reported an error, until it is known whether it failed first.
   struct SuspectedFailure {
     int rank = 0;
     std::string what;
@@ -135,10 +137,10 @@ class CollectiveJob final : public DialectJob {
   std::unordered_map<ConnectionId, Peer> peers_;
   std::unordered_map<ConnectionId, ErrorPort> error_ports_;  ///< to waiting workers and to members
   UnrankedWorkers unranked_{std::string_view()};
-  std::vector<Member> members_;  ///< by rank, of the run that is on, or of the last one
-  int run_ = 0;                  ///< counts how often all have come
+  std::vector<Member> members_;  ///< by rank, of the current run or the last one
+  int run_ = 0;                  ///< how many times all workers have joined
   int num_shut_down_ = 0;
-  int num_leaving_ = 0;  ///< ... of them that have not closed the connection yet
+  int num_leaving_ = 0;  ///< shut down, but the connection is still open
   int num_lost_ = 0;
   int num_gone_ = 0;
   std::optional<SuspectedFailure> suspected_;

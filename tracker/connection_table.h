@@ -1,5 +1,5 @@
-// The connections of a job by their numbers: who is at the other end, which are pending (nobody has said
-// hello there yet), how long each may stay silent, and the list of what is to be done for them. Pure.
+// The connections of a job, by number: the peer of each, which ones are pending (no hello yet), how long each
+// may stay silent, and the list of actions for them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,25 @@ namespace warren::tracker {
 
 class ConnectionTable {
  public:
-  /// A peer has connected: the connection is pending until SetIdentified, and may be so until `deadline`.
+  /// A peer has connected: the connection is pending until SetIdentified, at most until `deadline`.
   void Open(ConnectionId connection, std::string host, std::uint16_t port, TimePoint deadline);
-  /// A connection that the job makes itself, under a number that no other has.
+  /// Makes a connection from the tracker to a peer. Returns its number, which is unique.
   ConnectionId Connect(const std::string& host, std::uint16_t port);
   bool Has(ConnectionId connection) const { return connections_.contains(connection); }
 
   const std::string& host(ConnectionId connection) const { return connections_.at(connection).host; }
-  /// What is known of it besides its address: "task 3, rank 2".
+  /// Sets what is known of the peer besides its address: "task 3, rank 2".
   void SetName(ConnectionId connection, std::string name);
   /// "10.0.0.1:40123, task 3, rank 2"
   std::string Name(ConnectionId connection) const;
 
-  /// It knows the job's token.
+  /// The peer knows the job's token.
   void SetAuthenticated(ConnectionId connection) { connections_.at(connection).authenticated = true; }
   bool authenticated(ConnectionId connection) const { return connections_.at(connection).authenticated; }
-  /// Whether it may speak for a worker that joined from `host`: it knows the token, or is there itself.
+  /// Whether the peer may speak for a worker that joined from `host`: it knows the token, or is at that host.
   bool MaySpeakFor(ConnectionId connection, const std::string& host) const;
 
-  /// It has said who it is: it is not pending any more, and has no deadline.
+  /// The peer has said who it is: the connection is no longer pending and has no deadline.
   void SetIdentified(ConnectionId connection);
   std::size_t num_pending() const { return pending_.size(); }
   bool IsPending(ConnectionId connection) const { return pending_.contains(connection); }
@@ -44,11 +44,11 @@ class ConnectionTable {
 
   void SetDeadline(ConnectionId connection, std::optional<TimePoint> deadline);
   std::optional<TimePoint> NextDeadline() const;
-  /// One whose deadline has passed.
+  /// A connection whose deadline has passed, if any.
   std::optional<ConnectionId> FirstLate(TimePoint now) const;
 
   void Send(ConnectionId connection, std::string bytes);
-  /// Forgets it, and closes it when what was sent has gone out.
+  /// Forgets the connection, and closes it once everything sent has gone out.
   void Close(ConnectionId connection);
   void Log(Severity severity, std::string text);
   void Add(Action action) { actions_.push_back(std::move(action)); }
@@ -67,7 +67,7 @@ class ConnectionTable {
   std::set<ConnectionId> pending_;  ///< oldest first
   std::set<std::pair<TimePoint, ConnectionId>> deadlines_;
   std::vector<Action> actions_;
-  ConnectionId next_outbound_ = ConnectionId{1} << 63;  ///< the server counts those that come from 1
+  ConnectionId next_outbound_ = ConnectionId{1} << 63;  ///< the server numbers inbound connections from 1
 };
 
 }  // namespace warren::tracker

@@ -1,4 +1,4 @@
-// What the two dialects' jobs have in common for job.h, which hands them their connections.
+// The common interface of the two dialects' jobs. job.h hands them their connections.
 #pragma once
 
 #include <chrono>
@@ -14,23 +14,23 @@
 
 namespace warren::tracker {
 
-/// Long enough for a batch queue to start the last worker, short enough that nobody waits a day for nothing.
+/// Long enough for a batch queue to start the last worker, short enough not to waste a day.
 inline constexpr std::chrono::seconds kDefaultTimeout{1800};
 
 struct JobOptions {
   int num_workers = 1;
   SortBy sort_by = SortBy::kHost;
-  /// Whether the first worker may ask for another number of workers, as the classic protocol has it. A
-  /// launcher that knows how many it starts says no.
+  /// False if the first worker may ask for another number of workers, as the classic protocol allows. A
+  /// launcher that knows how many it starts sets it to true.
   bool world_size_is_fixed = false;
-  /// How long the job may stay with workers missing, from its start or from the moment a worker came back to
-  /// be linked again; zero: for ever.
+  /// How long workers may be missing, counted from the start of the job or from the moment a worker came back
+  /// to be linked again; zero: forever.
   std::chrono::milliseconds timeout = kDefaultTimeout;
-  /// Whether notes are wanted, by which another tracker may take the job over.
+  /// Whether notes are written, from which another tracker can take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
-  /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: no peer
-  /// is. Asked for peers that prove nothing, if that decides. Set by the server.
+  /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: never.
+  /// Called for peers that prove nothing, if it decides their admission. Set by the server.
   std::function<bool(ConnectionId)> is_own_user = {};
 };
 
@@ -41,31 +41,32 @@ class DialectJob {
   DialectJob(const DialectJob&) = delete;
   DialectJob& operator=(const DialectJob&) = delete;
 
-  /// Takes the job over from one that wrote these notes. Throws std::invalid_argument.
+  /// Takes the job over from the tracker that wrote these notes. Throws std::invalid_argument if they are
+  /// invalid.
   virtual void TakeOver(const std::vector<Note>& notes, TimePoint now) = 0;
 
-  /// A connection that speaks this dialect.
+  /// A peer that speaks this dialect has connected.
   virtual void Opened(ConnectionId connection) = 0;
-  /// Throws wire::ProtocolError when the bytes cannot be a worker's; whoever called drops the connection.
+  /// Throws wire::ProtocolError if the bytes cannot be a worker's; the caller then drops the connection.
   virtual void Received(ConnectionId connection, std::string_view bytes, TimePoint now) = 0;
-  /// A connection that this job made stands.
+  /// A connection made by this job is established.
   virtual void Connected(ConnectionId /*connection*/) {}
   /// The peer closed or the connection broke; `why` is for the log.
   virtual void Closed(ConnectionId connection, std::string_view why, TimePoint now) = 0;
-  /// Ends a connection whose peer is no good.
+  /// Ends a connection whose peer misbehaves.
   virtual void Drop(ConnectionId connection, const std::string& reason) = 0;
   virtual void Tick(TimePoint now) = 0;
   virtual std::optional<TimePoint> NextDeadline() const = 0;
-  /// How long workers are missing is counted from now.
+  /// Restarts the time limit for missing workers.
   virtual void WaitAnew(TimePoint now) = 0;
-  /// Somebody who sees the processes says that one has failed.
+  /// The launcher, which sees the processes, reports that this task has failed.
   virtual void TaskFailed(const std::string& /*task_id*/, const std::string& /*how*/, TimePoint /*now*/) {}
-  /// The server ends: what is still to be sent to whom.
+  /// Messages to send before the server ends.
   virtual std::vector<Send> FinalMessages() const { return {}; }
 
-  /// True when workers have come that want to be linked.
+  /// True once workers that want to be linked have come.
   virtual bool engaged() const = 0;
-  /// True when workers have been told of each other.
+  /// True once workers have been told of each other.
   virtual bool begun() const = 0;
   virtual bool finished() const = 0;
   virtual int world_size() const = 0;

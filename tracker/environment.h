@@ -1,4 +1,4 @@
-// The environment variables that tell a worker where its tracker is: the one place that names them.
+// The environment variables that tell a worker where its tracker is.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace warren::tracker {
 
-/// Names and values in the order they are shown. Names are unique.
+/// Names and values in display order. Names are unique.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 enum class Role { kScheduler, kServer, kWorker };
 /// "scheduler", "server" or "worker": the value of DMLC_ROLE.
 std::string RoleName(Role role);
 
-/// What all processes of one job share.
+/// Settings shared by all processes of a job.
 struct JobAddress {
-  std::string tracker_host;  ///< address or name the workers can reach; empty: no rabit tracker
+  std::string tracker_host;  ///< address or name that workers can reach; empty: no rabit tracker
   std::uint16_t tracker_port = 0;
   int num_workers = 0;
   int num_servers = 0;
   std::string ps_root_host;  ///< parameter-server jobs only
   std::uint16_t ps_root_port = 0;
-  std::string token = {};  ///< of the job, as JobToken::ToHex; empty: none
+  std::string token = {};  ///< the job's token, as JobToken::ToHex; empty: none
   bool tls = false;        ///< connections are encrypted, with the token as the key
 };
 
-/// What one process of the job has to itself.
+/// What is specific to one process of the job.
 struct TaskIdentity {
   Role role = Role::kWorker;
   int task_id = 0;      ///< 0-based within the role
@@ -35,10 +35,10 @@ struct TaskIdentity {
   std::string cluster;  ///< "local", "ssh", ...
 };
 
-/// DMLC_NUM_WORKER, DMLC_NUM_SERVER, DMLC_TRACKER_URI and _PORT, DMLC_JOB_TOKEN, DMLC_PS_ROOT_URI and _PORT
-/// as they apply.
+/// DMLC_NUM_WORKER, DMLC_NUM_SERVER, and, if they apply, DMLC_TRACKER_URI and _PORT, DMLC_JOB_TOKEN,
+/// WARREN_TLS and RABIT_TLS, DMLC_PS_ROOT_URI and _PORT.
 Environment JobEnvironment(const JobAddress& address);
-/// JobEnvironment and DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
+/// JobEnvironment plus DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
 Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);
 
 }  // namespace warren::tracker

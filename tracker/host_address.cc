@@ -18,8 +18,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using asio::ip::udp;
 
-/// The address this machine sends from towards `target`; unspecified: there is no route. Connecting a
-/// datagram socket asks the routing table and sends nothing.
+/// The source address of this machine towards `target`; unspecified if there is no route. Connecting a
+/// datagram socket queries the routing table and sends nothing.
 asio::ip::address SourceAddressTowards(const asio::ip::address& target) {
   asio::io_context io;
   udp::socket socket(io);
@@ -36,7 +36,7 @@ std::string RouteTowards(const char* target) {
 }
 
 std::string DefaultRouteAddress() {
-  // Addresses kept for documentation (RFC 5737, RFC 3849): routed like any other, and nobody's.
+  // Addresses reserved for documentation (RFC 5737, RFC 3849): routed like any other, but unused.
   std::string address = RouteTowards("192.0.2.1");
   if (address.empty()) address = RouteTowards("2001:db8::1");
   return address.empty() ? "127.0.0.1" : address;
@@ -59,14 +59,14 @@ bool IsAddress(const std::string& text) {
   return !error;
 }
 
-/// "[::1]", as IPv6 addresses stand before a port, without its brackets.
+/// Strips the brackets that IPv6 addresses have before a port: "[::1]".
 std::string WithoutBrackets(const std::string& host) {
   if (!host.starts_with('[') || !host.ends_with(']')) return host;
   std::string address = host.substr(1, host.size() - 2);
   return IsAddress(address) ? address : host;
 }
 
-/// "[::1]:9091", "10.0.0.1:9091" and "name:9091".
+/// Whether a port follows: "[::1]:9091", "10.0.0.1:9091", "name:9091".
 bool HasPort(const std::string& host) {
   const std::size_t colon = host.rfind(':');
   const bool is_number = colon != std::string::npos && colon + 1 < host.size() &&
@@ -111,7 +111,7 @@ Reached AddressTowards(const std::vector<std::string>& hosts) {
       const asio::ip::address source = SourceAddressTowards(entry.endpoint().address());
       if (source.is_loopback()) continue;
       all_here = false;
-      // That of a link alone means nothing without the link's name.
+      // A link-local address is useless without the name of the link.
       const bool usable = !source.is_unspecified() && !(source.is_v6() && source.to_v6().is_link_local());
       if (usable) return {source.to_string(), host};
     }

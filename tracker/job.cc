@@ -16,12 +16,12 @@
 namespace warren::tracker {
 namespace {
 
-// The first bytes of a connection with TLS: a handshake's record, of the version that all versions begin
+// The first bytes of a TLS connection: a handshake record with the version that every TLS version starts
 // with.
 constexpr std::int32_t kTlsMask = 0xffffff;
 constexpr std::int32_t kTlsBegin = 0x010316;
 
-/// Whether this is the hello of a worker that joins, or comes back. Throws ProtocolError.
+/// Whether this is the hello of a worker that joins or returns. Throws ProtocolError.
 bool WantsARank(bool is_classic, std::string_view said) {
   if (is_classic) {
     wire::classic::WorkerStream stream;
@@ -68,7 +68,7 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   }
 }
 
-/// What a peer that falls silent now still owes.
+/// What a peer that falls silent now has failed to send.
 std::string_view Job::Expected(const Inbound& inbound) {
   switch (inbound.step) {
     case Inbound::Step::kMagic:
@@ -85,7 +85,7 @@ std::string_view Job::Expected(const Inbound& inbound) {
   return "the rank and world size";
 }
 
-/// The one whose workers have come; before that it does not matter.
+/// The job whose workers have come; before that it makes no difference.
 const DialectJob& Job::Current() const {
   if (collective_->engaged()) return *collective_;
   return *classic_;
@@ -122,7 +122,7 @@ void Job::ReceivedHandshake(ConnectionId connection, std::size_t bytes) {
   if (!finished() && connections_.Has(connection)) CountPendingBytes(connection, bytes);
 }
 
-/// Down to half of the limit, so that counting anew is rare.
+/// Drops down to half of the limit, so that recounting is rare.
 void Job::LimitPendingBytes() {
   std::vector<std::pair<std::size_t, ConnectionId>> senders;
   pending_bytes_ = 0;
@@ -144,11 +144,11 @@ void Job::LimitPendingBytes() {
 }
 
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
-  // Also when the job is over: the last reports come with the last words to it.
+  // Even after the job is over: the last reports arrive together with the workers' last messages.
   if (reports_.Has(connection)) return reports_.Received(connection, bytes, now);
   if (finished() || !connections_.Has(connection)) return;
   const auto found = inbound_.find(connection);
-  if (found == inbound_.end()) return;  // an error port has nothing to say
+  if (found == inbound_.end()) return;  // error ports send nothing
   CountPendingBytes(connection, bytes.size());
   if (!connections_.Has(connection)) return;
   try {
@@ -172,7 +172,7 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   }
 }
 
-/// To the job whose dialect the connection speaks.
+/// Hands the bytes to the job whose dialect the connection speaks.
 void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now) {
   try {
     DialectJob& job = *inbound_.at(connection).job;
@@ -185,8 +185,7 @@ void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint no
   }
 }
 
-/// Reads what precedes the dialects. Returns true once the dialect is known; `bytes` are then those that
-/// follow.
+/// Reads what precedes the dialects. Returns true once the dialect is known; `bytes` then holds what follows.
 bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes, TimePoint now) {
   inbound.head.Append(bytes);
   if (inbound.step == Inbound::Step::kNonce || inbound.step == Inbound::Step::kProof) {
@@ -227,7 +226,7 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
                       static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
     }
     if (const auto why = RefusalOfUnproved(connection)) {
-      // The task id is known only once it has had its answer, which tells nothing.
+      // The task id is known only after the peer has got the magic number, which reveals nothing.
       const bool may_show_ticket =
           *magic == wire::kMagic && admission_.ExpectsFrom(connections_.host(connection));
       if (!may_show_ticket) throw wire::ProtocolError(*why);
@@ -257,7 +256,7 @@ std::optional<std::string> Job::RefusalOfUnproved(ConnectionId connection) const
   return admission_.Refusal(connections_.host(connection), is_own_user);
 }
 
-/// The worker that is about to come makes this job one of workers with the token.
+/// A worker with the token is about to join, so the job is closed to peers without it.
 void Job::HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now) {
   if (!admission_.closed()) RequireAuthentication(now);
   const std::string& host = connections_.host(connection);
@@ -270,8 +269,8 @@ void Job::HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoi
   connections_.Close(connection);
 }
 
-/// What a peer has said that has to show a ticket, with its task's plain id; std::nullopt until its hello has
-/// come whole. Throws wire::ProtocolError where it may not take part.
+/// Returns what the peer has sent, with the ticket in its hello replaced by the plain task id; std::nullopt
+/// until the hello is complete. Throws wire::ProtocolError if the peer may not take part.
 std::optional<std::string> Job::WithTicketRedeemed(ConnectionId connection, const Inbound& inbound) {
   const std::string& host = connections_.host(connection);
   const auto plain = [&](auto hello, bool starts) {
@@ -295,7 +294,7 @@ std::optional<std::string> Job::WithTicketRedeemed(ConnectionId connection, cons
   if (!message) return std::nullopt;
   const auto& hello = std::get<wire::collective::Hello>(*message);
   const std::string bytes = plain(hello, hello.world_size == -1).first;
-  // The same values may be written in other ways than ours: the length is what the worker says.
+  // The worker may have encoded the same values differently, so the length is taken from its message.
   wire::Reader reader;
   reader.Append(inbound.received);
   const auto length = sizeof(std::int32_t) + static_cast<std::size_t>(*reader.Int());
@@ -309,7 +308,7 @@ void Job::RequireSame(const wire::Digest& shown, const wire::Digest& expected) {
       wire::kTokenVariable));
 }
 
-/// Returns true when both have proved that they know the token.
+/// Returns true once both sides have proved that they know the token.
 bool Job::ReadAuthentication(ConnectionId connection, Inbound& inbound) {
   using wire::Party;
   if (inbound.step == Inbound::Step::kNonce) {
@@ -336,8 +335,8 @@ void Job::Authenticated(ConnectionId connection) {
   if (!finished() && connections_.Has(connection)) connections_.SetAuthenticated(connection);
 }
 
-/// The first authenticated worker wants a rank. Unauthenticated peers are dropped from now on: what those
-/// that were admitted before have begun is forgotten with them, and the job begins anew.
+/// Called when the first authenticated worker wants a rank. Unauthenticated peers are dropped from now on;
+/// whatever earlier ones had begun is forgotten, and the job starts over.
 void Job::RequireAuthentication(TimePoint now) {
   admission_.Close();
   if (classic_->begun() || collective_->begun()) {
@@ -388,7 +387,7 @@ std::string Job::RefusalOf(const DialectJob& job) const {
       is_classic ? kClassic : kCollective, is_classic ? kCollective : kClassic);
 }
 
-/// Those who had not said all of their hello when the first worker of the other dialect came.
+/// Drops peers whose hello was incomplete when the first worker of the other dialect came.
 void Job::DropPendingOf(const DialectJob& job) {
   for (const auto& [connection, inbound] : inbound_) {
     if (inbound.job == &job && connections_.Has(connection)) Drop(connection, RefusalOf(job));
@@ -404,7 +403,7 @@ void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   if (!connections_.Has(connection)) return;
   if (reports_.Has(connection)) return reports_.Closed(connection);
   if (found == inbound_.end()) {
-    collective_->Closed(connection, why, now);  // one that we made
+    collective_->Closed(connection, why, now);  // a connection made by the tracker
   } else if (found->second.job != nullptr) {
     found->second.job->Closed(connection, why, now);
   } else {

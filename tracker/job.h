@@ -1,8 +1,8 @@
-// One job as the tracker sees it. Finds out who may take part (wire/authentication.h, admission.h) and which
-// dialect each connection speaks, and hands it to that dialect's job: classic_job.h for rabit and XGBoost up
-// to 2.0, collective_job.h for XGBoost 2.1 and later; or, as one that brings reports, to
-// report_connections.h. A state machine over values: connections are numbers,
-// time is an argument, what it wants done comes out as actions. No sockets, threads or clocks.
+// One job as the tracker sees it. Determines who may take part (wire/authentication.h, admission.h) and which
+// dialect each connection speaks, and hands the connection to that dialect's job: classic_job.h for rabit and
+// XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Connections with reports go to
+// report_connections.h. A state machine over values: connections are numbers, time is an argument, results
+// come out as actions. It has no sockets, threads or clocks.
 #pragma once
 
 #include <chrono>
@@ -26,78 +26,80 @@
 
 namespace warren::tracker {
 
-/// How long a peer may take from connecting to the end of its hello. A worker needs microseconds, or seconds
-/// on a machine that starts hundreds at once; a peer that needs longer is not one, or is stuck.
+/// Time limit from connecting to the end of the hello. A worker needs microseconds, or seconds on a machine
+/// that starts hundreds at once; a slower peer is stuck or no worker.
 inline constexpr std::chrono::seconds kHelloTimeout{30};
-/// What a pending connection gets where there is room for no others.
+/// Time that a pending connection is guaranteed when no more connections fit.
 inline constexpr std::chrono::seconds kPendingGrace{2};
-/// Pending connections, those that have not said hello yet: twice the workers, and this many. Beyond, the
-/// oldest goes.
+/// Limit of pending connections, whose peers have not said hello yet: this plus twice the number of workers.
+/// Beyond that, the oldest is dropped.
 inline constexpr std::size_t kMaxPendingConnections = 1024;
 
-/// What pending connections may have sent, together. Workers need some hundred bytes
-/// for that, and one that fails a stack trace. Beyond, those with most of it go.
+/// Limit of the bytes received on all pending connections together. A hello takes about a hundred bytes, or a
+/// stack trace from a worker that fails. Beyond that, the connections with the most bytes are dropped.
 inline constexpr std::size_t kMaxPendingBytes = std::size_t{16} << 20;
 
 class Job {
  public:
-  /// Throws std::invalid_argument for a number of workers that no job has.
+  /// Throws std::invalid_argument if the number of workers is out of range.
   Job(const JobOptions& options, TimePoint now);
 
-  /// Takes the job over from one that wrote these notes, before anybody has come. Throws
-  /// std::invalid_argument when no job can have written them.
+  /// Takes the job over from the tracker that wrote these notes, before any peer has connected. Throws
+  /// std::invalid_argument if no job can have written them.
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
-  /// The peer has sent this many bytes that are no message: its handshake of TLS.
+  /// The peer has sent this many bytes of a TLS handshake.
   void ReceivedHandshake(ConnectionId connection, std::size_t bytes);
-  /// The peer has proved the job's token in another way than by wire/authentication.h: the connection is
-  /// encrypted with it.
+  /// The peer has proved the job's token by TLS instead of wire/authentication.h.
   void Authenticated(ConnectionId connection);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
-  /// A connection that the job wanted made (Connect) stands.
+  /// A connection that the job asked for (Connect) is established.
   void Connected(ConnectionId connection);
   /// The peer closed, or the connection broke or could not be made; `why` is for the log.
   void Closed(ConnectionId connection, std::string_view why, TimePoint now);
-  /// When the process can take no more connections: drops one that brings reports, for nothing of the job
-  /// hangs on them, else the oldest pending one, if it has had kPendingGrace. False when there is none.
+  /// Called when the process can take no more connections. Drops a connection with reports, which the job
+  /// does not depend on, or else the oldest pending one if it is older than kPendingGrace. Returns false if
+  /// nothing can be dropped.
   bool MakeRoom(TimePoint now);
-  /// Drops peers that took too long and ends the job when its time is up.
+  /// Drops peers that took too long, and ends the job when its time limit is reached.
   void Tick(TimePoint now);
-  /// When Tick has something to do next, if ever.
+  /// When Tick is next needed, if ever.
   std::optional<TimePoint> NextDeadline() const;
-  /// For a launcher, which sees the processes: one has failed, `how` for people ("was killed by signal 9").
-  /// The workers of XGBoost 2.1 and later cannot go on without it, and are told so.
+  /// For a launcher, which sees the processes: the task has failed; `how` is readable text ("was killed by
+  /// signal 9"). Workers of XGBoost 2.1 and later cannot continue without it and are told to stop.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
-  /// How long workers are missing is counted from now: until now they could not come, as in a queue.
+  /// Restarts the time limit for missing workers: until now they could not come, e.g. because they were
+  /// queued.
   void WaitAnew(TimePoint now);
 
-  /// What is to be done, in order. Empties the list.
+  /// Returns the actions to carry out, in order, and empties the list.
   std::vector<Action> TakeActions();
-  /// What is still to be sent before the server ends.
+  /// Messages to send before the server ends.
   std::vector<Send> FinalMessages() const { return collective_->FinalMessages(); }
 
-  /// True when the workers are XGBoost's of 2.1 or later, who cannot go on without one of them.
+  /// True if the workers are XGBoost's of 2.1 or later, which cannot continue after losing one.
   bool is_collective() const { return collective_->engaged(); }
   int world_size() const { return Current().world_size(); }
   bool finished() const { return classic_->finished() || collective_->finished(); }
   /// True while all workers are linked, as far as is known.
   bool linked() const { return Current().linked(); }
-  /// Tasks that have a rank.
+  /// The task's rank, if it has one.
   std::optional<int> RankOfTask(const std::string& task_id) const { return Current().RankOfTask(task_id); }
-  /// True when the task's rank has said shutdown and does not wait for others.
+  /// True if the task's rank has announced its shutdown and does not wait for others.
   bool TaskHasShutDown(const std::string& task_id) const { return Current().TaskHasShutDown(task_id); }
-  /// How many workers of XGBoost 2.1 or later had shut down before this task did, if it is one that did.
+  /// How many workers of XGBoost 2.1 or later had shut down or been lost before this task; std::nullopt if it
+  /// is not gone.
   std::optional<int> GoneAfter(const std::string& task_id) const { return collective_->GoneAfter(task_id); }
-  /// True when the task has been through the making of its links.
+  /// True if the task has been linked at least once.
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
-  /// True when every worker has been given a rank.
+  /// True if every worker has been given a rank.
   bool all_assigned() const { return Current().all_assigned(); }
-  /// The workers that came and those that did not, for a person to read.
+  /// Describes the workers that came and those that did not, for people to read.
   std::string DescribeMissing() const { return Current().DescribeMissing(); }
 
  private:
-  /// A connection that a peer has made: its dialect is not known yet, or whose job it is.
+  /// A connection made by a peer.
   struct Inbound {
     enum class Step { kMagic, kNonce, kProof, kVouch, kDialect };
     Step step = Step::kMagic;
@@ -107,10 +109,11 @@ class Job {
     wire::Nonce tracker_nonce{};
     wire::Reader head;
     DialectJob* job = nullptr;
-    /// Received since then, until it is known whether it may take part: of a peer that has proved the token
-    /// as long as peers that have not are admitted, and of one that has to show a ticket.
+    /// Bytes received since the dialect is known that may be needed again: from peers with the token while
+    /// unauthenticated peers are admitted as well (replayed if the job starts over), and from peers that must
+    /// show a ticket (until their hello is complete).
     std::string received;
-    /// Why it may not take part, unless its hello shows a ticket.
+    /// Why the peer may not take part, unless its hello shows a ticket.
     std::optional<std::string> refusal;
   };
 
@@ -137,10 +140,10 @@ class Job {
   ReportConnections reports_{connections_};
   JobOptions options_;
   Admission admission_;
-  std::optional<ClassicJob> classic_;  ///< both always there
+  std::optional<ClassicJob> classic_;  ///< both always have a value
   std::optional<CollectiveJob> collective_;
   std::unordered_map<ConnectionId, Inbound> inbound_;
-  std::size_t pending_bytes_ = 0;  ///< at least what pending ones have sent; counted anew at the limit
+  std::size_t pending_bytes_ = 0;  ///< at least the bytes of pending connections; recounted at the limit
 };
 
 }  // namespace warren::tracker

@@ -41,7 +41,7 @@ std::optional<int> LinkBroker::ReportGood(int rank, const std::vector<int>& good
   }
   Node& node = nodes_[rank];
   if (retry) {
-    // Connections that were made in the last round count as made; the others failed at this port.
+    // Connections made in the last round count as made; the others failed at their peer's current port.
     for (std::size_t i = 0; i < node.connect.size(); ++i) {
       if (std::find(good.begin(), good.end(), node.connect[i]) == good.end()) {
         node.failed.emplace_back(node.connect[i], node.planned[i]);
@@ -72,8 +72,8 @@ std::optional<int> LinkBroker::ReportGood(int rank, const std::vector<int>& good
   return std::nullopt;
 }
 
-// The peer of a connection that was made has one place less: that of `rank`, or the one that `rank` borrowed.
-// A peer that has begun anew since has all its places still.
+// The peer of a new connection loses one place: the one for `rank`, or the one that `rank` borrowed. A peer
+// that has begun a new exchange since keeps all its places.
 void LinkBroker::TakePlace(int rank, std::size_t connection) {
   const Node& node = nodes_[rank];
   Node& peer = nodes_[node.connect[connection]];

@@ -1,9 +1,9 @@
-// Decides, for every link between two ranks that has to be made, who connects and when. Pure.
+// For each link between two ranks that must be made, decides which rank connects, and when. Pure.
 //
-// A worker that wants links says which of its links still work; for each of the others it is told either
-// where to connect or that it will be connected to. A peer can only be named once its listening port is
-// known, and it says its port only after its own connecting is done. Which side connects is fixed by the
-// topology's levels, so the workers form short chains instead of one queue: a worker is answered as soon as
+// A worker that wants links reports which of its links still work; for each of the others, it is told either
+// where to connect or that the peer will connect to it. A peer can be named only once its listening port is
+// known, and it reports its port only after its own connections are made. The topology's levels determine
+// which side connects, so the workers form short chains instead of one queue: a worker is answered as soon as
 // the peers below it listen, in any order of arrival.
 #pragma once
 
@@ -25,52 +25,53 @@ class LinkBroker {
   /// A plan that can go out to `rank` now.
   struct Plan {
     int rank = 0;
-    std::vector<int> connect;  ///< peers, all listening
+    std::vector<int> connect;  ///< peers to connect to, all listening
     int num_accept = 0;
   };
 
-  /// A connection to a peer that listens can still fail (a full backlog, a lost packet): it is tried again at
-  /// the same port after this long, doubling up to the maximum, until the peer has listened anew.
+  /// A connection to a listening peer can still fail (a full backlog, a lost packet). It is retried at the
+  /// same port after this delay, which doubles up to the maximum, until the peer listens at a new port.
   static constexpr std::chrono::milliseconds kFirstRetryDelay{50};
   static constexpr std::chrono::milliseconds kMaxRetryDelay{2000};
 
-  /// A peer that listens for others only cannot be asked to listen for one more, and it may be waiting for a
-  /// worker that in turn waits for this one: C connects to A and B, A to B, and A was restarted after B had
-  /// been told to wait for C alone. A worker that has waited this long therefore takes the place of another;
-  /// whoever then finds no place waits until the peer, which misses a link, comes to recover.
+  /// A peer that already listens for certain ranks cannot be asked to accept one more, and it may be waiting
+  /// for a worker that in turn waits for this one: C connects to A and B, A to B, and A was restarted after B
+  /// had been told to wait for C only. A worker that has waited this long therefore takes the place of
+  /// another; a rank that then finds no place waits until the peer, which lacks a link, comes to recover.
   static constexpr std::chrono::milliseconds kBorrowDelay{500};
 
   explicit LinkBroker(const Topology& topology);
 
-  /// `rank` begins an exchange: where it listened before is void.
+  /// `rank` begins an exchange; its previous listening port is void.
   void Join(int rank);
-  /// The exchange of `rank` broke off before it listened.
+  /// The exchange of `rank` ended before it listened.
   void Leave(int rank);
-  /// `rank` wants links to all its neighbours but `good`. `retry` tells that its last plan had failures.
-  /// Returns the first of `good` that is no neighbour, if any; the report is then not taken.
+  /// `rank` wants links to all its neighbours except `good`. `retry`: connections of its last plan failed.
+  /// Returns the first rank in `good` that is no neighbour, if any; the report is then ignored.
   std::optional<int> ReportGood(int rank, const std::vector<int>& good, bool retry, TimePoint now);
-  /// All connections of the last plan of `rank` stand.
+  /// All connections of the last plan of `rank` are made.
   void ReportLinked(int rank);
-  /// `rank` listens from now on for the links it was told to accept.
+  /// `rank` now listens for the links it was told to accept.
   void ReportListening(int rank);
 
-  /// Plans that have become ready since the last call. Call it again at NextRetry().
+  /// Returns the plans that have become ready since the last call. To be called again at NextRetry().
   std::vector<Plan> TakeReady(TimePoint now);
   std::optional<TimePoint> NextRetry() const;
 
-  /// What another broker knew: `rank` listens, and `awaited` are still to connect to it.
+  /// Restores what another broker knew: `rank` listens, and the ranks in `awaited` must still connect to it.
   void Restore(int rank, const std::vector<int>& awaited);
-  /// ... and `rank`, in the middle of its exchange, has connected to `peers`.
+  /// Restores that `rank`, in the middle of its exchange, has connected to `peers`.
   void RestoreLinks(int rank, const std::vector<int>& peers);
-  /// Whom the last plan of `rank` told it to connect to, without those that have begun anew since.
+  /// The peers that the last plan of `rank` told it to connect to, except those that have begun a new
+  /// exchange since.
   std::vector<int> Planned(int rank) const;
-  /// Who is still to connect to `rank`.
+  /// The ranks that must still connect to `rank`.
   const std::set<int>& awaited(int rank) const { return nodes_[rank].accept; }
 
   bool listening(int rank) const { return nodes_[rank].state == State::kListening; }
-  /// Ranks that another one waits for and that are not on their way: they would have to come and recover.
+  /// Ranks that another rank waits for and that are not in an exchange: they would have to come and recover.
   std::set<int> Absentees() const;
-  /// True when every rank has been through an exchange and every accepted link has been made.
+  /// True if every rank has been through an exchange and every accepted link has been made.
   bool complete() const { return num_listening_ == topology_->size() && open_links_ == 0; }
 
  private:
@@ -78,13 +79,13 @@ class LinkBroker {
   struct Node {
     State state = State::kAbsent;
     std::vector<int> connect;            ///< peers this rank has to connect to
-    std::vector<std::uint64_t> planned;  ///< the generation each of them listened in when the plan went out
+    std::vector<std::uint64_t> planned;  ///< the generation in which each one listened when the plan was sent
     std::set<int> accept;                ///< peers that still have to connect to this rank
-    std::uint64_t generation = 0;        ///< counts exchanges: tells a new port from an old one
-    std::vector<std::pair<int, std::uint64_t>> failed;  ///< peers and generations a connection failed to
+    std::uint64_t generation = 0;        ///< counts exchanges; distinguishes a new port from an old one
+    std::vector<std::pair<int, std::uint64_t>> failed;  ///< unreachable peers, and their generations
     std::chrono::milliseconds retry_delay{0};
-    TimePoint retry_at{};   ///< when peers in `failed` may be tried again
-    TimePoint borrow_at{};  ///< when another's place may be taken
+    TimePoint retry_at{};   ///< when the peers in `failed` may be retried
+    TimePoint borrow_at{};  ///< when another rank's place may be taken
   };
 
   bool Ready(int rank, TimePoint now) const;
@@ -97,8 +98,8 @@ class LinkBroker {
 
   const Topology* topology_;
   std::vector<Node> nodes_;
-  std::set<int> check_;                          ///< waiting ranks something changed for
-  std::set<std::pair<TimePoint, int>> wakeups_;  ///< waiting ranks that time may make ready
+  std::set<int> check_;                          ///< waiting ranks whose situation has changed
+  std::set<std::pair<TimePoint, int>> wakeups_;  ///< waiting ranks to check again at a given time
   int num_listening_ = 0;
   std::int64_t open_links_ = 0;
 };

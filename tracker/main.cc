@@ -1,5 +1,5 @@
-// rabit-tracker: serves one job whose workers somebody else starts. Prints what they need in their
-// environment, waits until all have shut down, and says why if that does not happen.
+// rabit-tracker: serves one job whose workers are started by other means. Prints the environment they need,
+// waits until all have shut down, and says why if that does not happen.
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -52,7 +52,7 @@ struct Options {
   std::string state_path;  ///< empty: the job ends with this process
   bool until_stdin_closes = false;
   bool tls = false;
-  std::string token_file;  ///< empty: the token is made here and printed
+  std::string token_file;  ///< empty: a token is generated and printed
   std::optional<Admit> admit;
   std::vector<std::string> admitted_hosts;
   double timeout_seconds = std::chrono::duration<double>(kDefaultTimeout).count();
@@ -119,7 +119,7 @@ void Declare(CLI::App& app, Options& options) {
           CLI::ignore_case));
 }
 
-/// The manual page, of the options that `app` has.
+/// The manual page, built from the options of `app`.
 std::string ManPageOf(const CLI::App& app) {
   ManPage page;
   page.program = "rabit-tracker";
@@ -148,8 +148,8 @@ std::string ManPageOf(const CLI::App& app) {
   return ManText(page);
 }
 
-/// The block that scripts look for. Nothing else is ever written to stdout, so that a parent may stop reading
-/// after its last line.
+/// Prints the block that scripts look for. Nothing else is ever written to stdout, so that a parent may stop
+/// reading after its last line.
 void PrintEnvironment(const JobAddress& address) {
   fmt::print("DMLC_TRACKER_ENV_START\n");
   for (const auto& [name, value] : JobEnvironment(address)) fmt::print("{}={}\n", name, value);
@@ -178,7 +178,7 @@ wire::JobToken ReadToken(const std::string& path) {
   }
 }
 
-/// One that this tracker is told; none: it is to make one.
+/// The token given to this tracker; std::nullopt if it should generate one.
 std::optional<wire::JobToken> ToldToken(const Options& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
   const char* variable = std::getenv(std::string(wire::kTokenVariable).c_str());
@@ -213,7 +213,7 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
   return state;
 }
 
-/// Reads standard input until it closes, and throws away what comes.
+/// Reads and discards standard input until it closes.
 class Leash {
  public:
   Leash(boost::asio::io_context& io, std::function<void()> closed)
@@ -330,7 +330,7 @@ int Serve(const Options& options) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a log that has grown to the limit is no end of the job
+  std::signal(SIGXFSZ, SIG_IGN);  // a log file that reaches its size limit must not end the job
   CLI::App app("Brings the workers of one rabit or XGBoost job together and waits until they have finished.",
                "rabit-tracker");
   app.set_version_flag("-V,--version", "rabit-tracker (Warren) " WARREN_VERSION);
@@ -343,7 +343,7 @@ int main(int argc, char** argv) {
            throw CLI::Success();
          },
          "print the manual page rabit-tracker.1")
-      ->trigger_on_parse();  // before it is seen that required options are missing
+      ->trigger_on_parse();  // before required options are found to be missing
   const int parsed =
       warren::cli::ParseOrExplain(app, "rabit-tracker", argc, argv, {{"-np", "--num-workers"}});
   if (parsed >= 0) return parsed;

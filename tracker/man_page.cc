@@ -15,10 +15,10 @@ std::string Upper(std::string_view text) {
   return out;
 }
 
-/// mandoc -T lint wants no longer ones.
+/// mandoc -T lint warns about longer lines.
 constexpr std::size_t kLineLength = 79;
 
-/// Dashes are to stay dashes that can be copied.
+/// Escapes text for roff. Dashes stay dashes that can be copied; words between two ` become bold.
 std::string Escaped(std::string_view text) {
   std::string out;
   bool bold = false;
@@ -37,7 +37,7 @@ std::string Escaped(std::string_view text) {
   return out;
 }
 
-/// In lines, none of which begins like a request of roff.
+/// Wraps the text so that no line begins like a roff request.
 std::string Lines(std::string_view text) {
   std::string lines;
   std::size_t column = 0;
@@ -56,12 +56,12 @@ std::string Lines(std::string_view text) {
   return lines + '\n';
 }
 
-/// A line for each sentence, which is how roff knows sentences.
+/// Starts each sentence on a new line, which is how roff recognises sentences.
 std::string Sentences(std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     std::size_t end = text.find(". ");
-    // "e.g. " and the like would be none; a sentence begins with a capital.
+    // Sentences begin with a capital; "e.g. " does not end one.
     while (end != std::string_view::npos && end + 2 < text.size() &&
            !(text[end + 2] >= 'A' && text[end + 2] <= 'Z')) {
       end = text.find(". ", end + 1);

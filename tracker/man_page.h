@@ -1,4 +1,4 @@
-// Manual pages in roff, for man and mandoc: the programs write their own from the tables of their options.
+// Manual pages in roff, for man and mandoc. Programs generate their own from their option tables.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct ManItem {
   std::string text;
 };
 
-/// Paragraphs, then items.
+/// A section: its paragraphs, then its items.
 struct ManSection {
   std::string title;
   std::vector<std::string> paragraphs;
@@ -23,13 +23,13 @@ struct ManSection {
 struct ManPage {
   std::string program;
   std::string version;
-  std::string summary;  ///< a few words: what it does
+  std::string summary;  ///< what the program does, in a few words
   std::string synopsis;
   std::vector<ManSection> sections;
 };
 
-/// The page for section 1. Texts are plain ones; nothing in them is taken for roff. A word between two ` is
-/// bold, as names of options and variables are.
+/// Returns the page, for section 1. Texts are plain: nothing in them is interpreted as roff. A word between
+/// two ` is printed bold; it marks names of options and variables.
 std::string ManText(const ManPage& page);
 
 }  // namespace warren::tracker

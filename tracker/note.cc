@@ -31,8 +31,8 @@ bool NamesATask(Kind kind) {
   return kind == Kind::kAssigned || kind == Kind::kMember || kind == Kind::kVouched;
 }
 
-// Task ids and hosts are whatever a worker sent: all but plain characters become %XX, as in a URL. An empty
-// one is a single %.
+// Task ids and hosts come from workers and can contain anything: all but printable ASCII becomes %XX, as in a
+// URL. An empty text is a single %.
 std::string Escape(std::string_view text) {
   if (text.empty()) return "%";
   std::string out;
@@ -71,7 +71,7 @@ std::optional<int> Number(std::string_view word) {
   return value;
 }
 
-/// The words of a line, one after the other. Whatever is missing or wrong makes all of it wrong.
+/// Reads the words of a line one after the other. A missing or invalid word makes the whole line invalid.
 class Words {
  public:
   explicit Words(std::string_view line) : rest_(line) {}

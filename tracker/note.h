@@ -1,5 +1,5 @@
-// What a tracker that takes a job over has to know of it, one change at a time, and how it is written down: a
-// line of text a change.
+// What a tracker that takes a job over needs to know about it: a list of changes, each written as a line of
+// text.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace warren::tracker {
 struct Note {
   enum class Kind {
     kWorld,       ///< the job has `rank` ranks
-    kAssigned,    ///< `rank` was given to `task_id` at `host`, which makes its links now
-    kUnassigned,  ///< `rank` is nobody's again
+    kAssigned,    ///< `rank` was given to `task_id` at `host`, which now makes its links
+    kUnassigned,  ///< `rank` is free again
     kLinked,      ///< `rank` connected to `peers`
     kListens,     ///< `rank` listens at `port`; `peers` are still to connect to it
-    kShutDown,    ///< `rank` has said shutdown
-    kReturned,    ///< ... and takes part again
-    kMember,      ///< `rank` was given to `task_id` at `host`, in the collective dialect: all are, from 0 on
-    kBroken,      ///< ... and `rank` failed, so that all have to come again
-    kClosed,      ///< the job is closed to all who do not prove its token, and begins here
+    kShutDown,    ///< `rank` has announced its shutdown
+    kReturned,    ///< `rank` takes part again after its shutdown
+    kMember,      ///< collective dialect: `rank` was given to `task_id` at `host`; all ranks follow, from 0
+    kBroken,      ///< collective dialect: `rank` failed, so all workers have to join again
+    kClosed,      ///< only peers that prove the token are admitted from here on; the job starts over
     kVouched      ///< `task_id` at `host` was vouched for, with `ticket`
   };
   Kind kind = Kind::kWorld;
@@ -33,9 +33,9 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-/// One line, without its end.
+/// Returns one line without a line end.
 std::string Encode(const Note& note);
-/// Throws std::invalid_argument that quotes what is no note.
+/// Throws std::invalid_argument, which quotes the line, if it is malformed.
 Note DecodeNote(std::string_view line);
 
 }  // namespace warren::tracker

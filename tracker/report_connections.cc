@@ -45,7 +45,7 @@ void ReportConnections::Received(ConnectionId connection, std::string_view bytes
   if (unread_bytes_ > kMaxUnreadReportBytes) LimitUnreadBytes(connection);
 }
 
-/// Takes note of the task for which it speaks, too.
+/// Also records the task that the connection reports for.
 bool ReportConnections::MayReport(ConnectionId connection, Source& source, const std::string& task_id) {
   const bool is_proved = connections_.authenticated(connection);
   if (source.task_id != task_id) {
@@ -59,7 +59,7 @@ bool ReportConnections::MayReport(ConnectionId connection, Source& source, const
   return is_proved || !proved_tasks_.contains(task_id);
 }
 
-/// `connection` is the one that has sent last.
+/// `connection` is the one that sent last.
 void ReportConnections::LimitUnreadBytes(ConnectionId connection) {
   const std::string reason =
       fmt::format("{} MiB of reports that have not come whole are the most that all connections may send",
@@ -100,7 +100,7 @@ void ReportConnections::Forget(ConnectionId connection) {
   sources_.erase(found);
 }
 
-/// Of one that knows the job's token.
+/// Called for connections that know the job's token.
 void ReportConnections::ForgetTask(const Source& source) {
   if (!source.task_id) return;
   const auto found = proved_tasks_.find(*source.task_id);

@@ -1,6 +1,6 @@
-// The connections over which workers tell how they are doing (wire/report.h). Nothing of the job hangs on
-// them: they may come and go at any time, and whichever dialect its workers speak. Where peers are admitted
-// that prove nothing, those that know the job's token come first. Pure.
+// The connections over which workers report their state (wire/report.h). The job does not depend on them:
+// they may come and go at any time, in either dialect. If unauthenticated peers are admitted, those that know
+// the job's token take precedence. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,35 @@
 
 namespace warren::tracker {
 
-/// Each worker needs one. Beyond so many times the number of workers the oldest goes, of those that have not
-/// proved the job's token first.
+/// Limit of report connections per worker; each needs one. Beyond it, the oldest is dropped, starting with
+/// those that have not proved the job's token.
 inline constexpr std::size_t kReportConnectionsPerWorker = 4;
-/// Bytes of reports that have not come whole, of all connections together. Beyond, those go that have not
-/// proved the job's token and keep such bytes, the oldest first, then who sends more: a report is about a
-/// kilobyte.
+/// Limit of the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte.
+/// Beyond it, unproved connections with such bytes are dropped, the oldest first, then the connection that
+/// sends more.
 inline constexpr std::size_t kMaxUnreadReportBytes = std::size_t{8} << 20;
 
 class ReportConnections {
  public:
   explicit ReportConnections(ConnectionTable& connections) : connections_(connections) {}
 
-  /// The connection is one of these; nothing is expected of it, and it may be silent for ever.
+  /// Treats the connection as one of these. It may stay silent forever.
   void Open(ConnectionId connection, int num_workers);
   bool Has(ConnectionId connection) const { return sources_.contains(connection); }
-  /// What follows the magic. Questions for the time are answered with `now`. What a peer that has proved
-  /// nothing says of a task is passed over as long as one that knows the job's token reports for it.
+  /// Handles what follows the magic. Clock requests are answered with `now`. Reports of an unproved peer are
+  /// ignored while a peer that knows the job's token reports for the same task.
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   void Closed(ConnectionId connection);
-  /// Ends one whose peer is no good.
+  /// Ends a connection whose peer misbehaves.
   void Drop(ConnectionId connection, const std::string& reason, Severity severity = Severity::kWarning);
-  /// Ends the one that is worth the least: the oldest, of those that have not proved the job's token first.
-  /// False where there is none.
+  /// Ends the least valuable connection: the oldest, starting with those that have not proved the job's
+  /// token. Returns false if there are no connections.
   bool DropOldest(const std::string& reason, Severity severity = Severity::kWarning);
 
  private:
   struct Source {
     wire::ReportStream stream;
-    std::optional<std::string> task_id = {};  ///< of its last report
+    std::optional<std::string> task_id = {};  ///< in its last report
   };
   bool MayReport(ConnectionId connection, Source& source, const std::string& task_id);
   void LimitUnreadBytes(ConnectionId connection);
@@ -52,7 +52,7 @@ class ReportConnections {
 
   ConnectionTable& connections_;
   std::map<ConnectionId, Source> sources_;  ///< oldest first
-  /// By how many connections that know the job's token.
+  /// For each task, the number of its connections that know the job's token.
   std::unordered_map<std::string, std::size_t> proved_tasks_;
   std::size_t unread_bytes_ = 0;
 };

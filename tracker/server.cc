@@ -35,21 +35,21 @@ using std::chrono::steady_clock;
 
 /// Pause before accepting again when the process is out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// Connections taken in one go from one listening socket, whose queue is not longer on most systems
-/// (net.core.somaxconn); those already served get their turn in between.
+/// Connections accepted at a time from one listening socket, whose queue is no longer on most systems
+/// (net.core.somaxconn). Existing connections are served in between.
 constexpr int kAcceptBatch = 4096;
-/// Listening sockets at most, so that a burst of all workers of a job finds room in their queues.
+/// Maximum number of listening sockets; their queues should hold a burst of all workers of a job.
 constexpr std::size_t kMostListeners = 64;
-/// One read's worth; a worker's messages are tens of bytes.
+/// Buffer size of one read; a worker's messages are tens of bytes.
 constexpr std::size_t kReadBytes = 512;
-/// Answers waiting for a peer that does not read them. A worker's are below a kilobyte.
+/// Limit of the answers held for a peer that does not read. A worker's answers are below a kilobyte.
 constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
-/// Descriptors of the process that are not workers' connections.
+/// Descriptors of the process besides the workers' connections.
 constexpr rlim_t kOtherDescriptors = 128;
 
-/// All the descriptors it may have; more than that where it may have them. A worker has four connections at
-/// most: its own, the one to its error port, and one or two that bring its reports. Reports can be done
-/// without, and the other two cannot.
+/// Raises the limit to the hard limit, and beyond it if the workers need more and the process may have it. A
+/// worker has at most four connections: its own, the one to its error port, and one or two for its reports.
+/// The job can do without the reports' connections, but not without the other two.
 void RaiseDescriptorLimit(int num_workers) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -66,20 +66,20 @@ void RaiseDescriptorLimit(int num_workers) {
       num_workers, needed, limit.rlim_cur);
 }
 
-/// Workers write a hello in small pieces without TCP_NODELAY, so each piece waits until the one before is
-/// acknowledged, and an acknowledgement without an answer to ride on is held back for 40 ms. The kernel
-/// forgets this wish as it sees fit: it is renewed after every read that was not answered.
+/// Workers write a hello in small pieces without TCP_NODELAY, so each piece waits until the previous one is
+/// acknowledged, and an acknowledgement that no answer carries is delayed by 40 ms. The kernel may reset this
+/// option at any time, so it is set again after each read that was not answered.
 void AcknowledgeAtOnce(tcp::socket& socket) {
 #ifdef TCP_QUICKACK
   const int on = 1;
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
 #else
-  static_cast<void>(socket);  // each piece waits
+  static_cast<void>(socket);  // each piece waits for a delayed acknowledgement
 #endif
 }
 
-/// A line that is silent for as long as a job runs is kept known to whatever is between, and a host that
-/// vanishes is noticed.
+/// Keeps connections that are silent throughout the job alive in firewalls and NATs on the way, and detects a
+/// host that vanishes.
 void KeepAlive(tcp::socket& socket) {
   const int on = 1;
   const int idle_seconds = 60;
@@ -89,9 +89,9 @@ void KeepAlive(tcp::socket& socket) {
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
 }
 
-/// How many listening sockets hold the connections of a job's workers when all come in one moment: the kernel
-/// drops whoever comes when a queue is full, who tries again after 1, 2, 4 seconds. Half of each is left
-/// empty, for the kernel spreads connections by a hash.
+/// The number of listening sockets that hold the connections of a job's workers if all connect at once: the
+/// kernel drops connections to a full queue, and the peers retry after 1, 2, 4 seconds. Half of each queue
+/// stays in reserve, since the kernel spreads connections by a hash.
 std::size_t ListenersFor(int num_workers) {
   long queue = 128;  // the default before Linux 5.4
   std::ifstream("/proc/sys/net/core/somaxconn") >> queue;
@@ -100,13 +100,13 @@ std::size_t ListenersFor(int num_workers) {
                     kMostListeners);
 }
 
-/// Sockets that have it may listen at one port, which their connections are then spread over.
+/// Allows several sockets to listen at one port; connections are spread over them.
 bool SharePort(tcp::acceptor& acceptor) {
   const int on = 1;
   return setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
 }
 
-/// `endpoint` becomes where it listens.
+/// Listens at `endpoint`, which is set to the actual address.
 error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, bool shares_port) {
   error_code error;
   acceptor.open(endpoint.protocol(), error);
@@ -126,8 +126,8 @@ error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, 
   return error;
 }
 
-/// One port, and as many sockets that listen there as the job needs. The first shares its port with nobody
-/// until it listens: the port of another tracker is refused, although that one shares it.
+/// Listens at one port with as many sockets as the job needs. The first socket shares its port only once it
+/// listens, so that a port that another tracker shares is refused.
 std::vector<tcp::acceptor> Listen(asio::io_context& io, const ServerOptions& options) {
   const bool any = options.bind_address.empty();
   const auto address =
@@ -226,13 +226,13 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   struct Connection {
     explicit Connection(tcp::socket peer) : socket(std::move(peer)) {}
     tcp::socket socket;
-    std::unique_ptr<tls::Session> tls;  ///< if it is encrypted
-    bool is_clear = false;              ///< if it is known not to be
-    std::size_t handshake_bytes = 0;    ///< of TLS's handshake, as last told to the job
+    std::unique_ptr<tls::Session> tls;  ///< set if the connection is encrypted
+    bool is_clear = false;              ///< known to be unencrypted
+    std::size_t handshake_bytes = 0;    ///< TLS handshake bytes already reported to the job
     std::string unsent;
     std::array<char, kReadBytes> received;
     bool authenticated = false;  ///< by TLS
-    bool answered = false;       ///< since it was read from last
+    bool answered = false;       ///< since the last read
     bool connecting = false;
     bool closing = false;
     bool waits_to_write = false;
@@ -258,9 +258,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (!stopped_) WaitToAccept(acceptor);
   }
 
-  /// Accepting failed, as it does when the process or the machine is out of descriptors: connections of
-  /// reports go, then whoever has said nothing for a while, so that workers get in. Those that just came may
-  /// be workers, who wait where they are until another has gone.
+  /// Called when accepting fails because the process or the machine is out of descriptors. Connections with
+  /// reports are dropped, then those that have been silent for a while, so that workers can connect. Recent
+  /// connections may be workers; they are kept, and accepting pauses until another one closes.
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
@@ -313,7 +313,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
                                     });
       return;
     }
-    // Tries to read first, which is cheaper than asking the kernel anew when there may be something.
+    // Tries to read first, which is cheaper than waiting for readiness if data may be there already.
     connection->socket.async_read_some(
         asio::buffer(connection->received),
         [self = shared_from_this(), id, connection](error_code error, std::size_t count) {
@@ -336,7 +336,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     WaitToRead(id);
   }
 
-  /// Reads from a connection that is or may be encrypted; its first byte tells.
+  /// Reads from a connection that is or may be encrypted; its first byte decides.
   void ReadEncrypted(ConnectionId id, Connection& connection, error_code error) {
     if (connection.closing || stopped_ || error == asio::error::operation_aborted) return;
     if (!error && !connection.tls) {
@@ -423,7 +423,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     }
     if (error) connection.unsent.clear();
     if (connection.closing) {
-      // A wait for more from this peer may still hold the connection; the descriptor goes now.
+      // A pending read may still hold the connection, so the descriptor is closed here.
       connection.socket.close(error);
       connections_.erase(found);
       AcceptAgain();
@@ -443,7 +443,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
                                   });
   }
 
-  /// Carries out what the job wants done, including what that leads to in turn.
+  /// Carries out the job's actions, including those that result from them.
   void Perform() {
     for (auto actions = job_.TakeActions(); !actions.empty() && !stopped_; actions = job_.TakeActions()) {
       for (Action& action : actions) {
@@ -532,7 +532,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void ArmTimer() {
     const auto deadline = job_.NextDeadline();
-    // One that comes too early finds nothing to do and is set anew: deadlines come and go with each message.
+    // A timer that fires too early does nothing but set itself again: deadlines change with each message.
     if (!deadline || (armed_for_ && *armed_for_ <= *deadline)) return;
     armed_for_ = deadline;
     timer_.expires_at(*deadline);

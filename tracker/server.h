@@ -12,41 +12,40 @@
 
 namespace warren::tracker {
 
-/// Ports tried by default, first to last: rabit's own.
+/// Range of ports tried by default, as in rabit.
 inline constexpr std::uint16_t kFirstPort = 9091;
 inline constexpr std::uint16_t kLastPort = 9999;
 
 struct ServerOptions {
   std::string bind_address;            ///< IPv4 or IPv6 literal; empty: every address of the machine
   std::uint16_t port = kFirstPort;     ///< first port to try; 0: any free one
-  std::uint16_t port_end = kLastPort;  ///< last port to try, inclusive; ignored when `port` is 0
-  /// Begins with any of these ports instead of the first, so that workers of a job whose tracker is gone, and
-  /// that cannot prove a token, hardly find another job's where they look for their own.
+  std::uint16_t port_end = kLastPort;  ///< last port to try, inclusive; ignored if `port` is 0
+  /// Starts the search at a random port of the range, so that workers of a job whose tracker is gone, and
+  /// that cannot prove a token, are unlikely to reach another job's tracker at the port of their own.
   bool begin_anywhere = false;
   JobOptions job;  ///< its admission's seed is set by the server
-  /// The notes of the tracker that had the job before.
+  /// The notes of the previous tracker of the job.
   std::vector<Note> notes;
 };
 
-/// What the owner of a tracker may want to know as the job goes on. Called from the io_context's thread;
-/// every function may be left out.
+/// Events for the owner of a tracker. Called in the io_context's thread; each function may be empty.
 struct ServerEvents {
-  /// A worker said hello and waits to be linked: `joined` of `expected` have.
+  /// A worker said hello and waits to be linked: `joined` of `expected` workers have.
   std::function<void(int joined, int expected)> joined;
-  /// A worker has its rank.
+  /// A worker has been given its rank.
   std::function<void(const std::string& task_id, int rank, const std::string& host)> assigned;
-  /// All links of all workers stand. Called again after each re-linking.
+  /// All links between all workers are up. Called again after each re-linking.
   std::function<void()> linked;
-  /// A worker tells how it is doing, about once a second.
+  /// A worker reports its state, about once a second.
   std::function<void(const wire::WorkerReport& report)> reported;
-  /// The worker of this rank (-1: not known) asked to show `text` to the user.
+  /// The worker of this rank (-1: unknown) asked to show `text` to the user.
   std::function<void(int rank, const std::string& text)> print;
-  /// Something another tracker would have to know to take the job over; with JobOptions::takes_notes.
+  /// A change that another tracker needs to take the job over; only with JobOptions::takes_notes.
   std::function<void(const Note& note)> note;
-  /// The workers of XGBoost 2.1 or later cannot go on together: that of `task_id` failed, `story` says who it
-  /// is and how, and all others were told to stop. They may all start anew.
+  /// The workers of XGBoost 2.1 or later cannot continue together: the worker of `task_id` failed, `story`
+  /// says which one it is and how it failed, and all others were told to stop. They may all start again.
   std::function<void(const std::string& task_id, const std::string& story)> broken;
-  /// The job is over, once: `failure` is empty when every worker has shut down, else the reason.
+  /// The job is over; called once. `failure` is empty if every worker has shut down, else the reason.
   std::function<void(const std::string& failure)> finished;
 };
 
@@ -54,7 +53,7 @@ struct ServerEvents {
 class Server {
  public:
   /// Binds and listens at once, so that workers may be started when this returns; serves once the io_context
-  /// runs. Throws std::runtime_error naming the address and the ports tried when none is free.
+  /// runs. If no port is free, throws std::runtime_error naming the address and the ports tried.
   Server(boost::asio::io_context& io, const ServerOptions& options, ServerEvents events);
   ~Server();
   Server(const Server&) = delete;

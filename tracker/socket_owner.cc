@@ -35,11 +35,11 @@ struct Owner {
   unsigned user = 0;
   unsigned long inode = 0;
 
-  /// The user, unless no process holds the socket any more: the kernel then reports user 0.
+  /// The user, unless no process holds the socket any longer: the kernel then reports user 0.
   std::optional<unsigned> Found() const { return inode == 0 ? std::nullopt : std::optional(user); }
 };
 
-/// As the table has it: numbers of 32 bits, in the byte order of the machine, and the port.
+/// The endpoint in the table's notation: 32-bit numbers in the machine's byte order, then the port.
 std::string InTable(const ip::tcp::endpoint& endpoint, bool mapped) {
   std::string text = mapped ? "0000000000000000FFFF0000" : "";
   const auto add = [&](const auto& bytes) {
@@ -85,8 +85,8 @@ class Descriptor {
   int fd_;
 };
 
-/// The answer of the kernel's table of sockets for the socket with these two ends (`man 7 sock_diag`); an
-/// owner without an inode if it has no such socket. std::nullopt if the table cannot be asked.
+/// Looks up the socket with these two ends in the kernel's table (`man 7 sock_diag`). Returns an owner
+/// without an inode if there is no such socket, and std::nullopt if the table cannot be queried.
 std::optional<Owner> AskKernel(const ip::tcp::endpoint& peer, const ip::tcp::endpoint& own) {
   struct {
     nlmsghdr header{};

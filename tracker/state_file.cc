@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kHeader[] = "warren-tracker-state 1 port %hu workers %d %c";
 constexpr std::string_view kToken = " token ";
-/// Where the header has its version, which a mark takes the place of while the file is incomplete.
+/// Offset of the version in the header; a mark replaces the version while the file is incomplete.
 constexpr off_t kVersionOffset = sizeof("warren-tracker-state ") - 1;
 constexpr char kVersion = '1';
 constexpr char kIncomplete = '!';
@@ -33,7 +33,7 @@ StateFile::StateFile(std::string path) : path_(std::move(path)) {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       Throw(errno == EWOULDBLOCK ? "another tracker is using it" : std::strerror(errno));
     }
-    // The file will hold the token, and may have been there before with other rights.
+    // The file will hold the token, and an existing file may have other permissions.
     if (fchmod(descriptor_, 0600) != 0) Throw(std::strerror(errno));
     Read();
   } catch (...) {
@@ -58,7 +58,7 @@ void StateFile::Read() {
       Throw(std::strerror(errno));
     }
   }
-  const std::size_t whole = text.rfind('\n') + 1;  // 0 when there is no line
+  const std::size_t whole = text.rfind('\n') + 1;  // 0 if there is no complete line
   std::string_view rest = std::string_view(text).substr(0, whole);
   bool first = true;
   while (!rest.empty()) {
@@ -95,7 +95,7 @@ void StateFile::ReadHeader(const std::string& line) {
       token_ = wire::JobToken::Parse(std::string_view(line).substr(token + kToken.size()));
     if (is_header) return;
   } catch (const std::invalid_argument&) {
-    // said below
+    // reported below
   }
   Throw("it is not the state of a tracker; give --state another name, or remove it");
 }
@@ -137,7 +137,7 @@ int StateFile::WritePending() {
 }
 
 void StateFile::Mark(char version) {
-  // In place, which takes no room. Without the mark the file still ends with a whole change, or with none.
+  // Written in place, which takes no space. If this fails, a reader still gets only complete changes.
   if (size_ > kVersionOffset) (void)!pwrite(descriptor_, &version, 1, kVersionOffset);
 }
 

@@ -1,9 +1,9 @@
-// The file from which a tracker that is started again takes a job over: rabit-tracker --state FILE. A header
-// with the port, the number of workers and the job's token, then a line for each change (note.h), appended as
-// it happens. What was written is safe from the death of the tracker's process, not from that of its machine.
-// Only its owner may read the file, because it holds the token.
+// The file from which a restarted tracker takes a job over: rabit-tracker --state FILE. A header with the
+// port, the number of workers and the job's token, then one line per change (note.h), appended as it happens.
+// Its contents survive the death of the tracker's process, but not of its machine. Only its owner may read
+// the file, because it holds the token.
 //
-// A write that fails (a full disk) ends nothing: what could not be written is kept, and written with a later
+// A failed write (a full disk) does not end the job: the unwritten lines are kept and written with a later
 // change. Meanwhile the file is marked as incomplete, and no tracker takes the job over from it.
 #pragma once
 
@@ -19,38 +19,38 @@ namespace warren::tracker {
 
 class StateFile {
  public:
-  /// Opens the file or makes it, and reads what is in it. Throws std::runtime_error that names the file: it
-  /// cannot be opened, another tracker has it, or it is something else.
+  /// Opens or creates the file and reads it. Throws std::runtime_error naming the file if it cannot be
+  /// opened, another tracker uses it, or it is not a state file.
   explicit StateFile(std::string path);
   ~StateFile();
   StateFile(const StateFile&) = delete;
   StateFile& operator=(const StateFile&) = delete;
 
-  /// Whether a tracker before this one has begun the job.
+  /// Whether a previous tracker has begun the job.
   bool begun() const { return port_ != 0; }
-  /// The port on which that one listened.
+  /// The port on which the previous tracker listened.
   std::uint16_t port() const { return port_; }
-  /// The workers that it was told to wait for.
+  /// The number of workers of the job.
   int num_workers() const { return num_workers_; }
-  /// What it knew, in order. Lines that were cut off by its death are not among them.
+  /// The previous tracker's notes, in order, without a line that was cut off by its death.
   const std::vector<Note>& notes() const { return notes_; }
 
-  /// The job's token; none in a file of a tracker that knew none.
+  /// The job's token; std::nullopt if the file has none.
   const std::optional<wire::JobToken>& token() const { return token_; }
 
   /// Begins the file of a new job. Returns what Add returns.
   [[nodiscard]] std::string Begin(std::uint16_t port, int num_workers, const wire::JobToken& token);
-  /// Appends. Returns a warning to show when writing begins to fail, and when the file is complete again;
-  /// otherwise an empty string.
+  /// Appends a note. Returns a warning to show if writing begins to fail or if the file is complete again,
+  /// else an empty string.
   [[nodiscard]] std::string Add(const Note& note);
-  /// The job is over.
+  /// Deletes the file, once the job is over.
   void Remove();
 
  private:
   void Read();
   void ReadHeader(const std::string& line);
   std::string Append(const std::string& line);
-  /// The error of the system, or 0.
+  /// Returns errno, or 0.
   int WritePending();
   void Mark(char version);
   [[noreturn]] void Throw(const std::string& what) const;
@@ -62,7 +62,7 @@ class StateFile {
   std::optional<wire::JobToken> token_;
   std::vector<Note> notes_;
   std::int64_t size_ = 0;  ///< bytes in the file
-  std::string pending_;    ///< bytes that follow them and could not be written
+  std::string pending_;    ///< bytes that could not be written yet, to be appended
   bool fails_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace {
 void Walk(int node, int size, bool backwards, std::vector<int>& order) {
   const int left = 2 * node + 1;
   const int right = 2 * node + 2;
-  // Forwards: node, left, right reversed; an only child is the last one, hence reversed.
+  // Forwards: node, left, right reversed. An only child is the last one and therefore reversed.
   const bool has_right = right < size;
   if (!backwards) order.push_back(node);
   if (backwards && has_right) Walk(right, size, false, order);

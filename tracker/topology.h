@@ -1,4 +1,4 @@
-// Who links to whom: the tree that small messages travel and the ring that shares edges with it. Pure.
+// The links between ranks: a tree for small messages, and a ring that shares edges with it. Pure.
 #pragma once
 
 #include <vector>
@@ -6,13 +6,13 @@
 namespace warren::tracker {
 
 /// The links of a world of `size` ranks. Rank 0 is the root of a binary tree of depth log2(size); ring
-/// neighbours are rank-1 and rank+1 modulo size. The ranks are laid along a walk of the tree in which the
-/// last subtree of every node is walked backwards, so that the walk returns towards the root and most ring
-/// edges are tree edges. Shape and labels are rabit's (dmlc-core's tracker), so a job may mix trackers over
-/// time.
+/// neighbours are rank-1 and rank+1 modulo size. Ranks follow a walk of the tree in which the last subtree of
+/// every node is walked backwards, so that the walk returns towards the root and most ring edges are tree
+/// edges. Shape and labels are the same as rabit's (dmlc-core's tracker), so that a job can use different
+/// trackers over time.
 class Topology {
  public:
-  /// `size` >= 1. Cost is linear in it.
+  /// `size` >= 1. Takes linear time.
   explicit Topology(int size);
 
   int size() const { return static_cast<int>(parent_.size()); }
@@ -20,12 +20,12 @@ class Topology {
   const std::vector<int>& tree_neighbors(int rank) const { return tree_[rank]; }  ///< parent first
   int ring_prev(int rank) const;                                                  ///< -1 in a world of one
   int ring_next(int rank) const;                                                  ///< -1 in a world of one
-  /// Everyone `rank` has a link with, tree and ring, ascending, each once: at most five.
+  /// All ranks that `rank` has a link with, in tree and ring, ascending and unique: at most five.
   const std::vector<int>& neighbors(int rank) const { return neighbors_[rank]; }
 
-  /// Of two neighbours the one with the lower level listens and the other connects. Neighbours never share a
-  /// level and there are at most six, so the longest chain of workers waiting for each other's port does not
-  /// grow with the world (greedy colouring: a node of degree d needs at most d + 1 colours).
+  /// The neighbour with the lower level listens, the other one connects. Neighbours never share a level and
+  /// there are at most six levels, so the longest chain of workers waiting for each other's port does not
+  /// grow with the world size (greedy colouring: a node of degree d needs at most d + 1 colours).
   int level(int rank) const { return level_[rank]; }
   bool connects(int rank, int peer) const { return level_[rank] > level_[peer]; }
 

@@ -12,7 +12,7 @@
 namespace warren::tracker {
 namespace {
 
-/// Entries a message lists before it says "and 980 more".
+/// Entries that a message lists before "and 980 more".
 constexpr std::size_t kMostWorkersShown = 16;
 
 bool IsNumber(std::string_view text) {
@@ -83,7 +83,7 @@ std::string DescribeAttendance(const std::vector<std::string>& names,
   const auto missing =
       static_cast<std::size_t>(num_workers) - std::min<std::size_t>(names.size(), num_workers);
   if (missing == 0) return text;
-  // Launchers number their tasks from 0; where that holds the missing ones have names.
+  // Launchers number their tasks from 0; if this job's do, the missing tasks can be named.
   const std::set<std::string> came(task_ids.begin(), task_ids.end());
   std::vector<std::string> absent;
   for (int task = 0; task < num_workers; ++task) {

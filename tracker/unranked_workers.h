@@ -1,4 +1,4 @@
-// Workers that wait for a rank until all have come, and the order in which they get theirs. Pure.
+// Workers that wait for a rank until all have joined, and the order in which they get their ranks. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,15 @@
 
 namespace warren::tracker {
 
-/// What unranked workers are sorted by before ranks are given out.
+/// Sort key for unranked workers when ranks are assigned.
 enum class SortBy { kHost, kTask };
 
 class UnrankedWorkers {
  public:
-  /// `nameless`: the task id of those that have none.
+  /// `nameless`: the task id of workers that have none.
   explicit UnrankedWorkers(std::string_view nameless) : nameless_(nameless) {}
 
-  /// Returns the connection over which the same task came before, which is another attempt of it and waits
-  /// no more.
+  /// Adds a worker. Returns the connection of an earlier attempt of the same task, which no longer waits.
   std::optional<ConnectionId> Add(ConnectionId connection, const std::string& task_id,
                                   const std::string& host);
   bool Remove(ConnectionId connection);
@@ -34,11 +33,11 @@ class UnrankedWorkers {
     std::string task_id;
     std::string host;
   };
-  /// In the order of arrival.
+  /// All workers, in order of arrival.
   std::vector<Worker> List() const;
-  /// In the order of their ranks: by host and task id, or by task id. Task ids sort as numbers where they are
-  /// numbers, before all others; workers without one come last; equal ones in the order of arrival. None is
-  /// left.
+  /// Removes all workers and returns them in rank order: by host and task id, or by task id only. Numeric
+  /// task ids come first, in numeric order; workers without a task id come last; ties keep the order of
+  /// arrival.
   std::vector<Worker> TakeSorted(SortBy sort_by);
 
  private:
@@ -50,8 +49,8 @@ class UnrankedWorkers {
 /// "a, b, c and 980 more"
 std::string ListSome(const std::vector<std::string>& entries);
 
-/// "2 of 4 workers came: task 0 (10.0.0.1), ...; not: task 2, 3". `names` are of those that came, with their
-/// task ids.
+/// "2 of 4 workers came: task 0 (10.0.0.1), ...; not: task 2, 3". `names` and `task_ids` are those of the
+/// workers that came.
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers);
 

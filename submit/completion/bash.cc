@@ -1,4 +1,4 @@
-// Completion in bash, with and without the package bash-completion.
+// Completion in bash, with and without the bash-completion package.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,9 +7,9 @@
 namespace warren::submit {
 namespace {
 
-/// Goes over the words as dmlc-submit does, to where the cursor is. The word breaks of bash may have cut
-/// --name=value in three. _dmlc_submit_from says where the words of dmlc-submit begin: `warren submit` calls
-/// it, too.
+/// Walks over the words like dmlc-submit, up to the cursor. The word breaks of bash may have split
+/// --name=value into three words. The argument of _dmlc_submit_from is the index of dmlc-submit's first word,
+/// since `warren submit` calls it, too.
 constexpr std::string_view kBashWalk = R"bash(
 # Of a value that the word breaks have cut: i goes on behind it.
 _dmlc_submit_skip_rest() {

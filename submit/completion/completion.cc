@@ -11,7 +11,7 @@
 namespace warren::submit {
 namespace {
 
-/// A word between bars that stands for something else.
+/// A placeholder among choices separated by bars.
 constexpr std::string_view kAddressPlaceholder = "IP";
 
 std::vector<std::string> Choices(std::string_view value) {
@@ -28,7 +28,7 @@ std::vector<std::string> Choices(std::string_view value) {
 }  // namespace
 
 ValueHint HintFor(const Option& option) {
-  if (option.value_is_optional) return {ValueKind::kFlag};  // the word behind it is another
+  if (option.value_is_optional) return {ValueKind::kFlag};  // the next word is not its value
   if (option.value.empty()) return {ValueKind::kFlag};
   if (option.value == "FILE") return {ValueKind::kFile};
   if (option.value == "DIR") return {ValueKind::kDirectory};
@@ -67,7 +67,7 @@ std::string WithJoinedValues(std::string_view script, std::string_view between, 
 }
 
 std::string ShortHelp(const Option& option) {
-  // A colon ends what is worth reading at a glance, too.
+  // A brief description also ends at a colon.
   const std::size_t end = std::min(option.help.find(". "), option.help.find(": "));
   std::string text = option.help.substr(0, end);
   while (!text.empty() && (text.back() == '.' || text.back() == ':')) text.pop_back();

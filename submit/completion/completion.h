@@ -1,5 +1,5 @@
-// Scripts by which shells complete the command line of dmlc-submit, made of the table of options: names of
-// options, what a value may be, files and folders, then the command and what its own completion says.
+// Shell completion scripts for dmlc-submit's command line, generated from the option table: option names,
+// possible values, files and folders, and then the command with its own completion.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace warren::submit {
 
-/// The script of --completion for this shell.
+/// The script that --completion prints for this shell.
 std::string CompletionScript(Shell shell);
 
-// --- what the shells' files share --------------------------------------------------------------------------
+// --- shared by the files of the shells ---------------------------------------------------------------------
 
 enum class ValueKind { kFlag, kAny, kChoice, kFile, kDirectory, kProgram };
 
-/// What the value of an option may be.
+/// The possible values of an option.
 struct ValueHint {
   ValueKind kind = ValueKind::kAny;
   std::vector<std::string> choices = {};
@@ -26,11 +26,11 @@ struct ValueHint {
 ValueHint HintFor(const Option& option);
 /// All names of an option, with their dashes.
 std::vector<std::string_view> NamesOf(const Option& option);
-/// A script with @JOINED@ and @NAMES_LIKE_JOINED@ replaced: patterns of words with a letter and its value,
-/// such as -n?*, and the names of one dash that these fit, too, such as -np. `between` them, and each in
-/// `quotes`.
+/// Replaces @JOINED@ and @NAMES_LIKE_JOINED@ in a script: the first by patterns for a letter followed by its
+/// value, such as -n?*; the second by single-dash names that match these patterns, such as -np. They are
+/// joined by `between`, each in `quotes`.
 std::string WithJoinedValues(std::string_view script, std::string_view between, std::string_view quotes);
-/// The first sentence of its help, without the full stop.
+/// The first sentence of the option's help, without the full stop.
 std::string ShortHelp(const Option& option);
 
 std::string BashCompletion();

@@ -7,8 +7,8 @@
 namespace warren::submit {
 namespace {
 
-/// Where the job's command begins among the words before the cursor, counted from 1 with dmlc-submit the
-/// first; nothing while the options go on.
+/// Prints the index of the job's command among the words before the cursor, counted from 1 for dmlc-submit;
+/// nothing while options are being typed.
 constexpr std::string_view kFishWalk = R"fish(
 function __dmlc_submit_command_at
     set -l words (commandline -opc)
@@ -54,7 +54,7 @@ complete -c dmlc-submit -e
 complete -c dmlc-submit -f -k -a '(__dmlc_submit_command)'
 )fish";
 
-/// In single quotes.
+/// The text in single quotes.
 std::string Quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// Completion in zsh, as a file of $fpath or by `source <(...)`.
+// Completion in zsh, as a file in $fpath or by `source <(...)`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// Inside single quotes, where _arguments gives a meaning to some characters.
+/// Escapes text within single quotes, including the special characters of _arguments.
 std::string Escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -39,7 +39,7 @@ std::string Action(const Option& option) {
   return " ";
 }
 
-/// A line for each name: the others are not offered any more when one of them is there.
+/// One line per name: as soon as one of them is used, the others are no longer offered.
 std::string Specifications(const Option& option) {
   std::string lines;
   const std::string names = fmt::format("{}", fmt::join(NamesOf(option), " "));

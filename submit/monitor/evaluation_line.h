@@ -1,5 +1,5 @@
-// What boosters print after a round, as numbers: "[12]\ttrain-rmse:0.21350\teval-rmse:0.21870" by XGBoost,
-// "[12]\ttraining's auc: 0.91\tvalid_1's auc: 0.87" by LightGBM, with whatever stands before the bracket.
+// Parses the lines that boosters print after a round: "[12]\ttrain-rmse:0.21350\teval-rmse:0.21870" from
+// XGBoost, "[12]\ttraining's auc: 0.91\tvalid_1's auc: 0.87" from LightGBM, with any text before the bracket.
 // Pure.
 #pragma once
 
@@ -17,7 +17,7 @@ struct EvaluationLine {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-/// Nothing: it is another line.
+/// std::nullopt if the line is no evaluation.
 std::optional<EvaluationLine> ParseEvaluation(std::string_view line);
 
 }  // namespace warren::submit

@@ -10,13 +10,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A report comes once a second, and the job is looked at as often.
+/// Reports come once a second, and the job is checked as often.
 constexpr std::chrono::seconds kHeardLate{2};
-/// How much longer than the timeout a wait may have to last to be reported, after shorter ones were over by
-/// themselves.
+/// After waits that ended by themselves, the limit grows to at most this multiple of the timeout.
 constexpr int kMostPatience = 10;
-/// Cores: who uses less than the first uses none, as clocks and reports take some; who uses less than the
-/// second mostly sleeps, such as in a loop that looks for something every few milliseconds.
+/// Cores. Below the first, a process counts as idle: clocks and reports take some time. Below the second, it
+/// mostly sleeps, e.g. in a loop that polls every few milliseconds.
 constexpr double kIdleCores = 0.01;
 constexpr double kComputingCores = 0.1;
 
@@ -30,10 +29,10 @@ std::string Last(const Signs& signs) {
                      signs.call);
 }
 
-/// What a worker does while others wait for it.
+/// What a worker does while others wait for it, for a message.
 std::string WhatItDoes(const Signs& signs, TimePoint since) {
   if (!signs.sampled || !signs.cores || signs.cores_since < since)
-    return "runs";  // nothing is known of that time alone
+    return "runs";  // no sample covers only that time
   if (*signs.cores < kIdleCores) return "uses no processor time";
   if (*signs.cores < kComputingCores) return fmt::format("mostly sleeps ({:.2f} cores)", *signs.cores);
   return "computes";
@@ -41,7 +40,7 @@ std::string WhatItDoes(const Signs& signs, TimePoint since) {
 
 }  // namespace
 
-// A warning is due within the timeout, so the limits leave time for what is heard late.
+// A warning is due within the timeout, so the limits leave time for delayed information.
 HangWatch::HangWatch(milliseconds timeout, milliseconds sample_interval)
     : is_on_(timeout > milliseconds::zero()),
       silent_after_(std::max<milliseconds>(timeout - kHeardLate, 2 * sample_interval + kHeardLate)),
@@ -75,7 +74,7 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   }
   if (!signs.sampled) return std::nullopt;
   const auto lasted = now - signs.state_since;
-  // Something that it has started may be stopped; whoever reports is not.
+  // A stopped state may be that of a child process; a worker that reports is not stopped.
   const bool reports = signs.reported && now - *signs.reported < timeout_;
   if ((signs.state == 'T' || signs.state == 't') && lasted >= seen_after_ && !reports) {
     const char* by = signs.state == 'T' ? "a signal (SIGSTOP, SIGTSTP)" : "a debugger";
@@ -114,8 +113,8 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   std::vector<Waiting> waiting;
   for (const auto& worker : workers) {
     if (!worker || !worker->reported || !worker->inside) continue;
-    // Some time after it began to wait: whoever finishes a round is heard a moment later than whoever begins
-    // the next.
+    // A round that ends well after the wait began ends the wait. Not right after: the end of a round is heard
+    // of slightly later than a worker's next call.
     const bool is_over = round_ended && *round_ended - worker->call_since >= late_after_ / 2;
     if (!is_over) waiting.push_back({worker->call, &*worker});
   }
@@ -128,7 +127,7 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   return waiting;
 }
 
-/// Others are in a call that this one has not come to.
+/// Whether others are in a call that this worker has not reached.
 std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector<Waiting>& waiting,
                                            TimePoint now) const {
   if (signs.inside || !signs.reported || HasPrinted(signs, late_after_, now)) return std::nullopt;
@@ -136,7 +135,7 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // Both have said so themselves: since their reports they may have gone on.
+  // Both must have reported it themselves: they may have moved on since their reports.
   if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = WholeSeconds(now - first->call_since);
@@ -153,7 +152,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
       fmt::format("holds up {} for {} s", whom, waited), first->call_since};
 }
 
-/// For workers whose engine reports nothing: who waits for whom is unknown, but none of them does anything.
+/// For workers whose engine does not report: no worker does anything, but it is unknown which one the others
+/// wait for.
 std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs>>& workers,
                                            std::optional<TimePoint> round_ended, TimePoint now) const {
   if (round_ended && now - *round_ended < idle_after_) return std::nullopt;
@@ -186,7 +186,7 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
   troubles_.assign(workers.size(), "");
   bool any = false;
   const std::vector<Waiting> waiting = WhoWaits(workers, round_ended);
-  std::optional<std::string> learned;  // by the first of those that go on
+  std::optional<std::string> learned;  // from the first worker that continues
   for (std::size_t i = 0; i < workers.size(); ++i) {
     std::optional<Finding> finding;
     if (workers[i]) finding = FindIn(*workers[i], now);
@@ -206,7 +206,7 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
       findings.push_back({Finding::Kind::kGoesOn, i, std::move(text)});
     }
   }
-  // If it is known who hangs, the others wait for that one.
+  // If a hanging worker is known, the others wait for it.
   const auto idle = any ? std::nullopt : FindIdle(workers, round_ended, now);
   if (idle && !std::exchange(all_idle_since_, idle->since)) findings.push_back(*idle);
   if (const auto since = idle ? std::nullopt : std::exchange(all_idle_since_, std::nullopt)) {

@@ -1,6 +1,6 @@
-// The detection of workers that are stopped, hang, or hold up the others. It uses what the kernel of each
-// host says (process/sample.h), what each engine reports (wire/report.h), what each worker prints, and how
-// long none of these has been heard. Pure.
+// Detects workers that are stopped, hang, or hold up the others. It uses what each host's kernel says
+// (process/sample.h), what each engine reports (wire/report.h), what each worker prints, and the age of this
+// information. Pure.
 #pragma once
 
 #include <chrono>
@@ -16,73 +16,73 @@ namespace warren::submit {
 
 using tracker::TimePoint;
 
-/// What is known of a worker that runs.
+/// What is known of a running worker.
 struct Signs {
   std::string name;  ///< "worker 3 (rank 2, host n1, pid 4242)"
-  std::string host;  ///< empty: not known
-  TimePoint since;   ///< it runs
+  std::string host;  ///< empty: unknown
+  TimePoint since;   ///< when it started
 
-  // From samples, if any came.
-  std::optional<TimePoint> sampled;  ///< when the last came, or could not come for another reason
+  // From samples, if there are any.
+  std::optional<TimePoint> sampled;  ///< when the latest came, or failed to come for an unrelated reason
   char state = '?';
-  TimePoint state_since;  ///< samples say this state
-  TimePoint busy;         ///< when it was seen to use the processor last
+  TimePoint state_since;  ///< when samples first showed this state
+  TimePoint busy;         ///< when it was last seen using the processor
   std::optional<TimePoint> sampled_first;
   std::optional<double>
-      cores;  ///< processor cores used between the last two samples; nullopt: there was one sample
+      cores;  ///< processor cores used between the last two samples; nullopt if there was only one
   TimePoint cores_since;  ///< when the first of these two came
 
-  std::optional<TimePoint> printed;  ///< when it last wrote output, or printed by way of the tracker
+  std::optional<TimePoint> printed;  ///< when it last wrote output, directly or through the tracker
 
-  // From reports, if any came.
+  // From reports, if there are any.
   std::optional<TimePoint> reported;
-  std::chrono::steady_clock::duration report_gap{0};  ///< the longest between two; 0: there was one
-  std::uint64_t call = 0;                             ///< the number of the call it is in, or was in last
+  std::chrono::steady_clock::duration report_gap{0};  ///< the longest between two reports; 0 if there was one
+  std::uint64_t call = 0;                             ///< the number of its current or last call
   std::string call_name;
   bool inside = false;
-  TimePoint call_since;  ///< it is in that call, or has left it
+  TimePoint call_since;  ///< when it entered or left that call
 };
 
-/// Reported once for as long as it lasts.
+/// A change of a worker's condition; reported once.
 struct Finding {
   enum class Kind {
     kStopped,  ///< by a signal or a debugger
     kWaits,    ///< for a disk or a network file system
-    kSilent,   ///< neither its host nor its engine is heard of
-    kHoldsUp,  ///< others wait in a collective call that it does not make
-    kAllIdle,  ///< nobody uses a processor; `worker` did so last
-    kGoesOn    ///< what was found before is over
+    kSilent,   ///< neither its host nor its engine is heard from
+    kHoldsUp,  ///< others wait in a collective call that it has not entered
+    kAllIdle,  ///< no worker uses a processor; `worker` was the last that did
+    kGoesOn    ///< an earlier finding no longer holds
   };
   Kind kind = Kind::kStopped;
-  std::size_t worker = 0;    ///< which of those looked at
+  std::size_t worker = 0;    ///< index into the workers that were passed
   std::string text;          ///< a sentence for people
-  std::string trouble = {};  ///< the same in a few words, without the name
-  TimePoint since = {};      ///< it lasts
+  std::string trouble = {};  ///< `text` in a few words, without the name
+  TimePoint since = {};      ///< when it began
 };
 
 class HangWatch {
  public:
-  /// `timeout`: so long a worker may show no life. Zero: nothing is ever found. `sample_interval`: of
-  /// samples, by which a stop is seen late.
+  /// `timeout`: how long a worker may show no sign of life; with zero, nothing is ever found.
+  /// `sample_interval`: time between samples, by which a stop may be noticed late.
   HangWatch(std::chrono::milliseconds timeout, std::chrono::milliseconds sample_interval);
 
-  /// What has begun, and what has ended, since the last look. `workers[i]`: nullopt for one that does not
-  /// run. `round_ended`: when the job finished its last round.
+  /// Returns what has begun and what has ended since the last call. `workers[i]` is nullopt if the worker
+  /// does not run. `round_ended`: when the job finished its last round.
   ///
-  /// Output is progress: a worker that prints is neither idle, silent nor late. A round that ended while
-  /// workers are said to wait shows that this is old news. When workers that held up others, or were all
-  /// idle, go on by themselves, waits of that length are usual for the job, and only one of twice that length
-  /// is reported next.
+  /// Output is progress: a worker that prints is neither idle, silent nor late. If a round ended while
+  /// workers supposedly waited, that information is outdated. If workers that held up others, or were all
+  /// idle, continue by themselves, such waits are usual for the job, and the next one is reported only at
+  /// twice that length.
   std::vector<Finding> Look(const std::vector<std::optional<Signs>>& workers,
                             std::optional<TimePoint> round_ended, TimePoint now);
-  /// For each worker, what the last look found wrong with it, in a few words; empty: nothing.
+  /// For each worker, the problem found by the last Look, in a few words, or an empty string.
   const std::vector<std::string>& troubles() const { return troubles_; }
 
  private:
-  /// Ranks that are in a call, by the number of the call.
+  /// A rank that is in a call.
   struct Waiting {
     std::uint64_t call = 0;
-    const Signs* first = nullptr;  ///< the one that has waited for longest in this call or a later one
+    const Signs* first = nullptr;  ///< the longest waiting rank in this call or a later one
   };
   using Duration = std::chrono::steady_clock::duration;
   struct Found {
@@ -97,16 +97,16 @@ class HangWatch {
   std::optional<Finding> FindIdle(const std::vector<std::optional<Signs>>& workers,
                                   std::optional<TimePoint> round_ended, TimePoint now) const;
   bool HasPrinted(const Signs& signs, Duration within, TimePoint now) const;
-  /// A wait that was reported has ended by itself after so long: longer ones alone are reported from here on.
-  /// Returns the words that say so.
+  /// Called when a reported wait of length `lasted` has ended by itself: only longer ones are reported from
+  /// now on. Returns text that says so.
   std::string LearnFrom(Duration lasted);
 
   bool is_on_;
-  std::chrono::milliseconds silent_after_;  ///< what samples say: so long at least, as they come seldom
-  std::chrono::milliseconds timeout_;       ///< for what is known at once
-  std::chrono::milliseconds seen_after_;  ///< a state that samples say for so long has lasted for the timeout
-  Duration late_after_;                   ///< for kHoldsUp; both grow by LearnFrom
-  Duration idle_after_;                   ///< for kAllIdle
+  std::chrono::milliseconds silent_after_;  ///< limit for samples, which are infrequent
+  std::chrono::milliseconds timeout_;       ///< limit for information that is available at once
+  std::chrono::milliseconds seen_after_;    ///< a state sampled for this long has lasted for the timeout
+  Duration late_after_;                     ///< limit for kHoldsUp; raised by LearnFrom
+  Duration idle_after_;                     ///< limit for kAllIdle; raised by LearnFrom
   std::vector<std::optional<Found>> found_;
   std::vector<std::string> troubles_;
   std::optional<TimePoint> all_idle_since_;

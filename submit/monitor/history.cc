@@ -29,9 +29,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Raised when a reader of today would misunderstand the file.
+/// To be raised when current readers would misunderstand the file.
 constexpr int kFormat = 1;
-/// "20261127T010203Z-", in front of the pid.
+/// Length of "20261127T010203Z-", which precedes the pid.
 constexpr std::size_t kTimeLength = 17;
 constexpr std::string_view kEnding = ".json";
 
@@ -68,8 +68,9 @@ bool IsRecord(std::string_view name) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// Writes the record aside and renames it, so that nobody reads half of it. For the user's eyes: commands may
-/// name secrets. Returns the file, which is locked if the job runs and the file system has locks.
+/// Writes the record to a temporary file and renames it, so that no reader sees half of it. Only the user may
+/// read it: commands may contain secrets. Returns the file, locked if the job runs and the file system
+/// supports locks.
 posix::Descriptor WriteRecord(const fs::path& path, const JobRecord& record) {
   const std::string aside = path.string() + ".new";
   posix::Descriptor file = posix::OpenPrivate(aside.c_str(), O_TRUNC);
@@ -160,7 +161,7 @@ std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::si
 }
 
 std::string HistoryFolder(const char* xdg_state_home, const char* home) {
-  // Relative ones are to be ignored, says the XDG specification.
+  // The XDG specification says to ignore relative paths.
   if (xdg_state_home != nullptr && *xdg_state_home == '/')
     return fmt::format("{}/warren/jobs", xdg_state_home);
   if (home == nullptr || *home == '\0') return {};

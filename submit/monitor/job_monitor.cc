@@ -14,18 +14,18 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// "Now" of who makes others wait.
+/// The period that makes_wait_now covers.
 constexpr seconds kLately{30};
 constexpr seconds kBetweenWaits{5};
-/// A share of a core that is no rest: what a sleeping process uses for its clocks is less.
+/// Above this share of a core, a process is busy; a sleeping one uses less, for its clocks.
 constexpr double kBusyCores = 0.01;
-/// In seconds; nothing that is said to have taken longer is believed.
+/// In seconds; longer reported times are not believed.
 constexpr double kLongest = 1e8;
-/// What a worker says of data that it reads is old after this.
+/// A worker's report on data that it reads is outdated after this time.
 constexpr seconds kReadingIsOld{20};
-/// A program that reported its rounds, or printed them, does so no more if the other goes on for so long.
+/// A source of round numbers counts as silent once only the other one has been heard for this long.
 constexpr seconds kSourceIsSilent{10};
-/// How often a worker reports where nobody says otherwise: of so many workers each second.
+/// Without another setting, workers report at intervals that give this many reports per second in total.
 constexpr int kReportsPerSecond = 256;
 
 double Seconds(std::chrono::steady_clock::duration time) {
@@ -145,7 +145,7 @@ bool JobMonitor::JoiningTakesLong(TimePoint now) {
   return joining_was_told_;
 }
 
-/// Workers alone have task ids that a tracker hears of.
+/// Only workers have task ids that a tracker knows.
 std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) const {
   std::size_t task = 0;
   const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), task);
@@ -153,7 +153,7 @@ std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) cons
   return task < workers_.size() - first_worker_ ? std::optional(first_worker_ + task) : std::nullopt;
 }
 
-// --- what workers and their hosts say ----------------------------------------------------------------------
+// --- reports and samples -----------------------------------------------------------------------------------
 
 void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   const auto index = WorkerOf(report.task_id);
@@ -165,7 +165,7 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   const std::chrono::duration<double> every(std::clamp(report.every, 0.0, kLongest));
   worker.report_gap = std::max(worker.report_gap, std::chrono::duration_cast<TimePoint::duration>(every));
   worker.reported = now;
-  // Where XGBoost's own collectives are used nobody else says it.
+  // With XGBoost's own collectives, this is the only source of the rank.
   if (!shown.rank && report.rank >= 0) shown.rank = report.rank;
   if (shown.host.empty()) shown.host = report.host;
   if (shown.state == WorkerState::kStarting && report.rank >= 0) shown.state = WorkerState::kRunning;
@@ -188,7 +188,7 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
     if (report.waits_dropped > 0) waiting_.Forget(last_ended);
   }
   if (report.progress) TakeProgress(*index, *report.progress, now);
-  if (report.reading) shown.reading = report.reading;  // what it does not speak of is not over for that
+  if (report.reading) shown.reading = report.reading;  // if absent, reading may go on
   if (shown.reading && shown.reading->what.empty()) shown.reading.reset();
   if (waits_before_.empty() || now - waits_before_.back().when >= kBetweenWaits) {
     Waits waits{now, {}};
@@ -205,7 +205,7 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
   WorkerSnapshot& shown = job_.workers[index];
   if (!worker.runs_since) return;
   ProcessSample seen = sample;
-  // Our own debugger stops it for a moment, whatever it did before.
+  // Our own debugger stops the process for a moment; its earlier state is kept.
   if (worker.is_dumped && seen.state == 't') seen.state = shown.sample ? shown.sample->state : '?';
   if (!shown.sample || shown.sample->state != seen.state) worker.state_since = now;
   if (shown.sample && worker.sampled && now > *worker.sampled) {
@@ -274,7 +274,7 @@ void JobMonitor::Printed(std::string_view line, TimePoint now) {
   if (const auto evaluation = ParseEvaluation(line)) {
     printed_.Say(now, reported_);
     AddEvaluation(evaluation->round, evaluation->metrics, now);
-    // XGBoost counts the rounds it prints from 0, and from a restart on; reports are exact.
+    // XGBoost counts printed rounds from 0, starting over after a restart; reports are exact.
     if (!reported_.Speaks(printed_, now)) SetRound(evaluation->round, now);
   }
 }
@@ -285,12 +285,12 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
                       shown.progress->metrics != progress.metrics;
   shown.progress = progress;
   if (progress.of > 0) job_.rounds = progress.of;
-  // One speaks for all; the others may be a little behind.
+  // One worker speaks for all; the others may be slightly behind.
   const auto speaker = std::find_if(job_.workers.begin(), job_.workers.end(),
                                     [](const WorkerSnapshot& worker) { return worker.progress.has_value(); });
   if (!is_new || speaker->index != index) return;
   reported_.Say(now, printed_);
-  // A report without metrics may be behind the printed lines, and would take away the newest of them.
+  // A report without metrics may lag behind the printed lines and would discard the newest of them.
   if (!progress.metrics.empty() || !printed_.Speaks(reported_, now)) {
     AddEvaluation(progress.round, progress.metrics, now);
   }
@@ -300,7 +300,7 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
 void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
                                TimePoint now) {
   auto& evaluations = job_.evaluations;
-  // A worker that is started again, or all, may repeat rounds; another training begins with the first.
+  // Restarted workers may repeat rounds; a new training begins with the first round.
   bool begins = std::exchange(restarted_, false);
   while (!evaluations.empty() && evaluations.back().round > round) {
     evaluations.pop_back();
@@ -400,7 +400,7 @@ std::vector<Finding> JobMonitor::Look(TimePoint now) {
   return findings;
 }
 
-// --- what people see ---------------------------------------------------------------------------------------
+// --- output for people -------------------------------------------------------------------------------------
 
 void JobMonitor::Said(const std::string& severity, const std::string& text, TimePoint now) {
   job_.events.push_back({SecondsAt(now), severity, text});

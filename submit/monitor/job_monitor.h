@@ -1,7 +1,7 @@
-// What is known of a job while it runs, put together from all who say something of it: the job's policy
-// (supervisor.h) and tracker, the workers' reports (wire/report.h), their hosts' samples (process/sample.h)
-// and what boosters print. A state machine over values: time is an argument; what people are to be told comes
-// out as findings, and what they may look at as a snapshot. No sockets, files or clocks.
+// Collects what is known of a job while it runs: from the job's policy (supervisor.h) and tracker, the
+// workers' reports (wire/report.h), their hosts' samples (process/sample.h) and the boosters' output. A state
+// machine over values: time is an argument, warnings come out as findings, and the state to display as a
+// snapshot. It has no sockets, files or clocks.
 #pragma once
 
 #include <chrono>
@@ -22,52 +22,51 @@
 namespace warren::submit {
 
 struct MonitorOptions {
-  std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: hangs are not looked for
+  std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: no hang detection
   std::chrono::milliseconds sample_interval{std::chrono::seconds(5)};
-  bool joins = true;  ///< workers are expected at a tracker that says so
+  bool joins = true;  ///< the tracker reports the workers that join
 };
 
 class JobMonitor {
  public:
-  /// `job`: what does not change of its snapshots. The processes are those of the plan.
+  /// `job`: the constant part of its snapshots. The processes are those of the plan.
   JobMonitor(JobSnapshot job, const MonitorOptions& options, const std::vector<PlannedProcess>& plan,
              TimePoint now);
 
-  // What happens. `now` never goes back.
+  // Events. `now` never decreases.
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
   void Located(std::size_t index, const submit::Started& where);
   void Exited(std::size_t index, const ExitStatus& status);
-  /// The whole job begins anew.
+  /// The whole job is restarted.
   void BeginsAgain();
   void Joined(int joined, int expected, TimePoint now);
   void Assigned(const std::string& task_id, int rank);
   void Linked(TimePoint now);
   void Reported(const wire::WorkerReport& report, TimePoint now);
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
-  /// The process has written something to its standard output or standard error.
+  /// The process wrote to its standard output or standard error.
   void Wrote(std::size_t index, TimePoint now);
-  /// The worker of this rank has printed something by way of the tracker. Other ranks than the job's are
-  /// nobody.
+  /// The worker of this rank printed through the tracker. Ranks outside the job are ignored.
   void WroteByTracker(int rank, TimePoint now);
-  /// The process is held by the debugger that shows its stack for us from here on, or no more.
+  /// Our debugger begins or ends reading the process's stack, which it stops meanwhile.
   void Dumped(std::size_t index, bool begins);
-  /// Output, and with it samples of other hosts, are left where they are from here on, or no more.
+  /// Reading of output is paused or resumed, and with it that of samples from other hosts.
   void OutputPaused(bool paused, TimePoint now);
-  /// Nobody hears reports any more: the workers have left the job.
+  /// No further reports will come: the workers have left the job.
   void ReportsEnd();
-  /// This process did not run for so long: others could not be heard.
+  /// This process was suspended for this long and could not hear the workers.
   void StoodStill(TimePoint::duration how_long);
-  /// Whether this worker's standard output speaks for the job: that of rank 0.
+  /// Whether this worker's standard output counts as the job's: the worker is rank 0.
   bool Speaks(std::size_t index) const;
-  /// A line that the job, or the worker that speaks for it, printed: evaluations are taken out of them.
+  /// A line printed by the job, or by the worker that speaks for it; parsed for evaluations.
   void Printed(std::string_view line, TimePoint now);
-  /// Something that people were told of the job.
+  /// A message about the job that was shown to the user.
   void Said(const std::string& severity, const std::string& text, TimePoint now);
   void Finished(int exit_code, const std::string& story, TimePoint now);
 
-  /// Looks for hangs. What is found is also an event of the job.
+  /// Looks for hangs. Findings also become events of the job.
   std::vector<Finding> Look(TimePoint now);
-  /// Workers have waited for others to join for as long as a hang may last; true once.
+  /// Returns true, once, if workers have waited for others to join for as long as the hang timeout.
   bool JoiningTakesLong(TimePoint now);
 
   JobSnapshot Snapshot(TimePoint now) const;
@@ -77,27 +76,27 @@ class JobMonitor {
  private:
   struct Worker {
     std::optional<TimePoint> runs_since;
-    int starts = 0;  ///< since the job began, or was begun again
+    int starts = 0;  ///< since the job began or was restarted
     TimePoint state_since, busy;
     std::optional<TimePoint> sampled = {}, sampled_first = {}, reported = {};
-    std::optional<TimePoint> heard = {};  ///< when its host was heard of
+    std::optional<TimePoint> heard = {};  ///< when its host was last heard from
     std::optional<TimePoint> sampled_before = {}, printed = {};
     TimePoint::duration report_gap{0};
     TimePoint call_since;
     bool is_dumped = false;
   };
-  /// How much each rank had made others wait, at a moment.
+  /// How long each rank had made others wait, up to a moment.
   struct Waits {
     TimePoint when;
     std::vector<double> seconds;
   };
 
-  /// Rounds are printed, reported by a program, or both.
+  /// A source of round numbers: they are printed, reported by the program, or both.
   struct RoundSource {
     std::optional<TimePoint> said = {};
-    int unanswered = 0;  ///< how often it has spoken since the other one did
+    int unanswered = 0;  ///< how often it has spoken since the other source did
     void Say(TimePoint now, RoundSource& other);
-    /// Whether it is still in use: the other one has not spoken alone for a while.
+    /// Whether the source is still in use: the other one has not been the only source for a while.
     bool Speaks(const RoundSource& other, TimePoint now) const;
   };
 
@@ -115,7 +114,7 @@ class JobMonitor {
   MonitorOptions options_;
   TimePoint began_;
   std::vector<Worker> workers_;
-  std::size_t first_worker_ = 0;  ///< in the plan
+  std::size_t first_worker_ = 0;  ///< index in the plan
   const TimePoint::duration report_interval_;
   HangWatch hang_watch_;
   WaitingTime waiting_;
@@ -125,9 +124,9 @@ class JobMonitor {
   bool joining_was_told_ = false;
   std::optional<TimePoint> linked_;
   std::optional<TimePoint> round_ended_;
-  bool restarted_ = false;  ///< a process, or all, since the latest evaluation
+  bool restarted_ = false;  ///< a process, or the whole job, since the latest evaluation
   RoundSource printed_, reported_;
-  double round_seconds_ = 0;  ///< when the latest round was heard of
+  double round_seconds_ = 0;  ///< when the latest round was reported
   std::optional<TimePoint> finished_;
 };
 

@@ -1,5 +1,5 @@
-// Values as JSON, appended to a text that is being made: for messages that are made once a second for a
-// thousand workers, where a tree of JSON values first would cost more than all else.
+// Appends values as JSON to a text under construction. For messages that are made once a second for a
+// thousand workers, where building a tree of JSON values would dominate the cost.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace warren::submit {
 
-/// With its quotes. What is no UTF-8 becomes U+FFFD, and a "<" is written as an escape, so that the text may
-/// stand in a script element of HTML.
+/// Appends the text with quotes. Invalid UTF-8 becomes U+FFFD, and "<" is escaped, so that the result may be
+/// put into a script element of HTML.
 void AppendJson(std::string& json, std::string_view text);
-/// The shortest that is read as the same number; null for infinities and NaN, which JSON has not.
+/// Appends the shortest text that reads back as the same number; null for infinities and NaN, which JSON
+/// lacks.
 void AppendJson(std::string& json, double number);
 void AppendJson(std::string& json, std::int64_t number);
 void AppendJson(std::string& json, std::uint64_t number);

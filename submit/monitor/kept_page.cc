@@ -22,7 +22,7 @@ void Replace(std::string& text, std::string_view what, std::string_view with) {
 
 std::string KeptPage(const JobSnapshot& job, const OutputHistory& output) {
   std::string page(PageHtml());
-  // No text in the JSON has a "<" that is not escaped, so nothing in it ends the element.
+  // Every "<" in the JSON is escaped, so nothing in it ends the element.
   std::string data = R"(<script id="kept" type="application/json">{"state":)";
   data += PageState(job);
   data += ",\"logs\":[";

@@ -1,5 +1,5 @@
-// The page of a job that is over, as one file that any browser opens: the state and the last output are in
-// it, and it asks for nothing else. Pure.
+// The page of a finished job as a single file for any browser: it contains the state and the last output, and
+// loads nothing else. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace warren::submit {
 
-/// Of the output each process's latest lines, at most kMaxKeptLines in all.
+/// The page with each process's last output lines, at most kMaxKeptLines in total.
 std::string KeptPage(const JobSnapshot& job, const OutputHistory& output);
 
 inline constexpr std::size_t kMaxKeptLines = 20'000;

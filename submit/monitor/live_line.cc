@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// Below this share of the time nobody is to be told.
+/// A smaller share of the time is not reported.
 constexpr double kWorthSaying = 0.05;
 constexpr std::size_t kMostShownMetrics = 3;
 
@@ -128,7 +128,7 @@ std::string StragglerSentence(const JobSnapshot& job, bool live) {
 }
 
 std::string LiveLine(const JobSnapshot& job, int width) {
-  // Those that matter least come last here; where they stand is another matter.
+  // Ordered by importance, most important first; `place` is the position in the line.
   struct Piece {
     int place;
     std::string text;

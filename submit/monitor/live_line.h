@@ -1,4 +1,4 @@
-// The one line that a terminal shows of a job while it runs. Pure.
+// The line that the terminal shows of a running job. Pure.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace warren::submit {
 
-/// At most `width` characters: what matters least is left out first. Without a newline.
+/// At most `width` characters, without a newline; the least important parts are left out first.
 std::string LiveLine(const JobSnapshot& job, int width);
 
 /// "4:07", "1:02:03".
 std::string ClockTime(double seconds);
 
-/// "rank 3 made the others wait 41 % of the time", of that rank which did most; empty when none did worth
-/// speaking of. `live`: it is still so.
+/// "rank 3 made the others wait 41 % of the time", for the rank with the largest share; empty if it is
+/// negligible. `live`: about the last half minute, in the present tense.
 std::string StragglerSentence(const JobSnapshot& job, bool live);
 
 }  // namespace warren::submit

@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// Above those of all ranks.
+/// The process id of the job's own events, above all ranks.
 constexpr int kJob = 1 << 20;
 
 std::string Quoted(std::string_view text) {
@@ -20,7 +20,7 @@ std::int64_t Nanoseconds(tracker::TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-/// Microseconds, to the nanosecond.
+/// In microseconds with three decimals.
 std::string Microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}{}.{:03}", nanoseconds < 0 ? "-" : "", std::abs(nanoseconds / 1000),
                      std::abs(nanoseconds % 1000));

@@ -1,7 +1,7 @@
-// The traces of all workers of a job as one, on one clock: Chrome's trace events, which Perfetto and
-// chrome://tracing open. (The format: "Trace Event Format", by the Chromium project.) Values in, text out.
+// Merges the traces of a job's workers on one clock, in Chrome's trace event format, which Perfetto and
+// chrome://tracing open. ("Trace Event Format", by the Chromium project.) Values in, text out.
 //
-// What has been written so far can be opened at any time, since readers do without the end of the list.
+// The text written so far can be opened at any time, since readers do not need the end of the list.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ namespace warren::submit {
 
 class MergedTimeline {
  public:
-  /// `began`: what the timeline calls 0.
+  /// `began`: time 0 of the timeline.
   explicit MergedTimeline(tracker::TimePoint began);
 
-  /// What a worker reports; one of another attempt is shown on the same lines.
+  /// Adds a worker's report; a restarted worker continues on the same lines.
   void Add(const wire::WorkerReport& report);
-  /// Something of the job as a whole that took no time: "round 12", "worker 3 was started again".
+  /// Marks a moment of the whole job: "round 12", "worker 3 was started again".
   void Mark(std::string_view what, tracker::TimePoint when);
-  /// The end of the list.
+  /// Ends the list.
   void Finish();
 
-  /// The text that has come since the last call.
+  /// Returns the text added since the last call.
   std::string TakeText() { return std::exchange(text_, {}); }
 
  private:

@@ -21,7 +21,7 @@ using Label = std::pair<std::string_view, std::string_view>;
 constexpr std::array kStates = {WorkerState::kWaiting, WorkerState::kStarting,  WorkerState::kRunning,
                                 WorkerState::kStuck,   WorkerState::kSucceeded, WorkerState::kFailed};
 
-/// A label's value: UTF-8 in which what would end it is escaped.
+/// Appends a label's value as UTF-8, with characters that would end it escaped.
 void AppendValue(std::string& text, std::string_view value) {
   for (const char c : wire::PrintableLines(value)) {
     if (c == '\n') {
@@ -43,10 +43,10 @@ std::string LabelsOf(std::initializer_list<Label> labels) {
   return text;
 }
 
-/// The text of metrics, one family after the other.
+/// The text of the metrics, one family after the other.
 class Exposition {
  public:
-  /// What follows belongs to this family: "warren_round". `unit`: its name ends in it; empty: none.
+  /// Begins a family: "warren_round". `unit`: the suffix of its name; may be empty.
   void Begin(std::string_view name, std::string_view type, std::string_view unit, std::string_view help) {
     name_ = name;
     is_counter_ = type == "counter";
@@ -60,7 +60,7 @@ class Exposition {
     Append("{}{}", name_, suffix_);
     if (!labels.empty()) text_.append("{").append(labels).append("}");
     text_ += ' ';
-    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // a counter may be nothing else
+    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // counters allow nothing else
     if (std::isnan(value)) {
       text_ += "NaN\n";
     } else if (std::isinf(value)) {
@@ -112,7 +112,7 @@ void AddJob(Exposition& out, const JobSnapshot& job) {
   out.Add("", job.rows_per_second);
 }
 
-/// Of the latest round that has any.
+/// The latest round that has evaluations.
 void AddEvaluation(Exposition& out, const JobSnapshot& job) {
   if (job.evaluations.empty()) return;
   const Evaluation& latest = job.evaluations.back();
@@ -143,7 +143,7 @@ void AddStates(Exposition& out, const JobSnapshot& job) {
   if (any) add("server", "warren_servers", "Parameter servers by state.");
 }
 
-/// What each process has once. `labels`: of each.
+/// The metrics that each process has once. `labels`: those of each process.
 void AddProcesses(Exposition& out, const JobSnapshot& job, const std::vector<std::string>& labels) {
   const auto add = [&](std::string_view name, std::string_view type, std::string_view unit,
                        std::string_view help, auto value) {
@@ -197,7 +197,7 @@ void AddTraffic(Exposition& out, const JobSnapshot& job, const std::vector<std::
 }  // namespace
 
 std::string OpenMetrics(const JobSnapshot& job) {
-  // The name tells processes apart; the rank, which is what people ask by, is not known at first.
+  // The worker name identifies a process; the rank, which people ask for, is not known at first.
   std::vector<std::string> labels;
   labels.reserve(job.workers.size());
   for (const WorkerSnapshot& worker : job.workers) {

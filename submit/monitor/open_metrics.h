@@ -1,5 +1,5 @@
-// A job as metrics in OpenMetrics' text format, version 1.0, which Prometheus reads. docs/how-to/watching.md
-// lists them. Pure; its length is linear in the number of workers.
+// A job as metrics in the OpenMetrics text format, version 1.0, which Prometheus reads.
+// docs/how-to/watching.md lists them. Pure; the length is linear in the number of workers.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-/// The command is left out: metrics are shown to anybody, and a command may have a password in it.
+/// The command is left out: metrics are public, and a command may contain a password.
 std::string OpenMetrics(const JobSnapshot& job);
 
 }  // namespace warren::submit

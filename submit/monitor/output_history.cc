@@ -10,7 +10,7 @@
 namespace warren::submit {
 namespace {
 
-/// What one query may look through: it is answered on the thread that serves the tracker.
+/// Limit of what one query searches, since queries are answered in the thread that serves the tracker.
 constexpr std::size_t kMaxSearchedBytes = std::size_t{4} << 20;
 
 char LowerCase(char c) {
@@ -27,7 +27,7 @@ std::size_t CostOf(const OutputLine& line) {
   return sizeof(line) + line.text.size();
 }
 
-/// A process, and how many of its lines have not been looked at, from the oldest on.
+/// A process and the number of its lines not searched yet, counted from the oldest.
 struct Cursor {
   std::size_t process;
   std::size_t left;
@@ -48,7 +48,7 @@ void OutputHistory::Add(std::size_t process, Stream stream, std::string_view lin
   if (redraws) line.remove_prefix(1);
   if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  if (goes_on && line.empty()) return;  // the bar's line is finished
+  if (goes_on && line.empty()) return;  // this ends the progress bar's line
   if (goes_on && redraws) {
     lines.bytes -= CostOf(lines.lines.back());
     lines.lines.pop_back();
@@ -63,7 +63,7 @@ void OutputHistory::Add(std::size_t process, Stream stream, std::string_view lin
 }
 
 std::string OutputHistory::Json(const OutputQuery& query) const {
-  // The processes whose next older line is the latest come first.
+  // Processes whose next older line is the latest come first.
   const auto number = [&](const Cursor& c) { return of_[c.process].lines[c.left - 1].number; };
   const auto older = [&](const Cursor& a, const Cursor& b) { return number(a) < number(b); };
   std::priority_queue<Cursor, std::vector<Cursor>, decltype(older)> next(older);

@@ -1,5 +1,5 @@
-// The latest lines that the processes of a job have written, for the page: bounded for each process and in
-// all, so that a job that writes for days needs no more memory than one that writes for minutes. Pure.
+// The latest output lines of a job's processes, for the page. Bounded per process and in total, so that a job
+// that writes for days needs no more memory than one that writes for minutes. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,40 +16,40 @@
 namespace warren::submit {
 
 struct OutputLine {
-  std::uint64_t number = 0;  ///< of all lines of the job, from 1
+  std::uint64_t number = 0;  ///< counts all lines of the job, from 1
   Stream stream = Stream::kOut;
   std::string text;  ///< without its newline
 };
 
-/// Which lines are wanted.
+/// Selects lines.
 struct OutputQuery {
-  std::optional<std::size_t> process = {};  ///< none: of all
+  std::optional<std::size_t> process = {};  ///< nullopt: all processes
   std::uint64_t before = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t after = 0;
-  std::size_t limit = 500;    ///< the latest of those that are wanted
-  std::string contains = {};  ///< upper and lower case of ASCII are the same; cut to kSearchBytes
+  std::size_t limit = 500;    ///< at most this many, the latest
+  std::string contains = {};  ///< ASCII case is ignored; cut to kSearchBytes
 };
 
 class OutputHistory {
  public:
-  /// Beyond, the oldest lines are dropped.
+  /// Limits; beyond them the oldest lines are dropped.
   static constexpr std::size_t kBytesOfProcess = std::size_t{256} << 10;
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
-  /// A longer line is cut.
+  /// Longer lines are cut.
   static constexpr std::size_t kLineBytes = std::size_t{8} << 10;
-  /// A longer text is searched for by its beginning: the time of a search grows with it.
+  /// Longer search texts are cut, since the time of a search grows with their length.
   static constexpr std::size_t kSearchBytes = 256;
 
   explicit OutputHistory(std::size_t processes, std::size_t bytes_of_process = kBytesOfProcess,
                          std::size_t bytes = kBytes);
 
-  /// A line, with its newline, or a piece of one (output/line_splitter.h): each is kept as a line, but for a
-  /// progress bar whose latest state is kept alone.
+  /// Adds a line with its newline, or a piece of one (output/line_splitter.h). Each is kept as a line, except
+  /// that only the latest state of a progress bar is kept.
   void Add(std::size_t process, Stream stream, std::string_view line);
 
   /// {"lines": [[number, process, "out", "text"], ...], "from": number, "last": number}: oldest first. All
-  /// lines from "from" on have been looked at: there may be older ones when that is above 1. "last": the
-  /// latest line of the job.
+  /// lines from "from" on have been searched; if it is above 1, there may be older matches. "last": the
+  /// number of the job's latest line.
   std::string Json(const OutputQuery& query) const;
 
   std::size_t processes() const { return of_.size(); }
@@ -58,7 +58,7 @@ class OutputHistory {
   struct Lines {
     std::deque<OutputLine> lines;
     std::size_t bytes = 0;
-    bool is_drawn_over = false;  ///< the last line is a progress bar's
+    bool is_drawn_over = false;  ///< the last line is a progress bar
   };
 
   std::vector<Lines> of_;

@@ -14,17 +14,17 @@
 namespace warren::submit {
 namespace {
 
-/// Rounded, so that a change that nobody sees is none.
+/// Rounded, so that invisible changes are not sent.
 double Tenths(double seconds) {
   return std::round(seconds * 10) / 10;
 }
 
-/// Whole percents of a share.
+/// A share in whole percents.
 double Hundredths(double share) {
   return std::round(share * 100) / 100;
 }
 
-/// Three digits of it.
+/// Rounded to three digits.
 double Rough(double number) {
   if (!(std::abs(number) >= 1)) return std::round(number * 100) / 100;
   const double unit = std::pow(10, std::floor(std::log10(std::abs(number))) - 2);
@@ -46,7 +46,7 @@ void AppendJson(std::string& json, const std::optional<Value>& value) {
   }
 }
 
-// What a job and a worker have in lists: each as an array, the shortest way to write it.
+// Lists of jobs and workers: each entry is an array, the shortest form.
 
 void AppendJson(std::string& json, const std::vector<wire::ReportedTraffic>& traffic) {
   json += '[';
@@ -66,14 +66,14 @@ void AppendJson(std::string& json, const std::vector<wire::ReportedTraffic>& tra
   json += ']';
 }
 
-/// The tree of a world of that many ranks, which is drawn where it is small.
+/// The tree of a world of this many ranks. It is drawn only if it is small.
 struct Tree {
   int ranks = 0;
   friend bool operator==(const Tree& a, const Tree& b) { return a.ranks == b.ranks; }
 };
 constexpr int kMaxDrawnRanks = 512;
 
-/// Each rank's parent.
+/// Appends each rank's parent.
 void AppendJson(std::string& json, Tree tree) {
   json += '[';
   if (tree.ranks > 0 && tree.ranks <= kMaxDrawnRanks) {
@@ -94,7 +94,7 @@ bool Same(const std::vector<wire::ReportedTraffic>& a, const std::vector<wire::R
                     });
 }
 
-/// A metric that is not a number does not change every second.
+/// NaN equals NaN, so that such a metric does not count as changed every second.
 bool Same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
@@ -104,7 +104,7 @@ bool Same(const Value& a, const Value& b) {
   return a == b;
 }
 
-/// A member of the object that is made of a `Whole`.
+/// A member of the JSON object made from a `Whole`.
 template <typename Whole>
 struct Member {
   std::string_view name;
@@ -112,7 +112,7 @@ struct Member {
   void (*append)(std::string&, const Whole&);
 };
 
-/// The member of that name whose value `Get` finds, a function that captures nothing.
+/// The member with this name; `Get` returns its value and captures nothing.
 template <typename Whole, typename Get>
 constexpr Member<Whole> MemberOf(std::string_view name, Get) {
   return {name, [](const Whole& a, const Whole& b) { return Same(Get{}(a), Get{}(b)); },
@@ -163,11 +163,11 @@ constexpr std::array kWorkerMembers = {
     OfWorker("state", [](const WorkerSnapshot& w) { return std::string_view(Name(w.state)); }),
     OfWorker("restarts", [](const WorkerSnapshot& w) { return std::int64_t{w.restarts}; }),
     OfWorker("trouble", [](const WorkerSnapshot& w) { return std::string_view(w.trouble); }),
-    // Of its process.
+    // Process.
     OfWorker("cores", [](const WorkerSnapshot& w) { return Tenths(w.cores_used); }),
     OfWorker("cpu", [](const WorkerSnapshot& w) { return w.sample ? std::round(w.sample->cpu_seconds) : 0; }),
     OfWorker("mib", [](const WorkerSnapshot& w) { return w.sample ? Mebibytes(w.sample->resident_bytes) : 0; }),
-    // Of its collectives. How long it is in a call matters when that is long.
+    // Collectives. The time in a call matters only if it is long.
     OfWorker("call", [](const WorkerSnapshot& w) { return w.call ? std::string_view(w.call->name) : ""; }),
     OfWorker("inside", [](const WorkerSnapshot& w) {
       return w.call && w.call->inside ? std::floor(w.call->seconds) : -1; }),
@@ -177,7 +177,7 @@ constexpr std::array kWorkerMembers = {
     OfWorker("makes_wait", [](const WorkerSnapshot& w) { return Hundredths(w.makes_wait); }),
     OfWorker("makes_wait_now", [](const WorkerSnapshot& w) { return Hundredths(w.makes_wait_now); }),
     OfWorker("traffic", [](const WorkerSnapshot& w) -> const auto& { return w.traffic; }),
-    // Of what it reads.
+    // Data being read.
     OfWorker("reads", [](const WorkerSnapshot& w) {
       return w.reading ? std::string_view(w.reading->what) : ""; }),
     OfWorker("rows", [](const WorkerSnapshot& w) { return w.reading ? Rough(double(w.reading->rows)) : 0; }),
@@ -202,7 +202,7 @@ void AppendAll(std::string& json, const Members& members, const Whole& whole) {
   }
 }
 
-/// Whether there was anything to append.
+/// Returns whether anything was appended.
 template <typename Members, typename Whole>
 bool AppendChanged(std::string& json, const Members& members, const Whole& before, const Whole& now) {
   bool any = false;
@@ -256,7 +256,7 @@ bool SameEvaluation(const Evaluation& a, const Evaluation& b) {
                                               });
 }
 
-/// Those of rounds that `before` has not or has otherwise; `std::nullopt` when rounds of it are gone.
+/// The evaluations of rounds that are new or differ from `before`; std::nullopt if rounds have disappeared.
 std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Evaluation>& before,
                                                           const std::vector<Evaluation>& now) {
   std::vector<Evaluation> changed;
@@ -271,8 +271,8 @@ std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Eval
   return changed;
 }
 
-/// Where the events begin that come after the last of `before`. They have no numbers, and the oldest are
-/// dropped; of two that are alike the later is taken for the one that was there.
+/// Index of the first event after the last one of `before`. Events have no numbers, and the oldest are
+/// dropped; of two equal ones, the later is taken for the known one.
 std::size_t FirstNewEvent(const std::vector<JobEvent>& before, const std::vector<JobEvent>& now) {
   if (before.empty()) return 0;
   const JobEvent& last = before.back();

@@ -15,7 +15,7 @@ namespace warren::submit {
 
 TimelineFile::TimelineFile(std::string path, tracker::TimePoint began)
     : path_(std::move(path)), timeline_(began) {
-  // Messages in it repeat what programs say.
+  // Private, since its messages repeat program output.
   const posix::Descriptor made = posix::OpenPrivate(path_.c_str(), O_TRUNC);
   if (made) file_.open(path_, std::ios::trunc);
   if (!made || !file_)

@@ -1,5 +1,5 @@
-// A job's timeline (merged_timeline.h) on its way into a file. What cannot be written is lost, with a
-// warning: no job fails for that.
+// Writes a job's timeline (merged_timeline.h) to a file. If a write fails, the text is lost with a warning;
+// the job continues.
 #pragma once
 
 #include <fstream>
@@ -11,7 +11,7 @@ namespace warren::submit {
 
 class TimelineFile {
  public:
-  /// Begins the file anew. Throws std::runtime_error when it cannot be written.
+  /// Truncates the file. Throws std::runtime_error if it cannot be written.
   TimelineFile(std::string path, tracker::TimePoint began);
 
   void Add(const wire::WorkerReport& report);

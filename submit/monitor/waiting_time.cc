@@ -5,8 +5,7 @@
 namespace warren::submit {
 namespace {
 
-/// Numbers kept at most; beyond, the oldest calls are forgotten, as when a rank that does not report is among
-/// them.
+/// Maximum of kept entries; beyond it, the oldest calls are forgotten, e.g. if some rank does not report.
 constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
 }  // namespace
@@ -16,10 +15,10 @@ WaitingTime::WaitingTime(std::size_t world_size) : ranks_(world_size) {}
 void WaitingTime::Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits,
                       std::uint64_t last_ended) {
   if (rank >= ranks_.size()) return;
-  if (last_ended < ranks_[rank].last_ended) BeginAgain();  // it, or all of them, count anew
+  if (last_ended < ranks_[rank].last_ended) BeginAgain();  // this rank, or all, restarted counting
   const std::uint64_t before = ranks_[rank].last_ended;
   for (const wire::ReportedWait& wait : waits) {
-    // What comes again, or late, is settled already.
+    // Repeated or late entries are settled already.
     if (wait.call <= before || !(wait.seconds > 0)) continue;
     calls_[wait.call].seconds.emplace_back(rank, wait.seconds);
     ++num_kept_;
@@ -55,7 +54,8 @@ void WaitingTime::SettleUpTo(std::uint64_t number) {
 
 void WaitingTime::Settle(const Call& call) {
   if (ranks_.size() < 2) return;
-  // Who says nothing of the call was in it for less than counts; of several such nobody can say who was last.
+  // A rank that reported nothing spent too little time in the call to count. If there are several, the last
+  // one is unknown.
   const std::size_t silent = ranks_.size() - std::min(call.seconds.size(), ranks_.size());
   double shortest = 0;
   double longest = 0;

@@ -1,8 +1,8 @@
-// Who makes whom wait in collective calls.
+// Computes which ranks make others wait in collective calls.
 //
-// Every rank says how long the calls took it that took long (wire/report.h). In each call the rank that came
-// last was in it for the shortest time, and the others waited for it for so much longer as they were in it.
-// Ranks report at different times, so a call is settled when each has said something of a later one. Pure.
+// Every rank reports the duration of its long calls (wire/report.h). In each call, the rank that came last
+// spent the shortest time; the time that the others spent beyond that, they waited for it. Ranks report at
+// different times, so a call is settled once every rank has reported a later one. Pure.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +19,23 @@ class WaitingTime {
  public:
   explicit WaitingTime(std::size_t world_size);
 
-  /// What `rank` says: of all calls up to `last_ended` it has now said what there is to say.
+  /// Adds a report of `rank`, which is now complete for all calls up to `last_ended`.
   void Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits, std::uint64_t last_ended);
-  /// Calls are counted anew: ranks began anew. What was settled stays; of what was not nothing is known.
+  /// Called when the ranks have restarted counting their calls. Settled calls stay; the others are discarded.
   void BeginAgain();
-  /// A rank has more to say than goes into its reports: of calls up to here nobody knows who came last.
+  /// Discards calls up to this one: a rank had more to report than fits, so the last rank of each is unknown.
   void Forget(std::uint64_t last_ended);
 
-  /// For other ranks, in seconds since the job began.
+  /// Time spent waiting for other ranks, in seconds since the job began.
   double Waited(std::size_t rank) const { return ranks_[rank].waited; }
-  /// By coming late: the longest that any other rank waited, summed over the calls in which it came last.
+  /// Time this rank made others wait: the longest wait of any other rank, summed over the calls in which it
+  /// came last.
   double MadeWait(std::size_t rank) const { return ranks_[rank].made_wait; }
 
  private:
-  /// Numbers of ranks that say less of a call than there are ranks: they took no time that counts.
+  /// The reports on one call. A rank without one spent too little time in it to count.
   struct Call {
-    std::vector<std::pair<std::size_t, double>> seconds;  ///< of each rank that said something
+    std::vector<std::pair<std::size_t, double>> seconds;  ///< by rank
   };
   struct Rank {
     std::uint64_t last_ended = 0;
@@ -47,7 +48,7 @@ class WaitingTime {
 
   std::vector<Rank> ranks_;
   std::map<std::uint64_t, Call> calls_;
-  std::size_t num_kept_ = 0;  ///< numbers in calls_
+  std::size_t num_kept_ = 0;  ///< entries in calls_
 };
 
 }  // namespace warren::submit

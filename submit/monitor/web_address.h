@@ -1,4 +1,4 @@
-// Where the metrics or the page of a job are served: [HOST:]PORT.
+// The address at which a job's metrics or page are served: [HOST:]PORT.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace warren::submit {
 
 struct WebAddress {
-  std::string host = "127.0.0.1";  ///< a name or an address, IPv6 without brackets
+  std::string host = "127.0.0.1";  ///< name or address, IPv6 without brackets
   std::uint16_t port = 0;          ///< 0: any free one
 
   friend bool operator==(const WebAddress& a, const WebAddress& b) {
@@ -15,10 +15,10 @@ struct WebAddress {
   }
 };
 
-/// "9100", "0.0.0.0:9100", "[::1]:0". Throws std::runtime_error that says what it should be.
+/// "9100", "0.0.0.0:9100", "[::1]:0". Throws std::runtime_error with the expected form.
 WebAddress ParseWebAddress(const std::string& text);
 
-/// As it stands in a URL: "127.0.0.1:9100", "[::1]:9100".
+/// In the form used in URLs: "127.0.0.1:9100", "[::1]:9100".
 std::string ToText(const WebAddress& address);
 
 }  // namespace warren::submit

@@ -17,9 +17,10 @@ namespace http = boost::beast::http;
 
 constexpr int kStreamBufferBytes = 64 << 10;
 constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
-/// A browser keeps its connection for the next request; whoever sends half of one holds it no longer.
+/// A browser keeps its connection for the next request; a peer that sends half a request is dropped after
+/// this.
 constexpr std::chrono::seconds kRequestLimit{30};
-/// A reader that takes nothing for so long is gone, or stopped.
+/// A reader that accepts no data for this long is gone or stopped.
 constexpr std::chrono::seconds kWriteLimit{30};
 
 }  // namespace
@@ -68,7 +69,7 @@ void WebConnection::Answer() {
 
 void WebConnection::BeginStream() {
   is_stream_ = true;
-  // What waits in the kernel is old by the time that a slow reader gets it.
+  // Data buffered in the kernel would be outdated by the time a slow reader gets it.
   beast::error_code ignored;
   stream_.socket().set_option(asio::socket_base::send_buffer_size(kStreamBufferBytes), ignored);
   WaitForEnd();
@@ -77,11 +78,11 @@ void WebConnection::BeginStream() {
                                           "Content-Type: text/event-stream\r\n"
                                           "Cache-Control: no-store\r\n"
                                           "X-Content-Type-Options: nosniff\r\n"
-                                          "X-Accel-Buffering: no\r\n"  // of proxies
+                                          "X-Accel-Buffering: no\r\n"  // for proxies
                                           "Connection: close\r\n\r\n"));
 }
 
-/// A reader of events says nothing more; the end of its side is how its going is seen.
+/// A reader of events sends nothing more; a read shows when it closes the connection.
 void WebConnection::WaitForEnd() {
   stream_.socket().async_read_some(asio::buffer(unwanted_),
                                    [self = shared_from_this()](const beast::error_code& error, std::size_t) {
@@ -104,7 +105,7 @@ void WebConnection::Write(std::shared_ptr<const std::string> piece, bool is_last
 
 void WebConnection::Fail() {
   if (!is_open_) return;
-  const auto self = shared_from_this();  // its owner may let go of it
+  const auto self = shared_from_this();  // the owner may release it
   Close();
   events_.closed(*this);
 }

@@ -1,4 +1,4 @@
-// One connection to the job's web server: requests one after the other, or a stream of events.
+// One connection to the job's web server: successive requests, or a stream of events.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -23,33 +23,33 @@ using WebResponse = boost::beast::http::response<boost::beast::http::string_body
 
 class WebConnection : public std::enable_shared_from_this<WebConnection> {
  public:
-  /// What its owner does for it; all are called from the io_context's thread.
+  /// Callbacks to the owner, called in the io_context's thread.
   struct Events {
-    /// `std::nullopt`: it has become a stream of events.
+    /// Returns the answer, or std::nullopt if the connection has become a stream of events.
     std::function<std::optional<WebResponse>(const WebRequest& request, WebConnection& connection)> answer;
-    std::function<void(WebConnection& connection)> ready;   ///< a piece of the stream is written
-    std::function<void(WebConnection& connection)> closed;  ///< once; unless Close() was called
+    std::function<void(WebConnection& connection)> ready;   ///< a piece of the stream has been written
+    std::function<void(WebConnection& connection)> closed;  ///< called once, unless Close() was called
   };
 
   WebConnection(boost::asio::ip::tcp::socket socket, Events events);
 
   void Start() { ReadRequest(); }
-  /// Answers with the head of a stream of events, which Write() goes on with.
+  /// Sends the head of a stream of events; Write() then sends its pieces.
   void BeginStream();
   bool is_stream() const { return is_stream_; }
-  /// Nothing is being written.
+  /// Whether no write is in progress.
   bool is_idle() const { return written_ == nullptr && !response_; }
-  /// Only while it is idle. `is_last`: closes behind it.
+  /// Requires is_idle(). `is_last`: closes the connection afterwards.
   void Write(std::shared_ptr<const std::string> piece, bool is_last = false);
-  /// Closes once the answer to a request is written, instead of reading the next one.
+  /// Closes once the current request has been answered, instead of reading the next one.
   void CloseBehindAnswer() { closes_behind_answer_ = true; }
   void Close();
 
-  /// Its peer has shown the page's token.
+  /// Records that the peer has shown the page's token.
   void SetKnowsToken() { seat_.knows_token = true; }
   WebSeat seat() const { return seat_; }
 
-  /// The state that its reader has, or gets with what is being written.
+  /// The state that the reader has, or will have after the current write.
   std::shared_ptr<const JobSnapshot> shown;
   bool was_told_the_end = false;
 

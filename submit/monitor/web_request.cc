@@ -27,7 +27,7 @@ std::string Decoded(std::string_view text) {
   return decoded;
 }
 
-/// Calls take(part) for what stands between separators.
+/// Calls take(part) for each part between separators.
 template <typename Take>
 void ForEachPart(std::string_view text, char separator, const Take& take) {
   for (std::size_t end = 0; end != std::string_view::npos;) {

@@ -1,4 +1,4 @@
-// What a request to the job's web server asks for, and whether whoever asks may have it. Pure.
+// Parsing of requests to the job's web server, and the checks of who may make them. Pure.
 #pragma once
 
 #include <map>
@@ -9,29 +9,30 @@
 
 namespace warren::submit {
 
-/// What stands behind the method: "/logs?worker=3".
+/// The target of a request: "/logs?worker=3".
 struct WebTarget {
   std::string path;
   std::map<std::string, std::string, std::less<>> query;  ///< decoded
-  std::string_view Value(std::string_view name) const;    ///< empty: there is none
+  std::string_view Value(std::string_view name) const;    ///< empty if missing
 };
 WebTarget ParseTarget(std::string_view target);
 
-/// Opens the job's page. Made from the job's token in one direction, so that a URL that somebody sees gives
-/// the page away and not the job.
+/// The token that opens the job's page. Derived one-way from the job's token, so that a leaked URL reveals
+/// the page, but not the job.
 std::string PageToken(const wire::JobToken& token);
 
-/// Of a Cookie header; empty: there is none of that name.
+/// The value of a cookie in a Cookie header; empty if missing.
 std::string_view CookieValue(std::string_view header, std::string_view name);
-/// Browsers send the cookies of one port to all others of a host.
+/// Contains the port, because browsers send cookies of one port to all ports of a host.
 std::string CookieName(std::uint16_t port);
 
-/// Whether a Host header means this machine's loopback. Others come from pages whose own name was made to
-/// lead here, so that the browser takes what we serve for theirs (DNS rebinding).
+/// Whether a Host header means this machine's loopback. Other names come from pages whose host name was made
+/// to resolve to it, so that the browser takes our answers for theirs (DNS rebinding).
 bool NamesLoopback(std::string_view host);
 
-/// Whether a Sec-Fetch-Site header says that a page of another origin asks, also one at another port of this
-/// host, to which browsers give our cookie. Old browsers and other programs send no such header.
+/// Whether a Sec-Fetch-Site header says that the request comes from a page of another origin, which may be
+/// another port of this host, where browsers send our cookie. Old browsers and other programs send no such
+/// header.
 bool IsOfAnotherOrigin(std::string_view fetch_site);
 
 }  // namespace warren::submit

@@ -38,7 +38,7 @@ constexpr const char* kPolicy =
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 constexpr std::size_t kMaxLines = 2000;  ///< in one answer of /logs
 
-/// How often the job is looked at: a bigger one less often, so that a page takes the same share of the time.
+/// Interval of the updates: longer for bigger jobs, so that a page always takes the same share of the time.
 std::chrono::milliseconds IntervalFor(std::size_t processes) {
   return std::chrono::milliseconds(std::clamp<std::size_t>(2 * processes, 1000, 5000));
 }
@@ -48,7 +48,7 @@ WebResponse Respond(http::status status, const char* type, std::string body) {
   response.set(http::field::content_type, type);
   response.set(http::field::cache_control, "no-store");
   response.set("X-Content-Type-Options", "nosniff");
-  response.set("Referrer-Policy", "no-referrer");  // the first URL has the token in it
+  response.set("Referrer-Policy", "no-referrer");  // the first URL contains the token
   response.set("Content-Security-Policy", kPolicy);
   response.body() = std::move(body);
   return response;
@@ -81,7 +81,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       : io_(io), timer_(io), token_(options.page_token), callbacks_(std::move(callbacks)) {
     if (options.metrics) Listen(*options.metrics).serves_metrics = true;
     if (options.page) {
-      // The address that metrics have, too, is one port, even where that is any free one.
+      // If metrics and page have the same address, they share one port, even port 0 (any free one).
       const bool is_shared = options.metrics == options.page;
       (is_shared ? *listeners_.front() : Listen(*options.page)).serves_page = true;
     }
@@ -121,8 +121,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error) self->FinishNow();
     });
-    // A copy, as one that cannot be written to is gone at once. No more requests are answered, but whoever
-    // is being answered gets all of it.
+    // Iterates over a copy, since a connection whose write fails is removed at once. No more requests are
+    // answered, but answers in progress are completed.
     const auto connections = connections_;
     for (const auto& connection : connections) {
       if (!connection->is_idle()) {
@@ -158,7 +158,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       listener->acceptor.bind(endpoint);
       listener->acceptor.listen();
       listener->address.port = listener->acceptor.local_endpoint().port();
-      // All addresses of this machine: nobody gets anywhere with that one, so the URL has one of them.
+      // The unspecified address cannot be used in a URL, so the URL gets an address of this machine.
       if (endpoint.address().is_unspecified()) listener->address.host = tracker::ResolveHostIp("auto");
     } catch (const boost::system::system_error& error) {
       throw std::runtime_error(fmt::format("cannot serve at {}: {}; name another port, or 0 for any free one",
@@ -179,7 +179,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
         });
   }
 
-  /// Whether one more connection is taken; closes another one for it where there are too many.
+  /// Whether one more connection can be taken; if there are too many, closes another one for it.
   bool HasRoom() {
     if (connections_.size() < kMaxConnections) return true;
     const std::vector<std::shared_ptr<WebConnection>> connections(connections_.begin(), connections_.end());
@@ -248,8 +248,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return AnswerPage(target, request, connection);
   }
 
-  /// With a strict cookie the page would not open from a link in a chat or a notebook: a browser leaves that
-  /// out of the redirection, too.
+  /// With SameSite=Strict, the page would not open from a link in a chat or a notebook: browsers omit such a
+  /// cookie in the redirected request, too.
   WebResponse GiveCookie(const Listener& listener) {
     WebResponse response = Respond(http::status::see_other, kHtml, "");
     response.set(http::field::location, "./");
@@ -294,7 +294,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
 
   // --- the job ---------------------------------------------------------------------------------------------
 
-  /// Not older than a second.
+  /// Returns a snapshot at most a second old.
   std::shared_ptr<const JobSnapshot> Newest() {
     if (!is_over_ && (!newest_ || Clock::now() - taken_ >= std::chrono::milliseconds(990))) {
       Take(callbacks_.snapshot());
@@ -308,7 +308,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     states_.clear();
   }
 
-  /// What brings a reader from `shown` to the newest state. Most have the same, and get the same text.
+  /// The message that brings a reader from `shown` to the newest state. Most readers share the same text.
   Piece StateSince(const std::shared_ptr<const JobSnapshot>& shown) {
     Piece& piece = states_[shown];
     if (!piece) {
@@ -319,7 +319,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return piece;
   }
 
-  /// The next piece of a stream that is idle, if there is one.
+  /// Writes the next piece of an idle stream, if any.
   void Send(WebConnection& connection) {
     if (!is_over_ && (!connection.shown || !newest_)) Newest();
     if (connection.shown != newest_) {
@@ -345,7 +345,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       for (const auto& connection : connections) {
         if (connection->is_stream() && connection->is_idle()) self->Send(*connection);
       }
-      self->Tick();  // also where all are slow
+      self->Tick();  // even if all readers are slow
     });
   }
 
@@ -357,14 +357,14 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   }
 
   asio::io_context& io_;
-  asio::steady_timer timer_;  ///< of the next look at the job; then of the end
+  asio::steady_timer timer_;  ///< for the next update; at the end, for kFinishLimit
   const std::string token_;
   const WebServerCallbacks callbacks_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::set<std::shared_ptr<WebConnection>> connections_;
   std::shared_ptr<const JobSnapshot> newest_;
   Clock::time_point taken_;
-  std::map<std::shared_ptr<const JobSnapshot>, Piece> states_;  ///< by what readers have; of the newest state
+  std::map<std::shared_ptr<const JobSnapshot>, Piece> states_;  ///< updates, by the state a reader has
   bool is_ticking_ = false;
   bool is_over_ = false;
   std::function<void()> done_;

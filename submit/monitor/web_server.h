@@ -1,18 +1,18 @@
-// A job over HTTP while it runs: metrics for Prometheus, and a page for people.
+// Serves a running job over HTTP: metrics for Prometheus, and a page for people.
 //
-//   GET /metrics             OpenMetrics, to anybody
-//   GET /?token=TOKEN        gives the browser a cookie and sends it to /
+//   GET /metrics             OpenMetrics, without authentication
+//   GET /?token=TOKEN        gives the browser a cookie and redirects it to /
 //   GET /, /page.css, /page.js
-//                            the page; this and the rest only with that cookie
-//   GET /events              server-sent events: "state" with all of the job, then about once a second
-//   "change"
-//                            (page_state.h), "end" with the last output when it is over
+//                            the page; requires the cookie, like everything below
+//   GET /events              server-sent events: "state" with the whole job, then about once a second
+//                            "change" (page_state.h), and "end" with the last output when it is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT
-//                            lines of output (output_history.h); both not to pages of other origins
+//                            lines of output (output_history.h); like /events, not for pages of other
+//                            origins
 //
-// The same thread serves the tracker, so nothing here blocks, and what is asked costs little: the job is
-// looked at once a second at most, and only while somebody asks; a reader of /events that is slow gets the
-// newest state next instead of a queue of old ones; requests, connections and the time of each are bounded.
+// The same thread serves the tracker, so nothing here blocks, and requests are cheap: the job's state is
+// taken at most once a second, and only if requested; a slow reader of /events gets the newest state next
+// instead of a queue of old ones; the number of requests and connections and the time of each are bounded.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -29,35 +29,36 @@
 namespace warren::submit {
 
 struct WebServerOptions {
-  std::optional<WebAddress> metrics;  ///< none: no metrics
-  std::optional<WebAddress> page;     ///< none: no page; the same as `metrics`: one server for both
+  std::optional<WebAddress> metrics;  ///< nullopt: no metrics
+  std::optional<WebAddress> page;     ///< nullopt: no page; equal to `metrics`: one server for both
   std::string page_token;             ///< PageToken() of the job's token
 };
 
 struct WebServerCallbacks {
-  /// The job now.
+  /// Returns the current state of the job.
   std::function<JobSnapshot()> snapshot;
-  /// What the processes have written; may be left out. It must live as long as the server.
+  /// The processes' output; may be null. It must outlive the server.
   const OutputHistory* output = nullptr;
 };
 
 /// Single-threaded: use it from the thread that runs the io_context.
 class WebServer {
  public:
-  /// Listens at once. Throws std::runtime_error naming the address that cannot be had.
+  /// Listens at once. Throws std::runtime_error naming the address if that fails.
   WebServer(boost::asio::io_context& io, const WebServerOptions& options, WebServerCallbacks callbacks);
   /// Closes everything.
   ~WebServer();
   WebServer(const WebServer&) = delete;
   WebServer& operator=(const WebServer&) = delete;
 
-  /// Where metrics are found; empty: nowhere. An address of this host where it listens at all of them.
+  /// The URL of the metrics; empty if they are not served. If it listens at all addresses, the URL has one of
+  /// this host's.
   std::string MetricsUrl() const;
-  /// Where the page is found, with its token; empty: nowhere.
+  /// The URL of the page, with its token; empty if it is not served.
   std::string PageUrl() const;
 
-  /// The job is over: pages that are open get its last state, then everything is closed and `done` is called,
-  /// once and after kFinishLimit at the latest. Needs the io_context to run on.
+  /// The job is over: open pages get its last state, then everything is closed and `done` is called, once,
+  /// after kFinishLimit at the latest. The io_context must keep running.
   void Finish(JobSnapshot last, std::function<void()> done);
 
   static constexpr std::size_t kMaxConnections = 64;

@@ -25,13 +25,13 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 using WallClock = std::chrono::system_clock;
 
-/// Above this the processes' output is not read any further; below the second number it is again.
+/// Above the first limit, the processes' output is no longer read; below the second, it is read again.
 constexpr std::size_t kFullBytes = std::size_t{256} << 10;
 constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
-/// As much as a pipe that is ready takes without blocking.
+/// The most that a ready pipe accepts without blocking.
 constexpr std::size_t kWriteBytes = PIPE_BUF;
 constexpr std::size_t kBarWidth = 30;
-/// How often Flush looks at the clock while a descriptor is not ready.
+/// Interval at which Flush checks the clock while a descriptor is not ready.
 constexpr int kFlushPollMs = 50;
 
 constexpr int kUsualWidth = 80;
@@ -56,14 +56,14 @@ bool SameFile(int a, int b) {
 
 }  // namespace
 
-/// One descriptor and what waits to be written to it: only as much is written as a ready descriptor takes.
+/// One descriptor and the bytes waiting for it. It writes only as much as a ready descriptor accepts.
 class Console::Sink : public std::enable_shared_from_this<Sink> {
  public:
   Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io, fd) {}
 
   std::function<void()> on_progress;
   std::function<void(int error)> on_closed;
-  std::uint64_t unfinished_by = 0;  ///< who wrote the last bytes, when they did not end a line
+  std::uint64_t unfinished_by = 0;  ///< the speaker whose line is unfinished; 0 if none
 
   void Write(std::string_view bytes) {
     if (closed_ || bytes.empty()) return;
@@ -76,7 +76,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
     });
   }
 
-  /// Writes what the descriptor takes now; the rest when it is ready.
+  /// Writes what the descriptor accepts now, and the rest when it is ready.
   void Pump() {
     while (!pending_.empty() && !closed_) {
       if (!WriteSome()) break;
@@ -90,7 +90,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
   int fd() const { return fd_; }
 
  private:
-  /// False when nothing more can be written now.
+  /// Returns false if nothing more can be written now.
   bool WriteSome() {
     const std::string_view rest = std::string_view(pending_).substr(written_);
     if (rest.empty()) return false;
@@ -127,7 +127,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
   int fd_;
   WhenWritable ready_;
   std::string pending_;
-  std::size_t written_ = 0;  ///< of the front of pending_
+  std::size_t written_ = 0;  ///< written bytes at the front of pending_
   bool pump_posted_ = false;
   bool waiting_ = false;
   bool closed_ = false;
@@ -151,7 +151,7 @@ Console::Console(asio::io_context& io, const ConsoleSettings& settings)
       status_timer_(io),
       resized_(io) {
   out_->on_progress = err_->on_progress = [this] { MakeRoom(); };
-  err_->on_closed = [](int) {};  // there is nobody left to tell
+  err_->on_closed = [](int) {};  // there is no other output to report it to
   out_->on_closed = [this](int error) {
     if (error == EPIPE) {
       if (on_reader_gone) on_reader_gone();

@@ -1,10 +1,10 @@
-// What the user sees: the lines of all processes, each with its [rank] in front, messages of dmlc-submit, and
-// on a terminal one line of status below them.
+// What the user sees: the lines of all processes, each prefixed with its [rank], messages of dmlc-submit and,
+// on a terminal, a status line below them.
 //
-// Nothing here blocks on a pipe, socket or terminal whose reader is slow, because the same thread serves the
-// tracker and watches the processes: what cannot be written waits in memory, and full() tells the owner to
-// stop reading the processes' output until `on_room` is called. They are then slowed down by their own full
-// pipes, and no line is lost.
+// Nothing here blocks on a slow pipe, socket or terminal, because the same thread serves the tracker and
+// watches the processes. Output that cannot be written waits in memory, and full() tells the owner to stop
+// reading the processes' output until `on_room` is called. Their full pipes then slow the processes down, and
+// no line is lost.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -36,7 +36,7 @@ struct ConsoleSettings {
 
 class Console {
  public:
-  /// Writes to descriptors 1 and 2, whose flags it leaves alone: they are shared with other programs.
+  /// Writes to descriptors 1 and 2 without changing their flags, since they are shared with other programs.
   Console(boost::asio::io_context& io, const ConsoleSettings& settings);
   ~Console();
   Console(const Console&) = delete;
@@ -44,39 +44,40 @@ class Console {
 
   /// Called when there is room again after full() was true.
   std::function<void()> on_room;
-  /// Called once when the reader of standard output has gone away.
+  /// Called once, when the reader of standard output has gone away.
   std::function<void()> on_reader_gone;
 
-  /// A line with its newline, or a piece of a long or unfinished one. When somebody else writes before the
-  /// line is finished, a newline is put in and the rest gets a prefix of its own; bytes are never changed.
+  /// Writes a line with its newline, or a piece of a long or unfinished one. If another speaker writes before
+  /// the line is finished, a newline is inserted and the rest gets its own prefix; bytes are never changed.
   void WriteLine(Stream stream, const Speaker& speaker, std::string_view piece);
-  /// Text for standard output as it is, whatever the format: it was asked for. A newline is added when it
-  /// ends without one.
+  /// Writes requested text to standard output as it is, whatever the format. A missing newline at the end is
+  /// added.
   void Print(std::string_view text);
-  /// What a worker printed by way of the tracker, for standard output.
+  /// Writes text that a worker printed through the tracker to standard output.
   void TrackerPrint(std::string_view text);
-  /// A message of dmlc-submit, for standard error, without its newline. May have several lines.
+  /// Writes a message of dmlc-submit, without its newline, to standard error. May have several lines.
   void Message(Severity severity, std::string_view text);
-  /// A JSON object ("{...}") for standard error, without the time, which is put in; nothing where the format
-  /// is for people.
+  /// Writes a JSON object ("{...}") to standard error and adds the time to it; does nothing if the format is
+  /// for people.
   void Object(std::string_view json_object_without_time);
 
-  /// Shows one line below the output until it is hidden, on a terminal only, cut to its width. It is drawn
-  /// some ten times a second at most, so that it may be called as often as there is something new.
+  /// Shows a line below the output until it is hidden; on a terminal only, cut to its width. It is drawn at
+  /// most about ten times a second, so this may be called as often as something changes.
   void ShowStatus(std::string_view text);
   void HideStatus();
-  /// Called when the terminal has got another width, before the status line is drawn anew.
+  /// Called when the terminal's width has changed, before the status line is redrawn.
   std::function<void()> on_resize;
-  /// Columns of the terminal; 80 where there is none.
+  /// Columns of the terminal; 80 if unknown.
   int width() const;
-  /// A status line can be shown: standard error is a capable terminal and nobody asked for quiet or JSON.
+  /// Whether a status line can be shown: standard error is a capable terminal, and neither --quiet nor JSON
+  /// is set.
   bool interactive() const;
 
-  /// So much waits to be written that no more should be read.
+  /// Whether so much output is waiting that no more should be read.
   bool full() const;
-  /// Everything is written (or nobody reads it).
+  /// Whether everything is written (or the reader is gone).
   bool idle() const;
-  /// Writes what is left, blocking: until it is written, or at most for `limit`.
+  /// Writes what is left, blocking until it is written, or at most for `limit`.
   void Flush(std::optional<std::chrono::milliseconds> limit);
 
  private:
@@ -90,7 +91,7 @@ class Console {
 
   const std::unique_ptr<LineFormat> format_;
   std::shared_ptr<Sink> out_;
-  std::shared_ptr<Sink> err_;  ///< the same as out_ when both are one file, so that the order is kept
+  std::shared_ptr<Sink> err_;  ///< same as out_ if both are one file, so that the order is kept
   bool color_out_ = false;
   bool color_err_ = false;
   bool interactive_ = false;

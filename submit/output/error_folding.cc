@@ -11,7 +11,7 @@
 namespace warren::submit {
 namespace {
 
-/// So many processes are named in one line.
+/// Number of processes named in one line.
 constexpr std::size_t kMaxNamed = 16;
 
 /// "[1] [2] and 40 more"
@@ -51,7 +51,7 @@ ErrorFolding::ErrorFolding(std::size_t num_processes, Show show)
 void ErrorFolding::Append(std::size_t index, std::string_view piece, TimePoint now) {
   Process& process = processes_[index];
   process.ended = false;
-  // What follows a progress bar's line, which it has not ended, is a line of its own.
+  // A progress bar's line is unfinished, but the text after it counts as a new line.
   const bool continues_line = std::exchange(process.in_line, !piece.ends_with('\n') && !RedrawsLine(piece));
   if (process.blocks.empty() && (continues_line || !BeginsError(piece))) return show_(index, piece);
   Hold(index, piece, continues_line, now);
@@ -127,7 +127,7 @@ void ErrorFolding::ShowAllHeld() {
   for (std::size_t index = 0; index < processes_.size(); ++index) ShowHeld(index);
 }
 
-/// What comes after the stop comes from it.
+/// Errors after the stop are caused by it.
 std::optional<std::size_t> ErrorFolding::FirstBeforeStop() const {
   std::optional<std::size_t> first;
   TimePoint earliest = stop_.value_or(TimePoint::max());

@@ -1,11 +1,11 @@
-// One failing worker makes all others fail, and each says so in its own traceback. What processes write to
-// standard error from the first line of an error on is held back here, until it is known whose failure came
-// first: its words are then shown whole, those of the others are left out.
+// One failing worker makes all others fail, and each prints its own traceback. From the first line of an
+// error on, the standard error of a process is held back here until it is known whose failure came first. The
+// output of that process is then shown in full, and that of the others is omitted.
 //
-// An error that a process survives is not for here, a caught exception that a library prints, say. So held
-// text is shown as it was written when the process goes on for a while after it, ends well, or has written
-// more than kMaxHeldBytes. The order of what a process writes never changes, and each byte is either shown
-// once or left out by Fold. Pure: time is an argument. Not for use by several threads.
+// Errors that a process survives, e.g. a caught exception that a library prints, must still be shown. So held
+// text is shown as written if the process continues for a while after it, ends well, or has written more than
+// kMaxHeldBytes. The order of a process's output never changes, and each byte is either shown once or omitted
+// by Fold. Pure: time is an argument. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -20,27 +20,27 @@
 
 namespace warren::submit {
 
-/// How long an error is held back of a process that goes on writing other lines.
+/// How long an error is held back if the process goes on writing other lines.
 inline constexpr std::chrono::milliseconds kPatienceWithTalkers{2000};
-/// And of one that says nothing more: it may take as long to end (threads to join, memory to free, a core
-/// file to write). More than failure_arbiter.h waits for it.
+/// The same if the process writes nothing more: it may take that long to end (threads to join, memory to
+/// free, a core file to write). Longer than failure_arbiter.h waits for it.
 inline constexpr std::chrono::milliseconds kPatienceWithSilent{6000};
-/// However long it goes on.
+/// Limit for both, however long the error goes on.
 inline constexpr std::chrono::milliseconds kLongestHold{10000};
-/// Of one process. More is shown.
+/// Limit per process; text beyond it is shown.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
 
-/// What Fold leaves out.
+/// What Fold omits.
 struct FoldedErrors {
-  /// With whom it began or, where nobody knows that, whose error came first of those before the stop.
+  /// The process that failed first or, if that is unknown, the one whose error came first before the stop.
   std::optional<std::size_t> first;
-  bool has_words = false;           ///< those of the first are held, for ShowHeld
-  std::vector<std::size_t> same;    ///< others whose words are the same but for numbers, ascending
-  std::vector<std::size_t> others;  ///< others with words of their own, ascending
+  bool has_words = false;           ///< the output of `first` is held, for ShowHeld
+  std::vector<std::size_t> same;    ///< others whose output differs only in numbers, ascending
+  std::vector<std::size_t> others;  ///< others with different output, ascending
 };
 
-/// In one line: "[1] [2] [3] failed as a consequence (--show-all-errors shows their output)"; empty: nothing
-/// was left out. `label` has what stands in a process's brackets.
+/// In one line: "[1] [2] [3] failed as a consequence (--show-all-errors shows their output)"; empty if
+/// nothing was omitted. `label` returns the text in a process's brackets.
 std::string Describe(const FoldedErrors& folded, std::size_t num_processes, std::string_view noun,
                      const std::function<std::string(std::size_t)>& label);
 
@@ -52,30 +52,30 @@ class ErrorFolding {
 
   ErrorFolding(std::size_t num_processes, Show show);
 
-  /// A process has written a line to standard error, or a part of one.
+  /// Handles a line, or a part of one, that a process has written to standard error.
   void Append(std::size_t index, std::string_view piece, TimePoint now);
-  /// A process has ended. In a failure its words are held until one of the functions below.
+  /// The process has ended. If it failed, its held output waits for one of the functions below.
   void Ended(std::size_t index, bool well);
-  /// All processes are being stopped: nothing held is shown any more because of the time.
+  /// All processes are being stopped: from now on, held text is not shown merely because of its age.
   void StopBegins(TimePoint now);
-  /// Shows what is due.
+  /// Shows text that has been held long enough.
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
-  /// Shows what is held of this process. False when nothing is.
+  /// Shows the held output of this process. Returns false if there is no such output.
   bool ShowHeld(std::size_t index);
-  /// Shows all that is held: the job has ended well.
+  /// Shows all held output: the job has ended well.
   void ShowAllHeld();
-  /// The job has failed, or is begun anew: forgets what is held, but for the words of the first, which
-  /// ShowHeld shows. `culprit`: with whom it began, if that is known.
+  /// The job has failed or is restarted: discards held output, except that of the first process, which
+  /// ShowHeld shows. `culprit`: the process that failed first, if known.
   FoldedErrors Fold(std::optional<std::size_t> culprit);
 
  private:
-  /// Lines from one that begins an error to the next such line.
+  /// The lines from one that begins an error up to the next such line.
   struct Block {
     TimePoint begin;
-    TimePoint shown_at;    ///< unless the process ends
-    bool went_on = false;  ///< lines that belong to no error have followed
+    TimePoint shown_at;    ///< unless the process ends earlier
+    bool went_on = false;  ///< lines that do not belong to an error have followed
     std::vector<std::string> pieces;
   };
   struct Process {
@@ -91,7 +91,7 @@ class ErrorFolding {
 
   Show show_;
   std::vector<Process> processes_;
-  std::set<std::size_t> holding_;  ///< those of which something is held: few, mostly
+  std::set<std::size_t> holding_;  ///< processes with held output; usually few
   std::optional<TimePoint> stop_;
 };
 

@@ -22,24 +22,24 @@ std::string_view WithoutLineEnd(std::string_view line) {
   return line;
 }
 
-/// Where lines begin an error by their first words.
+/// Text at the start of a line that begins an error.
 constexpr std::array<std::string_view, 14> kFirstWords = {
     "terminate called ",  // libstdc++: "after throwing an instance of", "without an active exception"
     "libc++abi: terminating",
     "Fatal Python error: ",
-    "Traceback (most recent call first):",  // faulthandler's of some versions
+    "Traceback (most recent call first):",  // from some versions of faulthandler
     "double free or corruption",
     "free(): invalid",
     "malloc(): ",
     "munmap_chunk(): ",
     "corrupted size vs. prev_size",
     "*** stack smashing detected ***",
-    "AssertError:",        // rabit's own
+    "AssertError:",        // from rabit
     "SyntaxError: ",       // without a line of the file, for a wrong encoding
-    "usage: ",             // argparse's, before what is wrong with the arguments
-    "ERROR: LoadError: ",  // Julia's
+    "usage: ",             // from argparse, before the actual error
+    "ERROR: LoadError: ",  // from Julia
 };
-/// And by words anywhere in them: behind a progress bar that has not ended its line, or a "==4242==".
+/// Text anywhere in a line that begins an error: it may follow an unfinished progress bar or a "==4242==".
 constexpr std::array<std::string_view, 10> kTracebacks = {
     "Traceback (most recent call last):",
     "ERROR: AddressSanitizer",
@@ -48,19 +48,19 @@ constexpr std::array<std::string_view, 10> kTracebacks = {
     ": runtime error: ",
     "WARNING: MemorySanitizer",
     ": Assertion `",
-    ": can't open file '",  // Python has no such script
+    ": can't open file '",  // the script does not exist
     ": error while loading shared libraries: ",
     ": command not found",
 };
 
-/// "[12:00:00] /path/file.cc:123: Check failed: ...", behind "rabit: " or "what(): ", too.
+/// "[12:00:00] /path/file.cc:123: Check failed: ...", possibly after "rabit: " or "what(): ".
 bool IsFailedCheck(std::string_view line) {
   const std::size_t check = line.find(": Check failed: ");
   return check != std::string_view::npos && check > 0 && IsDigit(line[check - 1]) && line.find('[') < check;
 }
 
-/// "rank 3: RabitAllreduce: rank 1 ... has ended", "rank 0 on host lost rank 1 at ..." of this engine, which
-/// programs in C and C++ print. Not "rank 3: 1000 rows".
+/// Errors of this engine that C and C++ programs print: "rank 3: RabitAllreduce: rank 1 ... has ended", "rank
+/// 0 on host lost rank 1 at ...". Not "rank 3: 1000 rows".
 bool IsErrorOfEngine(std::string_view line) {
   if (!line.starts_with("rank ") && !line.starts_with("task ")) return false;
   line.remove_prefix(std::string_view("rank ").size());
@@ -71,7 +71,7 @@ bool IsErrorOfEngine(std::string_view line) {
   return line.starts_with(": Rabit") || line.starts_with(": Warren");
 }
 
-/// "/usr/bin/python3.11: No module named train", said by Python itself; not a line of a log.
+/// "/usr/bin/python3.11: No module named train", printed by Python itself; not a line of a log.
 bool IsMissingModule(std::string_view line) {
   const std::size_t found = line.find(": No module named ");
   if (found == std::string_view::npos) return false;
@@ -81,8 +81,8 @@ bool IsMissingModule(std::string_view line) {
          program.find_first_not_of("0123456789.", name + 6) == std::string_view::npos;
 }
 
-/// `  File "train.py", line 3`: Python could not compile the file, and no traceback stands before it. A frame
-/// of a traceback goes on behind the number.
+/// `  File "train.py", line 3`: Python could not compile the file; no traceback precedes this line. A stack
+/// frame has more text after the number.
 bool IsPlaceOfSyntaxError(std::string_view line) {
   if (!line.starts_with("  File \"")) return false;
   constexpr std::string_view kLine = "\", line ";

@@ -1,4 +1,4 @@
-// One of the files of --log-dir. What cannot be written is lost, with a warning: no job fails for that.
+// One of the files of --log-dir. If writing fails, the text is lost with a warning; the job continues.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@ namespace warren::submit {
 
 class KeptLog {
  public:
-  /// Begins the file anew, for its user alone. Throws std::runtime_error naming it if it cannot be written.
+  /// Truncates the file and makes it private to the user. Throws std::runtime_error naming it if it cannot be
+  /// written.
   explicit KeptLog(std::string path);
 
-  /// At once. After a failure nothing more is written.
+  /// Writes at once. After a failure, nothing more is written.
   void Write(std::string_view bytes);
 
  private:

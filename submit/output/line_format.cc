@@ -12,7 +12,7 @@ namespace warren::submit {
 namespace {
 
 constexpr std::string_view kResetColor = "\x1b[0m";
-/// Foreground colours that read well on dark and light; red is left to errors.
+/// Foreground colours that are readable on dark and light backgrounds; red is reserved for errors.
 constexpr std::array<int, 9> kColors = {36, 33, 32, 35, 34, 96, 92, 95, 94};
 
 /// --log-format text.

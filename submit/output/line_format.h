@@ -1,4 +1,5 @@
-// How what is said looks, to people or to programs: --log-format. Pure: values and the time in, bytes out.
+// The form of output lines, for people or for programs: --log-format. Pure: values and the time in, bytes
+// out.
 #pragma once
 
 #include <chrono>
@@ -15,32 +16,32 @@ namespace warren::submit {
 
 enum class LogFormat {
   kText,  ///< a prefix and the line
-  kJson,  ///< one JSON object a line
+  kJson,  ///< one JSON object per line
 };
 
-/// Whose output a line is.
+/// The source of a line.
 struct Speaker {
-  std::uint64_t id = 0;  ///< not 0; another for each stream of each process
-  std::string label;     ///< what stands in the brackets: "3", "server 0"
-  int color = 0;         ///< any number; the same one is always shown in the same colour
+  std::uint64_t id = 0;  ///< not 0; unique for each stream of each process
+  std::string label;     ///< the text in the brackets: "3", "server 0"
+  int color = 0;         ///< any number; equal numbers have the same colour
 
-  std::string source = "worker";  ///< "worker", "server", "scheduler", or "launcher": what started them
+  std::string source = "worker";  ///< "worker", "server", "scheduler" or "launcher" (what started these)
   std::optional<int> rank = {};
   std::optional<int> task = {};
 };
 
-/// The label in brackets and a space, in colour or plain.
+/// The label in brackets, followed by a space; coloured or plain.
 std::string Prefix(const Speaker& speaker, bool colored);
-/// "error: " and the like; empty for what is none.
+/// "error: " or "warning: "; empty for other severities.
 std::string_view SeverityPrefix(Severity severity);
 
 class LineFormat {
  public:
   using Time = std::chrono::system_clock::time_point;
   struct Line {
-    std::string prefix;  ///< left out where the text goes on with an unfinished line of the same speaker
+    std::string prefix;  ///< omitted if the text continues an unfinished line of the same speaker
     std::string text;
-    bool redraws = false;  ///< the line begins anew, with its prefix, over what the speaker wrote of it
+    bool redraws = false;  ///< the text, with its prefix, replaces what the speaker wrote of the line
   };
 
   virtual ~LineFormat() = default;
@@ -49,11 +50,11 @@ class LineFormat {
                          bool colored) const = 0;
   /// A message of dmlc-submit, without its newline.
   virtual std::string Message(Time time, Severity severity, std::string_view text) const = 0;
-  /// What a worker printed by way of the tracker: lines, the last perhaps without a newline.
+  /// Lines that a worker printed through the tracker; the last may lack a newline.
   virtual std::string TrackerPrint(Time time, std::string_view text) const = 0;
-  /// A JSON object ("{...}") with the time put into it; empty where people read.
+  /// A JSON object ("{...}") with the time added; empty if the format is for people.
   virtual std::string Object(Time time, std::string_view json_object_without_time) const = 0;
-  /// Colours and a status line have a meaning.
+  /// Whether colours and a status line make sense.
   virtual bool is_for_people() const = 0;
 };
 

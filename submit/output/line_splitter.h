@@ -1,4 +1,4 @@
-// Cuts a stream of bytes into lines. Bytes in, pieces out: nothing is changed, added or lost.
+// Splits a stream of bytes into lines. No byte is changed, added or lost.
 #pragma once
 
 #include <cstddef>
@@ -7,20 +7,20 @@
 
 namespace warren::submit {
 
-/// A line longer than this is passed on in pieces, so that a stream without newlines needs no more memory.
+/// Longer lines are passed on in pieces, so that a stream without newlines needs no more memory.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{64} << 10;
 
-/// Whether a piece draws a progress bar anew, over the unfinished line before it.
+/// Whether a piece redraws a progress bar over the unfinished line before it.
 inline bool RedrawsLine(std::string_view piece) {
   return piece.starts_with('\r') && piece != "\r\n";
 }
 
 class LineSplitter {
  public:
-  /// Calls take(std::string_view) for every whole line, its newline included, and for pieces of kMaxLineBytes
-  /// of longer ones. A carriage return begins another piece, unless a newline follows it; from then on until
-  /// the end of the line nothing is kept back, as progress bars draw their line again and again without
-  /// ending it. A view is valid during the call only.
+  /// Calls take(std::string_view) for every complete line, including its newline, and for pieces of
+  /// kMaxLineBytes of longer ones. A carriage return begins a new piece unless a newline follows it; from
+  /// then on until the end of the line nothing is held back, since progress bars redraw their line without
+  /// ending it. A view is valid only during the call.
   template <typename Take>
   void Append(std::string_view bytes, const Take& take) {
     while (!bytes.empty()) {
@@ -36,7 +36,7 @@ class LineSplitter {
     if (is_drawn_over_ && !partial_.empty() && partial_ != "\r") Pass({}, true, take);
   }
 
-  /// Passes on what came after the last newline, if anything: the stream has ended.
+  /// At the end of the stream, passes on the text after the last newline, if any.
   template <typename Take>
   void Finish(const Take& take) {
     if (!partial_.empty()) Pass({}, true, take);
@@ -45,12 +45,13 @@ class LineSplitter {
 
  private:
   struct End {
-    std::size_t bytes;       ///< that belong to the piece
-    bool known = false;      ///< no more bytes will
+    std::size_t bytes;       ///< length of the piece
+    bool known = false;      ///< the piece ends here
     bool by_return = false;  ///< the next piece begins with a carriage return
   };
 
-  /// Where the piece ends that begins with partial_ and goes on with `bytes`, which are not empty.
+  /// Finds the end of the piece that begins with partial_ and continues with `bytes`, which must not be
+  /// empty.
   End FindEnd(std::string_view bytes) const {
     std::size_t from = 0;
     if (partial_ == "\r") {
@@ -77,7 +78,7 @@ class LineSplitter {
   }
 
   std::string partial_;
-  bool is_drawn_over_ = false;  ///< the line that is not finished is a progress bar's
+  bool is_drawn_over_ = false;  ///< the unfinished line is a progress bar
 };
 
 }  // namespace warren::submit

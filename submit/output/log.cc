@@ -58,7 +58,7 @@ bool IsTrackerPrint(const spdlog::details::log_msg& message) {
   return std::string_view(message.logger_name.data(), message.logger_name.size()) == kTrackerPrints;
 }
 
-/// Lines of the file as people read them.
+/// Formats lines of the file for people.
 class TextFormatter : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
@@ -71,7 +71,7 @@ class TextFormatter : public spdlog::formatter {
   spdlog::pattern_formatter print_{"%Y-%m-%d %H:%M:%S.%e tracker: %v"};
 };
 
-/// Lines of the file as programs read them.
+/// Formats lines of the file for programs.
 class ObjectFormatter : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
@@ -96,7 +96,7 @@ void StartLogging(Console& console, const LogSettings& settings) {
   logger->flush_on(spdlog::level::debug);
   spdlog::set_default_logger(logger);
   if (settings.file.empty()) return;
-  // The address of the job's page, with its token, is among what it says.
+  // Private, because messages contain the address of the job's page with its token.
   if (!posix::OpenPrivate(settings.file.c_str(), O_APPEND)) {
     throw std::runtime_error(
         fmt::format("--log-file: cannot write '{}': {}", settings.file, std::strerror(errno)));

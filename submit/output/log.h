@@ -1,4 +1,4 @@
-// Messages of dmlc-submit and the tracker: through spdlog to standard error, and to --log-file.
+// Logging of dmlc-submit and the tracker: through spdlog to standard error and to --log-file.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ namespace warren::submit {
 
 struct LogSettings {
   bool debug = false;
-  bool quiet = false;  ///< the console hears of warnings and errors only
+  bool quiet = false;  ///< only warnings and errors go to the console
   LogFormat format = LogFormat::kText;
-  std::string file = {};  ///< empty: none
+  std::string file = {};  ///< empty: no file
 };
 
-/// Sends every message to the console as "dmlc-submit: ..." and, with the time and level, to the file. The
-/// console must live until StopLogging. Throws std::runtime_error when the file cannot be written; messages
-/// go to the console then.
+/// Sends every message to the console as "dmlc-submit: ..." and, with time and level, to the file. The
+/// console must live until StopLogging. Throws std::runtime_error if the file cannot be written; messages
+/// then go to the console only.
 void StartLogging(Console& console, const LogSettings& settings);
-/// Writes what a worker printed by way of the tracker to the file, if there is one, line by line.
+/// Writes text that a worker printed through the tracker to the file, if any, line by line.
 void LogTrackerPrint(std::string_view text);
 void StopLogging();
 

@@ -1,4 +1,4 @@
-// The files that a job keeps in --log-dir, and what becomes of those of the job before.
+// The files that a job keeps in --log-dir, and the handling of those of an earlier job.
 #pragma once
 
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace warren::submit {
 
-/// What workers print by way of the tracker, such as the evaluation of each round.
+/// Text that workers print through the tracker, such as the evaluation of each round.
 inline constexpr std::string_view kTrackerLog = "tracker.log";
-/// The job's page after its end.
+/// The job's page, kept after its end.
 inline constexpr std::string_view kKeptPage = "job.html";
-/// Where the files of the job before are put.
+/// The folder for the files of the previous job.
 inline constexpr std::string_view kEarlierLogs = "earlier";
 
-/// Whether a job keeps a file of this name: "worker-3.log", "server-0.stack", "scheduler.log", kTrackerLog,
+/// Whether a job keeps a file with this name: "worker-3.log", "server-0.stack", "scheduler.log", kTrackerLog,
 /// kKeptPage.
 bool IsLogName(std::string_view name);
 
-/// Makes `folder`, takes it for this job until the descriptor that it returns is closed, and moves the files
-/// of the job before that are in it to its folder kEarlierLogs, in place of those of the job before that one,
-/// so that nothing of another job seems to be this one's. Files with other names, and whatever is no regular
-/// file, stay. Says in one line that it moved some, and warns of those that it cannot move. Throws
-/// std::runtime_error if the folder cannot be made, or if another job has taken it. Where the file system has
-/// no locks for folders, as NFS, another job is not noticed.
+/// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous
+/// job's files to its folder kEarlierLogs, replacing older ones, so that no file of another job seems to
+/// belong to this one. Files with other names, and anything but regular files, stay. Logs one line if files
+/// were moved, and a warning if some cannot be moved. Throws std::runtime_error if the folder cannot be
+/// created or another job has reserved it. If the file system has no locks for folders, such as NFS, another
+/// job is not detected.
 [[nodiscard]] posix::Descriptor BeginLogFolder(const std::string& folder);
 
 }  // namespace warren::submit

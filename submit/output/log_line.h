@@ -1,4 +1,4 @@
-// A message of dmlc-submit as a value: what its state machines have to say.
+// A message of dmlc-submit as a value, for its state machines.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct LogLine {
   std::string text;
 };
 
-/// Through spdlog, wherever StartLogging (log.h) has sent that.
+/// Logs the message through spdlog, as set up by StartLogging (log.h).
 void Write(const LogLine& line);
 
 }  // namespace warren::submit

@@ -43,7 +43,7 @@ void StatusLine::AfterOutput(std::chrono::milliseconds patience, TimePoint now) 
     due_ = now + patience;
     return;
   }
-  // What waited for the end of a line needs not wait any more.
+  // Nothing waits for the end of a line any longer.
   const TimePoint soon = last_ ? std::max(now, *last_ + kStatusInterval) : now;
   due_ = std::min(due_.value_or(soon), soon);
 }
@@ -54,7 +54,7 @@ std::string StatusLine::Draw(int width, TimePoint now) {
   std::string drawing = BeforeOutput();
   if (!is_set()) return drawing;
   drawn_ = true;
-  // The last column stays free: some terminals begin another row there.
+  // The last column stays free: some terminals wrap there.
   return drawing + CutToColumns(text_, width - 1) + '\r';
 }
 

@@ -1,9 +1,9 @@
-// The line that stays below the output of a terminal, such as the bar while workers connect: what is to be
-// written so that it is gone before other output comes and there again afterwards, at most some ten times a
-// second. Pure: time and the terminal's width are arguments, what is to be written comes out.
+// A line that stays below the output of a terminal, such as the bar while workers connect. It is erased
+// before other output and drawn again afterwards, at most about ten times a second. Pure: time and the
+// terminal's width are arguments, and the text to write is returned.
 //
-// The cursor waits at the line's beginning. Where the terminal becomes narrower, and breaks the line that it
-// shows already, the cursor stays with its first row, so that all of it can still be erased.
+// The cursor waits at the beginning of the line. If the terminal becomes narrower and wraps the line, the
+// cursor stays in its first row, so that all of it can still be erased.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 
 namespace warren::submit {
 
-/// Between two drawings.
+/// Minimum time between two drawings.
 inline constexpr std::chrono::milliseconds kStatusInterval{100};
-/// How long the rest of an unfinished line of output is waited for before a newline is put in; longer for a
-/// progress bar, which is drawn again and again.
+/// How long the rest of an unfinished output line is awaited before a newline is inserted; longer for a
+/// progress bar, which is redrawn repeatedly.
 inline constexpr std::chrono::milliseconds kUnfinishedPatience{1000};
 inline constexpr std::chrono::milliseconds kRedrawnPatience{10'000};
 
@@ -24,21 +24,21 @@ class StatusLine {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Draw is due at once or soon (NextDraw); an empty text hides the line. Whatever a terminal would obey in
-  /// the text is shown escaped.
+  /// Sets the text; Draw is then due at once or soon (NextDraw). An empty text hides the line. Control
+  /// characters are escaped.
   void Set(std::string_view text, TimePoint now);
-  /// The line is to be drawn anew: the terminal has another width.
+  /// The terminal's width has changed, so the line must be redrawn.
   void Refresh(TimePoint now);
-  /// To be written before other output.
+  /// Returns the text to write before other output.
   std::string BeforeOutput();
-  /// Output was written. `patience`: how long the rest of its last line is waited for; 0: the line is
-  /// finished.
+  /// Output was written. `patience`: how long the rest of its last line is awaited; 0: the line is finished.
   void AfterOutput(std::chrono::milliseconds patience, TimePoint now);
   /// When Draw is due, if ever.
   std::optional<TimePoint> NextDraw() const { return due_; }
-  /// To be written when it is due. The output before must have ended its line (the caller sees to that).
+  /// Returns the text to write when drawing is due. The output before must have ended its line; the caller
+  /// ensures that.
   std::string Draw(int width, TimePoint now);
-  /// Erases the line at once: to be written now.
+  /// Hides the line; returns the text to write now.
   std::string Hide();
 
   bool is_set() const { return !text_.empty(); }
@@ -52,7 +52,7 @@ class StatusLine {
   std::optional<TimePoint> due_;
 };
 
-/// As much of the text as fits `columns`. One character of UTF-8 is taken for one column.
+/// As much of the text as fits into `columns`. Each UTF-8 character counts as one column.
 std::string CutToColumns(std::string_view text, int columns);
 
 }  // namespace warren::submit

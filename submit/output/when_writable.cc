@@ -8,12 +8,12 @@
 
 namespace warren::submit {
 
-// What asio watches is an epoll descriptor of our own that holds the real one.
+// asio watches our own epoll descriptor, which contains the real one.
 WhenWritable::WhenWritable(boost::asio::io_context& io, int fd) : ready_(io), timer_(io) {
   posix::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};
   event.events = EPOLLOUT;
-  // Regular files are refused here.
+  // Fails for regular files.
   may_wait_ = epoll && epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   if (may_wait_) ready_.assign(epoll.release());
 }

@@ -1,6 +1,6 @@
-// Waits until a descriptor that is shared with other programs takes more. O_NONBLOCK belongs to the open
-// file, which is shared with the user's shell and others, so it is not set; asio would set it, and is not
-// given the descriptor.
+// Waits until a descriptor that is shared with other programs accepts more. O_NONBLOCK belongs to the open
+// file, which is shared with the user's shell and others, so it must not be set; since asio would set it,
+// asio does not get the descriptor.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -15,15 +15,15 @@ class WhenWritable {
  public:
   WhenWritable(boost::asio::io_context& io, int fd);
 
-  /// False for what always is, as regular files are.
+  /// False for descriptors that never block, such as regular files.
   bool may_wait() const { return may_wait_; }
-  /// One wait at a time.
+  /// Only one wait at a time.
   void Wait(std::function<void(const boost::system::error_code&)> then);
 
  private:
   bool may_wait_ = false;
-  boost::asio::posix::stream_descriptor ready_;  ///< by epoll: readable when the other can be written
-  boost::asio::steady_timer timer_;              ///< without: when to look again
+  boost::asio::posix::stream_descriptor ready_;  ///< with epoll: readable when the descriptor is writable
+  boost::asio::steady_timer timer_;              ///< without epoll: polls the descriptor
 };
 
 }  // namespace warren::submit

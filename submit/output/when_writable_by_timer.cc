@@ -1,4 +1,4 @@
-// Systems without epoll: whoever waits looks again after a moment.
+// For systems without epoll: polls the descriptor.
 #include <sys/stat.h>
 
 #include <chrono>

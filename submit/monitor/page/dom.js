@@ -1,5 +1,5 @@
-// Elements, and changes of them that cost nothing when nothing has changed. Text goes in as text alone: what
-// workers write may be anything.
+// Makes and updates elements; an update costs nothing if nothing has changed. Text is always inserted as
+// plain text, since workers can write anything.
 
 const $ = (id) => document.getElementById(id);
 
@@ -21,7 +21,7 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-// One of several buttons is on; `choose` gets its number.
+// Makes the buttons exclusive: one is pressed; `choose` gets its index.
 function makeChoice(buttons, choose) {
   buttons.forEach((button, i) => button.addEventListener('click', () => {
     buttons.forEach((other) => setAttribute(other, 'aria-pressed', other === button));

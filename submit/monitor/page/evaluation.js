@@ -1,4 +1,4 @@
-// The evaluation metrics, round by round.
+// The chart and table of the evaluation metrics by round.
 
 const evaluationChart = new LineChart($('evaluation-chart'), {
   label: 'Evaluation metrics by round; arrow keys move along the rounds',
@@ -45,7 +45,7 @@ function makeEvaluationLegend() {
   }));
 }
 
-// The latest first; made only where it is open.
+// Latest round first; filled only while the table is open.
 function fillEvaluationTable() {
   const details = $('evaluation-table');
   details.hidden = evaluations.length === 0;

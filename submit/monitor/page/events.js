@@ -1,4 +1,4 @@
-// What has happened to the job, the latest first.
+// The events of the job, latest first.
 
 function drawEvents() {
   const latest = events[events.length - 1];
@@ -9,7 +9,7 @@ function drawEvents() {
   if (events.length === 0) $('events').append(make('p', {class: 'nothing'}, 'Nothing has happened yet.'));
 }
 
-// What a screen reader is told: the state of the job and new trouble, not every number.
+// Text for screen readers: the job's state and new problems, but not every number.
 function announce(text) {
   setText($('announcement'), text);
 }

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for people.
 
 function formatSeconds(seconds) {
   if (seconds < 60) return `${seconds < 9.95 ? seconds.toFixed(1) : Math.round(seconds)} s`;
@@ -8,7 +8,7 @@ function formatSeconds(seconds) {
   return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)} h`;
 }
 
-// Three digits and k, M, G, T.
+// Three digits with a unit of k, M, G, T or P.
 function formatCount(number) {
   const units = ['', ' k', ' M', ' G', ' T', ' P'];
   let i = 0;

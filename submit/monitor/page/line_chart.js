@@ -1,9 +1,9 @@
-// Lines over one axis, with a crosshair for the pointer and for the arrow keys.
+// A chart of lines over one x axis, with a crosshair that follows the pointer and the arrow keys.
 
 const kChartHeight = 230;
 const kMargin = {left: 56, right: 12, top: 8, bottom: 24};
 
-// About `count` round numbers from low to high.
+// About `count` round numbers between low and high.
 function roundTicks(low, high, count) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -23,7 +23,7 @@ function logTicks(low, high) {
 }
 
 class LineChart {
-  // Names for people: {label, formatX, formatY}.
+  // `names`: labels and formats, such as label, formatX and formatY.
   constructor(chart, names) {
     this.chart = chart;
     this.names = names;
@@ -47,7 +47,7 @@ class LineChart {
     this.svg.addEventListener('keydown', (event) => this.onKey(event));
   }
 
-  // [{name, color: 0..7, points: [[x, y], ...] by x}], of which some are hidden.
+  // `series`: [{name, color, points: [[x, y], ...] by x, hidden}].
   draw(series, isLog = false) {
     this.series = series.filter((one) => !one.hidden);
     this.isLog = isLog;
@@ -117,7 +117,7 @@ class LineChart {
     return area;
   }
 
-  // Of the points of one pixel the first, the least, the greatest and the last.
+  // The path of a line. Of all points in one pixel column, it draws the first, lowest, highest and last.
   pathOf(points) {
     const out = [];
     let column = null, pen = 'M', first, least, greatest, last;
@@ -149,7 +149,7 @@ class LineChart {
     return out.join('');
   }
 
-  // The x of a point that is near.
+  // The x of the point nearest to `wanted`.
   nearest(wanted) {
     let best = null;
     for (const {points} of this.series) {

@@ -1,6 +1,6 @@
-// What the processes have written: of one or of all, searched, and followed.
+// The output of one process or of all, with search and following.
 
-const kMaxLines = 3000;  // in the page; older ones are fetched again when somebody scrolls up to them
+const kMaxLines = 3000;  // in the page; older lines are fetched again when the user scrolls up
 const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null, isBehind: false};
 const logBox = $('logs-lines');
 
@@ -11,7 +11,7 @@ const logQuery = (more) => {
   return query;
 };
 
-// Of the server, or of what was kept.
+// Fetches lines from the server or from the kept output.
 async function fetchLines(more) {
   return logs.kept === null ? (await fetch(`logs?${logQuery(more)}`)).json() : keptLines(more);
 }
@@ -22,7 +22,7 @@ function keptLines(more) {
   return {lines: found, from: found.length === 500 ? found[0][0] : 1, last: Infinity};
 }
 
-// Colours and cursor movements of terminals are left out.
+// Removes the colours and cursor movements of terminals.
 const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '');
 
 function marked(text) {
@@ -39,17 +39,17 @@ function makeLine([, who, stream, text]) {
   return line;
 }
 
-// From the start: another worker, or another search.
+// Loads the lines from scratch, for another worker or another search.
 async function reloadLogs() {
   const asked = ++logs.asked;
   let answer = null;
   try {
     answer = await fetchLines({});
   } catch (error) {
-    // The connection is lost, which the events see, too: what is shown stays.
+    // The connection is lost, which the event stream also notices: the shown lines stay.
   }
   if (asked !== logs.asked) return;
-  if (logs.kept !== null) answer = keptLines({});  // the job has ended meanwhile
+  if (logs.kept !== null) answer = keptLines({});  // the job has ended in the meantime
   logs.isBehind = answer === null;
   if (logs.isBehind) return;
   logs.last = answer.last;
@@ -65,19 +65,19 @@ function appendLines(lines) {
   logBox.append(...lines.map(makeLine));
   while (logBox.childElementCount > kMaxLines) {
     logBox.firstElementChild.remove();
-    logs.oldest = null;  // no number is known for what is the first now
+    logs.oldest = null;  // the number of the line that is now the first is unknown
   }
   if ($('logs-follow').checked) logBox.scrollTop = logBox.scrollHeight;
 }
 
-// The last lines of a job, which come with its end.
+// Adds the last lines of a job, which come with its end.
 function addLines(answer) {
-  logs.kept = answer.lines;  // nobody can be asked any more
+  logs.kept = answer.lines;  // the server no longer answers
   if (logs.isBehind) return reloadLogs();
   appendLines(answer.lines.filter(([number, who, , text]) => number > logs.last && isWanted(who, text)));
 }
 
-// Of the choices above the lines.
+// Whether a line matches the selected worker and the search text.
 function isWanted(who, text) {
   const worker = $('logs-worker').value;
   return (worker === '' || who === Number(worker)) && text.toLowerCase().includes($('logs-search').value.toLowerCase());
@@ -93,7 +93,7 @@ async function followLogs() {
     appendLines(answer.lines);
     logs.last = answer.last;
   } catch (error) {
-    // As above.
+    // The connection is lost, as in reloadLogs.
   } finally {
     logs.isLoading = false;
   }
@@ -111,7 +111,7 @@ async function loadOlder() {
     logBox.prepend(...answer.lines.map(makeLine));
     logBox.scrollTop += logBox.scrollHeight - height;
   } catch (error) {
-    // As above.
+    // The connection is lost, as in reloadLogs.
   } finally {
     logs.isLoading = false;
   }

@@ -1,6 +1,6 @@
-// The head of the page, and where the state comes from: the server's events, or what was kept in this file.
+// The head of the page, and the source of the state: the server's events, or the state kept in this file.
 
-const kSilenceMs = 15000;  // after which the connection counts as lost
+const kSilenceMs = 15000;  // after this time without a message, the connection counts as lost
 let lastHeard = Date.now();
 
 function jobState() {
@@ -10,7 +10,7 @@ function jobState() {
   return 'starting';
 }
 
-// The terminal says the same, of the same numbers: of late while the job runs, of all of it at the end.
+// The same sentence and numbers as in the terminal: recent while the job runs, overall at its end.
 function stragglerSentence() {
   const share = (worker) => job.over ? worker.makes_wait : worker.makes_wait_now;
   let slowest = null;
@@ -81,7 +81,7 @@ function connect() {
     lastHeard = Date.now();
     showConnection('live', 'live');
     draw(how(JSON.parse(event.data)));
-    if (job.over) return;  // its last lines come with the end
+    if (job.over) return;  // the last lines come with the end
     if (how === takeState) reloadLogs(); else followLogs();
   };
   source.addEventListener('state', take(takeState));
@@ -97,7 +97,7 @@ function connect() {
       return showConnection('ended', endedText());
     }
     showConnection('lost', 'connection lost, trying again');
-    // A browser gives up after an answer that is none, as that of another program at the port.
+    // A browser gives up after an invalid answer, e.g. from another program at this port.
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
   });
 }

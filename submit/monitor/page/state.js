@@ -1,10 +1,10 @@
-// The job as this page knows it (submit/monitor/page_state.h has the format), and what of it has changed.
+// The job's state as known to this page (format: submit/monitor/page_state.h), and which parts have changed.
 
 let job = {};
 let workers = [];
 let evaluations = [];
 let events = [];
-// What only shows while somebody looks: [seconds, rows a second, bytes of collectives so far].
+// Recorded only while the page is open: [seconds, rows per second, bytes of collectives so far].
 const history = [];
 const kMaxHistory = 3600;
 const kMaxEvents = 256;
@@ -53,10 +53,10 @@ const shortNameOf = (worker) => {
   return worker.role === 'worker' ? worker.name.replace('worker ', '') : worker.role[0].toUpperCase();
 };
 
-// Those with ranks, in their order.
+// The workers that have ranks, in rank order.
 const rankedWorkers = () => workers.filter((worker) => worker.rank !== null).sort((a, b) => a.rank - b.rank);
 
-// Who is selected, for all parts of the page: an index, or null.
+// The selected worker, for all parts of the page: an index, or null.
 const selection = {worker: null, listeners: []};
 function select(worker) {
   selection.worker = selection.worker === worker ? null : worker;

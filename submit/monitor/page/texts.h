@@ -1,4 +1,4 @@
-// The files of the page, as part of the program: they are served, or put into one file.
+// The files of the page, embedded in the program: served by it, or combined in one file.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace warren::submit {
 
-/// index.html, with links to the other two.
+/// index.html, with links to the other files.
 std::string_view PageHtml();
 /// page.css
 std::string_view PageStyle();
-/// All *.js of this folder, in the order in which CMakeLists.txt names them.
+/// All *.js of this folder, in the order of CMakeLists.txt.
 std::string PageScript();
 
 }  // namespace warren::submit

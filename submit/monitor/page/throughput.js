@@ -1,5 +1,5 @@
-// How fast it goes: rounds a second from the evaluations, and what shows only while this page is open: rows
-// that are read, and bytes that go through collectives.
+// Throughput: rounds per second from the evaluations, and values recorded only while this page is open: rows
+// read, and bytes moved by collectives.
 
 const throughputChart = new LineChart($('throughput-chart'), {
   label: 'Throughput over time; arrow keys move along it',
@@ -11,14 +11,14 @@ const kBuckets = 90;
 let throughputKind = null;
 let throughputWasChosen = false;
 
-// Growth by time, in steps that are long enough to be steady: of [seconds, count].
+// The rates between points of [seconds, count], over steps that are long enough to be steady.
 function rates(points) {
   if (points.length < 2) return [];
   const step = (points[points.length - 1][0] - points[0][0]) / kBuckets;
   const out = [];
   let [since, before] = points[0];
   for (const [seconds, count] of points) {
-    if (count < before || seconds < since) {  // it has begun again
+    if (count < before || seconds < since) {  // the job has been restarted
       [since, before] = [seconds, count];
     } else if (seconds - since >= step && seconds > since) {
       out.push([seconds, (count - before) / (seconds - since)]);

@@ -1,5 +1,5 @@
-// What each rank has spent its time on: stacked bars, lying where there are few ranks and standing where
-// there are many. One path for each colour, however many ranks there are.
+// How each rank has spent its time: stacked bars, horizontal for few ranks and vertical for many. There is
+// one path per colour, however many ranks there are.
 
 const kLyingRanks = 16;
 const timesChart = $('times-chart');
@@ -7,7 +7,7 @@ const timesSvg = makeSvg('svg', {role: 'img', 'aria-label': 'Time by rank; the t
 timesChart.append(timesSvg);
 const timesTooltip = new Tooltip(timesChart);
 let timesByCollective = false;
-let barAt = () => null;  // the bar at a place of the chart
+let barAt = () => null;  // returns the bar at a position in the chart
 
 function collectiveNames(ranked) {
   const names = new Map();
@@ -20,7 +20,7 @@ function collectiveNames(ranked) {
   return [...names].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
-// [{name, kind or color, seconds: of a worker}]
+// The parts of a bar: [{name, kind or color, seconds: function of a worker}].
 function timesParts(ranked) {
   if (!timesByCollective) {
     return [{name: ranked.length <= kLyingRanks ? 'Waiting for others (% on the right)' : 'Waiting for others', kind: 'late', seconds: (w) => Math.min(w.waited, w.collectives)},
@@ -31,8 +31,8 @@ function timesParts(ranked) {
     (sum, [collective, algorithm, , , seconds]) => sum + ((algorithm ? `${collective}, ${algorithm}` : collective) === name ? seconds : 0), 0)}));
 }
 
-// Where there are more ranks than fit, some share a bar: that of the one that waited least, as all others wait
-// for such ones.
+// If there are more ranks than fit, several share a bar. It shows the one that waited least, since the others
+// wait for such ranks.
 function timesBars(ranked, parts, most) {
   const size = Math.ceil(ranked.length / most);
   const bars = [];

@@ -1,4 +1,4 @@
-// What stands beside the pointer: a heading and lines of a name and a value.
+// The box next to the pointer: a heading, and lines with a name and a value.
 
 class Tooltip {
   constructor(chart) {
@@ -7,7 +7,7 @@ class Tooltip {
     chart.append(this.box);
   }
 
-  // `x`: in pixels of the chart.
+  // `x`: in pixels, relative to the chart.
   show(x, heading, lines) {
     this.box.replaceChildren(make('b', {}, heading), ...lines.map(([name, value, kind]) => {
       const line = make('div');

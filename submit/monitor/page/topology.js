@@ -1,11 +1,11 @@
-// Who is linked with whom: the ring or the tree of ranks, those of a host in one colour. A big world is drawn
-// as its hosts, each of which holds ranks that follow each other.
+// The links between ranks as a ring or a tree, with one colour per host. A big world is drawn as its hosts,
+// each with a run of consecutive ranks.
 
 const kMostNodes = 64;
 let topologyShown = '';
 let topologyIsTree = false;
 
-// [{text, host, title, worker or null}], in the ring's order
+// [{text, host, title, worker or null}], in ring order.
 function topologyNodes(ranked) {
   if (ranked.length <= kMostNodes) {
     return ranked.map((worker) => ({text: String(worker.rank), host: worker.host, worker: worker.i, title: `${nameOf(worker)} on ${worker.host}`}));
@@ -51,13 +51,13 @@ function drawTopology() {
   box.replaceChildren(svg, make('div', {class: 'legend'}, ...legend));
 }
 
-// A flat loop: there and back.
+// Places the ring as a flat loop: there and back.
 function placeRing(nodes, width) {
   const half = Math.ceil(nodes.length / 2);
   const rows = Math.max(1, Math.ceil(half * 34 / (width - 40)));
   const perRow = Math.ceil(half / rows);
   const step = Math.min(80, (width - 40) / Math.max(1, perRow));
-  // Up to one loop a row pair; a long ring winds on.
+  // One loop if it fits in two rows; a longer ring winds on.
   const columns = rows === 1 ? half : Math.floor((width - 40) / 34);
   nodes.forEach((node, i) => {
     if (rows === 1) {
@@ -86,7 +86,7 @@ function placeTree(nodes, width) {
     for (const child of children[rank]) visit(child, depth + 1);
   };
   visit(0, 0);
-  // Leaves side by side, parents above the middle of their children.
+  // Leaves are placed side by side, parents above the middle of their children.
   let next = 0;
   const place = (rank) => {
     children[rank].forEach(place);

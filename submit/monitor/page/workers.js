@@ -1,12 +1,12 @@
-// The workers on the hosts that they run on: a cell each, coloured and marked by its state.
+// The workers, grouped by host: one cell each, coloured and marked by its state.
 
 const kMarks = {waiting: '', starting: '', running: '', stuck: '!', succeeded: '✓', failed: '✕'};
-const kDense = 96;  // from so many on cells are small and hold a mark alone
+const kDense = 96;  // from this many workers, cells are small and show only a mark
 const kMostTroubles = 4;
 const cells = [];
-let layout = '';  // of which hosts and workers the cells were made
+let layout = '';  // the hosts and workers that the cells were made for
 
-// Cells are made anew only when workers move to other hosts.
+// Makes the cells; they are remade only when workers move to other hosts.
 function makeHosts() {
   const byHost = new Map();
   for (const worker of workers) {
@@ -68,7 +68,7 @@ function drawWorkers(changed) {
   drawSelectedWorker();
 }
 
-// Who is in trouble: in a big job its cell may be far down.
+// Lists workers with problems: in a big job, their cells may be far down.
 function drawTroubles() {
   const troubled = workers.filter((worker) => worker.trouble !== '');
   const shown = troubled.slice(0, kMostTroubles).map((worker) => [worker.i, `${capitalized(placeOf(worker))}: ${worker.trouble}`]);
@@ -101,7 +101,7 @@ function drawSelectedWorker() {
   box.replaceChildren(heading, make('dl', {}, ...facts));
 }
 
-// --- by keyboard and pointer -------------------------------------------------------------------------------
+// --- keyboard and pointer ----------------------------------------------------------------------------------
 
 function cellBelow(cell, direction) {
   const here = cell.getBoundingClientRect();

@@ -11,7 +11,7 @@
 namespace warren::data {
 namespace {
 
-/// The places of the words. All are combined by their greatest; those of a least value hold what is below it.
+/// Indices of the words. All are combined by their maximum; a minimum is stored as kMost minus its value.
 enum Word : std::uint8_t {
   kColumns,
   kBelowLeastIndex,  // 0 without entries

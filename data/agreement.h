@@ -1,6 +1,6 @@
-// The agreement of all workers of a job, once each has read its part, on what all parts have in common: how
-// many columns there are, whether they are counted from 0 or from 1, and which of labels, weights and queries
-// the rows have.
+// After each worker of a job has read its part, all workers agree on what the parts have in common: the
+// number of columns, whether they count from 0 or from 1, and whether rows have several labels, weights or
+// queries.
 #pragma once
 
 #include <array>
@@ -15,23 +15,23 @@
 
 namespace warren::data {
 
-/// Replaces each of `count` values by the greatest of all workers': rabit::Allreduce<rabit::op::Max>(values,
+/// Replaces each of `count` values by its maximum over all workers: rabit::Allreduce<rabit::op::Max>(values,
 /// count).
 using AllreduceMax = std::function<void(std::uint64_t* values, std::size_t count)>;
 
-/// The AllreduceMax of a process that is alone.
+/// The AllreduceMax of a process without other workers.
 inline void NobodyElse(std::uint64_t* /*values*/, std::size_t /*count*/) {}
 
-/// What the rows of a data set have in common, whichever worker reads them.
+/// Properties of a whole data set, whichever worker reads its rows.
 struct Shape {
-  std::uint64_t columns = 0;         ///< more than every index
+  std::uint64_t columns = 0;         ///< greater than every index
   std::uint64_t labels_per_row = 1;  ///< 0 if rows differ; 1 if there are no rows
   bool has_weights = false;          ///< some row has a weight; rows without one weigh 1
   bool has_queries = false;          ///< the rows have query ids
   bool counted_from_one = false;     ///< Indexing::kDetect only: the text counts from 1
 };
 
-/// Finds out the shape of a data set from its rows, in any number of parts and workers.
+/// Determines the shape of a data set from its rows, in any number of parts and workers.
 class ShapeFinder {
  public:
   static constexpr std::size_t kWords = 8;
@@ -39,11 +39,11 @@ class ShapeFinder {
   template <typename Index>
   void Add(const RowView<Index>& rows);
 
-  /// The shape of the rows of all workers, by one allreduce. Workers without rows take part, too. Throws
-  /// DataError, on all workers alike, when some rows have a qid and others have none.
+  /// Returns the shape of the rows of all workers, with one allreduce. Workers without rows must also call
+  /// it. Throws DataError, on all workers alike, if some rows have a qid and others do not.
   Shape Agree(Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse) const;
 
-  /// What was found so far. The greatest of several finders' words at each place are those of all their rows.
+  /// The findings so far. Those of several finders are combined by the maximum of each word.
   std::span<std::uint64_t, kWords> words() { return words_; }
 
  private:
@@ -53,17 +53,18 @@ class ShapeFinder {
 extern template void ShapeFinder::Add(const RowView<std::uint32_t>&);
 extern template void ShapeFinder::Add(const RowView<std::uint64_t>&);
 
-/// Gives the rows the shape of the whole data set, by one allreduce: `columns` is that of all workers; where
-/// some worker's rows have weights, all rows have. With Indexing::kDetect indices (and libfm's fields) are
-/// made to count from 0 if no worker has an entry in column 0 (or field 0). Throws as ShapeFinder::Agree.
+/// Gives the rows the shape of the whole data set, with one allreduce: `columns` is the number of all
+/// workers' columns; if any worker's rows have weights, all rows get weights. With Indexing::kDetect, indices
+/// (and libfm's fields) are changed to count from 0 if no worker has an entry in column 0 (or field 0).
+/// Throws like ShapeFinder::Agree.
 template <typename Index>
 Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse);
 
 extern template Shape Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
 extern template Shape Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
 
-/// Reads the whole data set, whatever part `uri` names, for a worker that has nobody to ask. Throws DataError
-/// as Reader does, and for streams, which can be read once only.
+/// Reads the whole data set, whichever part `uri` names, for a worker that cannot ask other workers. Throws
+/// DataError like Reader, and for streams, which can be read only once.
 ShapeFinder FindShape(const DataUri& uri, const ReaderOptions& options = {});
 
 }  // namespace warren::data

@@ -5,7 +5,7 @@
 namespace warren::data::internal {
 namespace {
 
-// From here on memory is mapped instead of allocated: growing it costs no copy.
+// Larger memory is mapped instead of allocated: growing it copies nothing.
 constexpr std::size_t kMappedBytes = std::size_t{4} << 20;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
@@ -13,7 +13,8 @@ std::size_t MappedSize(std::size_t bytes) {
   return (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
-/// Begins at a multiple of the huge page's size, or the system would not use one at the ends.
+/// Maps memory that begins at a huge page boundary; otherwise the system would not use huge pages at its
+/// ends.
 void* Map(std::size_t bytes) {
   const std::size_t size = MappedSize(bytes);
   void* region = mmap(nullptr, size + kHugePageBytes, PROT_READ | PROT_WRITE,
@@ -42,17 +43,16 @@ void* Reallocate(void* old, std::size_t old_bytes, std::size_t new_bytes) {
     std::free(old);
     return memory;
   }
-  // Where there is room behind it, it grows in place. Else pages are moved to a place with the right
-  // beginning.
+  // The mapping grows in place if there is room after it; otherwise its pages move to an aligned address.
   const std::size_t old_size = MappedSize(old_bytes);
   const std::size_t new_size = MappedSize(new_bytes);
   if (mremap(old, old_size, new_size, 0) != MAP_FAILED) {
     madvise(old, new_size, MADV_HUGEPAGE);
     return old;
   }
-  // Moved and grown in one call: what is moved into a part of a larger mapping stays a mapping of its own,
-  // and the next call would be for two of them, which systems before Linux 6.17 refuse, with `memory`
-  // unmapped.
+  // Moves and grows in one call. Pages moved into a part of a larger mapping would remain a separate mapping,
+  // so the next mremap would span two mappings; Linux before 6.17 rejects that, after it has unmapped
+  // `memory`.
   void* memory = Map(new_bytes);
   if (mremap(old, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED)
     throw std::bad_alloc();

@@ -1,5 +1,5 @@
-// A growable array of plain values that leaves memory as it comes: nothing is zeroed, growing moves pages
-// instead of bytes where the system can, and large ones ask for huge pages.
+// A growable array of plain values that does not initialize memory. Growing moves pages instead of bytes if
+// the system can, and large arrays request huge pages.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace warren::data {
 
 namespace internal {
-/// realloc for arrays; large ones begin at a huge page and ask for such. Throws std::bad_alloc.
+/// realloc for arrays; large ones are aligned to huge pages and request them. Throws std::bad_alloc.
 void* Reallocate(void* old, std::size_t old_bytes, std::size_t new_bytes);
 void Free(void* memory, std::size_t bytes) noexcept;
 }  // namespace internal
 
-/// Like a std::vector, but resize() leaves new elements uninitialized. Not thread safe.
+/// Like std::vector, but resize() leaves new elements uninitialized. Not thread-safe.
 template <typename T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -61,7 +61,7 @@ class Array {
     data_ = static_cast<T*>(internal::Reallocate(data_, capacity_ * sizeof(T), capacity * sizeof(T)));
     capacity_ = capacity;
   }
-  /// Grows by half at least, so that adding one by one costs little.
+  /// Grows by at least half, so that adding elements one by one is cheap.
   void make_room(std::size_t more) {
     if (size_ + more > capacity_) reserve(std::max(size_ + more, capacity_ + capacity_ / 2 + 16));
   }

@@ -1,4 +1,4 @@
-// Systems other than Linux: the C library grows memory, and copies it where it must.
+// For systems other than Linux: the C library grows memory and copies it if necessary.
 #include <cstdlib>
 #include <new>
 

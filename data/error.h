@@ -1,5 +1,5 @@
-// What can go wrong with data. Exceptions, as in the rest of the tree; messages say which file, line and
-// column, what was found there and what was expected.
+// Errors in data. They are exceptions; messages name file, line and column, what was found there and what was
+// expected.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,24 @@ class DataError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What is wrong with a row, found by a parser that knows the text but not where the text comes from.
+/// A fault in a row, found by a parser that knows the text but not its file.
 struct Fault {
-  std::size_t position = 0;  ///< of the word, in bytes from the beginning of the text
-  std::string expected;      ///< instead of the word
+  std::size_t position = 0;  ///< position of the word in the text, in bytes
+  std::string expected;      ///< expected instead of the word
 };
 
-/// Told of each row that is no row; it is left out when this returns.
+/// Called for each bad row; the row is skipped if the handler returns.
 using FaultHandler = std::function<void(const Fault&)>;
 
-/// The word of `text` at `position`, in quotes, short and printable: binary junk must not reach a terminal.
+/// Returns the word of `text` at `position`, quoted, shortened and printable: binary data must not reach a
+/// terminal.
 std::string Quote(std::string_view text, std::size_t position);
 
-/// "FILE:LINE:COLUMN: found 'WORD', expected EXPECTED". `text` is the row or more; `line` is that of the row
-/// in which the fault is. Columns count from 1, in bytes.
+/// Returns "FILE:LINE:COLUMN: found 'WORD', expected EXPECTED". `text` contains at least the row; `line` is
+/// the line of the faulty row. Columns count from 1, in bytes.
 std::string Describe(std::string_view file, std::uint64_t line, std::string_view text, const Fault& fault);
 
-/// "FILE: DOING failed: the system's reason for `error_number`".
+/// Returns "FILE: DOING failed: the system's reason for `error_number`".
 std::string SystemFailure(std::string_view file, std::string_view doing, int error_number);
 
 }  // namespace warren::data

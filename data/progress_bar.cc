@@ -35,7 +35,7 @@ std::string DescribeProgress(const std::string& what, const Progress& progress, 
   const auto bytes = static_cast<double>(progress.bytes);
   const double speed = seconds > 0 ? bytes / seconds : 0;
   std::string line;
-  // Compressed text is more than what was known of it: then the total says nothing.
+  // Decompressed text can exceed the known total, which is then meaningless.
   if (progress.bytes_total >= progress.bytes && progress.bytes_total > 0) {
     const double share = bytes / static_cast<double>(progress.bytes_total);
     const int filled = static_cast<int>(share * kBarWidth);

@@ -1,4 +1,4 @@
-// A line on the terminal for reads that take long.
+// A progress line on the terminal for long reads.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace warren::data {
 
-/// Shows how far a reader is, on standard error, if that is a terminal, once the read has taken a second, and
-/// a few times a second from then on. The line is gone when this is. For ReaderOptions::on_progress.
+/// Shows a reader's progress on standard error if that is a terminal, from one second after the start, a few
+/// times per second. The destructor removes the line. For ReaderOptions::on_progress.
 class ProgressBar {
  public:
-  /// `what`: "reading train.svm".
+  /// `what` is e.g. "reading train.svm".
   explicit ProgressBar(std::string what);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -31,8 +31,8 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-/// The line itself: "reading x: [=====>    ] 48 %, 1.9 GB/s, 3 s to go". Without a known total: bytes instead
-/// of the bar. At most `width` characters.
+/// Returns the line: "reading x: [=====>    ] 48 %, 1.9 GB/s, 3 s to go". If the total is unknown, it has
+/// bytes instead of the bar. At most `width` characters.
 std::string DescribeProgress(const std::string& what, const Progress& progress, double seconds,
                              std::size_t width);
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kMostThreads = 16;
 constexpr int kMostThreadsAskedFor = 1024;
-/// For remote files: a thread waits for its chunk, some 100 ms, far longer than it parses.
+/// Used with remote files: a thread waits for its chunk, some 100 ms, far longer than it parses.
 constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
@@ -43,11 +43,11 @@ int DefaultThreads(const DataUri& uri) {
 /// Collects the queries of each file.
 class QueryCollector {
  public:
-  /// The query ids of rows of a file.
+  /// Adds the query ids of consecutive rows of a file.
   void Add(const std::string& path, std::span<const std::uint64_t> qids) {
     if (qids.empty()) return;
     std::vector<std::uint64_t>& queries = queries_[path];
-    // Several chunks may have rows of one query.
+    // Several chunks may have rows of the same query.
     if (last_path_ != path || queries.empty() || queries.back() != qids.front())
       queries.push_back(qids.front());
     for (std::size_t row = 1; row < qids.size(); ++row) {
@@ -56,7 +56,7 @@ class QueryCollector {
     last_path_ = path;
   }
 
-  /// All of them. Throws DataError when a query of a file had ended and came again.
+  /// Returns all queries. Throws DataError if a query of a file ends and occurs again later.
   const QueriesByFile& Finish() {
     for (auto& [path, queries] : queries_) {
       std::sort(queries.begin(), queries.end());
@@ -74,7 +74,7 @@ class QueryCollector {
   std::string last_path_;
 };
 
-/// What became of one chunk.
+/// The result of one chunk.
 template <typename Index>
 struct Parsed {
   RowBlock<Index> block;
@@ -108,9 +108,9 @@ class Reader<Index>::Work {
     try {
       for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
     } catch (const std::system_error&) {
-      // Fewer threads, then; without any, the caller parses.
+      // Continue with fewer threads; without any, the caller's thread parses.
     } catch (...) {
-      Stop();  // those that did start
+      Stop();  // join the threads that did start
       throw;
     }
   }
@@ -119,7 +119,7 @@ class Reader<Index>::Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  /// The next rows, behind what `block` holds.
+  /// Appends the next rows to `block`.
   bool AppendNext(RowBlock<Index>& block) {
     if (failure_) std::rethrow_exception(failure_);
     try {
@@ -142,7 +142,7 @@ class Reader<Index>::Work {
   const Progress& progress() const { return progress_; }
 
  private:
-  // --- one thread ---
+  // --- with one thread ---
 
   bool ParseHere(RowBlock<Index>& block) {
     if (!source_.Take(chunk_)) return false;
@@ -155,7 +155,7 @@ class Reader<Index>::Work {
     return true;
   }
 
-  // --- several threads ---
+  // --- with several threads ---
 
   void Stop() {
     {
@@ -166,7 +166,7 @@ class Reader<Index>::Work {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  /// No thread ends in silence, whatever happens.
+  /// Passes any exception on to the caller's thread.
   void Run() {
     try {
       ParseChunks();
@@ -185,7 +185,7 @@ class Reader<Index>::Work {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return stop_ || number_of_next_ - delivered_ < most_under_way_; });
         if (stop_ || ended_) return;
-        // Streams are read here: one thread at a time, as they have to be.
+        // Streams are read here, under the mutex, since only one thread at a time may read them.
         try {
           ended_ = !source_.Take(chunk);
         } catch (...) {
@@ -254,7 +254,7 @@ class Reader<Index>::Work {
     return result;
   }
 
-  // --- both ---
+  // --- in both cases ---
 
   void Parse(Chunk& chunk, RowBlock<Index>& block, Parsed<Index>& result) {
     source_.Load(chunk);
@@ -270,7 +270,7 @@ class Reader<Index>::Work {
     });
   }
 
-  /// The parsers see one chunk each: what all chunks must have in common is looked at here.
+  /// Checks what all chunks must have in common, since each parser sees only one chunk.
   void RequireAlike(const RowView<Index>& block, const std::string& path) {
     if (block.rows() == 0) return;
     const bool has_qids = !block.qids.empty();
@@ -293,7 +293,7 @@ class Reader<Index>::Work {
     progress_.bytes += result.bytes;
     progress_.rows += rows;
     bad_rows_.count += result.bad_rows.count;
-    // In the order of the text, though several threads have described the first of what they met.
+    // Keeps text order, although several threads described bad rows of their own chunks.
     for (std::string& text : result.bad_rows.first) {
       if (bad_rows_.first.size() < most_described_) bad_rows_.first.push_back(std::move(text));
     }
@@ -311,22 +311,22 @@ class Reader<Index>::Work {
   std::uint64_t most_described_;
   ChunkSource source_;
   RowParser parse_;
-  std::atomic<std::uint64_t> described_{0};  ///< bad rows in the blocks that were delivered
+  std::atomic<std::uint64_t> described_{0};  ///< bad rows in delivered blocks
   Progress progress_;
   BadRows bad_rows_;
   std::optional<Shape> first_;
   QueryCollector queries_;
-  std::exception_ptr failure_;  ///< after which nothing is delivered
+  std::exception_ptr failure_;  ///< once set, nothing more is delivered
   Chunk chunk_;                 ///< for the caller's thread, if it is the only one
 
   std::vector<std::thread> threads_;
   std::uint64_t most_under_way_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Under the mutex:
+  // Guarded by mutex_:
   bool stop_ = false;
   bool ended_ = false;
-  std::exception_ptr broken_;  ///< what has ended a thread
+  std::exception_ptr broken_;  ///< the exception that ended a thread
   std::uint64_t number_of_next_ = 0;
   std::uint64_t delivered_ = 0;
   std::map<std::uint64_t, Parsed<Index>> results_;

@@ -7,7 +7,7 @@
 namespace warren::data {
 namespace {
 
-/// One label a row, said in full.
+/// Writes out the offsets for one label per row.
 void FillLabelOffsets(Array<std::uint64_t>& offsets, std::size_t rows) {
   offsets.resize(rows + 1);
   for (std::size_t i = 0; i <= rows; ++i) offsets[i] = i;
@@ -27,7 +27,7 @@ RowView<Index> RowView<Index>::Part(std::size_t begin, std::size_t end) const {
   const auto offsets_of = [=](auto array) {
     return array.empty() ? array : array.subspan(begin, end - begin + 1);
   };
-  // The arrays of a part begin at its first row, its offsets do not.
+  // The arrays of a part begin at its first row, but its offsets do not start at 0.
   const auto some_of = [](auto array, std::span<const std::uint64_t> all,
                           std::span<const std::uint64_t> places) {
     return array.empty() ? array

@@ -1,4 +1,4 @@
-// Rows in CSR form: what every reader makes and every user gets.
+// Rows in CSR form, as returned by all readers.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace warren::data {
 
-/// The rows of a block, or of a cache that is mapped into memory. Valid as long as what it was made from, and
-/// unchanged. See RowBlock.
+/// The rows of a block, or of a cache mapped into memory. Valid as long as its source is unchanged. See
+/// RowBlock.
 template <typename Index>
 struct RowView {
   std::span<const std::uint64_t> offsets;
@@ -27,29 +27,29 @@ struct RowView {
 
   std::size_t rows() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   std::size_t entries() const { return indices.size(); }
-  /// The rows from `begin` up to, not including, `end`. Their offsets count from those of the first row of
-  /// the whole, not from 0: for RowBlock::Append.
+  /// Returns the rows from `begin` up to, but not including, `end`. Offsets keep their values and do not
+  /// start at 0; RowBlock::Append accepts them.
   RowView Part(std::size_t begin, std::size_t end) const;
 };
 
-/// Sparse rows. Entry e of row r is offsets[r] <= e < offsets[r + 1]: values[e] in column indices[e]. Entries
-/// that are not there are missing, not zero. `Index` is std::uint32_t or std::uint64_t.
+/// Sparse rows. The entries of row r are offsets[r] <= e < offsets[r + 1], with values[e] in column
+/// indices[e]. Absent entries are missing values, not zeros. `Index` is std::uint32_t or std::uint64_t.
 ///
-/// Plain data: many threads may read it, one may write.
+/// Plain data: safe for concurrent reads, or for a single writer.
 template <typename Index>
 struct RowBlock {
-  Array<std::uint64_t> offsets;  ///< rows() + 1 of them; none when nothing was ever added
-  Array<Index> indices;          ///< columns, counted from 0; in the order of the text, not sorted
-  Array<float> values;           ///< as many as indices
-  Array<float> labels;           ///< one a row, unless label_offsets says otherwise
-  /// Empty when every row has exactly one label. Else rows() + 1: labels of row r are label_offsets[r] <= l <
-  /// label_offsets[r + 1].
+  Array<std::uint64_t> offsets;  ///< rows() + 1 values; empty if nothing was ever added
+  Array<Index> indices;          ///< zero-based columns, in text order, not sorted
+  Array<float> values;           ///< one per entry
+  Array<float> labels;           ///< one per row, unless label_offsets is set
+  /// Empty if every row has exactly one label. Otherwise rows() + 1 values: the labels of row r are
+  /// label_offsets[r] <= l < label_offsets[r + 1].
   Array<std::uint64_t> label_offsets;
-  Array<float> weights;           ///< one a row; empty: no row has one, all weigh 1
-  Array<std::uint64_t> qids;      ///< one a row, the query it belongs to; empty: no row has one
-  Array<Index> fields;            ///< libfm's, as many as indices; empty for other formats
-  std::uint64_t columns = 0;      ///< more than every index; 0 without columns
-  Index least_index = Index(-1);  ///< of all entries
+  Array<float> weights;           ///< one per row; empty if no row has a weight (all weigh 1)
+  Array<std::uint64_t> qids;      ///< the query of each row; empty if no row has one
+  Array<Index> fields;            ///< libfm's fields, one per entry; empty for other formats
+  std::uint64_t columns = 0;      ///< greater than every index; 0 without columns
+  Index least_index = Index(-1);  ///< minimum over all entries
 
   std::size_t rows() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   std::size_t entries() const { return indices.size(); }
@@ -58,13 +58,12 @@ struct RowBlock {
     return {offsets, indices, values, labels, label_offsets, weights, qids, fields, columns, least_index};
   }
 
-  /// No rows; the memory stays.
+  /// Removes all rows; keeps the memory.
   void Clear();
-  /// Adds another block's rows behind these. Weights, labels and fields that only one of the two has are made
-  /// up for as the readers do (a weight of 1, one label a row). Throws DataError when only one of the two has
-  /// query ids.
+  /// Appends another block's rows. Weights, labels and fields that only one of the two has are filled in as
+  /// by the readers (weight 1, one label per row). Throws DataError if only one of the two has query ids.
   void Append(const RowView<Index>& other);
-  /// Leaves the first so many rows; no more than there are. `columns` and `least_index` stay as they are.
+  /// Keeps the first `rows` rows, which must not exceed rows(). `columns` and `least_index` are unchanged.
   void Truncate(std::size_t rows);
 };
 

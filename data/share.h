@@ -1,9 +1,10 @@
-// Which part of a data set one worker reads.
+// The part of a data set that one worker reads.
 #pragma once
 
 namespace warren::data {
 
-/// Part `index` of `count`: parts have about equal bytes, no row in common, and all rows together.
+/// Part `index` of `count`. Parts have about the same number of bytes, are disjoint, and together have all
+/// rows.
 struct Share {
   int index = 0;
   int count = 1;

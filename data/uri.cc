@@ -29,7 +29,8 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
-/// The '?' that begins the options. One that is not followed by key= is a wildcard of the path.
+/// Returns the position of the '?' that begins the options. A '?' that is not followed by key= is a wildcard
+/// of the path.
 std::size_t FindOptions(std::string_view text) {
   for (std::size_t at = text.find('?'); at != std::string_view::npos; at = text.find('?', at + 1)) {
     const std::string_view rest = text.substr(at + 1);
@@ -44,14 +45,14 @@ struct Argument {
   std::string_view value;
 };
 
-/// What is being put together.
+/// Options being parsed.
 struct Draft {
   TextOptions options;
   std::optional<int> part;
   std::optional<int> parts;
 };
 
-/// An option that every format has.
+/// An option that all formats have.
 struct CommonOption {
   std::string_view key;
   void (*set)(Draft& draft, std::string_view key, std::string_view value);
@@ -91,7 +92,7 @@ constexpr CommonOption kCommonOptions[] = {
      }},
 };
 
-/// Of the format asked for, or else of the first that has it; null: nobody has.
+/// Returns the option of the chosen format, or else of the first format that has it; null if none has it.
 const FormatOption* FindFormatOption(Format chosen, std::string_view key) {
   const auto find = [key](const TextFormat& format) -> const FormatOption* {
     const auto found = std::find_if(format.options.begin(), format.options.end(),
@@ -129,7 +130,7 @@ TextOptions ParseOptions(std::string_view text) {
   std::vector<Argument> arguments;
   for (const std::string_view argument : Split(text, '&')) arguments.push_back(SplitArgument(argument));
   Draft draft;
-  // What the options of a format mean is up to the format, wherever it stands.
+  // The format is set first, wherever it is written: it decides which options apply.
   for (const Argument& argument : arguments) {
     if (argument.key == kFormatKey) Set(draft, argument);
   }

@@ -1,4 +1,4 @@
-// What to read and how, as XGBoost's users write it:
+// Names of data sets: what to read and how, in the syntax of XGBoost's users:
 //
 //     path[;path...][?key=value[&key=value...]][#cache]
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace warren::data {
 
-/// format=NAME (libsvm, libfm, csv, or another that is registered), indexing_mode=0|1|-1, part and n
+/// Options: format=NAME (libsvm, libfm, csv, or another registered format), indexing_mode=0|1|-1, part and n
 /// (together), shuffle=SEED, bad_rows=strict|skip, and those of the formats: for CSV label_column,
-/// weight_column, qid_column, delimiter, header=0|1. The options of another format than the one asked for are
-/// taken, and mean nothing.
+/// weight_column, qid_column, delimiter, header=0|1. Options of other formats than the chosen one are
+/// accepted and ignored.
 struct DataUri {
   std::vector<std::string> paths;
   Paths paths_are = Paths::kWritten;
@@ -24,14 +24,14 @@ struct DataUri {
   std::string cache;  ///< prefix of the cache's name; empty: no cache
 };
 
-/// Throws DataError for anything else, with what is known.
+/// Throws DataError, listing the known options, for anything else.
 DataUri ParseDataUri(std::string_view uri);
 
-/// Files and folders by their names, in which no character has a meaning. `options`:
-/// key=value[&key=value...], or nothing. Throws DataError.
+/// Makes a DataUri from exact names of files and folders, in which no character is special. `options` is
+/// key=value[&key=value...] or empty. Throws DataError.
 DataUri DataUriOf(std::vector<std::string> paths, std::string_view options);
 
-/// All keys of options, for messages and help.
+/// Returns the keys of all options, for messages and help.
 std::vector<std::string_view> DataUriKeys();
 
 }  // namespace warren::data

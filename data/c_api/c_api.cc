@@ -55,12 +55,12 @@ int OrFail(const std::function<void()>& action) {
   }
 }
 
-/// What a callback says of its failure.
+/// The buffer for a callback's error message.
 class Message {
  public:
   char* data() { return text_.data(); }
   std::size_t size() const { return text_.size(); }
-  /// "NAME: the callback's words", or "NAME: DOING failed" where it has none.
+  /// Returns "NAME: the callback's message", or "NAME: DOING failed, ..." if the callback gave none.
   std::string Of(const std::string& name, const std::string& doing) {
     text_.back() = '\0';
     return text_.front() != '\0' ? fmt::format("{}: {}", name, text_.data())
@@ -99,7 +99,7 @@ class CallersFiles final : public RemoteFiles {
     Message message;
     if (files_.list(files_.context, uri.c_str(), Add, &listed, message.data(), message.size()) != 0)
       throw DataError(message.Of(uri, "listing it"));
-    // Through the caller's frames no exception may go.
+    // No exception may pass through the caller's frames, so Add stores it.
     if (listed.failure) std::rethrow_exception(listed.failure);
     return listed.files;
   }
@@ -125,7 +125,8 @@ class CallersFiles final : public RemoteFiles {
   WarrenFiles files_;
 };
 
-/// An address even of an empty array: NULL says that no row of the data set has such values.
+/// Returns a non-null address even for an empty array: NULL means that no row of the data set has such
+/// values.
 template <typename Array>
 auto Address(const Array& array) -> decltype(array.data()) {
   static constexpr std::remove_cvref_t<decltype(*array.data())> kNothing{};
@@ -150,7 +151,7 @@ ReaderOptions OptionsOf(const WarrenDataSet& set) {
   return options;
 }
 
-/// Errors of `action`, whose words follow on the name of the data set.
+/// Runs `action`, and puts the name of the data set in front of its errors.
 void About(const WarrenDataSet& set, const std::function<void()>& action) {
   try {
     action();
@@ -159,7 +160,8 @@ void About(const WarrenDataSet& set, const std::function<void()>& action) {
   }
 }
 
-/// Throws for what is wrong with this part's rows alone: before the workers agree, so that all can be told.
+/// Throws if this part's rows are inconsistent. Called before the workers agree, so that all can be told of
+/// it.
 void RequireRegular(WarrenRows& rows) {
   const auto view = rows.block.View();
   warren::data::RequireAlike(view);

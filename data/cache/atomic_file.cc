@@ -1,4 +1,4 @@
-// AtomicFile over POSIX calls.
+// AtomicFile with POSIX calls.
 #include "data/cache/atomic_file.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ bool IsRegularOrAbsent(const std::string& path) {
   return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
 }
 
-// A link keeps pointing at the file it names: the file is replaced, not the link.
+// A symbolic link remains; the file it points to is replaced.
 std::string FollowLinks(const std::string& path) {
   std::error_code error;
   const fs::path resolved = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
@@ -45,14 +45,15 @@ fs::path FolderOf(const std::string& path) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
-// A rename reaches the disk with its folder. Some file systems refuse to sync folders; the rename itself
-// is done by then, so that is no error.
+// A rename reaches the disk with its folder. Some file systems cannot sync folders; that is not an error,
+// since the rename itself is already done.
 void SyncFolder(const fs::path& folder) {
   const Descriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) (void)fsync(fd.get());
 }
 
-/// The target whose aside file has this name, `<target>.<digits>.tmp`; empty when it is none.
+/// Returns the target whose temporary file has this name, `<target>.<digits>.tmp`; empty if it is not such a
+/// name.
 std::string TargetOfAsideName(std::string_view name) {
   if (!name.ends_with(kAsideSuffix)) return {};
   name.remove_suffix(kAsideSuffix.size());
@@ -63,10 +64,11 @@ std::string TargetOfAsideName(std::string_view name) {
   return has_pid ? std::string(name.substr(0, dot)) : std::string();
 }
 
-/// A new file beside `target`, locked while it is open; `name` becomes its name. Where the file system knows
-/// no locks, it goes without: then leftovers are not removed, as nobody can tell them from live ones.
+/// Creates a temporary file next to `target`, locked while it is open; sets `name` to its name. On a file
+/// system without locks, it stays unlocked, and leftovers are not removed, since they cannot be told from
+/// files in use.
 Descriptor CreateAside(const std::string& target, std::string& name) {
-  constexpr mode_t kMode = 0666;  // the umask takes its part away
+  constexpr mode_t kMode = 0666;  // the umask applies
   std::random_device random;
   while (true) {
     name = fmt::format("{}.{}{}", target, random(), kAsideSuffix);
@@ -74,12 +76,12 @@ Descriptor CreateAside(const std::string& target, std::string& name) {
     if (!fd && errno == EEXIST) continue;
     if (!fd) return fd;
     struct stat status {};
-    // Who looks for leftovers may have come between the two calls and removed it.
+    // RemoveLeftovers may have removed the file between open and flock.
     if (flock(fd.get(), LOCK_EX) != 0 || fstat(fd.get(), &status) != 0 || status.st_nlink > 0) return fd;
   }
 }
 
-/// Removes the aside file at `path` unless its writer lives, who holds its lock.
+/// Removes the temporary file at `path` unless its writer is alive and holds its lock.
 void RemoveUnlessLocked(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)unlink(path.c_str());
@@ -123,7 +125,7 @@ void AtomicFile::Write(std::string_view bytes) {
 void AtomicFile::Commit() {
   if (!aside_.empty()) {
     if (fsync(fd_.get()) != 0) Fail("flush", aside_);
-    // Before the file is closed: that ends its lock.
+    // Rename before closing the file, which releases its lock.
     if (rename(aside_.c_str(), target_.c_str()) != 0) Fail("rename " + aside_ + " to", target_);
     aside_.clear();
     SyncFolder(FolderOf(target_));

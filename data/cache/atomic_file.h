@@ -1,4 +1,5 @@
-// A file that readers see either whole or not at all: written aside, flushed to disk, then renamed.
+// A file that readers see completely or not at all: written to a temporary file, flushed to disk, then
+// renamed.
 #pragma once
 
 #include <functional>
@@ -9,19 +10,19 @@
 
 namespace warren {
 
-/// Writes a file so that its name never stands for half of its contents, whatever kills the writer.
+/// Writes a file such that its name never refers to partial contents, even if the writer is killed.
 ///
-/// The bytes go to `<target>.<number>.tmp` in the same folder; Commit() flushes them to disk and renames
-/// them over the target in one step. Without Commit() the target stays as it was and the aside file is
-/// removed (after a kill -9 it stays; see RemoveLeftovers). Several may write the same target at once, from
-/// any process: the last one to commit remains. A target that exists and is not a regular file (a device, a
-/// pipe) cannot be replaced and is written in place; a symbolic link is followed.
+/// The bytes go to `<target>.<number>.tmp` in the same folder; Commit() flushes them to disk and atomically
+/// renames the file to the target. Without Commit(), the target is unchanged and the temporary file is
+/// removed (after a kill -9 it remains; see RemoveLeftovers). Several writers, also in different processes,
+/// may write the same target at once: the last one to commit wins. A target that exists and is not a regular
+/// file (a device, a pipe) cannot be replaced and is written in place; a symbolic link is followed.
 ///
 /// Every function throws std::runtime_error naming the file, the action and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& target);
-  /// The process's standard output behind the same interface; nothing is renamed.
+  /// The process's standard output with the same interface; nothing is renamed.
   static AtomicFile StandardOutput();
   ~AtomicFile();
   AtomicFile(AtomicFile&& other) noexcept;
@@ -33,21 +34,21 @@ class AtomicFile {
  private:
   AtomicFile() = default;
   std::string target_;
-  std::string aside_;  ///< empty when the target is written in place
+  std::string aside_;  ///< empty if the target is written in place
   posix::Descriptor fd_;
 };
 
-/// AtomicFile in one call.
+/// Writes a file with AtomicFile.
 void WriteWholeFile(const std::string& target, std::string_view bytes);
 
-/// Removes aside files of `target` that killed writers left behind. Those of living writers stay: they hold
-/// their files' locks (flock).
+/// Removes the temporary files of `target` left by killed writers. Those of live writers, which hold their
+/// files' locks (flock), remain.
 void RemoveLeftovers(const std::string& target);
 
-/// The same for all targets in `folder` whose name `is_target` accepts, in one pass over the folder.
+/// The same for all targets in `folder` whose names `is_target` accepts, in one pass over the folder.
 void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target);
 
-/// Throws when `target` could not be created or replaced: better before hours of work than after.
+/// Throws if `target` cannot be created or replaced; to be called before hours of work rather than after.
 void RequireWritable(const std::string& target);
 
 }  // namespace warren

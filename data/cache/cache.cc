@@ -26,7 +26,7 @@ using internal::PageCheck;
 using internal::PageLayout;
 using internal::PerArray;
 
-/// Checked and then written, or read and then checked, while still near the CPU.
+/// Pieces of this size are checked and written, or read and checked, while they are in the CPU's cache.
 constexpr std::size_t kPieceBytes = 256 << 10;
 
 constexpr std::array<char, internal::kCacheAlignment> kZeros{};
@@ -38,7 +38,7 @@ PerArray<std::span<const std::byte>> ArraysOf(const RowView<Index>& page) {
           std::as_bytes(page.qids),    std::as_bytes(page.fields)};
 }
 
-/// All but where it is and its checksum.
+/// Sets everything except the page's position and checksum.
 template <typename Index>
 CachePageEntry EntryOf(const RowView<Index>& page) {
   CachePageEntry entry;
@@ -49,7 +49,7 @@ CachePageEntry EntryOf(const RowView<Index>& page) {
   return entry;
 }
 
-/// The arrays of a page that is in memory at `page`.
+/// Returns the arrays of a page that is in memory at `page`.
 template <typename Index>
 RowView<Index> ViewOf(const CachePageEntry& entry, const std::byte* page) {
   const PageLayout layout = internal::LayoutOf(entry.counts, sizeof(Index));
@@ -70,7 +70,7 @@ RowView<Index> ViewOf(const CachePageEntry& entry, const std::byte* page) {
   return view;
 }
 
-/// Not through a mapping: what is missing is an error here, and not a signal.
+/// Does not read through a mapping, so that missing bytes cause an error and not a signal.
 void ReadAt(int fd, const std::string& path, std::uint64_t offset, void* to, std::size_t size) {
   auto* at = static_cast<std::byte*>(to);
   for (std::size_t done = 0; done < size;) {
@@ -91,7 +91,7 @@ struct stat StatusOf(int fd, const std::string& path) {
   return status;
 }
 
-/// The words of the two that are no longer the same.
+/// Describes the first words that differ.
 std::string FirstDifference(std::string_view found, std::string_view expected) {
   constexpr std::size_t kMostBefore = 20;
   const auto difference = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
@@ -195,7 +195,7 @@ void CacheWriter<Index>::WritePage(const RowView<Index>& page) {
   table_.push_back(entry);
 }
 
-/// Does it; when that fails, no file stays behind.
+/// Runs `action`; if it fails, no file is left.
 template <typename Index>
 template <typename Action>
 void CacheWriter<Index>::OrNothing(const Action& action) {
@@ -214,7 +214,7 @@ template <typename Index>
 std::unique_ptr<Cache<Index>> Cache<Index>::Open(const std::string& path, std::string_view identity,
                                                  std::string& why) {
   why.clear();
-  // A pipe of this name must not make us wait for its writer.
+  // O_NONBLOCK: do not wait for a writer if this is a pipe.
   posix::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     if (errno != ENOENT) why = SystemFailure(path, "opening", errno);
@@ -281,7 +281,7 @@ void Cache<Index>::ReadHeader(std::string_view identity) {
 
 template <typename Index>
 void Cache<Index>::ReadIdentity(const CacheHeader& header, std::string_view identity) {
-  // No more than the file has, whatever the header says.
+  // Never reads more than the file has, whatever the header says.
   const std::uint64_t most = file_bytes_ - sizeof(CacheHeader) - sizeof(CacheFooter);
   if (header.identity_bytes > most || AlignUp(header.identity_bytes) > most) {
     throw DataError(fmt::format("{}: has {} bytes behind the header, expected {} of an identity", path_, most,
@@ -310,7 +310,7 @@ void Cache<Index>::ReadTable() {
   if (footer.magic != internal::kCacheEndMagic || footer.checksum != ChecksumOf(footer)) {
     throw DataError(fmt::format("{}: does not end as a cache does: it was cut, or is damaged", path_));
   }
-  // Divided, since a product of what the file says may overflow.
+  // Divides, because a product of values from the file could overflow.
   if (footer.table_offset < pages_begin_ || footer.table_offset > footer_offset ||
       (footer_offset - footer.table_offset) % sizeof(CachePageEntry) != 0 ||
       (footer_offset - footer.table_offset) / sizeof(CachePageEntry) != footer.pages) {
@@ -403,8 +403,8 @@ CachePage<Index> Cache<Index>::Map(std::size_t i) const {
       mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd_.get(), static_cast<off_t>(page.offset - skipped));
   if (at == MAP_FAILED) throw DataError(SystemFailure(Describe(i), "mapping", errno));
   std::unique_ptr<const std::byte, internal::Unmap> mapping(static_cast<const std::byte*>(at), {bytes});
-  // All at once is quicker than fault by fault, and what cannot be read is an error here, not a signal later.
-  // Linux before 5.14 does not know this; there the faults come one by one.
+  // Reading all pages at once is faster than faulting one by one, and a read error is reported here and not
+  // as a signal later. Linux before 5.14 does not support it; there the pages fault one by one.
   if (!posix::ReadNow(at, bytes)) {
     throw DataError(SystemFailure(Describe(i), "reading", errno));
   }
@@ -412,7 +412,7 @@ CachePage<Index> Cache<Index>::Map(std::size_t i) const {
   return {std::move(mapping), view};
 }
 
-/// For messages.
+/// Describes a page for messages.
 template <typename Index>
 std::string Cache<Index>::Describe(std::size_t i) const {
   return fmt::format("{}: page {} of {}, {} bytes at byte {}", path_, i, table_.size(), table_[i].bytes,

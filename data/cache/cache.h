@@ -1,6 +1,6 @@
-// Row blocks in one binary file, made by one writer in one pass and then read again and again, page by page,
-// without parsing: a page is mapped into memory and is there. What is handed out was checked before: a cache
-// that was cut, damaged, or made from something else is noticed. The bytes: docs/reference/data-cache.md.
+// Row blocks in one binary file, written once in one pass and then read repeatedly, page by page, without
+// parsing: a page is mapped into memory. Pages are checked before they are returned, so a cache that was
+// truncated, damaged, or made from other data is detected. The format: docs/reference/data-cache.md.
 #pragma once
 
 #include <atomic>
@@ -25,33 +25,32 @@ namespace internal {
 struct CacheHeader;
 struct CachePageEntry;
 
-/// Unmaps that many bytes.
+/// Unmaps `bytes` bytes.
 struct Unmap {
   std::size_t bytes = 0;
   void operator()(const std::byte* mapped) const noexcept;
 };
 }  // namespace internal
 
-/// Writes a cache. Its name stands for the old contents, or for none, until Commit() has flushed the new ones
-/// to disk: whatever kills a writer, nobody sees half of a cache. Readers of the old one keep it.
+/// Writes a cache. Until Commit() has flushed the new contents to disk, the path refers to the old file or to
+/// none: even if the writer is killed, no reader sees a partial cache. Readers of the old cache keep it.
 ///
-/// All functions throw DataError that names the file and the reason, such as a disk without space; nothing
-/// stays of the file then, and the writer is of no more use. `Index` is std::uint32_t or std::uint64_t. For
-/// one thread, and there is one writer of a path at a time, of all processes: a second one takes away what
-/// the first has written so far.
+/// All functions throw DataError naming the file and the reason, such as a full disk; the file is then
+/// removed and the writer can no longer be used. `Index` is std::uint32_t or std::uint64_t. Not thread-safe.
+/// If several writers write the same path at once, also in different processes, the last one to commit wins.
 template <typename Index>
 class CacheWriter {
  public:
-  /// `identity`: what the cache is made from, in any bytes: names, sizes and times of files,
-  /// options, the share. Removes what killed writers of the same path have left.
+  /// `identity` describes the source of the cache in any bytes: names, sizes and times of files, options, the
+  /// share. Removes what killed writers of the same path have left.
   CacheWriter(const std::string& path, std::string_view identity);
   ~CacheWriter();
   CacheWriter(const CacheWriter&) = delete;
   CacheWriter& operator=(const CacheWriter&) = delete;
 
-  /// Adds a page; one without rows is left out. Refuses arrays that do not fit each other.
+  /// Adds a page; a page without rows is ignored. Throws if the arrays do not match each other.
   void Append(const RowView<Index>& page);
-  /// Once, at the end.
+  /// Completes the cache; call once, at the end.
   void Commit();
 
  private:
@@ -66,8 +65,8 @@ class CacheWriter {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// A page of a cache, in memory as long as this lives, whatever becomes of the Cache. Moves, and is not
-/// copied.
+/// A page of a cache. It stays in memory as long as this object lives, even after the Cache is gone. Movable,
+/// not copyable.
 template <typename Index>
 class CachePage {
  public:
@@ -75,44 +74,42 @@ class CachePage {
       : mapping_(std::move(mapping)), view_(view) {}
 
   const RowView<Index>& View() const& { return view_; }
-  const RowView<Index>& View() const&& = delete;  // the page would be gone
+  const RowView<Index>& View() const&& = delete;  // the page would be destroyed
 
  private:
   std::unique_ptr<const std::byte, internal::Unmap> mapping_;
   RowView<Index> view_;
 };
 
-/// Reads a cache. Takes 112 bytes of memory for each page of the file, plus the pages that are held at the
-/// time.
+/// Reads a cache. Takes 112 bytes of memory per page of the file, plus the pages currently held.
 ///
-/// A cache is not to be changed in place, and CacheWriter never does: making it anew leaves the old one to
-/// those who read it. If something else cuts the file, Page() says so. But cutting it, or a disk that fails,
-/// in the time between Page() and the last look at the page is beyond help: the system ends the process with
-/// SIGBUS there.
+/// A cache must not be changed in place. CacheWriter never does so: replacing a cache leaves the old file to
+/// its readers. If something else truncates the file, Page() reports it. But if the file is truncated, or the
+/// disk fails, between Page() and the last access to the page, the system kills the process with SIGBUS.
 ///
-/// Thread safe: many threads may call Page() of one Cache.
+/// Thread-safe: many threads may call Page() of one Cache.
 template <typename Index>
 class Cache {
  public:
-  /// Null when there is none that can be used. `why` says what was found and what was expected; it is empty
-  /// when there simply is no such file. Reads no pages, and so knows all but damage inside of them.
+  /// Returns null if there is no usable cache. `why` then says what was found and what was expected, and is
+  /// empty if there is no such file. Does not read pages, so it detects everything except damage inside them.
   static std::unique_ptr<Cache> Open(const std::string& path, std::string_view identity, std::string& why);
   ~Cache();
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
 
   std::size_t pages() const;
-  /// Of all pages together.
+  /// Totals over all pages.
   std::uint64_t rows() const { return rows_; }
   std::uint64_t entries() const { return entries_; }
   std::uint64_t columns() const { return columns_; }
   Index least_index() const { return least_index_; }
-  /// Some page has them; others may lack them, whose rows weigh 1.
+  /// Whether any page has weights; in pages without weights, rows weigh 1.
   bool has_weights() const { return has_weights_; }
 
-  /// Page `i`, less than pages(). The first time, and always once the file's modification time is another
-  /// than at Open(), all of the page is checked. Throws DataError when it is damaged, cannot be read, or the
-  /// file has another length than before; no SIGBUS comes of this function itself.
+  /// Returns page `i`, which must be less than pages(). The whole page is checked the first time, and every
+  /// time once the file's modification time differs from that at Open(). Throws DataError if the page is
+  /// damaged or unreadable, or if the file's length has changed; this function itself does not cause SIGBUS.
   CachePage<Index> Page(std::size_t i);
 
  private:

@@ -10,7 +10,7 @@
 namespace warren::data::internal {
 namespace {
 
-/// More than any memory holds, and so few that no sum of sizes in bytes overflows.
+/// More than any memory holds, and small enough that no sum of sizes in bytes overflows.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
 
 constexpr PerArray<const char*> kNames = {"offsets",       "indices", "values", "labels",
@@ -122,7 +122,7 @@ void PageCheck::LookAtOffsets(const char* name, std::span<const std::uint64_t> o
     fault_ = fmt::format("the {} begin with {}, expected 0", name, offsets.front());
     return;
   }
-  // Without a way out of the loop, so that it becomes vector code.
+  // No early exit, so that the compiler vectorizes the loop.
   bool falls = !first && offsets.front() < previous_;
   for (std::size_t i = 1; i < offsets.size(); ++i) falls |= offsets[i] < offsets[i - 1];
   previous_ = offsets.back();

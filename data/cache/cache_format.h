@@ -1,5 +1,5 @@
-// The bytes of a cache file, as docs/reference/data-cache.md shows them, and what makes a page sound. Inside
-// of data/ only.
+// The format of a cache file, described in docs/reference/data-cache.md, and the validation of pages.
+// Internal to data/.
 #pragma once
 
 #include <xxhash.h>
@@ -18,10 +18,10 @@ inline constexpr std::uint64_t kCacheAlignment = 64;
 inline constexpr std::array<char, 8> kCacheMagic = {'w', 'a', 'r', 'r', 'e', 'n', 'R', 'B'};
 inline constexpr std::array<char, 8> kCacheEndMagic = {'B', 'R', 'n', 'e', 'r', 'r', 'a', 'w'};
 inline constexpr std::uint32_t kCacheVersion = 1;
-/// Reads differently on a machine with the other byte order.
+/// Reads as another value on a machine with the other byte order.
 inline constexpr std::uint32_t kByteOrderMark = 0x01020304;
 
-/// The arrays of a page, in the order of the file.
+/// The arrays of a page, in file order.
 enum CacheArray : std::uint8_t {
   kOffsets,
   kIndices,
@@ -44,20 +44,20 @@ struct CacheHeader {
   std::uint32_t index_bytes = 0;
   std::uint32_t zero = 0;
   std::uint64_t identity_bytes = 0;
-  std::uint64_t identity_checksum = 0;  ///< of the identity and the zeros behind it
+  std::uint64_t identity_checksum = 0;  ///< covers the identity and the zeros after it
   std::array<std::uint64_t, 2> zeros{};
-  std::uint64_t checksum = 0;  ///< of the 56 bytes before
+  std::uint64_t checksum = 0;  ///< covers the preceding 56 bytes
 };
 static_assert(sizeof(CacheHeader) == kCacheAlignment);
 
-/// One of the table.
+/// An entry of the table of pages.
 struct CachePageEntry {
   std::uint64_t offset = 0;  ///< in bytes from the beginning of the file
   std::uint64_t bytes = 0;
   std::uint64_t columns = 0;
   std::uint64_t least_index = 0;
-  PerArray<std::uint64_t> counts{};  ///< of the elements of each array
-  std::uint64_t checksum = 0;        ///< of the page, all of its bytes
+  PerArray<std::uint64_t> counts{};  ///< number of elements of each array
+  std::uint64_t checksum = 0;        ///< covers all bytes of the page
 
   std::uint64_t rows() const { return counts[kOffsets] - 1; }
   std::uint64_t entries() const { return counts[kIndices]; }
@@ -68,12 +68,12 @@ struct CacheFooter {
   std::uint64_t table_offset = 0;
   std::uint64_t pages = 0;
   std::uint64_t table_checksum = 0;
-  std::uint64_t checksum = 0;  ///< of the 24 bytes before
+  std::uint64_t checksum = 0;  ///< covers the preceding 24 bytes
   std::array<char, 8> magic = kCacheEndMagic;
 };
 static_assert(sizeof(CacheFooter) == 40);
 
-/// Where the arrays of a page are, in bytes from its beginning.
+/// Positions of the arrays of a page, in bytes from its beginning.
 struct PageLayout {
   PerArray<std::uint64_t> begin{};
   PerArray<std::uint64_t> bytes{};
@@ -84,27 +84,27 @@ inline constexpr std::uint64_t AlignUp(std::uint64_t bytes) {
   return (bytes + kCacheAlignment - 1) / kCacheAlignment * kCacheAlignment;
 }
 
-/// XXH3, 64 bits, without a seed.
+/// Returns the 64-bit XXH3 hash without a seed.
 std::uint64_t Checksum(const void* bytes, std::size_t size);
 std::uint64_t ChecksumOf(const CacheHeader& header);
 std::uint64_t ChecksumOf(const CacheFooter& footer);
 
-/// Why no page is like this, by its sizes; empty when one may be.
+/// Returns why no page can have these sizes; empty if they are valid.
 std::string FaultOf(const CachePageEntry& page, std::uint32_t index_bytes);
 
-/// For sizes without a fault; nothing overflows then.
+/// The sizes must be valid (FaultOf), so that nothing overflows.
 PageLayout LayoutOf(const PerArray<std::uint64_t>& counts, std::uint32_t index_bytes);
 
-/// Looks at the bytes of a page as they go by, from the first to the last: offsets must rise from 0 to the
-/// number of what they point into, and indices stay below the number of columns, so that no row reaches
-/// outside. Takes the checksum on the way.
+/// Checks the bytes of a page in order: offsets must rise from 0 to the size of the array they point into,
+/// and indices must be less than the number of columns, so that no row reaches outside. Also computes the
+/// checksum.
 class PageCheck {
  public:
   PageCheck(const CachePageEntry& page, std::uint32_t index_bytes);
 
-  /// The next ones; they end with an element of an array, not inside of one.
+  /// Checks the next bytes, which must not end inside an element.
   void Add(std::span<const std::byte> bytes);
-  /// What was wrong first; empty when nothing was.
+  /// The first fault found; empty if the bytes so far are valid.
   const std::string& fault() const { return fault_; }
   std::uint64_t checksum() const;
 
@@ -122,8 +122,8 @@ class PageCheck {
   const CachePageEntry page_;
   const std::uint32_t index_bytes_;
   const PageLayout layout_;
-  std::uint64_t at_ = 0;        ///< bytes that went by
-  std::uint64_t previous_ = 0;  ///< the offset before
+  std::uint64_t at_ = 0;        ///< number of bytes checked
+  std::uint64_t previous_ = 0;  ///< the previous offset
   std::string fault_;
   std::unique_ptr<XXH3_state_t, Free> state_;
 };

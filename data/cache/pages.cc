@@ -23,10 +23,10 @@ namespace warren::data {
 namespace {
 
 constexpr std::size_t kLeastChunk = std::size_t{16} << 10;
-/// At most, as memory is bounded.
+/// Maximum number of threads when shuffling, since memory is bounded.
 constexpr int kThreadsToShuffle = 8;
-/// Text and block of a chunk, while both are in memory, in bytes for each byte of text: a block of short
-/// words takes eight bytes for two.
+/// Bytes in memory per byte of text while a chunk's text and block both exist: a block of short words takes
+/// eight bytes for two.
 constexpr std::size_t kBytesOfText = 6;
 
 template <typename Index>
@@ -36,7 +36,7 @@ std::size_t BytesOf(const RowView<Index>& rows) {
          rows.qids.size_bytes() + rows.fields.size_bytes();
 }
 
-/// All that decides what is in a cache.
+/// Returns a text of everything that determines the contents of a cache.
 std::string Identity(const DataUri& uri, Share share,
                      const std::shared_ptr<const RemoteFiles>& remote_files) {
   const TextOptions& options = uri.options;
@@ -51,15 +51,15 @@ std::string Identity(const DataUri& uri, Share share,
     }
     const timespec modified = posix::ModifiedAt(status);
     const timespec changed = posix::ChangedAt(status);
-    // Times of modification can be set to what they were; that of the last change of anything cannot.
+    // Modification times can be set back; the time of the last status change cannot.
     identity += fmt::format("\n{} {} bytes, {}.{:09}, {}.{:09}", input.path, status.st_size, modified.tv_sec,
                             modified.tv_nsec, changed.tv_sec, changed.tv_nsec);
   }
   return identity;
 }
 
-/// A cache among the files of its own data set would be read as text the next time, or while it is made.
-/// What is there may be anything that the user has named by mistake.
+/// Throws if a file that is not a cache exists at this path: it may be anything that the user named by
+/// mistake.
 void RequireNoOtherFile(const std::string& cache) {
   std::array<char, internal::kCacheMagic.size()> begin{};
   std::ifstream file(cache, std::ios::binary);
@@ -70,6 +70,8 @@ void RequireNoOtherFile(const std::string& cache) {
       cache));
 }
 
+/// Throws if the cache would be one of the data set's files, which would be read as text later, or even while
+/// the cache is made.
 void RequireElsewhere(const DataUri& uri, const std::string& cache) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::absolute(cache).parent_path();
@@ -89,7 +91,7 @@ void RequireElsewhere(const DataUri& uri, const std::string& cache) {
   }
 }
 
-/// The blocks of a reader, dealt out again so that no query is in two.
+/// Regroups the blocks of a reader so that no query is in two of them.
 template <typename Index>
 class WholeQueries {
  public:
@@ -102,7 +104,7 @@ class WholeQueries {
     begun_.Clear();
     while (block.empty() ? reader_.Next(block) : reader_.AppendNext(block)) {
       if (block.qids.empty()) return true;
-      // The last query may go on in the next block.
+      // The last query may continue in the next block.
       std::size_t last = block.rows() - 1;
       while (last > 0 && block.qids[last - 1] == block.qids[last]) --last;
       if (last == 0) continue;
@@ -153,7 +155,7 @@ class Pages<Index>::Source {
   bool Next(RowView<Index>& page) {
     if (cache_) {
       if (next_page_ == cache_->pages()) return false;
-      page_.reset();  // its memory first
+      page_.reset();  // free its memory first
       page_.emplace(cache_->Page(next_page_++));
       page = page_->View();
     } else {
@@ -184,17 +186,17 @@ class Pages<Index>::Source {
     if (options_.threads == 0) options_.threads = 2;
     int threads = options_.threads;
     if (uri_.options.seed) {
-      // The order of the chunks is that of the seed whatever the number of threads.
+      // The order of the chunks depends on the seed only, not on the number of threads.
       threads = kThreadsToShuffle;
       options_.threads = std::min(options_.threads, threads);
     }
     const std::size_t under_way = threads == 1 ? 2 : 2 * static_cast<std::size_t>(threads) + 3;
     options_.chunk_bytes = std::clamp(bytes / (2 * under_way * kBytesOfText), kLeastChunk,
                                       std::max(options_.chunk_bytes, kLeastChunk));
-    page_bytes_ = bytes / 4;  // one that is filled, and one that is written or mapped
+    page_bytes_ = bytes / 4;  // one page being filled, and one being written or mapped
   }
 
-  /// Reads everything once.
+  /// Reads the whole part once.
   template <typename Visit>
   void Scan(ShapeFinder& finder, Visit&& visit) {
     WholeQueries<Index> reader(uri_, share_, options_);
@@ -219,7 +221,7 @@ class Pages<Index>::Source {
       rows_ = cache_->rows();
       entries_ = cache_->entries();
       if (cache_->pages() == 0) return;
-      // The first page stands for all, as far as the header does not speak for them.
+      // The first page represents all pages, except for the totals in the table.
       const CachePage<Index> first = cache_->Page(0);
       RowView<Index> rows = first.View();
       const float weight = 1;
@@ -257,12 +259,12 @@ class Pages<Index>::Source {
   std::uint64_t rows_ = 0;
   std::uint64_t entries_ = 0;
   Shape shape_;
-  std::vector<float> ones_;  ///< for a page where only others have weights
+  std::vector<float> ones_;  ///< for pages without weights, if others have weights
   BadRows bad_rows_;
-  // From the text:
+  // When reading the text:
   std::unique_ptr<WholeQueries<Index>> reader_;
   RowBlock<Index> block_;
-  // From the cache:
+  // When reading the cache:
   std::unique_ptr<Cache<Index>> cache_;
   std::optional<CachePage<Index>> page_;
   std::size_t next_page_ = 0;

@@ -1,5 +1,5 @@
-// A part of a data set that is too large for memory, page by page and as often as wanted: parsed from the
-// text each time, or, with a cache, parsed once and mapped into memory from then on.
+// A part of a data set that is too large for memory, read page by page as often as needed: parsed from the
+// text each time, or, with a cache, parsed once and then mapped into memory.
 #pragma once
 
 #include <cstddef>
@@ -16,46 +16,48 @@
 namespace warren::data {
 
 struct PageOptions {
-  /// For all pages, texts and blocks that are under way. A row or a query that is larger takes what it needs.
+  /// Limit for all pages, texts and blocks in memory at once. A row or a query that is larger takes what it
+  /// needs.
   std::size_t memory_bytes = std::size_t{256} << 20;
-  ReaderOptions reader;  ///< its chunk_bytes is made smaller where memory_bytes wants it
-  /// Told why a cache that is there cannot be used and is made anew.
+  ReaderOptions reader;  ///< its chunk_bytes is reduced if memory_bytes requires it
+  /// Called with the reason if an existing cache cannot be used and is made again.
   std::function<void(const std::string&)> on_stale_cache;
 };
 
-/// The file of a part's cache: `cache` itself when there is one part, `<cache>.part<k>-of-<n>` else.
+/// Returns the file of a part's cache: `cache` itself if there is one part, otherwise
+/// `<cache>.part<k>-of-<n>`.
 std::string CachePath(const std::string& cache, Share share);
 
-/// With a cache (`uri.cache`), the file is CachePath. It is made from the text when there is
-/// none or when it is not of these files (names, sizes, times of the last change), options and part; a torn
-/// or damaged one is made anew, too; a file that is no cache is a DataError, and stays. Only the process
-/// whose part it is may have it open while it is made.
+/// With a cache (`uri.cache`), its file is CachePath. The cache is made from the text if the file is missing,
+/// damaged, or was made from other files (names, sizes, times of the last change), options or parts. A file
+/// that is not a cache causes a DataError and is kept. While the cache is made, only the process that reads
+/// the part may have it open.
 ///
-/// Not thread safe.
+/// Not thread-safe.
 template <typename Index>
 class Pages {
  public:
-  /// Reads the data once if there is no cache that can be used, or no cache. A collective call when
-  /// `allreduce_max` is one: all workers agree on the columns. Throws DataError; so does Indexing::kDetect,
-  /// which would have to know all rows before it could hand out the first.
+  /// Reads the data once if there is no usable cache. A collective call if `allreduce_max` connects workers:
+  /// they agree on the columns. Throws DataError, also for Indexing::kDetect, which would have to read all
+  /// rows before it could return the first.
   Pages(const DataUri& uri, Share share, const PageOptions& options = {},
         const AllreduceMax& allreduce_max = NobodyElse);
   ~Pages();
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  /// The next page, at least one row, in the order of the text; valid until the next call. False at the end.
-  /// Rows of a query that follow each other are on one page. Either all pages of all workers
-  /// have weights or none has.
+  /// Sets `page` to the next page, with at least one row, in text order; valid until the next call. Returns
+  /// false at the end. Consecutive rows of a query are on one page. Either all pages of all workers have
+  /// weights, or none has.
   bool Next(RowView<Index>& page);
-  /// To the first page again.
+  /// Returns to the first page.
   void Rewind();
 
   std::uint64_t rows() const;       ///< in this part
   std::uint64_t entries() const;    ///< in this part
-  std::uint64_t columns() const;    ///< as in the whole data set
-  const Shape& shape() const;       ///< as in the whole data set
-  const BadRows& bad_rows() const;  ///< found when the text was read; none from a cache
+  std::uint64_t columns() const;    ///< in the whole data set
+  const Shape& shape() const;       ///< shape of the whole data set
+  const BadRows& bad_rows() const;  ///< found while reading the text; empty when read from a cache
 
  private:
   class Source;

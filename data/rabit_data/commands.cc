@@ -27,9 +27,9 @@
 namespace warren::data {
 namespace {
 
-/// 64-bit indices, so that whatever the data holds can be looked at.
+/// 64-bit indices, so that any valid data can be inspected.
 using WideIndex = std::uint64_t;
-/// What load, xgb-train and caches read: rows that validate calls good can be trained on.
+/// The index type of load, xgb-train and caches: rows that validate accepts can be trained on.
 using NarrowIndex = std::uint32_t;
 using Block = RowBlock<WideIndex>;
 
@@ -62,20 +62,20 @@ class Reading {
   Reader<Index> reader_;
 };
 
-/// What inspect tells.
+/// The results of inspect.
 struct Summary {
   std::uint64_t rows = 0;
   std::uint64_t entries = 0;
   std::uint64_t columns = 0;
   WideIndex least_index = std::numeric_limits<WideIndex>::max();
   std::uint64_t queries = 0;
-  std::uint64_t missing = 0;  ///< values that are nan
+  std::uint64_t missing = 0;  ///< values that are NaN
   bool weights = false;
   bool several_labels = false;
   std::optional<std::uint64_t> last_query;
   float least_label = std::numeric_limits<float>::infinity();
   float greatest_label = -std::numeric_limits<float>::infinity();
-  std::set<float> labels;  ///< one more than are told, at most
+  std::set<float> labels;  ///< at most one more than is shown
 
   void Add(const Block& block) {
     rows += block.rows();
@@ -137,7 +137,7 @@ void TellBadRows(const BadRows& bad_rows) {
   fmt::print(stderr, "rabit-data: {} bad rows were left out\n", bad_rows.count);
 }
 
-/// One row as LibSVM text: each number in the fewest digits that give it back.
+/// Writes one row as LibSVM text, each number with the fewest digits that preserve it.
 void Write(const Block& block, std::size_t row, fmt::memory_buffer& out) {
   const auto to = std::back_inserter(out);
   const std::uint64_t begin = block.label_offsets.empty() ? row : block.label_offsets[row];
@@ -178,7 +178,7 @@ void ConvertToText(const Arguments& arguments, const DataUri& uri) {
   TellBadRows(reading.bad_rows());
 }
 
-/// The cache that path?options#OUTPUT takes.
+/// Makes the cache that path?options#OUTPUT uses.
 void ConvertToCache(const Arguments& arguments, DataUri uri) {
   uri.cache = arguments.output;
   PageOptions options;
@@ -206,7 +206,7 @@ int Validate(const Arguments& arguments) {
   uri.options.skip_bad_rows = true;
   Reading<NarrowIndex> reading(arguments, uri);
   const auto most = static_cast<std::size_t>(arguments.most_errors);
-  // Rows that can be read, but lack what all rows must have in common.
+  // Rows that can be read, but differ in what all rows must have in common.
   BadRows unlike;
   RowsAlike alike([&](const std::string& words) {
     ++unlike.count;
@@ -254,7 +254,7 @@ int WriteShards(const Arguments& arguments) {
       source.Load(chunk);
       const std::string_view rows = chunk.text.rows;
       file.Write(rows);
-      // The last row of a file may lack its end, and another file may follow.
+      // The last row of a file may lack its line end, and another file may follow.
       const bool ended = rows.empty() || rules.row_ends.Has(rows.back());
       if (!ended) file.Write(std::string(1, rules.row_ends.Any()));
     }

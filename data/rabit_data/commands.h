@@ -1,4 +1,4 @@
-// What rabit-data does. Each command returns the exit code and throws what the reader throws.
+// The commands of rabit-data. Each returns the exit code and throws what the reader throws.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Arguments {
 };
 
 int Inspect(const Arguments& arguments);
-/// 1 when there are bad rows.
+/// Returns 1 if there are bad rows.
 int Validate(const Arguments& arguments);
 int Convert(const Arguments& arguments);
 int WriteShards(const Arguments& arguments);

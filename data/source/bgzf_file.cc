@@ -22,16 +22,16 @@
 namespace warren::data::internal {
 namespace {
 
-constexpr std::size_t kFixedHeaderBytes = 12;   // up to the extra fields
-constexpr std::size_t kUsualHeaderBytes = 18;   // with the BC field alone
-constexpr std::size_t kTrailerBytes = 8;        // CRC and size of the text
-constexpr std::size_t kLeastDeflateBytes = 2;   // of an empty text
-constexpr std::size_t kMostBlockBytes = 65536;  // of file or of text
+constexpr std::size_t kFixedHeaderBytes = 12;   // without the extra fields
+constexpr std::size_t kUsualHeaderBytes = 18;   // with only the BC field
+constexpr std::size_t kTrailerBytes = 8;        // CRC and text size
+constexpr std::size_t kLeastDeflateBytes = 2;   // an empty text
+constexpr std::size_t kMostBlockBytes = 65536;  // in the file, and of text
 
 struct Block {
-  std::uint64_t at = 0;          ///< in the file
-  std::uint64_t text_at = 0;     ///< in the text
-  std::uint32_t bytes = 0;       ///< in the file
+  std::uint64_t at = 0;          ///< offset in the file
+  std::uint64_t text_at = 0;     ///< offset in the text
+  std::uint32_t bytes = 0;       ///< size in the file
   std::uint32_t text_bytes = 0;  ///< never 0
 };
 
@@ -53,7 +53,7 @@ std::optional<BgzfHeader> ReadHeader(const File& compressed, std::uint64_t at) {
   return ParseBgzfHeader({whole.data(), whole.size()});
 }
 
-/// Inflates blocks, and remembers the text of one of which only a part was wanted.
+/// Inflates blocks, and keeps the text of the last block of which only a part was requested.
 class BlockInflater {
  public:
   BlockInflater() {
@@ -65,7 +65,7 @@ class BlockInflater {
   BlockInflater(const BlockInflater&) = delete;
   BlockInflater& operator=(const BlockInflater&) = delete;
 
-  /// All of the text of a block, text_bytes of it.
+  /// Writes the whole text of a block, text_bytes of it, to `to`.
   void Inflate(const File& compressed, const Block& block, char* to) {
     const char* const bytes = file_bytes_.data();
     compressed.ReadAt(block.at, file_bytes_.data(), block.bytes);
@@ -95,7 +95,7 @@ class BlockInflater {
     }
   }
 
-  /// The same, to a place of its own, unless it is there already. The text is valid until the next call.
+  /// Returns the text of a block, from the internal buffer if it is there already. Valid until the next call.
   const char* Text(const File& compressed, const Block& block) {
     if (!Holds(block)) {
       remembered_ = kNone;
@@ -115,10 +115,10 @@ class BlockInflater {
   z_stream zlib_{};
   Array<char> file_bytes_;
   Array<char> text_;
-  std::uint64_t remembered_ = kNone;  ///< Block::at of the one whose text is in text_
+  std::uint64_t remembered_ = kNone;  ///< Block::at of the block in text_
 };
 
-/// Goes from block to block through the file.
+/// Follows the blocks through the file and checks that they are complete.
 class BlockChain {
  public:
   explicit BlockChain(const File& compressed) : compressed_(compressed) {
@@ -156,7 +156,7 @@ class BlockChain {
     }
     const Block block{at_, text_bytes_, static_cast<std::uint32_t>(header->block_bytes), text_bytes};
     ends_empty_ = text_bytes == 0;
-    // Nobody will ever read an empty block: whether it is one has to be seen here.
+    // An empty block is never read, so it is checked here.
     if (ends_empty_) {
       char none = 0;
       inflater_.Inflate(compressed_, block, &none);
@@ -194,7 +194,7 @@ class BgzfFile : public File {
         inflater->Inflate(*compressed_, *block, to);
       } else {
         std::memcpy(to, inflater->Text(*compressed_, *block) + skip, taken);
-        if (skip + taken == block->text_bytes) inflater->Forget();  // who reads on needs the next one
+        if (skip + taken == block->text_bytes) inflater->Forget();  // sequential reads need the next one
       }
       to += taken;
       offset += taken;
@@ -218,14 +218,14 @@ class BgzfFile : public File {
   }
 
   std::unique_ptr<File> compressed_;
-  Array<Block> blocks_;  ///< those with text, in order
+  Array<Block> blocks_;  ///< blocks with text, in order
   mutable SpareDecoders<BlockInflater> spare_;
 };
 
 }  // namespace
 
 std::optional<std::size_t> FindBlockSize(std::string_view extra) {
-  constexpr std::size_t kFieldHeaderBytes = 4;  // two letters and the length
+  constexpr std::size_t kFieldHeaderBytes = 4;  // two letters and a length
   while (extra.size() >= kFieldHeaderBytes) {
     const std::size_t length = LoadLittleEndian<std::uint16_t>(&extra[2]);
     if (extra.size() - kFieldHeaderBytes < length) return std::nullopt;
@@ -237,7 +237,7 @@ std::optional<std::size_t> FindBlockSize(std::string_view extra) {
 
 std::optional<BgzfHeader> ParseBgzfHeader(std::string_view first) {
   using namespace std::string_view_literals;
-  // gzip's magic number, deflate, and that there are extra fields and nothing else.
+  // gzip's magic number, deflate, and the flag for extra fields only.
   if (first.size() < kFixedHeaderBytes || !first.starts_with("\x1F\x8B\x08\x04"sv)) return std::nullopt;
   const std::size_t extra_bytes = LoadLittleEndian<std::uint16_t>(&first[10]);
   if (first.size() < kFixedHeaderBytes + extra_bytes) return std::nullopt;

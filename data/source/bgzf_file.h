@@ -1,5 +1,5 @@
-// BGZF: gzip members of at most 64 KiB of text that say, in a BC extra field, how long they are. The SAM
-// specification, section 4.1. Inside of data/ only; see file.h.
+// BGZF: gzip members of at most 64 KiB of text, each with its size in a BC extra field (SAM specification,
+// section 4.1). Internal to data/; see file.h.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ namespace warren::data::internal {
 
 struct BgzfHeader {
   std::size_t header_bytes = 0;
-  std::size_t block_bytes = 0;  ///< header and trailer included
+  std::size_t block_bytes = 0;  ///< including header and trailer
 };
 
-/// The header of a block that begins with `first`; none when there is none, or not all of it.
+/// Parses the header at the start of `first`; nullopt if it is not a BGZF header or is incomplete.
 std::optional<BgzfHeader> ParseBgzfHeader(std::string_view first);
 
-/// The value of the BC field among the extra fields of a gzip member: the length of its block less 1.
+/// Returns the value of the BC field among the extra fields of a gzip member: the size of its block minus 1.
 std::optional<std::size_t> FindBlockSize(std::string_view extra);
 
 /// Whether a file begins with a BGZF block.

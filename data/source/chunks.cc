@@ -57,7 +57,7 @@ class ChunkSource::StreamCutter {
   }
 
  private:
-  /// The place behind the last row end of what has come; the one known before when there is none in it.
+  /// Returns the end of the last complete row after `from`, or `before` if no row ends there.
   std::size_t RowsEnd(const Array<char>& text, std::size_t from, std::size_t to, std::size_t before) const {
     const std::size_t end = row_ends_.BehindLast({text.data() + from, to - from});
     return end > 0 ? from + end : before;
@@ -66,7 +66,7 @@ class ChunkSource::StreamCutter {
   std::unique_ptr<Stream> stream_;
   const RowEnds& row_ends_;
   std::size_t chunk_bytes_;
-  Array<char> rest_;  ///< the beginning of a row
+  Array<char> rest_;  ///< the beginning of an incomplete row
   bool ended_ = false;
   std::uint64_t position_ = 0;
   std::uint64_t line_ = 1;
@@ -84,7 +84,7 @@ ChunkSource::ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkO
   for (const Range& range : ranges) bytes_ += range.end - range.begin;
   pieces_ = CutIntoPieces(inputs_, ranges, chunk_bytes_);
   if (!options.seed) return;
-  // Only in order do the pieces of a query come together again.
+  // Only consecutive pieces can rejoin a divided query, so pieces are adjusted before they are shuffled.
   KeepQueriesWhole(pieces_, query_of);
   Shuffle(pieces_, *options.seed);
 }
@@ -93,7 +93,7 @@ ChunkSource::~ChunkSource() = default;
 
 std::string ChunkSource::FindFirstRow() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    // A stream can be read once only.
+    // A stream can be read only once.
     if (!inputs_[i].divisible) return {};
     const std::shared_ptr<const File> file = FileOf(i);
     RowScanner scanner(*file, 0, rules_.row_ends);
@@ -115,7 +115,8 @@ std::shared_ptr<const File> ChunkSource::FileOf(std::size_t input) const {
   for (const auto& [number, file] : files_) {
     if (number == input) return file;
   }
-  // A data set may have more files than a process may open; whoever reads one that goes here keeps it.
+  // A data set may have more files than a process may open; threads that still read a dropped file keep it
+  // open.
   if (files_.size() == kMostOpenFiles) files_.pop_front();
   files_.emplace_back(input, OpenFile(inputs_[input]));
   return files_.back().second;
@@ -166,7 +167,7 @@ void ChunkSource::Load(Chunk& chunk) const {
   chunk.text = {rows, chunk.text.rows.size() - rows.size()};
 }
 
-/// What a file may have before its rows.
+/// Removes the byte order mark and the header, if any.
 std::string_view ChunkSource::WithoutBeginning(std::string_view text) const {
   text = WithoutByteOrderMark(text);
   return rules_.header ? WithoutFirstRow(text, rules_.row_ends) : text;
@@ -188,7 +189,7 @@ std::string ChunkSource::Describe(const Chunk& chunk, const Fault& fault) const 
     line = LineOf(chunk.range.input, chunk.text.begin + fault.position);
   } else {
     bool after_cr = chunk.after_cr;
-    // From the buffer: its beginning may be no row.
+    // Counts from the start of the buffer, since the rows may begin later.
     const auto before =
         static_cast<std::size_t>(chunk.text.rows.data() - chunk.buffer.data()) + fault.position;
     line = chunk.first_line + CountLineEnds({chunk.buffer.data(), before}, after_cr);

@@ -1,4 +1,4 @@
-// A part of a data set as a sequence of texts of whole rows. Inside of data/ only.
+// Splits a part of a data set into texts of whole rows. Internal to data/.
 #pragma once
 
 #include <cstddef>
@@ -25,22 +25,22 @@
 
 namespace warren::data {
 
-/// One text on its way from an input to a parser.
+/// A text on its way from an input to a parser.
 struct Chunk {
-  std::uint64_t number = 0;  ///< in the order of the part, from 0
+  std::uint64_t number = 0;  ///< zero-based position within the part
   Range range;
   Text text;
-  /// The number of the text's first line, for a stream; 0: has to be counted in the file.
+  /// For a stream, the number of the text's first line; 0 if it must be counted in the file.
   std::uint64_t first_line = 0;
-  bool after_cr = false;  ///< the byte before the text is a CR
-  Array<char> buffer;     ///< where the text is
+  bool after_cr = false;  ///< whether the byte before the text is a CR
+  Array<char> buffer;     ///< holds the text
 };
 
-/// What is read of the inputs, and in which pieces.
+/// Which part of the inputs is read, and in which pieces.
 struct ChunkOptions {
   Share share;
-  std::optional<std::uint64_t> seed;  ///< chunks come in an order that it decides; none: in that of the files
-  std::size_t chunk_bytes = 0;        ///< about how long a text is; one row is never divided
+  std::optional<std::uint64_t> seed;  ///< seed of the chunk order; nullopt: file order
+  std::size_t chunk_bytes = 0;        ///< approximate text size; rows are never divided
 };
 
 class ChunkSource {
@@ -48,17 +48,17 @@ class ChunkSource {
   ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkOptions& options);
   ~ChunkSource();
 
-  /// The next chunk; false when there is none left. What comes from a stream is read here. For one thread at
-  /// a time.
+  /// Takes the next chunk; returns false if none is left. Text of a stream is read here. Only one thread may
+  /// call it at a time.
   bool Take(Chunk& chunk);
-  /// Reads the text of a chunk that was taken, unless that is done. For any number of threads.
+  /// Reads the text of a taken chunk, unless it has been read already. Thread-safe.
   void Load(Chunk& chunk) const;
-  /// "FILE:LINE:COLUMN: found ..., expected ...". For any number of threads.
+  /// Returns "FILE:LINE:COLUMN: found ..., expected ...". Thread-safe.
   std::string Describe(const Chunk& chunk, const Fault& fault) const;
   const std::string& path(const Chunk& chunk) const { return inputs_[chunk.range.input].path; }
-  /// The first row of the whole data set, not of the part; empty when there is none or it is in a stream.
+  /// The first row of the whole data set, not of the part; empty if it does not exist or is in a stream.
   const std::string& first_row() const { return first_row_; }
-  /// What the part has to read, as far as known: bytes of text, or as stored for streams that are compressed.
+  /// Bytes that the part must read, as far as known: bytes of text, or stored bytes for compressed streams.
   std::uint64_t bytes() const { return bytes_; }
 
  private:
@@ -78,12 +78,13 @@ class ChunkSource {
   std::size_t next_piece_ = 0;
   std::uint64_t next_number_ = 0;
   std::uint64_t bytes_ = 0;
-  std::unique_ptr<StreamCutter> stream_;  ///< the one being read
+  std::unique_ptr<StreamCutter> stream_;  ///< the stream being read
 
   mutable std::mutex files_mutex_;
-  mutable std::deque<std::pair<std::size_t, std::shared_ptr<const File>>> files_;  ///< by input; the latest
+  /// The most recently opened files, by input number.
+  mutable std::deque<std::pair<std::size_t, std::shared_ptr<const File>>> files_;
 
-  /// Of rows that were described, by input and offset: counting goes on from there.
+  /// Line numbers of described rows, by input and offset; counting continues from them.
   mutable std::mutex lines_mutex_;
   mutable std::map<std::pair<std::size_t, std::uint64_t>, LinePlace> lines_;
 };

@@ -1,4 +1,4 @@
-// What files are, told by their content: names may lie or be missing.
+// Container formats of files, recognised by content, since names may be wrong or missing.
 #pragma once
 
 #include <cstddef>
@@ -7,27 +7,26 @@
 
 namespace warren::data {
 
-/// BGZF is gzip in small blocks that say how long they are (bgzip, of the SAM specification); "zstd seekable"
-/// is zstd in frames with a table of them at the end. Those two can be read at any place. xz stands for .lzma
-/// as well.
+/// BGZF is gzip in small blocks with their sizes (bgzip, of the SAM specification); "zstd seekable" is zstd
+/// in frames with a table of them at the end. Both can be read at any position. xz includes .lzma.
 enum class Container : std::uint8_t { kPlain, kGzip, kBgzf, kZstd, kZstdSeekable, kBzip2, kXz };
 
-/// For messages: "plain", "gzip", "BGZF", "zstd", "zstd seekable", "bzip2", "xz".
+/// Returns the name for messages: "plain", "gzip", "BGZF", "zstd", "zstd seekable", "bzip2", "xz".
 std::string_view NameOf(Container container);
 
 namespace internal {
 
-/// As many bytes RecogniseStart looks at, at most.
+/// Maximum number of bytes that RecogniseStart examines.
 inline constexpr std::size_t kRecognisedBytes = 13;
 
-/// By the first bytes of a file. What is too short to be recognised is plain. Does not tell BGZF from gzip
-/// nor zstd seekable from zstd.
+/// Recognises a container by the first bytes of a file. A file too short to be recognised is plain. Does not
+/// distinguish BGZF from gzip, nor zstd seekable from zstd.
 Container RecogniseStart(std::string_view first_bytes);
 
-/// "Parquet" or "Arrow" for a file that begins as those do, which are no text; else nothing.
+/// Returns "Parquet" or "Arrow" if a file begins like one, which is not text; otherwise an empty string.
 std::string_view FormatWithColumns(std::string_view first_bytes);
 
-/// Whether a file that RecogniseStart takes for xz is .lzma, which came before xz and has no checksums.
+/// Whether a file that RecogniseStart takes for xz is .lzma, the older format without checksums.
 bool IsLzma(std::string_view first_bytes);
 
 }  // namespace internal

@@ -30,7 +30,7 @@ void RequireRegular(const std::string& path, const struct stat& status) {
 }
 
 Descriptor OpenRegular(const std::string& path) {
-  // Opening a pipe would wait for its writer: look first.
+  // Check before opening, since opening a pipe would wait for its writer.
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) throw DataError(SystemFailure(path, "opening", errno));
   RequireRegular(path, status);

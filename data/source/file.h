@@ -1,5 +1,5 @@
-// Files that can be read at any place: plain ones, and compressed ones made of blocks that stand alone. See
-// stream.h for those that can be read from beginning to end only.
+// Files that can be read at any position: plain files, and compressed files of independent blocks. See
+// stream.h for files that can only be read sequentially.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace warren::data {
 
-/// A file that can be read at any place, by several threads at once. Its size is that at opening: what is
-/// added to it later is not seen.
+/// A file that can be read at any position, by several threads at once. Its size is fixed at opening: later
+/// additions are not seen.
 class File {
  public:
   virtual ~File() = default;
@@ -20,10 +20,10 @@ class File {
   File& operator=(const File&) = delete;
 
   const std::string& name() const { return name_; }
-  /// Bytes of text: uncompressed.
+  /// Size of the text, i.e. uncompressed.
   std::uint64_t size() const { return size_; }
-  /// Reads exactly that many bytes. Throws DataError when the file has become shorter or does not hold what
-  /// it says, naming file and offset; std::out_of_range when offset + bytes > size().
+  /// Reads exactly `bytes` bytes. Throws DataError, naming file and offset, if the file has become shorter or
+  /// is damaged; std::out_of_range if offset + bytes > size().
   virtual void ReadAt(std::uint64_t offset, char* to, std::size_t bytes) const = 0;
 
  protected:
@@ -35,25 +35,24 @@ class File {
   std::uint64_t size_;
 };
 
-/// What a regular file is, by its content. Throws DataError when it cannot be opened or read, or is none.
+/// Recognises a regular file by its content. Throws DataError if it is not a regular file or cannot be read.
 Container Recognise(const std::string& path);
-/// The same for one that is open, as it is stored: read at its first bytes, and at its last where it may be
-/// zstd.
+/// The same for an open file of stored bytes; reads its first bytes, and its last bytes if it may be zstd.
 Container Recognise(const File& stored);
 
-/// Opens a plain file, a BGZF file or a zstd file with a seek table. Of the compressed ones, opening reads
-/// where the blocks or frames are, and checks that they fill the file to its end; that takes 24 bytes of
-/// memory for a block, 32 for a frame. ReadAt checks the checksums of all BGZF blocks it touches, and those
-/// of the zstd frames that were read to their end.
+/// Opens a plain file, a BGZF file or a zstd file with a seek table. For compressed files, opening reads the
+/// positions of the blocks or frames, and checks that they fill the file to its end; this takes 24 bytes of
+/// memory per block, 32 per frame. ReadAt verifies the checksums of all BGZF blocks it touches, and of zstd
+/// frames that have been read to their end.
 ///
-/// A block or frame in which a read ended is gone on with by the read that begins there, or behind it; so the
-/// reads of a thread are best made in order. For that, and to serve several threads at once, up to 8
-/// decompressors wait with what they need: 128 KiB for BGZF; for zstd the window, which is at most 128 MiB
-/// but seldom more than 8.
+/// A read that begins where the previous read of a block or frame ended, or after it, continues from there,
+/// so each thread should read in order. For this, and to serve several threads at once, up to 8 idle
+/// decompressors are kept with their memory: 128 KiB for BGZF; for zstd the window, at most 128 MiB but
+/// rarely more than 8.
 ///
-/// Throws DataError: as Recognise; for other containers; when the file is damaged or was cut.
+/// Throws DataError: like Recognise; for other containers; if the file is damaged or truncated.
 std::unique_ptr<File> OpenFile(const std::string& path, Container container);
-/// The same over the bytes of a file that is open, as it is stored.
+/// The same for an open file of stored bytes.
 std::unique_ptr<File> OpenFile(std::unique_ptr<File> stored, Container container);
 
 }  // namespace warren::data

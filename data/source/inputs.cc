@@ -32,7 +32,7 @@ bool IsDivisible(Container container) {
          container == Container::kZstdSeekable;
 }
 
-/// Opening one is a matter of waiting for its store.
+/// Opening remote files mostly means waiting for the store.
 constexpr std::size_t kRemoteLooksAtOnce = 16;
 
 std::unique_ptr<File> OpenStored(const Input& input) {
@@ -48,7 +48,7 @@ void LookAtRemote(Input& input) {
   input.size = input.opened->size();
 }
 
-/// All those that are remote. Throws what the first of them in the list has thrown that any has.
+/// Looks at all remote inputs. If any fail, throws the error of the first one in the list that failed.
 void LookAtRemotes(std::vector<Input>& inputs) {
   std::vector<Input*> remotes;
   for (Input& input : inputs) {
@@ -63,7 +63,7 @@ void LookAtRemotes(std::vector<Input>& inputs) {
       try {
         LookAtRemote(*remotes[i]);
       } catch (...) {
-        next = remotes.size();  // files after this one are not looked at
+        next = remotes.size();  // the files after this one need not be looked at
         const std::lock_guard lock(mutex);
         if (i < failed) failure = std::current_exception();
         failed = std::min(failed, i);
@@ -74,15 +74,15 @@ void LookAtRemotes(std::vector<Input>& inputs) {
   try {
     while (threads.size() + 1 < std::min(kRemoteLooksAtOnce, remotes.size())) threads.emplace_back(look);
   } catch (const std::system_error&) {
-    // Fewer threads, then.
+    // Continue with fewer threads.
   }
   look();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Whether a file that was found for `path` is one of the data set: as in a local folder, files that others
-/// keep beside the data are not, nor those in folders of the folder.
+/// Whether a file listed for `path` belongs to the data set. As in a local folder, files that other programs
+/// keep next to the data are left out, and so are files in subfolders.
 bool IsWanted(std::string_view path, std::string_view found) {
   if (found == path) return true;
   const std::string_view name = found.substr(found.rfind('/') + 1);
@@ -111,10 +111,11 @@ void AddRemote(const std::string& path, const std::shared_ptr<const RemoteFiles>
 
 Input Look(const std::string& path, const struct stat& status) {
   Input input{.path = path};
-  if (!S_ISREG(status.st_mode)) return input;  // a pipe or a device: read as it comes
+  if (!S_ISREG(status.st_mode)) return input;  // a pipe or a device, which is read as a stream
   input.container = Recognise(path);
   input.divisible = IsDivisible(input.container);
-  // Symbolic and hard links lead to one inode. Size and time are for file systems that make up inodes.
+  // Symbolic and hard links lead to the same inode. Size and time are added for file systems that make up
+  // inodes.
   const timespec modified = posix::ModifiedAt(status);
   input.identity = fmt::format("{}:{}:{}:{}.{}", status.st_dev, status.st_ino, status.st_size,
                                modified.tv_sec, modified.tv_nsec);
@@ -129,7 +130,7 @@ void AddFolder(const std::string& folder, std::vector<Input>& inputs) {
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      // Files that others keep beside the data: .crc, _SUCCESS.
+      // Files that other programs keep next to the data: .crc, _SUCCESS.
       if (name.starts_with('.') || name.starts_with('_') || entry.is_directory()) continue;
       paths.push_back(entry.path().string());
     }
@@ -153,7 +154,7 @@ void AddPath(const std::string& path, std::vector<Input>& inputs) {
   inputs.push_back(Look(path, status));
 }
 
-/// A path that is there is no pattern, whatever characters it has.
+/// A path that exists is not a pattern, whatever characters it has.
 bool IsPattern(const std::string& path) {
   struct stat status {};
   return path.find_first_of("*?[") != std::string::npos && stat(path.c_str(), &status) != 0;
@@ -171,7 +172,7 @@ void AddPattern(const std::string& pattern, std::vector<Input>& inputs) {
   for (const std::string& path : paths) AddPath(path, inputs);
 }
 
-/// Adds the files and streams that one of the user's paths leads to.
+/// Adds the files and streams of one of the user's paths.
 void AddNamed(std::string path, const std::shared_ptr<const RemoteFiles>& remote_files, Paths paths_are,
               std::vector<Input>& inputs) {
   const bool is_written = paths_are == Paths::kWritten;
@@ -189,7 +190,7 @@ void AddNamed(std::string path, const std::shared_ptr<const RemoteFiles>& remote
   }
 }
 
-/// Throws for a file that is there twice. `named_by[i]`: the user's path that led to inputs[i].
+/// Throws if a file occurs twice. `named_by[i]` is the user's path that led to inputs[i].
 void RequireOnce(const std::vector<Input>& inputs, const std::vector<std::string>& named_by) {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

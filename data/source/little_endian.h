@@ -1,4 +1,4 @@
-// Numbers as the file formats store them: the lowest byte first. Inside of data/ only.
+// Numbers in the byte order of the file formats, lowest byte first. Internal to data/.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace warren::data::internal {
 
-/// The number in the sizeof(T) bytes at `at`.
+/// Returns the number in the sizeof(T) bytes at `at`.
 template <typename T>
 T LoadLittleEndian(const char* at) {
   static_assert(std::is_unsigned_v<T>);

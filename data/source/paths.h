@@ -1,14 +1,14 @@
-// How the names of files are understood.
+// How file names are interpreted.
 #pragma once
 
 #include <cstdint>
 
 namespace warren::data {
 
-/// What paths may be besides files, folders and scheme://...
+/// What paths may be in addition to files, folders and scheme://...
 enum class Paths : std::uint8_t {
-  kWritten,  ///< patterns (*, ?, [...]), if no file has the name, and "-" for standard input
-  kExact,    ///< nothing else: whatever characters a path has, it is one name
+  kWritten,  ///< patterns (*, ?, [...]) if no file has that name, and "-" for standard input
+  kExact,    ///< nothing else: no character of a path is special
 };
 
 }  // namespace warren::data

@@ -21,8 +21,8 @@ constexpr std::uint64_t kLeastWindow = 4 * kKiB;
 constexpr std::uint64_t kMostWindow = 4 * kMiB;
 constexpr std::uint64_t kBefore = 8 * kKiB;
 constexpr std::uint64_t kGrowth = 4;
-/// As far behind a window a read still goes on with it: from one BGZF block's header to the next it is up to
-/// 64 KiB.
+/// A read that begins up to this many bytes after a window continues it: the headers of BGZF blocks are up to
+/// 64 KiB apart.
 constexpr std::uint64_t kMostSkipped = 64 * kKiB;
 constexpr std::uint64_t kMostKept = 64 * kMiB;
 
@@ -34,8 +34,8 @@ struct Span {
   std::uint64_t size() const { return end - begin; }
 };
 
-/// What is read for a read of `bytes` at `offset` that no window has. `before`: one that ends where this goes
-/// on, or null. `limit`: where the next window begins, or else the file ends.
+/// Returns the window to read for `bytes` bytes at `offset`, which is in no window. `before` is a window that
+/// this one continues, or null; `limit` is the beginning of the next window, or the end of the file.
 Span NewWindow(std::uint64_t offset, std::uint64_t bytes, const Span* before, std::uint64_t limit) {
   std::uint64_t size = std::max(kLeastWindow, 2 * bytes);
   Span window{offset, 0};
@@ -55,7 +55,8 @@ class Window {
   const std::string& file() const { return file_; }
   const Span& span() const { return span_; }
 
-  /// What of `bytes` at `offset`, which is in it, it has; reads it first, once.
+  /// Copies what the window has of `bytes` bytes at `offset`, which must be in it, and returns their number.
+  /// The first call reads the window.
   std::size_t Read(const File& file, std::uint64_t offset, char* to, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (text_.empty()) {
@@ -76,7 +77,7 @@ class Window {
   Array<char> text_;
 };
 
-/// Those of all files, the one used last first. Thread safe.
+/// The windows of all files, most recently used first. Thread-safe.
 class Windows {
  public:
   std::shared_ptr<Window> FindOrMake(const std::string& file, std::uint64_t file_size, std::uint64_t offset,
@@ -115,7 +116,7 @@ class Windows {
 
   std::mutex mutex_;
   std::list<std::shared_ptr<Window>> windows_;
-  std::uint64_t kept_ = 0;  ///< bytes
+  std::uint64_t kept_ = 0;  ///< bytes in all windows
 };
 
 class ReadAheadFile final : public File {

@@ -1,5 +1,5 @@
-// Remote files in few requests. A store answers after 20 to 100 ms, however little was asked for, and charges
-// for each request; who parses rows or decompresses reads a few bytes here and there.
+// Reads remote files with few requests. A store answers after 20 to 100 ms, however little was requested, and
+// charges per request, but parsers and decompressors read a few bytes here and there.
 #pragma once
 
 #include <memory>
@@ -8,16 +8,15 @@
 
 namespace warren::data {
 
-/// The same files, read so:
-/// - 1 MiB or more at once: one request for just that.
-/// - Less: out of windows, each of them one request. A window is twice what was asked for, at least 4 KiB;
-/// with
-///   8 KiB before it, because queries are followed backwards. One that goes on where another ended is four
-///   times as large as that, up to 4 MiB; it ends where there is one already. Who needs a window that another
-///   thread waits for, waits, too.
+/// Returns the same files with read-ahead:
+/// - Reads of 1 MiB or more: one request for exactly that range.
+/// - Smaller reads are served from windows, each of which is one request. A window has twice the
+///   requested size, at least 4 KiB, and 8 KiB before it, because queries are followed backwards. A window
+///   that continues another one is four times as large as that one instead, up to 4 MiB. A window ends
+///   where an existing one begins. A thread that needs a window that another thread is reading waits for it.
 ///
-/// Windows of all files together take at most 64 MiB (and what is being read); the one not used for longest
-/// goes. What a window holds is not read again: whether a file has changed is for `files` to see.
+/// The windows of all files together take at most 64 MiB (plus those being read); the least recently used is
+/// dropped. The contents of a window are not read again: `files` must detect whether a file has changed.
 std::shared_ptr<const RemoteFiles> WithReadAhead(std::shared_ptr<const RemoteFiles> files);
 
 }  // namespace warren::data

@@ -28,7 +28,7 @@ bool IsRemote(std::string_view path) {
 #if defined(WARREN_HAVE_DMLC)
 namespace {
 
-/// dmlc-core's complaints are dmlc::Error, with a stack trace.
+/// dmlc-core reports errors as dmlc::Error, with a stack trace; rethrows them as DataError without it.
 template <typename Action>
 auto Translated(const std::string& uri, const Action& action) {
   try {
@@ -100,7 +100,7 @@ class DmlcFileSystems final : public RemoteFiles {
   }
 
  private:
-  mutable std::mutex mutex_;  ///< its file systems are singletons that say nothing of threads
+  mutable std::mutex mutex_;  ///< dmlc-core's file systems are singletons without documented thread safety
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Files behind scheme://...: hdfs://, s3:// and others. Who uses the library may say how they are found and
-// read (RemoteFiles); else dmlc-core's streams do it, for whichever the installed library was built with.
+// Files with scheme://...: hdfs://, s3:// and others. Users of the library may supply RemoteFiles to find and
+// read them; otherwise dmlc-core's streams are used, for the schemes that the installed library supports.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace warren::data {
 
-/// Whether a path is one of these: it begins with scheme://.
+/// Whether a path is remote, i.e. begins with scheme://.
 bool IsRemote(std::string_view path);
 
 struct RemoteFile {
   std::string uri;
-  std::uint64_t size = 0;  ///< as it is stored: of a compressed one the compressed bytes
+  std::uint64_t size = 0;  ///< stored size, i.e. of the compressed bytes if it is compressed
 };
 
-/// A store's files. Thread safe, and so are the files; they may outlive it.
+/// The files of a store. Thread-safe, as are the opened files, which may outlive it.
 class RemoteFiles {
  public:
   virtual ~RemoteFiles() = default;
 
-  /// The file, or the files of a folder or pattern in the order of their names' bytes. Those that are no data
-  /// (names that begin with '.' or '_', folders of a folder) may be among them. Throws DataError when there
-  /// are none or they cannot be listed.
+  /// Returns the file, or the files of a folder or pattern sorted by the bytes of their names. Files that are
+  /// not data (names that begin with '.' or '_', files in subfolders) may be included. Throws DataError if
+  /// no file is found or they cannot be listed.
   virtual std::vector<RemoteFile> List(const std::string& uri) const = 0;
 
-  /// One that List gave, as it is stored. Its ReadAt throws DataError where the file cannot be read.
+  /// Opens a listed file as it is stored. Its ReadAt throws DataError if the file cannot be read.
   virtual std::unique_ptr<File> Open(const std::string& uri, std::uint64_t size) const = 0;
 };
 
-/// dmlc-core's. A file has one connection, which its readers share by turns. DataErrors have dmlc-core's
-/// words, or say that this was built without it.
+/// Returns dmlc-core's files. A file has one connection, which its readers use in turn. DataErrors have
+/// dmlc-core's message, or say that this was built without dmlc-core.
 std::shared_ptr<const RemoteFiles> DmlcFiles();
 
 }  // namespace warren::data

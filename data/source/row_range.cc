@@ -9,11 +9,11 @@
 namespace warren::data {
 namespace {
 
-/// What is read beyond the end of a range at once: the rest of its last row is in it, mostly.
+/// Bytes read beyond the end of a range at once; they usually contain the rest of its last row.
 constexpr std::uint64_t kTail = 4096;
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
 
-/// Where the first row at or behind `offset` begins.
+/// Returns the position of the first row that begins at or after `offset`.
 std::uint64_t RowBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends) {
   if (offset == 0 || offset >= file.size()) return std::min(offset, file.size());
   RowScanner scanner(file, offset - 1, row_ends);
@@ -21,10 +21,10 @@ std::uint64_t RowBegin(const File& file, std::uint64_t offset, const RowEnds& ro
   return scanner.position();
 }
 
-/// That of the last row before `offset`, which is where a row begins.
+/// Returns the query of the last row before `offset`, where a row must begin; nullopt if no such row exists.
 std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                                        const QueryOf& query_of) {
-  // The text before it, in steps that double until it holds such a row wholly.
+  // Reads the text before `offset`, in steps that double until it contains such a row completely.
   for (std::uint64_t bytes = kTail; offset > 0; bytes *= 2) {
     const std::uint64_t from = offset > bytes ? offset - bytes : 0;
     RequireRowEnds(file.name(), from, offset - from);
@@ -54,7 +54,7 @@ std::string_view RowScanner::Next() {
   return row;
 }
 
-/// Drops what is behind and reads on.
+/// Drops the rows already returned and reads more.
 bool RowScanner::ReadMore() {
   const std::uint64_t known = begin_ + text_.size();
   if (known >= file_.size()) {
@@ -68,7 +68,7 @@ bool RowScanner::ReadMore() {
   at_ = 0;
   const std::size_t old = text_.size();
   RequireRowEnds(file_.name(), begin_, old);
-  // A row of any length is read in few steps.
+  // Long rows are read in few steps.
   const std::uint64_t more =
       std::min({std::max<std::uint64_t>(kBlock, old), kMostBytesToFindRowEnd - old, file_.size() - known});
   text_.resize(old + more);
@@ -78,7 +78,7 @@ bool RowScanner::ReadMore() {
 
 Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const RowEnds& row_ends,
               Array<char>& buffer) {
-  // With the byte before it, to see whether a row begins right there.
+  // Includes the byte before `begin`, to see whether a row begins exactly there.
   const std::uint64_t from = begin > 0 ? begin - 1 : 0;
   std::uint64_t to = std::min(file.size(), end + kTail);
   const auto resize = [&] { buffer.resize(static_cast<std::size_t>(to - from) + kTextPadding); };
@@ -90,15 +90,15 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const Ro
   std::size_t first = 0;
   if (begin > 0) {
     first = row_ends.Find(text().substr(0, range), 0) + 1;
-    if (first >= range) return {{}, begin};  // a row that began before goes through all of it
+    if (first >= range) return {{}, begin};  // the whole range is inside a row that began earlier
   }
-  // The last row begins before `end`, so its own end is at end - 1 or behind.
+  // The last row begins before `end`, so it ends at end - 1 or later.
   std::size_t last = row_ends.Find(text(), range - 1);
   const std::size_t last_row = std::max(first, row_ends.BehindLast(text().substr(0, range - 1)));
   while (last == text().size() && to < file.size()) {
     const std::size_t old = text().size();
     RequireRowEnds(file.name(), from + last_row, old - last_row);
-    // A row of any length is read in few steps, and not the whole range once more.
+    // Long rows are read in few steps, without rereading the whole range.
     const std::uint64_t more = std::min({std::max<std::uint64_t>(kBlock, old - last_row),
                                          kMostBytesToFindRowEnd - (old - last_row), file.size() - to});
     to += more;
@@ -119,7 +119,7 @@ std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& 
   while (!scanner.AtEnd()) {
     const std::uint64_t row_begin = scanner.position();
     const auto query = query_of(scanner.Next());
-    if (!query) continue;  // belongs to neither side
+    if (!query) continue;  // belongs to neither query
     if (query->empty()) return begin;
     if (!before) before = QueryBefore(file, begin, row_ends, query_of);
     if (query != before) return row_begin;

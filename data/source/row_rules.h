@@ -1,5 +1,4 @@
-// What has to be known of a text to cut it into whole rows, whatever its format. Who reads a format says it
-// (text/format.h).
+// How to cut a text into whole rows, whatever its format. Each format defines its own rules (text/format.h).
 #pragma once
 
 #include <algorithm>
@@ -12,10 +11,10 @@
 
 namespace warren::data {
 
-/// Texts that are parsed are followed by as many bytes that can be read; what is in them does not matter.
+/// Texts to be parsed are followed by this many readable bytes with any content.
 inline constexpr std::size_t kTextPadding = 128;
 
-/// Bytes, each of which ends a row wherever it stands.
+/// A set of bytes, each of which ends a row wherever it occurs.
 class RowEnds {
  public:
   constexpr explicit RowEnds(std::string_view bytes) {
@@ -24,16 +23,16 @@ class RowEnds {
 
   constexpr bool Has(char byte) const { return ends_[static_cast<unsigned char>(byte)]; }
   constexpr bool empty() const { return std::find(ends_.begin(), ends_.end(), true) == ends_.end(); }
-  /// One of them, of which there are some: LF of the line ends.
+  /// Returns one of the bytes; the set must not be empty. For kLineEnds it is LF.
   constexpr char Any() const {
     return static_cast<char>(std::find(ends_.begin(), ends_.end(), true) - ends_.begin());
   }
-  /// The first one at or behind `from`; the end of the text when there is none.
+  /// Returns the position of the first row end at or after `from`, or the end of the text.
   constexpr std::size_t Find(std::string_view text, std::size_t from = 0) const {
     while (from < text.size() && !Has(text[from])) ++from;
     return from;
   }
-  /// The place behind the last one, where a row begins; 0 when there is none.
+  /// Returns the position after the last row end, where a row begins; 0 if there is no row end.
   constexpr std::size_t BehindLast(std::string_view text) const {
     std::size_t end = text.size();
     while (end > 0 && !Has(text[end - 1])) --end;
@@ -44,20 +43,20 @@ class RowEnds {
   std::array<bool, 256> ends_{};
 };
 
-/// LF and CR; both together end one row and an empty one, which is none.
+/// LF and CR. CR LF ends a row and an empty row, which is ignored.
 inline constexpr RowEnds kLineEnds("\n\r");
 
-/// The query that a row belongs to; empty when it names none; nothing when the text is no row (blank, a
-/// comment) or a bad one.
+/// Returns the query of a row: empty if it names none; nullopt if the text is not a row (blank, a comment) or
+/// is a bad one.
 using QueryOf = std::function<std::optional<std::string>(std::string_view row)>;
 
 struct RowRules {
   RowEnds row_ends = kLineEnds;
-  char comment =
-      '\0';  ///< a row that begins with it, behind blanks and tabs, is none; NUL: there are no such
-  bool header = false;  ///< the first row of each file is none of the data set's
-  /// Makes what tells queries from the first row of the data set, which is empty when it is not known. Rows
-  /// of one query stay together. When this or what it makes is empty, rows name no queries.
+  /// Rows that begin with it, after blanks and tabs, are ignored; NUL: no comments.
+  char comment = '\0';
+  bool header = false;  ///< whether the first row of each file is a header
+  /// Makes a QueryOf from the first row of the data set, which is empty if unknown. Rows of one query stay
+  /// together. If this function or its result is empty, rows name no queries.
   std::function<QueryOf(std::string_view first_row)> queries;
 };
 

@@ -13,15 +13,15 @@ namespace {
 
 using Wide = unsigned __int128;
 
-/// Where dmlc-core cuts: part `index` of `count` begins here.
+/// Returns where part `index` of `count` begins, as in dmlc-core.
 std::uint64_t CutAt(std::uint64_t total, int index, int count) {
   const std::uint64_t step =
       total / static_cast<unsigned>(count) + (total % static_cast<unsigned>(count) > 0 ? 1 : 0);
   return static_cast<std::uint64_t>(std::min<Wide>(Wide{step} * static_cast<unsigned>(index), total));
 }
 
-/// A cut in the middle of a file, as a place in it. A row that begins right at the cut is before it for
-/// dmlc-core.
+/// Converts a cut to a position in the file that contains it. In dmlc-core, a row that begins exactly at the
+/// cut belongs to the part before it.
 std::uint64_t PlaceOf(std::uint64_t cut, std::uint64_t begin, std::uint64_t size) {
   if (cut <= begin) return 0;
   return cut - begin >= size ? size : cut - begin + 1;
@@ -70,7 +70,7 @@ std::vector<Range> CutIntoPieces(std::span<const Input> inputs, std::span<const 
   return pieces;
 }
 
-// std::shuffle leaves the order to the library; this is Fisher and Yates's, with a generator that the
+// std::shuffle leaves the order to the library; this is the Fisher-Yates shuffle with a generator that the
 // standard defines.
 void Shuffle(std::vector<Range>& pieces, std::uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -1,5 +1,5 @@
-// Which bytes are whose. Pure: sizes in, ranges out. The contract is that of dmlc-core's InputSplit: parts
-// are disjoint and together complete, and each can be told without the others.
+// Which part reads which bytes. A pure function from sizes to ranges. The contract is that of dmlc-core's
+// InputSplit: parts are disjoint and together complete, and each can be computed without the others.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,27 @@
 
 namespace warren::data {
 
-/// The rows of one input that begin at a byte from `begin` up to, not including, `end`.
+/// The rows of one input that begin at a byte from `begin` up to, but not including, `end`.
 struct Range {
-  std::size_t input = 0;  ///< its place in the list
+  std::size_t input = 0;  ///< index in the list of inputs
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  ///< for an input that is not divisible: all of it, whatever this says
+  std::uint64_t end = 0;  ///< ignored for an input that is not divisible, which is read completely
 
   bool operator==(const Range&) const = default;
 };
 
-/// The ranges of one part, in the order of the inputs. All inputs are laid end to end and cut into equal
-/// parts, right where dmlc-core cuts them, so that a worker has the rows it had with XGBoost's own reader. An
+/// Returns the ranges of one part, in input order. All inputs are concatenated and cut into equal parts,
+/// exactly where dmlc-core cuts them, so that a worker gets the same rows as with XGBoost's own reader. An
 /// input that cannot be divided goes to the part in which it begins. Streams of unknown length go to part 0.
-/// Throws DataError for a share that is none.
+/// Throws DataError if the share is invalid.
 std::vector<Range> Cut(std::span<const Input> inputs, Share share);
 
-/// Divides ranges into pieces of about `piece_bytes` (at least 1), which are ranges themselves. What is not
-/// divisible stays whole.
+/// Divides ranges into pieces of about `piece_bytes` bytes (at least 1), which are ranges themselves. Ranges
+/// of non-divisible inputs stay whole.
 std::vector<Range> CutIntoPieces(std::span<const Input> inputs, std::span<const Range> ranges,
                                  std::uint64_t piece_bytes);
 
-/// Brings them into an order that only `seed` and their number decide, the same on every machine.
+/// Shuffles the pieces into an order that depends only on `seed` and their number, the same on every machine.
 void Shuffle(std::vector<Range>& pieces, std::uint64_t seed);
 
 }  // namespace warren::data

@@ -1,5 +1,5 @@
-// Decoders that wait for the next ReadAt, with what they know of the place where the last one ended. Inside
-// of data/ only.
+// Idle decoders, kept for the next ReadAt with their state at the position where the last one ended. Internal
+// to data/.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace warren::data::internal {
 
-/// Thread safe.
+/// Thread-safe.
 template <typename Decoder>
 class SpareDecoders {
  public:
-  /// The spare one with the greatest `worth(decoder)`, which is not negative; null when a new one should be
-  /// made: one that is worth nothing here may be worth something elsewhere, and is not taken as long as there
-  /// is room for more.
+  /// Returns the spare decoder with the greatest `worth(decoder)`, which is not negative; null if the caller
+  /// should make a new one. A decoder that is worth 0 here may be useful elsewhere, so it is only taken if
+  /// there is no room for more.
   template <typename Worth>
   std::unique_ptr<Decoder> Take(const Worth& worth) {
     const std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ class SpareDecoders {
 
   void Return(std::unique_ptr<Decoder> decoder) {
     const std::lock_guard lock(mutex_);
-    if (spare_.size() == kMostSpare) TakeOut(0);  // the one that has waited longest
+    if (spare_.size() == kMostSpare) TakeOut(0);  // drop the one idle for longest
     spare_.push_back(std::move(decoder));
   }
 
@@ -50,7 +50,7 @@ class SpareDecoders {
   }
 
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Decoder>> spare_;  ///< the one returned last is the last
+  std::vector<std::unique_ptr<Decoder>> spare_;  ///< in the order in which they were returned
 };
 
 }  // namespace warren::data::internal

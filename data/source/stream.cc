@@ -1,5 +1,5 @@
-// A Source brings the bytes of the file; a Decoder, one class for each format, turns pieces of them into
-// pieces of text; DecompressedStream moves the pieces and tells a proper end from a cut.
+// A Source reads the stored bytes of a file; a Decoder, one class per format, decodes them piece by piece;
+// DecompressedStream connects the two and distinguishes a proper end from a truncated file.
 #include "data/source/stream.h"
 
 #include <bzlib.h>
@@ -36,12 +36,12 @@
 namespace warren::data {
 namespace {
 
-/// What the libraries count in.
+/// The compression libraries count bytes in unsigned.
 unsigned Clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
 
-/// Bytes as they are stored, from a descriptor or from a file that is open.
+/// Stored bytes, from a descriptor or from an open file.
 class Source {
  public:
   explicit Source(std::unique_ptr<File> stored) : name_(stored->name()), stored_(std::move(stored)) {}
@@ -66,16 +66,16 @@ class Source {
   Source& operator=(Source&&) = delete;
 
   const std::string& name() const { return name_; }
-  /// How many bytes were taken.
+  /// Number of bytes taken so far.
   std::uint64_t offset() const { return offset_; }
 
-  /// What has been read from the file but not taken.
+  /// The bytes that have been read from the file but not taken.
   std::string_view unread() const { return unread_; }
   void Take(std::size_t bytes) {
     unread_.remove_prefix(bytes);
     offset_ += bytes;
   }
-  /// Adds to unread(), of which at most kMostPeeked bytes are left. False at the end.
+  /// Reads more into unread(), which may have at most kMostPeeked bytes left. Returns false at the end.
   bool Fill() {
     buffer_.resize(kMostPeeked + kReadBytes);
     if (!unread_.empty()) std::memmove(buffer_.data(), unread_.data(), unread_.size());
@@ -83,13 +83,14 @@ class Source {
     unread_ = {buffer_.data(), unread_.size() + got};
     return got > 0;
   }
-  /// The first bytes of unread(), without taking them; fewer when the file ends before. At most kMostPeeked.
+  /// Returns the first bytes of unread() without taking them; fewer if the file ends before. At most
+  /// kMostPeeked.
   std::string_view Peek(std::size_t bytes) {
     while (unread_.size() < bytes && Fill()) {
     }
     return unread_.substr(0, bytes);
   }
-  /// Takes bytes past the buffer, of which nothing is unread.
+  /// Reads and takes bytes without the buffer; unread() must be empty.
   std::size_t ReadThrough(char* to, std::size_t bytes) {
     const std::size_t got = ReadSome(to, bytes);
     offset_ += got;
@@ -106,7 +107,7 @@ class Source {
       const ssize_t got = read(fd(), to, bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno == EAGAIN) {
-        // Somebody made our standard input non-blocking.
+        // Another process made our standard input non-blocking.
         pollfd input{fd(), POLLIN, 0};
         (void)poll(&input, 1, -1);
       } else if (errno != EINTR) {
@@ -126,11 +127,11 @@ class Source {
   int fd() const { return file_ ? file_.get() : STDIN_FILENO; }
 
   std::string name_;
-  posix::Descriptor file_;  ///< none: standard input
+  posix::Descriptor file_;  ///< empty for standard input
   std::unique_ptr<File> stored_;
   std::uint64_t offset_ = 0;
   Array<char> buffer_;
-  std::string_view unread_;  ///< in buffer_
+  std::string_view unread_;  ///< part of buffer_
 };
 
 class PlainStream : public Stream {
@@ -149,18 +150,18 @@ class PlainStream : public Stream {
   Source source_;
 };
 
-/// What a decoder throws; it does not know where it is.
+/// Thrown by decoders, which do not know the file or position.
 struct Damage {
   std::string reason;
 };
 
-/// One format. What follows a member (frame, stream) is another, or what the format calls padding, or damage.
+/// Decodes one format. After a member (frame, stream) comes another one, padding as the format defines it, or
+/// damage.
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  /// Moves `in` and `out` on by what was taken and written. Returns whether the file may end here: there is
-  /// no text left to come. `in` is empty when text is left over from the step before, for which `out` was too
-  /// small.
+  /// Advances `in` and `out` by the bytes taken and written. Returns whether the file may end here, with no
+  /// text left. `in` may be empty if the previous step had more text than fitted into `out`.
   virtual bool Step(std::string_view& in, std::span<char>& out) = 0;
 };
 
@@ -205,7 +206,7 @@ class GzipDecoder : public Decoder {
       ++members_;
       return MayEnd();
     }
-    // Z_BUF_ERROR: there was nothing to do.
+    // Z_BUF_ERROR only means that no progress was possible.
     if (result != Z_OK && result != Z_BUF_ERROR) {
       throw Damage{zlib_.msg == nullptr ? fmt::format("zlib's error {}", result) : zlib_.msg};
     }
@@ -219,7 +220,7 @@ class GzipDecoder : public Decoder {
     return true;
   }
 
-  /// The last member of BGZF is empty, so that a cut between members can be told from the end.
+  /// The last member of BGZF is empty, so that a file truncated between members can be detected.
   bool MayEnd() const {
     const std::string_view extra(reinterpret_cast<const char*>(extra_.data()),
                                  std::min<std::size_t>(header_.extra_len, extra_.size()));
@@ -229,7 +230,7 @@ class GzipDecoder : public Decoder {
 
   z_stream zlib_{};
   gz_header header_{};
-  std::array<Bytef, 64> extra_{};  ///< the first of the extra fields
+  std::array<Bytef, 64> extra_{};  ///< the beginning of the extra fields
   std::uint64_t members_ = 0;
   bool in_member_ = false;
   bool in_padding_ = false;
@@ -281,7 +282,7 @@ class Bzip2Decoder : public Decoder {
   bool Step(std::string_view& in, std::span<char>& out) override {
     if (!in_stream_) BeginStream();
     std::string_view before = in;
-    bzip2_.next_in = const_cast<char*>(in.data());  // it is not written to
+    bzip2_.next_in = const_cast<char*>(in.data());  // bzip2 does not write to it
     bzip2_.avail_in = Clamp(in.size());
     bzip2_.next_out = out.data();
     bzip2_.avail_out = Clamp(out.size());
@@ -353,7 +354,7 @@ class XzDecoder : public Decoder {
       ++streams_;
       return true;
     }
-    // LZMA_BUF_ERROR: there was nothing to do.
+    // LZMA_BUF_ERROR only means that no progress was possible.
     if (result != LZMA_OK && result != LZMA_BUF_ERROR) Fail(result);
     return false;
   }
@@ -376,7 +377,7 @@ class XzDecoder : public Decoder {
     }
   }
 
-  /// Zeros, a multiple of four. "The .xz File Format", 1.1.0, section 2.2.
+  /// Zeros, a multiple of four bytes. "The .xz File Format", 1.1.0, section 2.2.
   bool Padding(std::string_view& in) {
     const std::size_t zeros = std::min(in.find_first_not_of('\0'), in.size());
     in.remove_prefix(zeros);
@@ -432,7 +433,7 @@ class DecompressedStream : public Stream {
   Container container_;
   std::unique_ptr<Decoder> decoder_;
   bool may_end_ = false;
-  bool text_left_ = false;  ///< perhaps, in the decoder
+  bool text_left_ = false;  ///< whether the decoder may have more text
 };
 
 std::unique_ptr<Decoder> MakeDecoder(Container container, std::string_view first_bytes) {

@@ -20,9 +20,9 @@
 namespace warren::data::internal {
 namespace {
 
-// The table: a skippable frame's magic number and length, the entries, then the footer, which is the number
-// of entries, a byte of flags and another magic number. An entry: compressed size, text size and perhaps a
-// checksum.
+// The seek table: a skippable frame's magic number and length, the entries, and the footer with the number of
+// entries, a byte of flags and another magic number. An entry has the compressed size, the text size and
+// optionally a checksum.
 constexpr std::uint32_t kTableMagic = 0x184D2A5E;
 constexpr std::uint32_t kFooterMagic = 0x8F92EAB1;
 constexpr std::size_t kTableHeaderBytes = 8;
@@ -32,12 +32,12 @@ constexpr std::size_t kCheckedEntryBytes = 12;
 constexpr unsigned kHasChecksums = 0x80;
 constexpr unsigned kReservedFlags = 0x7C;
 
-// The shortest frame with text, and the most text for its length: each block is 4 bytes or more, and at most
+// The shortest frame with text, and the maximum text per byte: each block has at least 4 bytes, and at most
 // 128 KiB of text. RFC 8878, section 3.1.1.
 constexpr std::uint64_t kLeastFrameBytes = 10;
 constexpr std::uint64_t kMostTextForByte = 128 * 1024 / 4;
 
-/// Where the parts of the table are in the file.
+/// The position and properties of the seek table.
 struct SeekTable {
   std::uint64_t begin = 0;
   std::uint32_t entries = 0;
@@ -48,11 +48,11 @@ struct SeekTable {
 };
 
 struct Frame {
-  std::uint64_t at = 0;       ///< in the file
-  std::uint64_t text_at = 0;  ///< in the text
+  std::uint64_t at = 0;       ///< offset in the file
+  std::uint64_t text_at = 0;  ///< offset in the text
   std::uint32_t bytes = 0;
   std::uint32_t text_bytes = 0;
-  std::uint32_t checksum = 0;  ///< of the text, the low half of its XXH64; if the table has such
+  std::uint32_t checksum = 0;  ///< low half of the text's XXH64, if the table has checksums
 };
 
 std::optional<SeekTable> FindSeekTable(const File& compressed) {
@@ -77,8 +77,8 @@ std::optional<SeekTable> FindSeekTable(const File& compressed) {
   throw DataError(fmt::format("{}: zstd frame at byte {}: {}", compressed.name(), frame.at, what));
 }
 
-/// Decompresses one frame after the other, each from its beginning, and can wait anywhere in it. What one
-/// takes is the window, at most 128 MiB, whatever the table says.
+/// Decompresses frames one at a time from their beginning, and can pause anywhere in a frame. Memory is
+/// limited to the window, at most 128 MiB, whatever the table says.
 class FrameReader {
  public:
   FrameReader() : zstd_(ZSTD_createDCtx()) {
@@ -121,7 +121,7 @@ class FrameReader {
     }
   }
 
-  /// After all text of the frame has been read: nothing more may come.
+  /// To be called after all text of the frame has been read; checks that it ends there.
   void End(const File& compressed, bool checked) {
     while (rest_ != 0 || !AllTaken()) {
       const std::size_t taken_before = frame_.bytes - unread_ + in_.pos;
@@ -171,14 +171,14 @@ class FrameReader {
   Array<char> buffer_;
   Array<char> scratch_;
   Frame frame_;
-  std::size_t position_ = 0;  ///< in the frame's text
-  std::uint32_t unread_ = 0;  ///< of the frame's bytes in the file
+  std::size_t position_ = 0;  ///< in the text of the frame
+  std::uint32_t unread_ = 0;  ///< bytes of the frame not yet read from the file
   ZSTD_inBuffer in_{};
-  std::size_t rest_ = 0;  ///< 0 when zstd's frame is at an end
+  std::size_t rest_ = 0;  ///< 0 at the end of a frame
   struct FreeHash {
     void operator()(XXH64_state_t* hash) const { XXH64_freeState(hash); }
   };
-  std::unique_ptr<XXH64_state_t, FreeHash> hash_{XXH64_createState()};  ///< of the frame's text
+  std::unique_ptr<XXH64_state_t, FreeHash> hash_{XXH64_createState()};  ///< hash of the frame's text so far
 };
 
 class ZstdSeekableFile : public File {
@@ -228,12 +228,12 @@ class ZstdSeekableFile : public File {
   }
 
   std::unique_ptr<File> compressed_;
-  Array<Frame> frames_;  ///< those with text, in order
+  Array<Frame> frames_;  ///< frames with text, in order
   bool has_checksums_;
   mutable SpareDecoders<FrameReader> spare_;
 };
 
-/// Reads the table's entries, and checks what can be checked without decompressing.
+/// Reads the table's entries and checks everything that can be checked without decompressing.
 class TableReader {
  public:
   TableReader(const File& compressed, const SeekTable& table) : compressed_(compressed), table_(table) {
@@ -269,7 +269,7 @@ class TableReader {
            fmt::format("found {} bytes of text in {} by the seek table, more than zstd can", frame.text_bytes,
                        frame.bytes));
     }
-    // Nobody will ever read an empty frame: whether it is one has to be seen here.
+    // An empty frame is never read, so it is checked here.
     if (frame.text_bytes == 0) {
       empty_.Begin(frame);
       empty_.End(compressed_, false);

@@ -1,6 +1,6 @@
-// zstd files with a seek table: independent frames, then a skippable frame that lists how long each is,
-// compressed and not. zstd's contrib/seekable_format, "Zstandard Seekable Format", 0.1.0. Inside of data/
-// only; see file.h.
+// zstd files with a seek table: independent frames, followed by a skippable frame that lists their compressed
+// and uncompressed sizes. Format: zstd's contrib/seekable_format, "Zstandard Seekable Format", 0.1.0.
+// Internal to data/; see file.h.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace warren::data::internal {
 
-/// Whether a file ends with what looks like a seek table.
+/// Whether the end of a file looks like a seek table.
 bool HasSeekTable(const File& compressed);
 
 std::unique_ptr<File> OpenZstdSeekable(std::unique_ptr<File> compressed);

@@ -25,7 +25,7 @@ bool MayBeInNumber(char c) {
          c == '.';
 }
 
-/// Where the first cell of `row` ends.
+/// Returns where the first cell of `row` ends.
 std::size_t CellEnd(std::string_view row, char delimiter) {
   bool quoted = false;
   std::size_t end = 0;
@@ -41,9 +41,9 @@ std::string_view Trim(std::string_view cell) {
   return cell;
 }
 
-/// Between delimiters; without the blanks around it, or without the quotes.
+/// The text between delimiters, without surrounding blanks or quotes.
 struct Cell {
-  const char* place;  ///< where it begins, the quote included
+  const char* place;  ///< beginning of the cell, including a quote
   const char* begin;
   const char* end;
 
@@ -65,7 +65,7 @@ class CsvParser {
   void Row(const char* begin, const char* end) {
     const char* at = SkipBlanks(begin, end);
     if (at == end) return;
-    // Then no column needs a look, for each has at least a delimiter.
+    // Column numbers then need no checks, since each column has at least a delimiter.
     if (static_cast<std::uint64_t>(end - begin) >= std::numeric_limits<Index>::max()) {
       Complain(begin, "a line of less than 4 GiB (64-bit indices go further)");
     }
@@ -91,13 +91,13 @@ class CsvParser {
     block_.columns = feature_;
   }
 
-  /// How many cells each row of the block had.
+  /// Number of cells in each earlier row of the block.
   std::int64_t CellsBefore() const {
     return static_cast<std::int64_t>(block_.columns) + (options_.label_column >= 0 ? 1 : 0) +
            (options_.weight_column >= 0 ? 1 : 0) + (options_.qid_column >= 0 ? 1 : 0);
   }
 
-  /// Leaves `at` at the delimiter behind the cell, or at the end.
+  /// Returns the next cell; leaves `at` at the delimiter after it, or at the end.
   Cell NextCell(const char*& at, const char* end) const {
     at = SkipBlanks(at, end);
     if (at != end && *at == kQuote) return QuotedCell(at, end);
@@ -108,7 +108,7 @@ class CsvParser {
     return {begin, begin, cell_end};
   }
 
-  /// What is between the quotes stays as it is: with a quote in it, it is no number anyway.
+  /// The contents of the quotes are unchanged: a cell that contains a quote is not a number anyway.
   Cell QuotedCell(const char*& at, const char* end) const {
     const char* const place = at;
     const char* close = place + 1;
@@ -182,13 +182,13 @@ class CsvParser {
   const CsvOptions& options_;
   RowBlock<Index>& block_;
   RowWriter<Index> writer_;
-  std::int64_t column_ = 0;  ///< the current cell's column in the text
-  Index feature_ = 0;        ///< number of the next feature in the row at hand
+  std::int64_t column_ = 0;  ///< column of the current cell in the text
+  Index feature_ = 0;        ///< number of the next feature in the current row
 };
 
 RowParser CsvRows(const TextOptions& options, std::string_view first_row) {
   CsvOptions csv = options.csv;
-  // So that a row of another length is a bad one whichever text it is in, and the first of which part.
+  // Fixes the number of cells, so that the same rows are bad in whichever text and part they are.
   if (!first_row.empty()) csv.cells = CountCells(first_row, csv.delimiter);
   return RowParser([csv](std::string_view text, auto& block, const FaultHandler& on_fault) {
     ParseCsv(text, csv, block, on_fault);

@@ -1,14 +1,13 @@
-// Tables of numbers as comma-separated values to row blocks.
+// Parses tables of comma-separated numbers into row blocks.
 //
-// A row is a line, ended by LF, CR LF or CR, or by the end of the text; lines with nothing but blanks are
-// passed over. Its cells are separated by one delimiter each. Blanks and tabs around a cell do not count,
-// unless they are the delimiter. A cell may stand in double quotes; in there the delimiter is a plain
-// character and "" is one quote. No cell, quoted or not, has a line end in it: rows must be found from any
-// place in a file.
+// A row is a line, ended by LF, CR LF or CR, or by the end of the text; blank lines are skipped. Its cells
+// are separated by single delimiters. Blanks and tabs around a cell are ignored, unless they are the
+// delimiter. A cell may be in double quotes; inside them, the delimiter is an ordinary character and "" is
+// one quote. No cell, quoted or not, may contain a line end: rows must be found from any position in a file.
 //
-// An empty cell, quoted or not, is missing and makes no entry. Every other cell is a number as in number.h;
-// nan is a value like others. A row with a single cell that is missing is written as "", for an empty line is
-// none.
+// An empty cell, quoted or not, is missing and makes no entry. Every other cell must be a number as in
+// number.h; nan is an ordinary value. A row of one missing cell must be written as "", since empty lines are
+// skipped.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +18,38 @@
 
 namespace warren::data {
 
-/// How to read a table. Columns count from 0, all of those in the text; -1: there is no such column. The
-/// columns that remain are the features, numbered 0, 1, 2... in their order.
+/// How to read a table. Columns are zero-based and include all columns of the text; -1 means that there is no
+/// such column. The remaining columns are the features, numbered 0, 1, 2... in order.
 struct CsvOptions {
-  int label_column = -1;   ///< without one every label is 0
-  int weight_column = -1;  ///< without one no row has a weight
-  int qid_column = -1;     ///< whole numbers; without one no row has a query id
+  int label_column = -1;   ///< without it, every label is 0
+  int weight_column = -1;  ///< without it, rows have no weights
+  int qid_column = -1;     ///< whole numbers; without it, rows have no query ids
   char delimiter = ',';
-  /// How many every row has; -1: as many as the first row of the block.
+  /// Cells of every row; -1: as many as in the first row of the block.
   std::int64_t cells = -1;
 };
 
-/// Throws DataError when a column is below -1, when two are the same, or when the delimiter could be a part
-/// of a number, is a quote or ends lines.
+/// Throws DataError if a column is below -1, if two columns are the same, or if the delimiter may occur in
+/// numbers, is a quote or ends lines.
 void RequireValid(const CsvOptions& options);
 
-/// Adds the rows of `text` to `block`, which has none yet or others read with the same options. block.columns
-/// is the number of features, even of those that are always missing. A row without a label, weight or query
-/// id is a fault when there is a column for it; so is one that has not as many cells as it should.
+/// Appends the rows of `text` to `block`, which must be empty or have rows read with the same options.
+/// block.columns is the number of features, including those that are always missing. Faults are: a row
+/// without a label, weight or query id if there is a column for it, and a row with a wrong number of cells.
 /// Faults name columns of the text, counted from 1.
 ///
-/// Lines that name the columns are rows for it: who knows where files begin leaves them out.
+/// Header lines are treated as rows; the caller, which knows where files begin, must leave them out.
 ///
-/// As long as `text` is well formed nothing but `block` takes memory. Needs no padding behind the text.
-/// Thread safe for different blocks. Throws what RequireValid throws.
+/// As long as `text` is well formed, only `block` takes memory. Needs no padding after the text. Thread-safe
+/// for different blocks. Throws like RequireValid.
 template <typename Index>
 void ParseCsv(std::string_view text, const CsvOptions& options, RowBlock<Index>& block,
               const FaultHandler& on_fault);
 
-/// The contents of a cell of a row: without blanks around it and without quotes. Empty when there is no such
+/// Returns the contents of a cell of a row, without surrounding blanks and quotes. Empty if there is no such
 /// column or the quotes are wrong.
 std::string_view CellOf(std::string_view row, int column, char delimiter);
-/// How many cells a row has; 0 for a line of nothing but blanks.
+/// Returns the number of cells of a row; 0 for a blank line.
 std::int64_t CountCells(std::string_view row, char delimiter);
 
 }  // namespace warren::data

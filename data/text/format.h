@@ -1,5 +1,5 @@
-// A text format, as the reader knows it: one row of the registry (registry.h). docs/explanation/extending.md
-// shows all that one adds.
+// The interface of a text format: an entry of the registry (registry.h). docs/explanation/extending.md shows
+// how to add one.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace warren::data {
 
-/// Adds the rows of a text to a block, of 32-bit or of 64-bit indices: the text is whole rows, followed by
-/// kTextPadding bytes that can be read, and may be of any place in the data set; a block has rows of the same
-/// data set before, or none. Tells `on_fault` of each row that is no row, with its place in the text, and
-/// leaves it out when that returns. Called once for a text of some MiB, by several threads at once.
+/// Appends the rows of a text to a block with 32-bit or 64-bit indices. The text has whole rows, is followed
+/// by kTextPadding readable bytes, and may come from anywhere in the data set; the block is empty or has rows
+/// of the same data set. Calls `on_fault` for each bad row, with its position in the text, and skips the row
+/// if the handler returns. Called once per text of some MiB, by several threads at once.
 class RowParser {
  public:
   using Narrow = RowBlock<std::uint32_t>;
   using Wide = RowBlock<std::uint64_t>;
 
-  /// `parse(text, block, on_fault)` takes both: a lambda with an `auto& block`.
+  /// `parse(text, block, on_fault)` must accept both block types, e.g. a lambda with an `auto& block`.
   template <typename Parse>
   explicit RowParser(const Parse& parse) : narrow_(parse), wide_(parse) {}
 
@@ -40,32 +40,33 @@ class RowParser {
   std::function<void(std::string_view, Wide&, const FaultHandler&)> wide_;
 };
 
-/// "key=value" in the name of a data set. A key may be one of several formats.
+/// A "key=value" option in the name of a data set. Several formats may share a key.
 struct FormatOption {
   std::string_view key;
-  /// Keeps the value in TextOptions::of_format or in a member of TextOptions; throws DataError when it is
-  /// none (option_value.h).
+  /// Stores the value in TextOptions::of_format or in a member of TextOptions; throws DataError if it is
+  /// invalid (option_value.h).
   void (*set)(TextOptions& options, std::string_view key, std::string_view value) = nullptr;
-  /// Another text for each value: a cache that was made with another one is not taken.
+  /// Returns a different text for each value: a cache made with another value is not used.
   std::string (*get)(const TextOptions& options) = nullptr;
 };
 
-/// All that the reader has to know of a format. What the options of the data set and its first row decide for
-/// all of it is decided once: `first_row` is that of the whole data set, whatever part is read, without its
-/// end; empty when there is none or it is in a stream, and gone when the function returns.
+/// All that the reader needs to know about a format. The functions that depend on the data set's options and
+/// first row are called once per data set. `first_row` is the first row of the whole data set, whichever part
+/// is read, without its end; it is empty if it does not exist or is in a stream, and is only valid during the
+/// call.
 struct TextFormat {
-  std::string_view name;  ///< "format=NAME"
+  std::string_view name;  ///< the NAME in "format=NAME"
   RowParser (*parser)(const TextOptions& options, std::string_view first_row) = nullptr;
-  /// Null, or an empty function: rows name no queries.
+  /// Null or an empty result: rows name no queries.
   QueryOf (*queries)(const TextOptions& options, std::string_view first_row) = nullptr;
   RowEnds row_ends = kLineEnds;                          ///< see RowRules
   char comment = '\0';                                   ///< see RowRules
-  bool (*header)(const TextOptions& options) = nullptr;  ///< see RowRules; null: no file has one
-  /// Every row has a place for each column: they are numbered by it, so indexing_mode has no meaning, and all
-  /// rows of a data set have equally many.
+  bool (*header)(const TextOptions& options) = nullptr;  ///< see RowRules; null: files have no header
+  /// Whether every row has a place for each column. Columns are then numbered by position, so that
+  /// indexing_mode has no meaning, and all rows of a data set must have the same number of columns.
   bool fixed_columns = false;
   std::span<const FormatOption> options = {};
-  /// Throws DataError when options do not fit each other; null: they always do.
+  /// Throws DataError if options contradict each other; null: they never do.
   void (*check)(const TextOptions& options) = nullptr;
 };
 

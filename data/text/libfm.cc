@@ -39,13 +39,13 @@ class LibFmParser {
       for (std::size_t passed = 0; passed < *again; ++passed) entries.Word();
       entries.Complain(entries.at(), "each index once in a row");
     }
-    // Last, because a weight makes the rows before weigh 1, and must not do so in a row that is then taken
-    // back.
+    // Last, because the first weight gives weight 1 to all earlier rows, which a row that is then rejected
+    // must not do.
     if (weight) writer_.SetWeight(*weight);
     writer_.End();
   }
 
-  /// Returns the weight.
+  /// Reads the label and returns the weight, if any.
   std::optional<float> Label(RowText& row) {
     const std::string_view word = row.Word();
     const std::string_view label = word.substr(0, word.find(':'));

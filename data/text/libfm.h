@@ -1,12 +1,10 @@
-// libfm text to row blocks.
-//
-// A row, as this reader takes it:
+// Parses libfm text into row blocks. The grammar of a row:
 //
 //     label[:weight] {field:index[:value]} [# comment]
 //
-// words separated by blanks and tabs, the row ended by LF, CR LF or CR, or by the end of the text. Rows
-// without a word are passed over. Numbers as in number.h; field:index without a value has the value 1; fields
-// and indices are whole numbers without a sign. A row without a weight weighs 1.
+// Words are separated by blanks and tabs. A row is ended by LF, CR LF or CR, or by the end of the text. Rows
+// without words are skipped. Numbers are as in number.h; field:index without a value has value 1; fields and
+// indices are whole numbers without a sign. A row without a weight weighs 1.
 #pragma once
 
 #include <string_view>
@@ -17,9 +15,9 @@
 
 namespace warren::data {
 
-/// Adds the rows of `text` to `block`, which has none yet or others from libfm. Fields and indices are made
-/// to count from 0, both of them from `first`. As long as `text` is well formed nothing but `block` takes
-/// memory. Needs no padding behind the text. Thread safe for different blocks.
+/// Appends the rows of `text` to `block`, which must be empty or have rows of libfm text. Fields and indices,
+/// which the text counts from `first`, are changed to count from 0. As long as `text` is well formed, only
+/// `block` takes memory. Needs no padding after the text. Thread-safe for different blocks.
 template <typename Index>
 void ParseLibFm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                 const FaultHandler& on_fault);

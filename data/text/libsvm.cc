@@ -33,7 +33,7 @@ class PlainParser {
         on_fault_(on_fault),
         has_queries_(has_queries) {}
 
-  /// Parses the row that begins at `at`, or passes over it; returns where the next one may begin.
+  /// Parses or skips the row that begins at `at`; returns where the next one may begin.
   const char* Row(const char* at) {
     return internal::ReadLine(text_, at, writer_, on_fault_, [this](const char* begin, const char* end) {
       RowText row(text_.data(), begin, end);
@@ -44,14 +44,14 @@ class PlainParser {
       const RowText features = row;
       while (!row.AtEnd()) Feature(row);
       RequireIndicesOnce(features);
-      // Not before all of the row is known to be good: the first weight gives one to all rows before.
+      // Only after the whole row is known to be good: the first weight gives weight 1 to all earlier rows.
       if (weight) writer_.SetWeight(*weight);
       writer_.End();
     });
   }
 
  private:
-  /// Returns the weight, if there is one.
+  /// Reads the labels and returns the weight, if any.
   std::optional<float> Label(RowText& row) {
     const std::string_view word = row.Word();
     std::string_view labels = word.substr(0, word.find(':'));
@@ -98,7 +98,7 @@ class PlainParser {
     writer_.AddEntry(index, value);
   }
 
-  /// `features`: the row's text, at its first feature.
+  /// `features` is the row's text from its first feature on.
   void RequireIndicesOnce(RowText features) const {
     const std::size_t begin = block_.offsets.back();
     const std::span<const Index> indices(block_.indices.data() + begin, block_.indices.size() - begin);
@@ -113,10 +113,10 @@ class PlainParser {
   const RowBlock<Index>& block_;
   RowWriter<Index> writer_;
   const FaultHandler& on_fault_;
-  std::optional<bool> has_queries_;  ///< nullopt: as in the rows before
+  std::optional<bool> has_queries_;  ///< nullopt: as in earlier rows
 };
 
-/// Whether one of the rows from `begin` on has an index twice.
+/// Whether any row from `begin` on has an index twice.
 template <typename Index>
 bool SomeRowRepeats(const RowBlock<Index>& block, std::size_t begin) {
   for (std::size_t row = begin; row < block.rows(); ++row) {
@@ -127,11 +127,11 @@ bool SomeRowRepeats(const RowBlock<Index>& block, std::size_t begin) {
   return false;
 }
 
-/// Whether a row from `begin` on may have a label or weight that the plain parser takes for a fault: one that
-/// is not finite, or a weight below 0.
+/// Whether a row from `begin` on may have a label or weight that the plain parser rejects: a label or weight
+/// that is not finite, or a negative weight.
 template <typename Index>
 bool SomeLabelIsOdd(const RowBlock<Index>& block, std::size_t begin) {
-  // The sum is 0 if all labels are finite, else nan. It needs no branch for each row.
+  // The sum is 0 if all labels are finite, otherwise NaN. It needs no branch per row.
   float not_finite = 0;
   for (std::size_t row = begin; row < block.labels.size(); ++row) not_finite += block.labels[row] * 0;
   bool is_odd = std::isnan(not_finite);
@@ -140,7 +140,8 @@ bool SomeLabelIsOdd(const RowBlock<Index>& block, std::size_t begin) {
   return is_odd;
 }
 
-/// Room for all that `bytes` of text can hold. It is address space; memory comes with what is written.
+/// Reserves room for all that `bytes` of text can hold. This is only address space; memory is used when it is
+/// written.
 template <typename Index>
 void Reserve(RowBlock<Index>& block, std::size_t bytes) {
   // The shortest row is "0\n", the shortest entry " 1".
@@ -153,7 +154,7 @@ void Reserve(RowBlock<Index>& block, std::size_t bytes) {
   if (!block.qids.empty()) block.qids.make_room(most);
 }
 
-/// See QueryOf. The word behind the label: "qid:7".
+/// See QueryOf. The query is in the word after the label: "qid:7".
 std::optional<std::string> QueryOfRow(std::string_view text) {
   RowText row(text.data(), text.data(), text.data() + text.size());
   if (row.AtEnd()) return std::nullopt;
@@ -162,7 +163,7 @@ std::optional<std::string> QueryOfRow(std::string_view text) {
                                       : std::string();
 }
 
-/// As the first row decides for all of them; nothing when it is not known.
+/// Whether rows have query ids, according to the first row; nullopt if the first row is unknown.
 std::optional<bool> HasQueries(std::string_view first_row) {
   const auto query = QueryOfRow(first_row);
   return query ? std::optional(!query->empty()) : std::nullopt;
@@ -206,12 +207,12 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
   if (run == nullptr) return ParseLibSvmPlainly(text, first, block, on_fault, has_queries);
   PlainParser<Index> parser(text, first, block, on_fault, has_queries);
   const char* const end = text.data() + text.size();
-  // The kernels look for line ends without looking for the end of the text.
+  // The kernels search for line ends without checking for the end of the text.
   const char* last_line = end;
   while (last_line != text.data() && !IsLineEnd(last_line[-1])) --last_line;
   const char* at = text.data();
   while (at != end) {
-    // What the rows before have decides what those that follow should have: so the first row is read plainly.
+    // Earlier rows determine what later rows must have, so the first row is read by the plain parser.
     const bool known = !block.empty() && block.label_offsets.empty();
     if (known && at < last_line) {
       Reserve(block, static_cast<std::size_t>(last_line - at));
@@ -244,7 +245,7 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
       block.columns = out.columns;
       block.least_index = out.least;
       if (SomeRowRepeats(block, rows) || SomeLabelIsOdd(block, rows)) {
-        // The plain parser says which row it is.
+        // The plain parser finds and reports the bad row.
         block.Truncate(rows);
         block.columns = columns;
         block.least_index = least_index;

@@ -1,12 +1,10 @@
-// LibSVM text to row blocks.
-//
-// A row, as this reader takes it:
+// Parses LibSVM text into row blocks. The grammar of a row:
 //
 //     label[,label...][:weight] [qid:n] {index[:value]} [# comment]
 //
-// words separated by blanks and tabs, the row ended by LF, CR LF or CR, or by the end of the text. Rows
-// without a word are passed over. Numbers as in number.h; an index without a value has the value 1; indices
-// are whole numbers without a sign. Either all rows have a qid or none has; a row without a weight weighs 1.
+// Words are separated by blanks and tabs. A row is ended by LF, CR LF or CR, or by the end of the text. Rows
+// without words are skipped. Numbers are as in number.h; an index without a value has value 1; indices are
+// whole numbers without a sign. Either all rows have a qid or none has; a row without a weight weighs 1.
 #pragma once
 
 #include <optional>
@@ -19,17 +17,17 @@
 
 namespace warren::data {
 
-/// Adds the rows of `text`, which kTextPadding bytes follow, to `block`. Indices are made to count from 0. As
-/// long as `text` is well formed nothing but `block` takes memory: at most 8 bytes (16 with 64-bit indices)
-/// for two bytes of text, and 32 for each row. Thread safe for different blocks.
+/// Appends the rows of `text`, which must be followed by kTextPadding bytes, to `block`. Indices are changed
+/// to count from 0. As long as `text` is well formed, only `block` takes memory: at most 8 bytes (16 with
+/// 64-bit indices) for two bytes of text, and 32 for each row. Thread-safe for different blocks.
 ///
-/// `has_queries`: whether rows have a qid; when it is not given, the first row of the block decides.
+/// `has_queries` says whether rows have a qid; if it is nullopt, the first row of the block decides.
 template <typename Index>
 void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                  const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);
 
-/// The same by the plain parser alone, row by row: the measure for the fast paths, and what reads the rows
-/// that those leave to it. Needs no padding.
+/// The same with the plain parser only, row by row. It is the reference for the fast kernels, and reads the
+/// rows that they leave to it. Needs no padding.
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                         const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);

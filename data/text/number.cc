@@ -14,15 +14,15 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Powers of ten that a double has exactly.
+/// The powers of ten that a double represents exactly.
 constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 constexpr int kMostFraction = 22;
 constexpr int kMostDigits = 19;
 constexpr std::uint64_t kExactInDouble = std::uint64_t{1} << 53;
 
-/// Whether a double lies in the middle between two floats. What was rounded to that double may have been on
-/// either side, so rounding again could go wrong; anywhere else it cannot.
+/// Whether a double is halfway between two floats. The exact value may have been on either side of it, so
+/// rounding twice could go wrong; for all other doubles it cannot.
 bool IsBetweenFloats(double value) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -66,11 +66,11 @@ bool ParseFloat(const char* begin, const char* end, float& value) {
   }
   float magnitude = 0;
   if (!ParseShort(number, end, magnitude)) {
-    // One sign is all there may be.
+    // At most one sign is allowed.
     if (number == end || *number == '+' || *number == '-') return false;
     const auto [stop, error] = fast_float::from_chars(number, end, magnitude);
     if (stop != end || (error != std::errc() && error != std::errc::result_out_of_range)) return false;
-    // nan(text) is C's, not the formats'.
+    // nan(text) is valid in C, but not in these formats.
     if (std::isnan(magnitude) && end - number != 3) return false;
   }
   value = negative ? -magnitude : magnitude;

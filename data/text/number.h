@@ -1,4 +1,4 @@
-// Numbers as the text formats write them, exactly rounded.
+// Parses numbers of the text formats, with exact rounding.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace warren::data {
 
-/// Reads a decimal floating-point number that fills [begin, end) wholly: [+-] digits [. digits] [e [+-]
-/// digits], or inf, infinity, nan in any case. The result has the bits that strtof gives: round to nearest,
-/// infinity when too large, zero when too small. Returns false, and leaves `value`, for anything else.
+/// Parses a decimal floating-point number that fills [begin, end) completely: [+-] digits [. digits] [e [+-]
+/// digits], or inf, infinity, nan in any case. The result has the same bits as strtof's: rounded to nearest,
+/// infinity if too large, zero if too small. Returns false, and leaves `value` unchanged, for anything else.
 bool ParseFloat(const char* begin, const char* end, float& value);
 
-/// Reads a whole number without sign that fills [begin, end). Returns false for anything else, and when it is
+/// Parses a whole number without a sign that fills [begin, end). Returns false for anything else, or if it is
 /// greater than `most`.
 bool ParseUnsigned(const char* begin, const char* end, std::uint64_t most, std::uint64_t& value);
 

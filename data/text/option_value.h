@@ -1,4 +1,4 @@
-// Values of options as they stand in the name of a data set: "key=value".
+// Parses option values in the name of a data set: "key=value".
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 namespace warren::data {
 
-/// Throws DataError unless `value` is a whole number from `least` to `most`.
+/// Returns `value` as a number. Throws DataError unless it is a whole number from `least` to `most`.
 template <typename Number>
 Number WholeNumber(std::string_view key, std::string_view value, Number least, Number most) {
   Number number{};
@@ -24,7 +24,7 @@ Number WholeNumber(std::string_view key, std::string_view value, Number least, N
   return number;
 }
 
-/// Throws DataError, with all that are known, unless `value` is one of `values`.
+/// Returns the value named `value`. Throws DataError, listing the known names, if `values` has no such name.
 template <typename Value>
 Value OneOf(std::string_view key, std::string_view value, const std::map<std::string_view, Value>& values) {
   if (const auto found = values.find(value); found != values.end()) return found->second;

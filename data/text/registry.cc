@@ -1,4 +1,4 @@
-// The registry of text formats: a format of the tree is a file in this folder and a row here.
+// The registry of text formats. Each built-in format is a file in this folder and an entry here.
 #include "data/text/registry.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ extern const TextFormat kCsvFormat;
 
 namespace {
 
-/// By their values of Format.
+/// Ordered by their values of Format.
 const TextFormat* const kFormatsOfTheTree[] = {&kLibSvmFormat, &kLibFmFormat, &kCsvFormat};
 
 void RequireComplete(const TextFormat& format) {

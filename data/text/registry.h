@@ -1,4 +1,4 @@
-// The text formats that data sets can have. Thread safe.
+// The registry of text formats. Thread-safe.
 #pragma once
 
 #include <string>
@@ -10,21 +10,22 @@
 
 namespace warren::data {
 
-/// Adds a format at run time, for this process; `format`, and what it points at, stays to its end. Returns
-/// what TextOptions::format stands for it. Throws DataError when something is missing in it, or there is one
-/// of that name.
+/// Registers a format at run time, for this process; `format` and everything it points to must stay valid
+/// until the process ends. Returns its value for TextOptions::format. Throws DataError if the format is
+/// incomplete or its name is taken.
 Format RegisterTextFormat(const TextFormat& format);
 
-/// In the order of their values of Format.
+/// Returns all formats, ordered by their values of Format.
 std::vector<const TextFormat*> TextFormats();
 
-/// Throws DataError for one that is not registered.
+/// Throws DataError if the format is not registered.
 const TextFormat& TextFormatOf(Format format);
 
-/// How a text of these options is cut into rows.
+/// Returns how a text with these options is cut into rows.
 RowRules RowRulesOf(const TextOptions& options);
 
-/// "NAME, indexing_mode N", and the format's own options: all that decides what a row of text stands for.
+/// Returns "NAME, indexing_mode N" and the format's own options: all that determines the meaning of a row of
+/// text.
 std::string DescribeFormat(const TextOptions& options);
 
 }  // namespace warren::data

@@ -1,5 +1,5 @@
-// What the parsers of text have in common: from line to line, and the parts of a row that LibSVM and libfm
-// share. Inside of data/ only.
+// Code shared by the text parsers: iteration over lines, and the parts of a row that LibSVM and libfm have in
+// common. Internal to data/.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,8 +23,8 @@
 
 namespace warren::data::internal {
 
-/// Has `read_row(begin, end)` read the line that begins at `at`. When that throws BadRow, what it wrote is
-/// taken back and `on_fault` is told. Returns where the next line may begin.
+/// Calls `read_row(begin, end)` for the line that begins at `at`. If it throws BadRow, removes what it wrote
+/// and calls `on_fault`. Returns where the next line may begin.
 template <typename Index, typename ReadRow>
 const char* ReadLine(std::string_view text, const char* at, RowWriter<Index>& writer,
                      const FaultHandler& on_fault, const ReadRow& read_row) {
@@ -51,8 +51,8 @@ void ReadLines(std::string_view text, RowWriter<Index>& writer, const FaultHandl
 constexpr std::string_view kLabelForm = "a label that is not nan and within the range of a float";
 constexpr std::string_view kWeightForm = "a finite weight of at least 0";
 
-/// Whether rows can be trained on with this label, which ParseFloat read from `text`. Labels of survival may
-/// be infinite; a number too great for a float is not meant to be.
+/// Whether rows with this label, which ParseFloat read from `text`, can be trained on. Survival labels may be
+/// infinite, but a number too large for a float was not meant to be.
 inline bool IsLabel(std::string_view text, float label) {
   if (std::isfinite(label)) return true;
   const bool says_infinity = text.find_first_of("iI") != std::string_view::npos;
@@ -62,7 +62,7 @@ inline bool IsWeight(float weight) {
   return weight >= 0 && std::isfinite(weight);
 }
 
-/// What is behind the colon of label:weight; nothing when there is no colon.
+/// Returns the weight of label:weight; nullopt if there is no colon.
 inline std::optional<float> ReadWeight(const RowText& row, std::string_view word) {
   const std::size_t colon = word.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -74,7 +74,7 @@ inline std::optional<float> ReadWeight(const RowText& row, std::string_view word
   return weight;
 }
 
-/// The place of the first index in a row that repeats an earlier one; nullopt if all differ.
+/// Returns the position of the first index in a row that repeats an earlier one; nullopt if all differ.
 template <typename Index>
 std::optional<std::size_t> FindRepeated(std::span<const Index> indices) {
   bool ascending = true;
@@ -89,7 +89,8 @@ std::optional<std::size_t> FindRepeated(std::span<const Index> indices) {
   return place;
 }
 
-/// The name of a query (see QueryOf), the same for all ways to write its number; nullopt if it is no number.
+/// Returns the canonical name of a query (see QueryOf), the same for all spellings of its number; nullopt if
+/// it is not a number.
 inline std::optional<std::string> QueryName(std::string_view text) {
   std::uint64_t qid = 0;
   const bool is_number =
@@ -97,12 +98,12 @@ inline std::optional<std::string> QueryName(std::string_view text) {
   return is_number ? std::optional(std::to_string(qid)) : std::nullopt;
 }
 
-/// Reads an index, or libfm's field, that fills [begin, end), a part of `word`. The result counts from 0.
-/// `form` says how the word should look, `name` is what the number is: "an index".
+/// Parses an index, or libfm's field, that fills [begin, end), a part of `word`. The result is zero-based.
+/// `form` is the expected form of the word, `name` the name of the number, such as "an index".
 template <typename Index>
 Index ReadIndex(const RowText& row, std::string_view word, const char* begin, const char* end,
                 std::uint64_t first, std::string_view form, std::string_view name) {
-  // The greatest of all would leave no room for the number of columns.
+  // The greatest value would leave no room for the number of columns.
   const std::uint64_t most = std::numeric_limits<Index>::max() - 1 + (sizeof(Index) == 4 ? first : 0);
   std::uint64_t index = 0;
   if (!ParseUnsigned(begin, end, most, index) || index < first) {

@@ -1,4 +1,4 @@
-// A place in the text of one row, for the parsers that look at every byte. Inside of data/ only.
+// A cursor in the text of one row, for parsers that look at every byte. Internal to data/.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ inline bool IsBlank(char c) {
   return c == ' ' || c == '\t';
 }
 
-/// What a parser throws for itself; never leaves it.
+/// Thrown and caught inside a parser.
 struct BadRow {
   Fault fault;
 };
 
-/// Walks over one row, word by word. A word ends at a blank, a '#' or the end of the row.
+/// Iterates over the words of one row. A word ends at a blank, a '#' or the end of the row.
 class RowText {
  public:
   RowText(const char* text, const char* begin, const char* end) : text_(text), at_(begin), end_(end) {
@@ -31,7 +31,7 @@ class RowText {
   }
 
   bool AtEnd() const { return at_ == end_ || *at_ == '#'; }
-  /// The next word, and on to the one behind it.
+  /// Returns the next word and advances to the one after it.
   std::string_view Word() {
     const char* begin = at_;
     while (at_ != end_ && !IsBlank(*at_) && *at_ != '#') ++at_;
@@ -42,7 +42,7 @@ class RowText {
   bool StartsWith(std::string_view prefix) const {
     return std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(prefix);
   }
-  /// `place` is in the row.
+  /// `place` must be in the row.
   [[noreturn]] void Complain(const char* place, std::string expected) const {
     throw BadRow{{static_cast<std::size_t>(place - text_), std::move(expected)}};
   }

@@ -1,5 +1,4 @@
-// Adds rows to a block, one after the other, and takes one back that turns out to be none. Inside of data/
-// only.
+// Appends rows to a block, and can discard a row that turns out to be bad. Internal to data/.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +9,8 @@
 
 namespace warren::data::internal {
 
-/// Begin, then the parts of the row, then End; or Begin again, which forgets what was added since the last
-/// End.
+/// Call Begin, then add the parts of the row, then call End. Calling Begin instead discards everything added
+/// since the last End.
 template <typename Index>
 class RowWriter {
  public:
@@ -35,7 +34,7 @@ class RowWriter {
     block_.weights.resize(rows_, 1.0F);
     block_.weights.push_back(weight);
   }
-  /// Whether the rows before had a query id; true for the first row.
+  /// Whether earlier rows had a query id; also true for the first row.
   bool MayHaveQid() const { return rows_ == 0 || !block_.qids.empty(); }
   bool MustHaveQid() const { return rows_ > 0 && !block_.qids.empty(); }
   void SetQid(std::uint64_t qid) { block_.qids.push_back(qid); }

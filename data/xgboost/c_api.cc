@@ -12,7 +12,7 @@ namespace {
 
 template <typename T>
 std::string DescribeArray(std::span<const T> array, std::size_t columns, std::string_view type) {
-  // An array of nothing has to be somewhere, too.
+  // Even an empty array needs a non-null address.
   static constexpr T kNothing{};
   const T* const place = array.empty() ? &kNothing : array.data();
   const std::string shape =

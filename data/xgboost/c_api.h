@@ -1,4 +1,4 @@
-// What the C API of XGBoost is spoken with: checked calls, arrays described. Inside of data/xgboost only.
+// Helpers for XGBoost's C API: checked calls and array descriptions. Internal to data/xgboost.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace warren::data::xgboost {
 
-/// Throws DataError with XGBoost's message, without its stack trace, when a call has returned non-zero.
+/// Throws DataError with XGBoost's message, without its stack trace, if a call returned non-zero.
 void Check(int return_code, std::string_view doing);
 
-/// The array interface that NumPy has made common: where an array is, and how it looks. With several columns
-/// it is a matrix, row by row. The array must live until the call that gets this has returned.
+/// Describes an array in NumPy's array interface: its address, shape and type. With several columns, it is a
+/// matrix in row-major order. The array must live until the call that receives the description has returned.
 std::string Describe(std::span<const float> array, std::size_t columns = 1);
 std::string Describe(std::span<const std::uint32_t> array);
 std::string Describe(std::span<const std::uint64_t> array);
 
-/// As a string of JSON.
+/// Returns `text` as a JSON string.
 std::string Quote(std::string_view text);
 
 }  // namespace warren::data::xgboost

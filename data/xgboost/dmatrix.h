@@ -1,4 +1,4 @@
-// Row blocks into XGBoost, through its C API alone, so that any version since 1.7 does.
+// Makes a DMatrix from row blocks with XGBoost's C API only, so that any version since 1.7 works.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,20 @@
 
 namespace warren::data {
 
-/// A new DMatrix of these rows, with labels, weights, and groups if the rows have query ids (rows of a query
-/// have to follow each other). XGBoost copies everything. `threads`: that XGBoost copies with, 0: its own
-/// choice. The handle is the caller's: XGDMatrixFree.
+/// Returns a new DMatrix of these rows, with labels, weights, and groups if the rows have query ids (the rows
+/// of a query must be consecutive). XGBoost copies everything. `threads` is the number of threads for
+/// copying, or 0 for XGBoost's default. The caller owns the handle (XGDMatrixFree).
 ///
-/// Several labels: all rows have to have the same number. With queries XGBoost wants one weight a query: rows
-/// of a query have to have the same. Throws DataError when they do not, or with XGBoost's message.
+/// With several labels, all rows must have the same number of them. With queries, XGBoost takes one weight
+/// per query, so all rows of a query must have the same weight. Throws DataError if they do not, or with
+/// XGBoost's message.
 ///
-/// In a job, rows have the shape of the whole data set first (Agree in data/agreement.h): XGBoost's workers
-/// wait for each other where one has weights and another has none. `labels_per_row` is that of the shape, for
-/// workers without rows.
+/// In a job, rows must first get the shape of the whole data set (Agree in data/agreement.h): XGBoost's
+/// workers would otherwise wait for each other if only some of them have weights. `labels_per_row` is that of
+/// the shape, for workers without rows.
 void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads = 0, std::uint64_t labels_per_row = 1);
 
-/// The same for a DMatrix that has its rows already, or a proxy DMatrix of an iterator.
+/// The same for a DMatrix that already has its rows, or an iterator's proxy DMatrix.
 void SetLabelsAndSuch(void* dmatrix, const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row = 1);
 
 }  // namespace warren::data

@@ -30,7 +30,7 @@ DMatrixPages::~DMatrixPages() {
   XGDMatrixFree(proxy_);
 }
 
-// XGBoost's code is between these and whoever can take an exception: it is kept for them.
+// Exceptions must not pass through XGBoost's code; the constructor rethrows them.
 int DMatrixPages::Next(void* self) noexcept {
   auto& pages = *static_cast<DMatrixPages*>(self);
   try {

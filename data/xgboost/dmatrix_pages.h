@@ -1,5 +1,5 @@
-// Pages into XGBoost's external memory: a DMatrix that takes its rows page by page and keeps them in files of
-// its own.
+// Feeds pages to XGBoost's external memory: a DMatrix that receives its rows page by page and stores them in
+// its own files.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace warren::data {
 
-/// A DMatrix that XGBoost builds from `pages`, rewinding them as often as it wants, within this call and, by
-/// some versions, later: `pages` must live as long as this. `cache_prefix`: where XGBoost keeps its own form
-/// of them. Throws DataError.
+/// A DMatrix that XGBoost builds from `pages`. XGBoost rewinds them as often as it needs, in the constructor
+/// and, in some versions, later: `pages` must outlive this object. `cache_prefix` is where XGBoost stores its
+/// own form of the pages. Throws DataError.
 class DMatrixPages {
  public:
   DMatrixPages(Pages<std::uint32_t>& pages, const std::string& cache_prefix, int threads = 0);

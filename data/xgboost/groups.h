@@ -1,4 +1,4 @@
-// Rows as XGBoost wants them described: queries by their sizes, as many labels in every row.
+// Describes rows as XGBoost requires: query sizes, and the same number of labels in every row.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,13 @@
 
 namespace warren::data {
 
-/// Looks at rows, block after block, for what they must have in common: the number of labels, and within each
-/// query the weight.
+/// Checks, block after block, that rows agree in the number of labels and, within each query, in the weight.
 class RowsAlike {
  public:
-  /// `complain` is called for each row that differs, with words that begin with its number, counted from 0.
+  /// `complain` is called for each row that differs, with a message that begins with its zero-based number.
   explicit RowsAlike(std::function<void(const std::string&)> complain);
 
-  /// Looks at the next rows.
+  /// Checks the next rows.
   void Add(const RowView<std::uint32_t>& rows);
 
  private:
@@ -28,23 +27,24 @@ class RowsAlike {
   void LookAtWeights(const RowView<std::uint32_t>& rows);
 
   std::function<void(const std::string&)> complain_;
-  std::uint64_t rows_ = 0;  ///< how many were added before
+  std::uint64_t rows_ = 0;  ///< number of rows added before
   std::optional<std::uint64_t> labels_;
   std::optional<std::uint64_t> query_;
   float weight_ = 1;  ///< the weight of the query's first row
 };
 
-/// Throws DataError for the first row of which RowsAlike complains.
+/// Throws DataError for the first row that RowsAlike rejects.
 void RequireAlike(const RowView<std::uint32_t>& rows);
 
-/// How many labels each row has, of rows that RequireAlike has let through; `labels_per_row`, that of the
-/// whole data set (Shape), where there are no rows. Throws DataError when other rows of the data set differ.
+/// Returns the number of labels of each row, for rows that RequireAlike accepts. Without rows, returns
+/// `labels_per_row`, that of the whole data set (Shape). Throws DataError if other rows of the data set have
+/// a different number.
 std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row);
 
-/// Rows of each query, in the order of the queries.
+/// Returns the number of rows of each query, in order.
 std::vector<std::uint32_t> GroupSizes(std::span<const std::uint64_t> qids);
 
-/// One weight for each query, that of its first row.
+/// Returns one weight per query, that of its first row.
 std::vector<float> GroupWeights(std::span<const float> weights, std::span<const std::uint32_t> group_sizes);
 
 }  // namespace warren::data

@@ -1,6 +1,6 @@
-// Two levels by hand: each host adds up its ranks' gradients, one rank of each host adds up those of the
-// hosts, and gives the result to the others of its own. (Allreduce on the world does that by itself, where it
-// pays.)
+// Two-level allreduce by hand: each host reduces its ranks' gradients to one leader, the leaders allreduce,
+// and each leader broadcasts the result on its host. (Allreduce on the world does this by itself when it is
+// faster.)
 //
 //     dmlc-submit --num-workers 4 build/bin/collectives-groups
 #include <cstdio>

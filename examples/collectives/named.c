@@ -1,5 +1,5 @@
-/* Two sums and a broadcast by name: each rank gives them in an order of its own, and the sums are packed into
- * one. */
+/* Two sums and a broadcast by name: each rank submits them in a different order, and the sums are packed into
+ * one allreduce. */
 #include <stdio.h>
 
 #include "warren/c_api.h"

@@ -1,5 +1,5 @@
-"""A small network, trained on all ranks' data: each layer's gradient is given by its name as soon as it is there, and summed
-up while the next one is being computed. Ranks have different numbers of batches; those that are through join.
+"""A small network trained on all ranks' data. Each layer's gradient is submitted by name as soon as it is ready, and is
+summed up while the next one is computed. Ranks have different numbers of batches; a rank that has finished its own joins.
 
     dmlc-submit --num-workers 3 python examples/collectives/network.py
     WARREN_TIMELINE=trace.json dmlc-submit --num-workers 3 python examples/collectives/network.py   # open in ui.perfetto.dev
@@ -14,14 +14,14 @@ BATCH, EPOCHS, RATE = 64, 40, 0.05
 
 
 def data_of(rank):
-    """Rank r has r + 1 batches of a function of its own making."""
+    """The data of a rank: rank + 1 batches of a random regression problem."""
     random = np.random.default_rng(rank)
     rows = random.normal(size=(BATCH * (rank + 1), SIZES[0]))
     return rows, np.sin(rows[:, :1]) + rows[:, 1:2] * rows[:, 2:3]
 
 
 def backward(weights, rows, target, give):
-    """Hands out each layer's gradient, the last layer's first; returns the loss."""
+    """Passes each layer's gradient to `give`, last layer first, and returns the loss."""
     layers = [rows]
     for weight in weights[:-1]:
         layers.append(np.tanh(layers[-1] @ weight))
@@ -47,9 +47,9 @@ def main():
                 for i, weight in enumerate(weights):
                     weight -= RATE * handles[f"layer {i}"].wait()
             losses.append(loss)
-            last = named.join()                         # the others go on with what they have left
+            last = named.join()                         # the other ranks finish their remaining batches
             for weight in weights:
-                world.broadcast(weight, root=last)      # who went on to the end has seen all sums
+                world.broadcast(weight, root=last)      # the last rank to join has seen all sums
         if world.rank == 0:
             print(f"loss {losses[0]:.3f}, after {EPOCHS} epochs {losses[-1]:.3f}")
         same = world.allgather(weights[0].sum())

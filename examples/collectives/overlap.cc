@@ -1,5 +1,5 @@
-// Sums of several vectors while this rank computes: by handles, in one order on all ranks, and by names, in
-// an order of each rank's own. Both give what one plain call after the other gives.
+// Sums several vectors while this rank computes: with handles, in the same order on all ranks, and by name,
+// in a different order on each rank. Both give the same result as blocking calls.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Something to do meanwhile.
+/// The computation that overlaps with communication.
 double Compute() {
   double sum = 0;
   for (int i = 1; i < 2'000'000; ++i) sum += 1.0 / i / i;

@@ -1,4 +1,4 @@
-"""Each rank's data visits all ranks around a ring, while everybody computes on what it has: no rank ever holds it all.
+"""Passes each rank's data around a ring while every rank computes on what it holds; no rank ever holds all the data.
 
     dmlc-submit --num-workers 3 python examples/collectives/ring.py
 """

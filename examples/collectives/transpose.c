@@ -1,4 +1,4 @@
-/* Transposes a matrix whose rows are spread over the ranks, each with as many: an all-to-all of blocks.
+/* Transposes a matrix whose rows are spread evenly over the ranks, with an all-to-all of blocks.
  *
  *     dmlc-submit --num-workers 3 build/bin/collectives-transpose */
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "warren/c_api.h"
 
-enum { kRows = 2 }; /* of a rank */
+enum { kRows = 2 }; /* rows per rank */
 
 static void Check(int result) {
   if (result == 0) return;
@@ -27,8 +27,7 @@ int main(int argc, char** argv) {
   int* send = malloc(size * block * sizeof(int));
   int* recv = malloc(size * block * sizeof(int));
   if (send == NULL || recv == NULL) return 1;
-  /* Row r of the matrix is 100 r, 100 r + 1, ... Block b of `send` is what rank b needs, transposed already.
-   */
+  /* Row r of the matrix is 100 r, 100 r + 1, ... Block b of `send` is for rank b, already transposed. */
   for (int b = 0; b < size; ++b) {
     for (int row = 0; row < kRows; ++row) {
       for (int column = 0; column < kRows; ++column) {

@@ -1,12 +1,11 @@
-// The arithmetic that decides what a tree looks like, for CPU and GPU from one text: every operation is an
-// IEEE one of its own (no fused multiply-add: -ffp-contract=off, -fmad=false), so that all machines get the
-// same bits.
+// The arithmetic that decides what a tree looks like, shared by CPU and GPU. Every operation is a single IEEE
+// operation (no fused multiply-add: -ffp-contract=off, -fmad=false), so all machines compute the same bits.
 //
-// Gradients are whole numbers. A round has a scale for gradients and one for Hessians, powers of two taken
-// from the greatest of all workers; each row's gradient is rounded to a multiple of it once. Sums of whole
-// numbers are exact, so neither the order of rows nor their division among threads, blocks or workers changes
-// a bit. The price: with m the greatest |gradient| of a round, a row's gradient is off by at most m * 2^-19,
-// hence a sum over n rows by at most n * m * 2^-19; Hessians the same with 2^-20.
+// Gradients are whole numbers. Each round has a scale for gradients and one for Hessians, powers of two
+// derived from the greatest values of all workers; each row's gradient is rounded once to a multiple of its
+// scale. Sums of whole numbers are exact, so neither the order of rows nor their division among threads,
+// blocks or workers changes a bit. The price: with m the greatest |gradient| of a round, a row's gradient is
+// off by at most m * 2^-19, hence a sum over n rows by at most n * m * 2^-19; for Hessians it is 2^-20.
 #pragma once
 
 #include <bit>
@@ -22,12 +21,12 @@
 
 namespace warren::histgbt {
 
-/// Of a scaled gradient, without its sign, and of a scaled Hessian, which has none.
+/// Bits of a scaled gradient, not counting its sign, and of a scaled Hessian, which is never negative.
 inline constexpr int kGradientBits = 19;
 inline constexpr int kHessianBits = 20;
 
-/// A row's scaled gradient and Hessian in one word: the gradient in the upper 32 bits, the Hessian in the
-/// lower. Up to kPackedRows of them can be added as words without one running into the other.
+/// A row's scaled gradient (upper 32 bits) and Hessian (lower 32 bits). Up to kPackedRows of them can be
+/// added as words without the Hessians overflowing into the gradients.
 using Packed = std::int64_t;
 inline constexpr int kPackedRows = 4096;
 static_assert((std::int64_t{1} << kGradientBits) * kPackedRows <= std::int64_t{1} << 31);
@@ -53,7 +52,7 @@ struct GradientSum {
   bool operator==(const GradientSum&) const = default;
 };
 
-/// What a scaled gradient and a scaled Hessian are multiplied by to be real again; powers of two.
+/// The factors that turn a scaled gradient and Hessian back into real numbers; powers of two.
 struct Scale {
   double gradient = 1;
   double hessian = 1;
@@ -67,18 +66,18 @@ HISTGBT_HD inline float AsFloat(std::uint32_t bits) {
 #endif
 }
 
-/// The nearest whole number, ties to the even one; for |x| < 2^22.
+/// Rounds to the nearest whole number, ties to even, for |x| < 2^22.
 HISTGBT_HD inline float NearestInteger(float x) {
-  constexpr float kShift = 12582912.0F;  // 1.5 * 2^23: what is added to it loses its fraction
+  constexpr float kShift = 12582912.0F;  // 1.5 * 2^23: adding it removes the fraction
   return (x + kShift) - kShift;
 }
 
-/// e^x within 2 units in the last place: 2^n * e^r with |r| <= ln(2) / 2, and the Taylor series for e^r.
-/// x is taken to be within -87 and 88.
+/// e^x within 2 units in the last place: 2^n * e^r with |r| <= ln(2) / 2, and the Taylor series for e^r. x is
+/// clamped to [-87, 88].
 HISTGBT_HD inline float Exp(float x) {
   x = x < -87.0F ? -87.0F : x > 88.0F ? 88.0F : x;
   const float n = NearestInteger(x * 1.44269504F);
-  // ln(2) in two parts, of which the first has few enough bits that n times it is exact.
+  // ln(2) in two parts, the first with so few bits that n times it is exact.
   const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
   float sum = 1.0F / 5040;
   sum = sum * r + 1.0F / 720;
@@ -95,7 +94,7 @@ HISTGBT_HD inline float Sigmoid(float x) {
   return 1.0F / (1.0F + Exp(-x));
 }
 
-/// Of one row, from its margins: element k * stride belongs to class k.
+/// Softmax of one row's margins; element k * stride belongs to class k.
 HISTGBT_HD inline void Softmax(const float* margins, float* probabilities, std::size_t classes,
                                std::size_t stride) {
   float greatest = margins[0];
@@ -117,7 +116,7 @@ struct GradientPair {
   float hessian;
 };
 
-// What XGBoost has for these objectives, Hessians that may not be zero included.
+// The same as XGBoost's for these objectives, including the lower bound on Hessians.
 HISTGBT_HD inline GradientPair SquaredGradient(float margin, float label) {
   return {margin - label, 1.0F};
 }
@@ -126,13 +125,13 @@ HISTGBT_HD inline GradientPair LogisticGradient(float margin, float label) {
   const float hessian = p * (1.0F - p);
   return {p - label, hessian > 1e-16F ? hessian : 1e-16F};
 }
-/// For the class whose probability is `p`.
+/// Gradient for the class whose probability is `p`.
 HISTGBT_HD inline GradientPair SoftmaxGradient(float p, bool is_label) {
   const float hessian = 2.0F * p * (1.0F - p);
   return {is_label ? p - 1.0F : p, hessian > 1e-16F ? hessian : 1e-16F};
 }
 
-/// `multiplier` is 1 / Scale::gradient or hessian.
+/// `multiplier` is 1 / Scale::gradient or 1 / Scale::hessian.
 HISTGBT_HD inline std::int32_t Scaled(float value, float multiplier, std::int32_t most) {
   const auto scaled = static_cast<std::int32_t>(NearestInteger(value * multiplier));
   return scaled > most ? most : scaled < -most ? -most : scaled;
@@ -144,13 +143,13 @@ HISTGBT_HD inline Packed Pack(const GradientPair& pair, float gradient_multiplie
   return gradient * (std::int64_t{1} << 32) + hessian;
 }
 
-/// Of a sum of up to kPackedRows words.
+/// Splits a sum of up to kPackedRows words into its two sums.
 HISTGBT_HD inline GradientSum Unpack(Packed packed) {
   const auto hessian = static_cast<std::int64_t>(static_cast<std::uint32_t>(packed));
   return {(packed - hessian) / (std::int64_t{1} << 32), hessian};
 }
 
-/// What the loss loses by a leaf with these rows, times two: Chen and Guestrin, XGBoost (2016), equation 6.
+/// Twice the loss reduction of a leaf with these rows: Chen and Guestrin, XGBoost (2016), equation 6.
 HISTGBT_HD inline double Gain(const GradientSum& sum, const Scale& scale, double lambda) {
   const double gradient = static_cast<double>(sum.gradient) * scale.gradient;
   const double hessian = static_cast<double>(sum.hessian) * scale.hessian;
@@ -158,7 +157,7 @@ HISTGBT_HD inline double Gain(const GradientSum& sum, const Scale& scale, double
   return denominator > 0 ? gradient * gradient / denominator : 0;
 }
 
-/// The best value of a leaf, equation 5, before the learning rate.
+/// The optimal value of a leaf before the learning rate (equation 5).
 HISTGBT_HD inline double LeafWeight(const GradientSum& sum, const Scale& scale, double lambda) {
   const double gradient = static_cast<double>(sum.gradient) * scale.gradient;
   const double hessian = static_cast<double>(sum.hessian) * scale.hessian;

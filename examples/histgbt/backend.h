@@ -1,5 +1,5 @@
-// What growing a tree asks of the machine that holds the rows: one implementation for CPUs (cpu/), one for
-// GPUs (cuda/). Both get the same bits.
+// The operations of tree growing that run where the rows are: on CPUs (cpu/) or on a GPU (cuda/). Both
+// compute the same bits.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace warren::histgbt {
 
-/// What is learned from: the binned rows of this worker with their labels.
+/// The training data of this worker: binned rows and their labels.
 struct TrainingRows {
   const Cuts* cuts = nullptr;
   const BinnedMatrix* matrix = nullptr;
   std::span<const float> labels;
   std::span<const float> weights;  ///< empty: all are 1
   Objective objective = Objective::kSquared;
-  int num_class = 1;  ///< so many trees a round; 1 but for kSoftmax
+  int num_class = 1;  ///< trees per round; 1 except for kSoftmax
 };
 
 /// The greatest |gradient| and Hessian of some rows.
@@ -32,21 +32,20 @@ struct Greatest {
   float hessian = 0;
 };
 
-/// Of a node whose histogram is to be built from its rows, and its sibling's by subtraction from the
-/// parent's.
+/// A node whose histogram is built from its rows. Its sibling's histogram is the parent's minus this one.
 struct NodeToBuild {
   std::int32_t node = 0;
-  std::int32_t sibling = -1;  ///< -1: none, it is the root
+  std::int32_t sibling = -1;  ///< -1 for the root, which has no sibling
   std::int32_t parent = -1;
 };
 
-/// What happens to a node's rows.
+/// How a node's rows are divided between its children.
 struct NodeSplit {
   std::int32_t node = 0;
   std::int32_t left = 0;
   std::int32_t right = 0;
   std::uint32_t feature = 0;
-  std::uint32_t end_bin = 0;  ///< bins below it: left
+  std::uint32_t end_bin = 0;  ///< rows in lower bins go left
   bool default_left = false;
 };
 
@@ -55,45 +54,46 @@ struct LeafValue {
   float weight = 0;
 };
 
-/// Calls that say so are collective: all workers make them in the same order with the same arguments. A node
-/// is known by its number in the tree that is being grown. Not thread safe. Errors are std::runtime_error.
+/// Collective calls are marked: all workers make them in the same order with the same arguments. Nodes are
+/// identified by their number in the tree being grown. Not thread-safe. Throws std::runtime_error.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// margins: class after class, each of all rows. The backend keeps them from now on.
+  /// Copies the margins: class after class, each with all rows.
   virtual void SetMargins(std::span<const float> margins) = 0;
   virtual std::vector<float> Margins() = 0;
 
-  /// Looks at the margins: the gradients of all trees of a round are those of its beginning.
+  /// Starts a round: the gradients of all its trees are computed from the margins at this point.
   virtual void BeginRound() = 0;
-  /// Computes the gradients for one class; of this worker's rows.
+  /// Computes the gradients for one class. Returns the greatest of this worker's rows.
   virtual Greatest ComputeGradients(int class_index) = 0;
-  /// Makes whole numbers of them. Node 0 has all rows; their sum, of this worker's.
+  /// Converts the gradients to whole numbers and puts all rows in node 0. Returns the sum over this worker's
+  /// rows.
   virtual GradientSum BeginTree(const Scale& scale) = 0;
-  /// Builds the histograms of these nodes over the rows of all workers, and has those of their siblings by
-  /// subtraction. Collective. A parent's histogram is gone afterwards.
+  /// Builds the histograms of these nodes over the rows of all workers, and their siblings' histograms by
+  /// subtraction. Collective. The parents' histograms no longer exist afterwards.
   virtual void BuildHistograms(std::span<const NodeToBuild> nodes) = 0;
-  /// The best question for each of these, which have histograms. `sums` has one for each.
+  /// Returns the best split of each node. The nodes must have histograms; `sums` has the sum of each.
   virtual std::vector<Split> FindSplits(std::span<const std::int32_t> nodes,
                                         std::span<const GradientSum> sums,
                                         const SplitParameters& parameters) = 0;
-  /// Gives the rows of each node to its children.
+  /// Moves the rows of each split node to its children.
   virtual void Partition(std::span<const NodeSplit> splits) = 0;
-  /// The same when the children are leaves: adds their values to the margins of the rows at once. `leaves`
-  /// has two for each split, the left child's first.
+  /// Like Partition, for children that are leaves: adds their values to the rows' margins directly. `leaves`
+  /// has two entries for each split, the left child's first.
   virtual void AddSplitLeaves(std::span<const NodeSplit> splits, std::span<const LeafValue> leaves) = 0;
   /// Adds each leaf's value to the margins of its rows.
   virtual void AddLeaves(std::span<const LeafValue> leaves) = 0;
 };
 
-/// `rows` and what it points to have to live as long.
+/// `rows` and the data it points to must outlive the backend.
 std::unique_ptr<Backend> MakeCpuBackend(const TrainingRows& rows, Threads& threads);
 
-/// Takes a GPU for this worker, by its place on its host. Throws std::runtime_error when there is none, or
-/// when histgbt was built without CUDA.
+/// Selects this worker's GPU by its local rank. Throws std::runtime_error if there is no GPU or histgbt was
+/// built without CUDA.
 void SelectGpu();
-/// On the GPU that was selected. `rows` and what it points to have to live as long.
+/// Uses the selected GPU. `rows` and the data it points to must outlive the backend.
 std::unique_ptr<Backend> MakeCudaBackend(const TrainingRows& rows);
 
 }  // namespace warren::histgbt

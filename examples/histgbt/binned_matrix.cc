@@ -8,8 +8,8 @@
 namespace warren::histgbt {
 namespace {
 
-/// A dense layout is taken from this share of values that are there: it reads a byte for each that could be,
-/// the sparse one four for each that is, and adds more slowly.
+/// The least share of present values for a dense layout. A dense layout reads a byte for each possible value;
+/// a sparse layout reads four for each present value and adds more slowly.
 constexpr double kLeastDensity = 0.2;
 
 ValueIndex IndexOf(const Cuts& cuts) {
@@ -40,7 +40,8 @@ void FillDense(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, data:
   });
 }
 
-/// Fills `entries` and `row_offsets`: first each row's at the place that its text has, then together.
+/// Fills `entries` and `row_offsets`: first writes each row's entries at their offset in `rows`, then closes
+/// the gaps.
 void FillSparse(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, BinnedMatrix& matrix,
                 Threads& threads) {
   const std::uint64_t first = rows.rows() == 0 ? 0 : rows.offsets[0];
@@ -49,7 +50,7 @@ void FillSparse(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Binn
   matrix.row_offsets[0] = 0;
   const ValueIndex index = IndexOf(cuts);
   threads.ForRanges(rows.rows(), 256, [&](std::size_t begin, std::size_t end, int /*thread*/) {
-    std::vector<std::uint64_t> order;  // feature, place in the text
+    std::vector<std::uint64_t> order;  // feature, position in the row
     for (std::size_t row = begin; row < end; ++row) {
       order.clear();
       for (std::uint64_t e = rows.offsets[row]; e < rows.offsets[row + 1]; ++e) {
@@ -80,7 +81,7 @@ void FillSparse(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Binn
   matrix.entries.resize(matrix.row_offsets[rows.rows()]);
 }
 
-/// How many rows have each feature.
+/// Counts the rows that have each feature.
 std::vector<std::uint64_t> CountPresent(const data::RowView<std::uint32_t>& rows, std::size_t features,
                                         Threads& threads) {
   std::vector<std::vector<std::uint64_t>> parts(static_cast<std::size_t>(threads.count()));
@@ -103,7 +104,7 @@ Layout Choose(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Thread
   if (static_cast<double>(rows.entries()) < kLeastDensity * cells) return Layout::kSparse;
   std::uint32_t most = 0;
   for (std::size_t f = 0; f < cuts.features(); ++f) most = std::max(most, cuts.Bins(f));
-  if (most == 256 || most == 65536) {  // as many as there can be: is there a missing one, too?
+  if (most == 256 || most == 65536) {  // no bin is left for missing values; check whether one is needed
     const std::vector<std::uint64_t> present = CountPresent(rows, cuts.features(), threads);
     for (std::size_t f = 0; f < cuts.features(); ++f) {
       most = std::max(most, cuts.Bins(f) + (present[f] < rows.rows() ? 1 : 0));

@@ -1,4 +1,4 @@
-// Rows as the trees see them: of each value the bin it is in.
+// Rows for tree growing: each value is replaced by the number of its bin.
 #pragma once
 
 #include <cstddef>
@@ -13,32 +13,33 @@
 namespace warren::histgbt {
 
 enum class Layout : std::uint8_t {
-  kDense8,   ///< a byte for each feature of each row
-  kDense16,  ///< two bytes
-  kSparse,   ///< only what is there
+  kDense8,   ///< one byte for each feature of each row
+  kDense16,  ///< two bytes for each feature of each row
+  kSparse,   ///< present values only
 };
 
-/// Plain data, read by many threads at once. In a dense layout a missing value has the bin Cuts::Bins, one
-/// more than any other.
+/// Plain data that many threads can read at once. In a dense layout a missing value has bin
+/// Cuts::Bins(feature), one above the last bin.
 struct BinnedMatrix {
   Layout layout = Layout::kDense8;
   std::size_t rows = 0;
   std::size_t features = 0;
   data::Array<std::uint8_t> dense8;    ///< rows x features, row after row
-  data::Array<std::uint16_t> dense16;  ///< the same
-  /// Sparse: entries of row r are row_offsets[r] up to, not including, row_offsets[r + 1], in ascending
-  /// order; each is Cuts::FirstBin of the feature plus its bin.
+  data::Array<std::uint16_t> dense16;  ///< as dense8, with two bytes per bin
+  /// Sparse: the entries of row r are row_offsets[r] up to, but not including, row_offsets[r + 1], in
+  /// ascending order; each is the feature's Cuts::FirstBin plus its bin.
   data::Array<std::uint64_t> row_offsets;
   data::Array<std::uint32_t> entries;
 
-  /// The bin of a feature in a row, or Cuts::Bins when it is missing.
+  /// Returns the bin of a feature in a row, or Cuts::Bins(feature) if the value is missing.
   std::uint32_t Bin(std::size_t row, std::size_t feature, const Cuts& cuts) const;
 };
 
-/// No row may have a feature twice. Features behind the last of the cuts are left out.
+/// No row may have a feature twice. Features beyond those of the cuts are left out.
 BinnedMatrix BinRows(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Threads& threads);
 
-/// With the layout given; kDense8 only for features of at most 255 bins and a missing one, or 256.
+/// Uses the given layout. kDense8 requires at most 256 bins per feature, including one for missing values if
+/// any.
 BinnedMatrix BinRows(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Layout layout,
                      Threads& threads);
 

@@ -1,4 +1,4 @@
-// What a worker has to know to carry on, as rabit keeps it.
+// The state that rabit keeps so that a restarted worker can continue.
 #pragma once
 
 #include <rabit/rabit.h>
@@ -12,15 +12,15 @@
 
 namespace warren::histgbt {
 
-/// The same in all workers after each round. The first checkpoint is that of round 0, when the data are
+/// Identical on all workers after each round. The first checkpoint is taken before round 0, when the data are
 /// loaded.
 struct State : public rabit::Serializable {
   Agreed agreed;
   std::vector<Tree> trees;
   std::uint64_t rounds = 0;
   double best_score = std::numeric_limits<double>::quiet_NaN();
-  std::uint64_t best_round = 0;  ///< that had it, counted from 0
-  bool stopped = false;          ///< early
+  std::uint64_t best_round = 0;  ///< zero-based round with the best score
+  bool stopped = false;          ///< whether training stopped early
 
   void Load(rabit::Stream* stream) override;
   void Save(rabit::Stream* stream) const override;

@@ -11,10 +11,10 @@
 namespace warren::histgbt {
 namespace {
 
-/// Candidates a bin: their number bounds how far a cut is from the quantile it stands for.
+/// Candidates per bin; their number bounds the distance of a cut from its quantile.
 constexpr std::size_t kCandidatesPerBin = 8;
 
-/// Of all features, laid end to end: how many values lie between a candidate and the next.
+/// Counts how many values of all workers lie from each candidate up to the next, for all features end to end.
 std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows,
                                         const std::vector<std::vector<float>>& candidates,
                                         const std::vector<std::size_t>& offsets, Threads& threads) {
@@ -28,7 +28,7 @@ std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows
       float value = rows.values[e];
       if (!Usable(value)) continue;
       const std::uint32_t feature = rows.indices[e];
-      ++counts[offsets[feature] + index.CountUpTo(feature, value) - 1];  // none is below the first
+      ++counts[offsets[feature] + index.CountUpTo(feature, value) - 1];  // no value is below the first
     }
   });
   std::vector<std::uint64_t> sum(offsets.back());
@@ -43,15 +43,16 @@ std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows
 
 std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std::size_t most_bins) {
   std::vector<std::uint32_t> cuts;
-  std::uint64_t left = 0;  // values that are in no bin yet
+  std::uint64_t left = 0;  // values not yet in a bin
   for (const std::uint64_t count : counts) left += count;
   std::size_t bins = most_bins;
   std::uint64_t in_bin = 0;
   for (std::size_t j = 0; j + 1 < counts.size() && bins > 1; ++j) {
     in_bin += counts[j];
-    const bool enough_for_all = counts.size() - j <= bins;  // each candidate that is left can have its own
+    const bool enough_for_all = counts.size() - j <= bins;  // each remaining candidate can get its own bin
     const std::uint64_t fair = (left + bins - 1) / bins;
-    // An empty bin is no use, but one of a heavy value and few others hides those.
+    // Bins are never empty. A heavy value does not share a bin with the few values before it, since it would
+    // hide them.
     const bool next_is_heavy = counts[j + 1] >= fair;
     const bool next_is_too_much = in_bin + counts[j + 1] > 2 * fair - std::min(in_bin, fair);
     const bool is_full = in_bin >= fair || next_is_heavy || next_is_too_much || enough_for_all;

@@ -14,7 +14,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// A sketch of each feature has to fit into memory, even an empty one.
+/// The sketches of all features, even empty ones, must fit into memory.
 constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 24;
 
 void RefuseWhatWouldNotBeLearned(const data::DataUri& parsed, const std::string& uri) {
@@ -37,7 +37,7 @@ DatasetLoader::DatasetLoader(Agreed& agreed, int max_bin, int verbosity, Threads
       verbosity_(verbosity),
       threads_(threads) {}
 
-/// The greatest of all workers', now or in the run before.
+/// Replaces each value by its maximum over all workers, or by the result that the checkpoint holds.
 void DatasetLoader::Exchange(std::uint64_t* values, std::size_t count) {
   for (std::size_t i = 0; is_known_ && i < count; ++i) values[i] = agreed_.words.at(next_word_++);
   if (is_known_) return;
@@ -48,7 +48,7 @@ void DatasetLoader::Exchange(std::uint64_t* values, std::size_t count) {
 data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
   data::DataUri parsed = data::ParseDataUri(uri);
   RefuseWhatWouldNotBeLearned(parsed, uri);
-  // The columns of all sets are counted alike.
+  // All data sets use the same indexing.
   if (parsed.options.indexing == data::Indexing::kDetect) parsed.options.indexing = indexing_;
   data::ReaderOptions options;
   options.threads = threads_.count();

@@ -13,31 +13,31 @@
 
 namespace warren::histgbt {
 
-/// What all workers found out together when they loaded the data. A worker that is started again has it from
-/// the checkpoint, as the others do not find it out a second time.
+/// What the workers agreed on when they loaded the data. A restarted worker takes it from the checkpoint,
+/// since the other workers do not repeat the exchange.
 struct Agreed {
   Cuts cuts;
-  std::vector<std::uint64_t> words;  ///< results of the small exchanges, in their order
+  std::vector<std::uint64_t> words;  ///< results of the small exchanges, in order
 };
 
 struct Dataset {
-  std::string name;  ///< in messages
+  std::string name;  ///< for messages
   data::Array<float> labels;
   data::Array<float> weights;  ///< empty: all are 1
   BinnedMatrix matrix;
-  double seconds_to_bin = 0;  ///< cuts included, reading not
+  double seconds_to_bin = 0;  ///< including the cuts, but not reading
 
   std::size_t rows() const { return labels.size(); }
 };
 
-/// Loads data sets one after the other: the training data first, whose features and cuts the others take.
+/// Loads data sets one after the other, the training data first; the others use its features and cuts.
 class DatasetLoader {
  public:
-  /// `agreed` is filled when it is empty: a collective call then. Else it is what an earlier loader, of a run
-  /// with the same data, filled, and nobody else takes part. It has to live as long as the loader.
+  /// An empty `agreed` is filled; loading is then a collective call. Otherwise it must be the result of an
+  /// earlier loader in a run with the same data, and no other worker takes part. It must outlive the loader.
   DatasetLoader(Agreed& agreed, int max_bin, int verbosity, Threads& threads);
 
-  /// `uri` as in docs/how-to/data-text.md. Throws data::DataError or std::runtime_error.
+  /// `uri` is described in docs/how-to/data-text.md. Throws data::DataError or std::runtime_error.
   Dataset Load(const std::string& uri, const std::string& name);
 
  private:
@@ -48,7 +48,8 @@ class DatasetLoader {
   bool is_known_;
   std::size_t next_word_ = 0;
   bool has_cuts_ = false;
-  data::Indexing indexing_ = data::Indexing::kDetect;  ///< of the first set; kDetect: nothing is loaded yet
+  /// The indexing of the first set; kDetect until it is loaded.
+  data::Indexing indexing_ = data::Indexing::kDetect;
   int max_bin_;
   int verbosity_;
   Threads& threads_;

@@ -12,21 +12,21 @@
 namespace warren::histgbt {
 namespace {
 
-/// The power of two that the values are to be multiplied by so that the greatest just fits into `bits`.
+/// Returns the power of two such that `greatest` divided by it just fits into `bits`.
 double ScaleFor(float greatest, int bits) {
   int exponent = 0;
   std::frexp(greatest, &exponent);
-  // Below, there is nothing left to learn, and the reciprocal has to be a float.
+  // Smaller gradients leave nothing to learn, and the reciprocal must be a finite float.
   constexpr int kLeastExponent = -100;
   return std::ldexp(1.0, std::max(exponent, kLeastExponent) - bits);
 }
 
-/// For what is shown only: JSON has no infinity.
+/// For display values only: JSON has no infinity.
 float AsFiniteFloat(double value) {
   return static_cast<float>(std::min<double>(value, std::numeric_limits<float>::max()));
 }
 
-/// Of the rows of all workers.
+/// Returns the scale for the rows of all workers.
 Scale AgreeOnScale(const Greatest& own) {
   std::array<float, 2> greatest = {own.gradient, own.hessian};
   rabit::Allreduce<rabit::op::Max>(greatest.data(), greatest.size());
@@ -64,7 +64,7 @@ class Grower {
     Node node;
     node.parent = parent;
     node.weight = static_cast<float>(parameters_.eta * LeafWeight(sum, scale_, parameters_.split.lambda));
-    if (!std::isfinite(node.weight)) {  // on all workers alike
+    if (!std::isfinite(node.weight)) {  // the same on all workers
       throw std::runtime_error(
           "the value of a leaf is too great for a float: labels are too large, or eta is");
     }
@@ -76,7 +76,7 @@ class Grower {
 
   double Hessian(const GradientSum& sum) const { return static_cast<double>(sum.hessian) * scale_.hessian; }
 
-  /// Whether both children could weigh enough.
+  /// Whether both children could reach min_child_weight.
   bool CanSplit(std::int32_t node) const {
     return Hessian(sums_[static_cast<std::size_t>(node)]) >= 2 * parameters_.split.min_child_weight;
   }
@@ -89,7 +89,7 @@ class Grower {
     backend_.AddLeaves(leaves);
   }
 
-  /// Returns the next level: nodes that have histograms and may ask.
+  /// Returns the next level: the nodes that have histograms and can be split.
   std::vector<std::int32_t> SplitLevel(const std::vector<std::int32_t>& level, bool is_last) {
     std::vector<GradientSum> sums;
     sums.reserve(level.size());
@@ -124,7 +124,7 @@ class Grower {
     node.end_bin = split.end_bin;
     node.default_left = split.default_left;
     node.gain = AsFiniteFloat(split.gain);
-    // With 0 no value goes left: none is below the least there is.
+    // With end_bin 0, no value goes left: no float is below the lowest.
     node.threshold =
         split.end_bin > 0 ? cuts_.Of(split.feature)[split.end_bin - 1] : std::numeric_limits<float>::lowest();
     return {index, left, right, split.feature, split.end_bin, split.default_left != 0};
@@ -140,7 +140,7 @@ class Grower {
     backend_.AddSplitLeaves(splits, leaves);
   }
 
-  /// The child with the smaller Hessian is built, the other one is what is left of the parent.
+  /// The child with the smaller Hessian is built; the other one is the parent minus it.
   std::vector<std::int32_t> PrepareNext(const std::vector<NodeSplit>& splits) {
     std::vector<std::int32_t> next;
     std::vector<std::int32_t> leaves;
@@ -167,7 +167,7 @@ class Grower {
   const TreeParameters& parameters_;
   Scale scale_;
   Tree tree_;
-  std::vector<GradientSum> sums_;  ///< of each node
+  std::vector<GradientSum> sums_;  ///< one for each node
 };
 
 }  // namespace

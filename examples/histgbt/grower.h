@@ -1,4 +1,4 @@
-// Grows trees level by level: what is the same on CPU and GPU.
+// Grows trees level by level: the part that CPU and GPU share.
 #pragma once
 
 #include "examples/histgbt/backend.h"
@@ -10,12 +10,12 @@ namespace warren::histgbt {
 
 struct TreeParameters {
   int max_depth = 6;  ///< at least 1
-  double eta = 0.3;   ///< the learning rate
+  double eta = 0.3;   ///< learning rate
   SplitParameters split;
 };
 
-/// The next tree of the round that the backend has begun, whose values have been added to its margins. A
-/// collective call; all workers get the same tree.
+/// Returns the next tree of the round that the backend has begun, and adds its values to the backend's
+/// margins. A collective call; all workers get the same tree.
 Tree GrowTree(Backend& backend, const Cuts& cuts, int class_index, const TreeParameters& parameters);
 
 }  // namespace warren::histgbt

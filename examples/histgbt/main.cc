@@ -1,5 +1,5 @@
-// histgbt: gradient boosted trees over rabit, from text to a model that XGBoost loads. Alone, or as one
-// worker of a job that dmlc-submit started.
+// histgbt: trains gradient boosted trees with rabit, from text to a model that XGBoost loads. It runs alone
+// or as one worker of a job started by dmlc-submit.
 #include <fmt/format.h>
 #include <rabit/rabit.h>
 
@@ -40,7 +40,7 @@ constexpr const char* kNotes = R"(
 Exit code: 0 done; 1 something failed while running (data, files, the job); 2 bad usage or configuration.
 )";
 
-/// Says who complains: in a job every worker writes to the same terminal.
+/// Prefix of error messages; it names the rank, since all workers of a job write to the same terminal.
 std::string who = "histgbt";
 
 int Main(std::span<const std::string> arguments) {

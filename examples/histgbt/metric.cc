@@ -16,7 +16,7 @@ namespace warren::histgbt {
 namespace {
 
 constexpr float kLeastProbability = 1e-16F;
-/// A weight in a sum of weights is a multiple of this part of the greatest.
+/// Maximum number of bits of a loss or weight that is rounded to a whole number.
 constexpr int kMostFractionBits = 40;
 
 constexpr float kAucRange = 16;
@@ -76,8 +76,8 @@ double MultiLogloss(const Predictions& p, std::size_t row) {
 
 struct Metric {
   std::string_view name;
-  double (*loss)(const Predictions&, std::size_t row);  ///< null: auc
-  bool root = false;                                    ///< of the mean
+  double (*loss)(const Predictions&, std::size_t row);  ///< null for auc
+  bool root = false;                                    ///< take the square root of the mean
   bool of_classes = false;
   bool of_probabilities = false;
 };
@@ -102,7 +102,7 @@ double WeightOf(const Predictions& p, std::size_t row) {
   return p.weights.empty() ? 1.0 : p.weights[row];
 }
 
-/// The mean of `loss`, by weight.
+/// Returns the weighted mean of `loss`.
 double Mean(const Predictions& p, double (*loss)(const Predictions&, std::size_t), Threads& threads) {
   const std::size_t rows = p.labels.size();
   std::vector<double> losses(rows);
@@ -141,7 +141,7 @@ double Mean(const Predictions& p, double (*loss)(const Predictions&, std::size_t
          std::ldexp(static_cast<double>(sum[1]), exponents[1]);
 }
 
-/// Weights as whole numbers, of which the greatest has so many bits.
+/// Bits of the greatest weight when weights are rounded to whole numbers.
 constexpr int kAucWeightBits = 20;
 
 double Auc(const Predictions& p, Threads& threads) {
@@ -152,7 +152,7 @@ double Auc(const Predictions& p, Threads& threads) {
   int exponent = 0;
   std::frexp(most, &exponent);
 
-  // Of each step: the weight of the rows with label 0, and of those with label 1.
+  // For each step: the weight of the rows with label 0, and of those with label 1.
   using Steps = std::vector<std::array<std::int64_t, 2>>;
   std::vector<Steps> parts(static_cast<std::size_t>(threads.count()));
   threads.ForRanges(p.labels.size(), 16384, [&](std::size_t begin, std::size_t end, int thread) {

@@ -1,5 +1,5 @@
-// How good the predictions are. All numbers come from sums of whole numbers, so they are the same for any
-// number of workers, and early stopping is, too.
+// Evaluation of predictions. All metrics are computed from sums of whole numbers, so they, and therefore
+// early stopping, are the same for any number of workers.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace warren::histgbt {
 
-/// The labels, weights and margins of a data set; margins: class after class, each of all rows.
+/// The labels, weights and margins of a data set. Margins are class after class, each with all rows.
 struct Predictions {
   std::span<const float> labels;
   std::span<const float> weights;  ///< empty: all are 1
@@ -21,21 +21,21 @@ struct Predictions {
   int num_class = 1;
 };
 
-/// auc, logloss, error, rmse, mae, merror, mlogloss.
+/// Whether `name` is one of auc, logloss, error, rmse, mae, merror, mlogloss.
 bool IsMetric(std::string_view name);
-/// What the objective is measured by when nothing is said.
+/// The metric of an objective if the user names none.
 std::string_view DefaultMetric(Objective objective);
-/// Throws std::runtime_error when a metric does not fit an objective.
+/// Throws std::runtime_error if the metric is unknown or does not fit the objective.
 void CheckMetric(std::string_view name, Objective objective);
 /// Whether a greater value is a better one.
 bool IsBetterWhenGreater(std::string_view name);
 
-/// Over the rows of all workers; a collective call. A row's loss is rounded to a multiple of 2^-k of the
-/// greatest, k being as great as 63 bits for the sum allow, at most 40.
+/// Evaluates the rows of all workers; a collective call. Each row's loss is rounded to a multiple of 2^-k of
+/// the greatest, with k as large as a 63-bit sum allows, but at most 40.
 ///
-/// auc: pairs are told apart when their margins lie in different steps of 2^-11, from -16 to 16 (beyond, all
-/// count as equal); those that are not count half, as equal predictions do. NaN when one of the two classes
-/// is not there.
+/// auc: two rows are distinguished if their margins lie in different steps of width 2^-11 from -16 to 16
+/// (margins beyond that are clamped); otherwise the pair counts half, like equal predictions. NaN if one of
+/// the two classes is absent.
 double Evaluate(std::string_view name, const Predictions& predictions, Threads& threads);
 
 }  // namespace warren::histgbt

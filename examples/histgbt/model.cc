@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What XGBoost writes for the parent of the root.
+/// XGBoost's value for the parent of the root.
 constexpr std::int32_t kNoParent = std::numeric_limits<std::int32_t>::max();
 
 Json TreeToJson(const Tree& tree, std::size_t id, std::size_t num_features) {

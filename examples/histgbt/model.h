@@ -1,4 +1,4 @@
-// A model, as it is kept in checkpoints and as XGBoost reads it.
+// A trained model, and its form as XGBoost's JSON.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace warren::histgbt {
 
 struct Model {
-  std::string objective;  ///< XGBoost's name
-  int num_class = 0;      ///< 0 unless there are classes
+  std::string objective;  ///< XGBoost's name of it
+  int num_class = 0;      ///< 0 unless the objective has classes
   float base_score = 0.5F;
   std::size_t num_features = 0;
-  std::vector<Tree> trees;  ///< round after round; within a round class after class
+  std::vector<Tree> trees;  ///< round after round; within a round, class after class
 
   int trees_per_round() const { return num_class > 0 ? num_class : 1; }
 };
 
-/// Attributes are what XGBoost keeps beside a model, as best_iteration.
+/// Attributes that XGBoost stores with a model, such as best_iteration.
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
-/// The model in XGBoost's JSON schema, version 1.7, which later ones read, too.
+/// Returns the model in XGBoost's JSON schema of version 1.7, which later versions also read.
 std::string ToXgboostJson(const Model& model, const Attributes& attributes);
 
 }  // namespace warren::histgbt

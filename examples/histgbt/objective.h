@@ -1,4 +1,4 @@
-// What is learned: from labels and margins to gradients, and from margins to predictions.
+// The training objective: computes gradients from labels and margins, and predictions from margins.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ namespace warren::histgbt {
 
 enum class Objective : std::uint8_t { kSquared, kLogistic, kSoftmax };
 
-/// As XGBoost names it: reg:squarederror, binary:logistic, multi:softprob.
+/// Returns XGBoost's name: reg:squarederror, binary:logistic or multi:softprob.
 std::string_view Name(Objective objective);
 
-/// The margin that all rows begin with, from XGBoost's base_score: the log of the odds of binary:logistic.
-/// Throws std::runtime_error when there is none.
+/// Returns the initial margin of all rows from XGBoost's base_score; for binary:logistic, its log odds.
+/// Throws std::runtime_error if base_score is not a probability there.
 float BaseMargin(Objective objective, float base_score);
 
-/// Throws std::runtime_error naming the first row whose label the objective cannot take. `set` is what
-/// messages call the data.
+/// Throws std::runtime_error naming the first row whose label does not fit the objective. `set` is the name
+/// of the data in messages.
 void CheckLabels(Objective objective, int num_class, std::span<const float> labels, const std::string& set);
 
 }  // namespace warren::histgbt

@@ -27,7 +27,7 @@ template <typename T>
 T Parse(const Setting& setting, T least, T most, std::string_view expected) {
   T value{};
   const char* const end = setting.value.data() + setting.value.size();
-  // libc++ before 20 has none for floating-point numbers.
+  // libc++ before version 20 has no from_chars for floating-point numbers.
   const auto [at, error] = [&] {
     if constexpr (std::is_integral_v<T>) {
       return std::from_chars(setting.value.data(), end, value);

@@ -1,4 +1,4 @@
-// What histgbt is told, under XGBoost's names for the same things.
+// The options of histgbt, which have XGBoost's names.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace warren::histgbt {
 
 enum class Device : std::uint8_t { kCpu, kCuda };
 
-/// Data to evaluate after each round, and the name it has in the output.
+/// Data to evaluate after each round, and its name in the output.
 struct EvalSet {
   std::string name;
   std::string path;
@@ -38,7 +38,7 @@ struct Options {
   std::string model_out = "histgbt.json";
   int verbosity = 1;
 
-  /// So many trees a round.
+  /// The number of trees per round.
   int trees_per_round() const { return objective == Objective::kSoftmax ? num_class : 1; }
 };
 
@@ -46,7 +46,7 @@ struct Options {
 /// expected.
 Options MakeOptions(const std::vector<xgb_train::Setting>& settings);
 
-/// The help text of all options, from the same table.
+/// Returns the help text of all options, from the same table.
 std::string DescribeOptions();
 
 }  // namespace warren::histgbt

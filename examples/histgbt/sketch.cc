@@ -11,11 +11,11 @@
 namespace warren::histgbt {
 namespace {
 
-/// One allreduce of sketches takes about this much.
+/// Approximate size of one allreduce of sketches.
 constexpr std::size_t kMessageBytes = std::size_t{4} << 20;
 
-/// MurmurHash3's finalizer (Appleby): every bit of the input changes about half of the output's, and no two
-/// inputs have the same.
+/// MurmurHash3's finalizer (Appleby): a bijection in which every bit of the input changes about half of the
+/// output bits.
 std::uint64_t Mix(std::uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdULL;
@@ -24,7 +24,7 @@ std::uint64_t Mix(std::uint64_t x) {
   return x ^ x >> 33;
 }
 
-/// Of the row's entries in whatever order, and its labels.
+/// Hashes a row's entries, independently of their order, and its label.
 std::uint64_t HashOfRow(const data::RowView<std::uint32_t>& rows, std::size_t row) {
   std::uint64_t sum = 0;
   for (std::uint64_t e = rows.offsets[row]; e < rows.offsets[row + 1]; ++e) {
@@ -50,8 +50,8 @@ T Take(const char*& at) {
   return value;
 }
 
-/// Some sketches as rabit's SerializeReducer takes them. The options travel along: an object that has just
-/// been made knows none.
+/// Sketches for rabit's SerializeReducer. They include the options, since a newly constructed object does not
+/// have them.
 struct Message {
   SketchOptions options;
   std::vector<FeatureSketch> sketches;
@@ -195,7 +195,7 @@ std::vector<FeatureSketch> SketchRows(const data::RowView<std::uint32_t>& rows, 
 
 void MergeSketches(std::vector<FeatureSketch>& sketches, const SketchOptions& options) {
   if (rabit::GetWorldSize() == 1) return;
-  // What a merged sketch can take at most: what all take together, or all that one may hold.
+  // A merged sketch takes at most the sum of its parts, and at most the size of a full sketch.
   const std::size_t most = 3 * sizeof(std::uint64_t) + sizeof(float) + 1 +
                            options.sample_size * (sizeof(std::uint64_t) + sizeof(float)) +
                            options.most_distinct * sizeof(float);

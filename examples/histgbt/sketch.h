@@ -1,5 +1,5 @@
-// What the workers agree on about each feature before bins are made: a sketch of its values that depends on
-// the rows alone, not on their order or who has them.
+// Sketches of each feature's values, on which the workers agree before bins are made. They depend on the rows
+// only, not on their order or their division among workers.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace warren::histgbt {
 
-/// A value of one feature as everything here has it: none when it is missing (NaN), infinite ones as the
-/// greatest finite, no negative zero.
+/// Normalizes a feature's value; returns false if it is missing (NaN). Infinities become the greatest finite
+/// value of their sign, and negative zero becomes zero.
 inline bool Usable(float& value) {
   constexpr float kMost = std::numeric_limits<float>::max();
   if (!(value <= kMost)) {
@@ -25,11 +25,12 @@ inline bool Usable(float& value) {
   return true;
 }
 
-/// Of a feature: how many values there are, the least, all distinct ones while they are few, and a sample.
+/// A sketch of one feature: the number of values, the least, all distinct values as long as they are few, and
+/// a sample.
 ///
-/// The sample is that of the `sample_size` rows whose hash is least (a bottom-k sample, Cohen and Kaplan,
-/// 2007), the hash being one of all that is in the row. So two sketches merge into what one over all rows
-/// would be.
+/// The sample has the values of the `sample_size` rows with the least hashes (a bottom-k sample, Cohen and
+/// Kaplan, 2007), where the hash covers the whole row. Merging two sketches therefore gives the sketch of all
+/// their rows.
 class FeatureSketch {
  public:
   void Add(std::uint64_t row_hash, float value, std::size_t sample_size, std::size_t most_distinct) {
@@ -39,20 +40,20 @@ class FeatureSketch {
     if (!too_many_) AddToDistinct(value, most_distinct);
   }
   void Merge(const FeatureSketch& other, std::size_t sample_size, std::size_t most_distinct);
-  /// Brings it into the one form that equal sketches have.
+  /// Brings the sketch into canonical form: equal sketches become identical.
   void Settle(std::size_t sample_size);
 
   std::uint64_t count() const { return count_; }
-  /// After Settle: how many rows are in the sample.
+  /// Number of rows in the sample; valid after Settle.
   std::size_t sample_rows() const { return sample_.size(); }
-  /// After Settle: values from which bins may begin, ascending, each once, the least of all first; empty when
-  /// there are no values. All distinct ones where they are few.
+  /// Returns the values at which bins may begin, ascending and distinct, with the least of all values first;
+  /// empty if there are no values. If distinct values are few, returns all of them. Valid after Settle.
   std::vector<float> Candidates() const;
 
-  /// Bytes to send to other workers; of a settled sketch.
+  /// Serialization for other workers; valid after Settle.
   std::size_t EncodedBytes() const;
   void Encode(std::vector<char>& bytes) const;
-  /// Moves `at` behind the sketch.
+  /// Moves `at` past the sketch.
   static FeatureSketch Decode(const char*& at);
 
  private:
@@ -67,10 +68,12 @@ class FeatureSketch {
 
   std::uint64_t count_ = 0;
   float least_ = std::numeric_limits<float>::max();
-  std::uint64_t threshold_ = std::numeric_limits<std::uint64_t>::max();  ///< of hashes that can still matter
-  std::vector<Sampled> sample_;  ///< twice the size at most; repeats are possible until it is settled
+  /// Rows with greater hashes can no longer be in the sample.
+  std::uint64_t threshold_ = std::numeric_limits<std::uint64_t>::max();
+  /// At most twice the sample size; may contain duplicates until Settle.
+  std::vector<Sampled> sample_;
   std::vector<float> distinct_;  ///< ascending
-  bool too_many_ = false;        ///< distinct ones; then none are kept
+  bool too_many_ = false;        ///< too many distinct values; distinct_ is then empty
 };
 
 struct SketchOptions {
@@ -78,11 +81,11 @@ struct SketchOptions {
   std::size_t most_distinct = 256;
 };
 
-/// One for each column of the block.
+/// Returns one sketch for each column of the block.
 std::vector<FeatureSketch> SketchRows(const data::RowView<std::uint32_t>& rows, const SketchOptions& options,
                                       Threads& threads);
 
-/// Replaces the sketches by those of all workers' rows together. A collective call.
+/// Replaces the sketches by those of all workers' rows. A collective call.
 void MergeSketches(std::vector<FeatureSketch>& sketches, const SketchOptions& options);
 
 }  // namespace warren::histgbt

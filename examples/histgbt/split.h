@@ -1,4 +1,4 @@
-// Which question splits a node best: the part of it that CPU and GPU share.
+// The choice of a node's best split: the part that CPU and GPU share.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,12 @@ struct SplitParameters {
   double min_child_weight = 1;
 };
 
-/// The best question found so far. Of two with the same gain the one with the lower feature stays, then that
-/// with the lower bin, then that which sends missing values right: so the order of the search is of no
-/// account.
+/// The best split found so far. For equal gains, the lower feature wins, then the lower bin, then sending
+/// missing values right; the result does not depend on the order of the search.
 struct Split {
-  double gain = 0;  ///< 0: none
+  double gain = 0;  ///< 0: no split
   std::uint32_t feature = 0;
-  std::uint32_t end_bin = 0;  ///< values in bins below it go left
+  std::uint32_t end_bin = 0;  ///< values in lower bins go left
   std::uint32_t default_left = 0;
   GradientSum left;
   GradientSum right;
@@ -32,13 +31,13 @@ struct Split {
   }
 };
 
-/// A node that asks: its rows' sum, and what Gain says of that.
+/// A node to split: the gradient sum of its rows, and Gain of that sum.
 struct SplitNode {
   GradientSum sum;
   double gain = 0;
 };
 
-/// XGBoost's kRtEps: a question has to be worth more.
+/// XGBoost's kRtEps; a split must gain more.
 inline constexpr double kLeastGain = 1e-6;
 
 HISTGBT_HD inline void Consider(const SplitNode& node, const GradientSum& left, std::uint32_t feature,
@@ -56,9 +55,9 @@ HISTGBT_HD inline void Consider(const SplitNode& node, const GradientSum& left, 
   if (split.IsBetterThan(best)) best = split;
 }
 
-/// One bin of one feature: the questions whether a value is in it or below, and for the last bin whether
-/// there is a value at all. `up_to` is the sum of the bins up to `bin`, `missing` that of the rows that lack
-/// the feature.
+/// Considers the splits after one bin of a feature; for the last bin, the split between missing and present
+/// values. `up_to` is the sum of the bins up to and including `bin`, `missing` that of the rows without the
+/// feature.
 HISTGBT_HD inline void ConsiderBin(const SplitNode& node, const GradientSum& up_to,
                                    const GradientSum& missing, std::uint32_t feature, std::uint32_t bin,
                                    bool is_last, const Scale& scale, const SplitParameters& parameters,

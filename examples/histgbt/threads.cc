@@ -16,7 +16,7 @@ int Cores() {
   return std::max(1, static_cast<int>(posix::OwnCores().size()));
 }
 
-/// So many ranges for each thread, that those which were held up leave theirs to others.
+/// Ranges per thread, so that other threads can take over the ranges of a delayed one.
 constexpr std::size_t kRangesPerThread = 4;
 
 }  // namespace
@@ -72,7 +72,7 @@ void Threads::ForRanges(std::size_t size, std::size_t least,
   });
 }
 
-/// The lock is held, but not while a task runs.
+/// The lock is held except while a task runs.
 void Threads::TakeTasks(std::unique_lock<std::mutex>& lock, int thread) {
   while (next_ < tasks_) {
     const std::size_t index = next_++;

@@ -1,4 +1,4 @@
-// Threads that share the tasks of a loop. Between loops they sleep.
+// A thread pool for the tasks of a loop. Threads sleep between loops.
 #pragma once
 
 #include <condition_variable>
@@ -11,10 +11,12 @@
 
 namespace warren::histgbt {
 
-/// As many as `threads`, the caller among them. Not thread safe: one thread calls, and not from a task.
+/// A pool of `threads` threads, including the caller's. Not thread-safe: one thread uses it, and not from
+/// within a task.
 class Threads {
  public:
-  /// 0: one for each core that this process may use. Throws std::runtime_error when they cannot be started.
+  /// 0 means one thread per core this process may use. Throws std::runtime_error if the threads cannot be
+  /// started.
   explicit Threads(int threads = 0);
   ~Threads();
   Threads(const Threads&) = delete;
@@ -22,13 +24,13 @@ class Threads {
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls `task(index, thread)` for each index below `tasks`, in no order; `thread` is below count(), and no
-  /// two calls that overlap have the same. Returns when all have ended; throws what a task threw, one of
-  /// them.
+  /// Calls `task(index, thread)` for each index below `tasks`, in any order; `thread` is below count(), and
+  /// concurrent calls have different ones. Returns when all have ended; rethrows one of the exceptions that
+  /// tasks threw.
   void ForEach(std::size_t tasks, const std::function<void(std::size_t index, int thread)>& task);
 
-  /// Calls `range(begin, end, thread)` for ranges that together are 0 to `size`, of at least `least` each
-  /// (but for the last).
+  /// Calls `range(begin, end, thread)` for ranges that together cover 0 to `size`, each with at least `least`
+  /// items (except the last).
   void ForRanges(std::size_t size, std::size_t least,
                  const std::function<void(std::size_t begin, std::size_t end, int thread)>& range);
 

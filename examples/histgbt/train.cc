@@ -57,12 +57,12 @@ class Run {
     while (state_.rounds < static_cast<std::uint64_t>(options_.num_round) && !state_.stopped) BoostOnce();
     Tell(2, fmt::format("{} rounds in {:.3f} s", state_.rounds - first, SecondsSince(begin)));
     if (rabit::GetRank() == 0) Save();
-    // Until here a worker that is started again may ask for the state.
+    // Until Finalize, a restarted worker may request the state.
     rabit::Finalize();
   }
 
  private:
-  /// A line for who watches the job, from rank 0.
+  /// Prints a line from rank 0 through the tracker.
   void Tell(int verbosity, const std::string& line) const {
     if (options_.verbosity >= verbosity && rabit::GetRank() == 0) rabit::TrackerPrint(line + '\n');
   }
@@ -81,7 +81,7 @@ class Run {
                         cuts().TotalBins()));
   }
 
-  /// The margins that the trees so far have made, added in the order in which they were then.
+  /// Returns the margins of the trees so far, added in the order in which the trees were grown.
   std::vector<float> MarginsOf(const Dataset& set) {
     const auto classes = static_cast<std::size_t>(options_.trees_per_round());
     std::vector<float> margins(classes * set.rows(), BaseMargin(options_.objective, options_.base_score));
@@ -112,14 +112,14 @@ class Run {
       }
     }
     EvaluateAll();
-    // Nothing changes the state before the last collective of the next round: remembering where it lies is
-    // enough.
+    // The state does not change before the last collective of the next round, so a lazy checkpoint, which
+    // keeps only a pointer, is enough.
     std::move(grown.begin(), grown.end(), std::back_inserter(state_.trees));
     ++state_.rounds;
     rabit::LazyCheckPoint(&state_);
   }
 
-  /// Prints a line as XGBoost does, and judges whether to go on.
+  /// Prints a line like XGBoost's, and decides whether to stop early.
   void EvaluateAll() {
     std::string line = fmt::format("[{}]", state_.rounds);
     double last = std::numeric_limits<double>::quiet_NaN();
@@ -182,7 +182,7 @@ class Run {
 }  // namespace
 
 void Train(const Options& options) {
-  if (options.device == Device::kCuda) SelectGpu();  // before anybody reads data in vain
+  if (options.device == Device::kCuda) SelectGpu();  // fail before any data is read
   Run(options).Do();
 }
 

@@ -5,8 +5,8 @@
 
 namespace warren::histgbt {
 
-/// After rabit::Init, and calls rabit::Finalize; a collective call. Rank 0 writes the model. Checkpoints are
-/// rabit's: a worker that is started again carries on. Throws std::runtime_error.
+/// Trains and writes the model on rank 0. Must be called after rabit::Init, and calls rabit::Finalize; a
+/// collective call. With rabit's checkpoints, a restarted worker continues. Throws std::runtime_error.
 void Train(const Options& options);
 
 }  // namespace warren::histgbt

@@ -8,8 +8,8 @@
 namespace warren::histgbt {
 namespace {
 
-/// Shorter lists are searched as they are. Longer ones than the other have no grid, whose steps a float could
-/// not count.
+/// Lists shorter than kFewest are searched without a grid, as are those longer than kMost, whose grid steps a
+/// float could not count.
 constexpr std::size_t kFewest = 8;
 constexpr std::size_t kMost = std::size_t{1} << 22;
 
@@ -38,7 +38,7 @@ void ValueIndex::Add(std::span<const float> sorted) {
   features_.push_back(feature);
 }
 
-/// For its `by_floats`.
+/// Fills the grid of a feature according to its `by_floats`.
 void ValueIndex::FillStarts(Feature& feature) {
   const float least = feature.sorted.front();
   const float most = feature.sorted.back();

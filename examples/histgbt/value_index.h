@@ -1,4 +1,4 @@
-// Where a value stands among a feature's sorted ones: asked of every value of the data twice.
+// Finds the position of a value among a feature's sorted values; called twice for every value of the data.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,8 @@
 
 namespace warren::histgbt {
 
-/// How many of a sorted list are not greater than `value`. At most 32 steps without a branch on the value.
+/// Returns how many values of a sorted list are not greater than `value`, in at most 32 steps without a
+/// branch on it.
 inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
   const float* base = sorted.data();
   std::size_t size = sorted.size();
@@ -23,16 +24,16 @@ inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
   return static_cast<std::uint32_t>(base - sorted.data()) + (*base <= value ? 1 : 0);
 }
 
-/// A sorted list for each feature, with a grid of equal steps over it, which says where to begin: hardly
-/// anything is left to search then, and nowhere more than without. The steps are equal in the values or,
-/// where that divides them better, in the floats between (about their logarithms): columns may be even or
-/// skewed.
+/// A sorted list for each feature with a grid of equal steps, which says where the search begins: almost
+/// nothing is left to search, and never more than without a grid. The steps are equal in the values or, if
+/// that divides them more evenly, in the number of floats between them (roughly their logarithms), which
+/// suits skewed columns.
 class ValueIndex {
  public:
-  /// Of the next feature. Ascending finite numbers; they have to live as long.
+  /// Adds the next feature. The values must be finite and ascending, and must outlive the index.
   void Add(std::span<const float> sorted);
 
-  /// The same as the function, for a finite value.
+  /// The same as the free function, for a finite value.
   std::uint32_t CountUpTo(std::size_t feature, float value) const {
     const Feature& own = features_[feature];
     if (own.steps == 0) return histgbt::CountUpTo(own.sorted, value);
@@ -43,23 +44,23 @@ class ValueIndex {
  private:
   struct Feature {
     std::span<const float> sorted;
-    std::size_t starts = 0;   ///< where its grid begins in starts_: for each step, and one more
+    std::size_t starts = 0;   ///< where its grid begins in starts_: steps + 1 entries
     std::uint32_t steps = 0;  ///< 0: no grid
     bool by_floats = false;
     float least = 0;
     float by = 0;
   };
 
-  /// How many floats there are from one to the other, about; negative downwards.
+  /// The approximate number of floats between two numbers; negative if `to` is less than `from`.
   static float FloatsBetween(float from, float to) {
     return static_cast<float>(Rank(to)) - static_cast<float>(Rank(from));
   }
-  /// A float's place among all floats.
+  /// A float's position among all floats.
   static std::int32_t Rank(float value) {
     const auto bits = std::bit_cast<std::int32_t>(value);
     return bits < 0 ? std::numeric_limits<std::int32_t>::min() - bits : bits;
   }
-  /// Never falls when the value rises, rounding and overflow included: what is in an earlier step is less.
+  /// Monotonic in `value`, despite rounding and overflow: values in earlier steps are less.
   static std::uint32_t Step(const Feature& own, float value) {
     const float distance = own.by_floats ? FloatsBetween(own.least, value) : value - own.least;
     const float step = distance * own.by;
@@ -70,7 +71,7 @@ class ValueIndex {
   void FillStarts(Feature& feature);
 
   std::vector<Feature> features_;
-  std::vector<std::uint32_t> starts_;  ///< how many of the sorted values are in earlier steps
+  std::vector<std::uint32_t> starts_;  ///< number of sorted values in earlier steps
 };
 
 }  // namespace warren::histgbt

@@ -1,10 +1,10 @@
-"""Trains a network that reads digits, on several ranks, as Horovod has it.
+"""Trains a digit classifier on several ranks with Horovod's API.
 
     dmlc-submit --num-workers 3 python3 train.py
     python3 train.py                                    # alone
 
-The lines with `hvd` are what makes it a program for many ranks; with `import horovod.torch as hvd` in place of the first of them
-it is one for Horovod, which runs here by `python3 -m warren.compat train.py`.
+Only the lines with `hvd` are about several ranks. With `import horovod.torch as hvd` instead of the first of them, this is a
+Horovod script, which runs here with `python3 -m warren.compat train.py`.
 """
 import argparse
 
@@ -16,7 +16,7 @@ import warren.horovod.torch as hvd
 
 
 def load_digits():
-    """Images of 8 x 8 pixels and what they show: scikit-learn's, or made ones where that is not installed."""
+    """Returns images of 8 x 8 pixels and their labels: scikit-learn's digits, or synthetic data if it is not installed."""
     try:
         from sklearn import datasets  # pylint: disable=import-outside-toplevel
         images, labels = datasets.load_digits(return_X_y=True)
@@ -46,7 +46,7 @@ def main():
     loader = torch.utils.data.DataLoader(train_set, options.batch_size, sampler=sampler)
 
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
-    # The batch of all ranks is that much larger.
+    # All ranks together process a batch hvd.size() times as large.
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr * hvd.size(), momentum=0.9)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
@@ -57,13 +57,13 @@ def main():
         for batch, targets in loader:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(batch), targets)
-            loss.backward()  # each gradient is on its way as soon as it is there
+            loss.backward()  # each gradient is sent as soon as it is ready
             optimizer.step()
         mean = hvd.allreduce(loss.detach(), name="loss")
         if hvd.rank() == 0:
             print(f"epoch {epoch + 1}: loss {mean.item():.4f}", flush=True)
 
-    # Each rank looks at a share of what was held out.
+    # Each rank evaluates its share of the held-out images.
     share = slice(hvd.rank(), held_out, hvd.size())
     right = (model(images[share]).argmax(1) == labels[share]).sum()
     right = hvd.allreduce(right, name="right", op=hvd.Sum)

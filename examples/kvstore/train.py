@@ -4,8 +4,8 @@
     dmlc-submit --num-workers 3 python examples/kvstore/train.py --kv-store dist_sync
     dmlc-submit --num-workers 3 python examples/kvstore/train.py --kv-store dist_async
 
-With dist_sync_mpi the workers have the sums of their gradients, and update the weights themselves; with the others
-servers, which are threads of the workers, do so, and the workers pull the weights.
+With dist_sync_mpi, each worker receives the sums of the gradients and updates the weights itself. With the other types,
+servers (threads of the workers) update the weights, and the workers pull them.
 """
 import argparse
 
@@ -18,7 +18,7 @@ STEPS, BATCH, RATE = 200, 16, 0.05
 
 
 def gradients(weight, bias, random):
-    """Of the mean square error on some rows."""
+    """Gradients of the mean squared error on a random batch."""
     rows = random.normal(size=(BATCH, len(TRUTH)))
     error = rows @ weight + bias - (rows @ TRUTH + 1)
     return rows.T @ error / BATCH, error.mean(keepdims=True)
@@ -36,7 +36,7 @@ def main():
         on_servers = kv.is_capable("optimizer")
         if on_servers:
             kv.set_optimizer(sgd)
-        kv.broadcast(names, values, values)  # those of worker 0
+        kv.broadcast(names, values, values)  # all start with worker 0's values
         states = [sgd.create_state(name, value) for name, value in zip(names, values)]
         for _ in range(STEPS):
             found = list(gradients(*values, random))

@@ -1,4 +1,4 @@
-// Hidden scores in whole numbers.
+// Labels come from hidden scores, computed in whole numbers.
 #include "examples/make_libsvm/generator.h"
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@ namespace warren::make_libsvm {
 namespace {
 
 constexpr int32_t kOne = 10000;        // values have four decimals
-constexpr int64_t kStrongWeight = 64;  // of every kStrongEvery-th stretch
+constexpr int64_t kStrongWeight = 64;  // for every kStrongEvery-th stretch
 constexpr int64_t kWeakWeight = 4;
 constexpr uint32_t kStrongEvery = 4;
 constexpr uint32_t kGrades = 5;  // relevance 0 to 4
 
-// What a random number is drawn for; keeps the draws of one row apart.
+// What a random number is used for; keeps the draws of one row independent.
 enum class Purpose : uint64_t { kFeature = 1, kValue, kNoise, kWeight };
 
 // SplitMix64's finalizer (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
@@ -34,12 +34,12 @@ uint64_t Random(uint64_t seed, Purpose purpose, uint64_t a, uint64_t b = 0) {
   return Mix(Mix(Mix(seed + kGolden * static_cast<uint64_t>(purpose)) + kGolden * a) + kGolden * b);
 }
 
-// From 0 to count - 1, evenly enough: count is far below 2^64.
+// Maps to 0 .. count - 1, nearly uniformly because count is far below 2^64.
 uint64_t Below(uint64_t random, uint64_t count) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(random) * count) >> 64);
 }
 
-// About normal with standard deviation 2^16: the sum of four uniform numbers, which needs no logarithm.
+// Roughly normal with standard deviation 2^16: the sum of four uniform numbers, which needs no logarithm.
 int64_t Bell(uint64_t random) {
   int64_t sum = 0;
   for (int part = 0; part < 4; ++part) sum += static_cast<int64_t>((random >> (16 * part)) & 0xFFFF);
@@ -68,7 +68,7 @@ void AppendInt(int64_t number, std::string& text) {
   text.append(digits, result.ptr);
 }
 
-// A number counted in kOne-ths as a decimal fraction without idle zeros.
+// Appends a number in units of 1 / kOne as a decimal fraction without trailing zeros.
 void AppendDecimal(int64_t number, std::string& text) {
   if (number < 0) text += '-';
   const int64_t size = number < 0 ? -number : number;
@@ -87,12 +87,13 @@ void Require(bool holds, std::string_view option, std::string_view found, std::s
 }
 
 uint32_t EntriesPerRow(const Options& options) {
-  // A product of doubles and its rounding are the same to the bit everywhere (IEEE 754).
+  // This product and its rounding give the same bits on every machine (IEEE 754).
   const auto wanted = static_cast<uint64_t>(std::llround(options.density * options.features));
   return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, options.features));
 }
 
-// Values are even on [-1, 1] (or 1), weights even on [-most, most]: deviations multiply by 1/3 (1/sqrt 3).
+// Values are uniform on [-1, 1] (or all 1) and weights on [-m, m], so a product has the standard
+// deviation m / 3 (or m / sqrt 3).
 int64_t SignalDeviation(uint32_t entries, bool binary) {
   const int64_t strong = (entries + kStrongEvery - 1) / kStrongEvery;
   const int64_t weak = entries - strong;
@@ -134,7 +135,7 @@ void Generator::DrawEntries(uint64_t row) {
     if (!options_.binary_features) {
       const uint64_t drawn = Below(Random(options_.seed, Purpose::kValue, row, stretch), 2 * kOne);
       value = static_cast<int32_t>(drawn) - kOne;
-      if (value >= 0) ++value;  // zero would read like an absent value
+      if (value >= 0) ++value;  // zero would look like a missing value
     }
     entries_[stretch] = {static_cast<uint32_t>(begin + offset), value};
   }
@@ -145,7 +146,7 @@ int64_t Generator::Score(uint32_t output) const {
   for (uint32_t stretch = 0; stretch < entries_per_row_; ++stretch) {
     const Entry& entry = entries_[stretch];
     score += Weight(options_.seed, stretch, entry.feature, output) * entry.value;
-    // A strong feature turns its weaker neighbour around: an interaction.
+    // Interaction: a strong feature with a high value flips the sign of its weak neighbour.
     if (stretch % kStrongEvery == 1 && entries_[stretch - 1].value > kOne / 2) {
       score -= 32 * Weight(options_.seed, stretch, entry.feature, output) * entry.value;
     }
@@ -177,7 +178,7 @@ int64_t Generator::Label(uint64_t row) const {
     case Task::kRegression:
       return NoisyScore(row, 0) / std::max<int64_t>(1, scale_ / kOne);
     default:
-      // Grades of equal width over two deviations, the outer ones open.
+      // Grades of equal width from -1 to 1 standard deviations; the outer two are open-ended.
       return kOne *
              std::clamp<int64_t>((NoisyScore(row, 0) + scale_) * kGrades / (2 * scale_), 0, kGrades - 1);
   }

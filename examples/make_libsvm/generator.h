@@ -1,4 +1,4 @@
-// Makes rows of LibSVM text that can be learned from: a pure function of options and row number.
+// Generates learnable rows of LibSVM text; each row is a pure function of the options and the row number.
 #pragma once
 
 #include <cstdint>
@@ -12,48 +12,50 @@ enum class Task { kBinary, kRegression, kRanking, kMulticlass };
 struct Options {
   Task task = Task::kBinary;
   uint64_t rows = 1000;
-  uint64_t first_row = 0;  ///< rows before it are left out: the same options with another range give new rows
-  uint32_t features = 20;  ///< indices 1 to features
-  double density = 1.0;    ///< part of the features a row holds, in (0, 1]
+  /// Earlier rows are skipped: another range with otherwise the same options gives new rows.
+  uint64_t first_row = 0;
+  uint32_t features = 20;        ///< indices 1 to features
+  double density = 1.0;          ///< fraction of the features present in a row, in (0, 1]
   bool binary_features = false;  ///< every value is 1, as in one-hot coded categories
   double noise = 0.1;            ///< standard deviation of the noise, in units of the signal's
-  uint32_t query_size = 10;      ///< rows a query (ranking)
-  uint32_t classes = 3;          ///< multiclass
+  uint32_t query_size = 10;      ///< rows per query (ranking)
+  uint32_t classes = 3;          ///< number of classes (multiclass)
   uint64_t seed = 1;
 };
 
 /// Throws std::runtime_error naming the option, what was found and what was expected.
 void Validate(const Options& options);
 
-/// Appends rows to text. The same options give the same bytes on every machine: the arithmetic is whole
-/// numbers only, since the standard leaves distributions and the last bits of sin or log to the library.
+/// Appends rows to text. The same options give the same bytes on every machine: the arithmetic uses only
+/// whole numbers, since the standard leaves distributions and the last bits of sin or log to the library.
 ///
-/// The row is divided into as many equal stretches as it has features, and one index is drawn from each,
-/// so with binary_features a stretch is a category and its indices are the category's values. Labels come
-/// from a hidden score: a weighted sum of the values, a few features weighing much and most little,
-/// plus products of neighbours that only a tree or a product feature can find, plus noise.
+/// The feature indices are divided into as many equal stretches as a row has entries, and one index is drawn
+/// from each, so with binary_features a stretch is a category and its indices are the category's values.
+/// Labels come from a hidden score: a weighted sum of the values, in which a few features weigh much and most
+/// little, plus interactions of neighbouring features that only a tree or a product feature can find, plus
+/// noise.
 class Generator {
  public:
   explicit Generator(const Options& options);
   void AppendRow(uint64_t row, std::string& text);
-  /// The same row as numbers: the label, then the value of each feature, NaN where the row does not hold it.
-  /// Queries are left out.
+  /// Appends the same row as numbers: the label, then the value of each feature, NaN for those not in the
+  /// row. Queries are left out.
   void AppendNumbers(uint64_t row, std::vector<float>& numbers);
 
  private:
   struct Entry {
-    uint32_t feature;  ///< from 0
-    int32_t value;     ///< in kOne-ths
+    uint32_t feature;  ///< zero-based
+    int32_t value;     ///< in units of 1 / kOne
   };
   void DrawEntries(uint64_t row);
   int64_t Score(uint32_t output) const;
   int64_t NoisyScore(uint64_t row, uint32_t output) const;
-  int64_t Label(uint64_t row) const;  ///< in kOne-ths
+  int64_t Label(uint64_t row) const;  ///< in units of 1 / kOne
   uint32_t BestClass(uint64_t row) const;
 
   Options options_;
   uint32_t entries_per_row_;
-  int64_t scale_;  ///< the signal's standard deviation, about
+  int64_t scale_;  ///< approximate standard deviation of the signal
   int64_t noise_scale_;
   std::vector<Entry> entries_;
 };

@@ -1,5 +1,5 @@
-// make_libsvm: writes seeded LibSVM data of any size, the same bytes on every machine; or the same rows as
-// numbers, for programs that do not read text.
+// make_libsvm: writes seeded LibSVM data of any size, with the same bytes on every machine, or the same rows
+// as binary numbers for programs that do not read text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

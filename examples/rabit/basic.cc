@@ -1,4 +1,4 @@
-// The first rabit program: every rank brings numbers, every rank gets the maximum, then the sum.
+// The first rabit program: every rank contributes numbers and receives their maxima, then their sums.
 //
 //     dmlc-submit --num-workers 3 rabit-basic
 #include <rabit/rabit.h>
@@ -24,7 +24,7 @@ int main(int argc, char* argv[]) {
   rabit::Allreduce<rabit::op::Max>(numbers.data(), numbers.size());
   Show("has the maxima", numbers);
 
-  // All ranks hold the same numbers now: their sum is a multiple.
+  // All ranks now hold the same numbers, so each sum is the number times the world size.
   rabit::Allreduce<rabit::op::Sum>(numbers.data(), numbers.size());
   Show("has the sums", numbers);
 

@@ -1,4 +1,4 @@
-// One rank knows something, then all do: a string, a vector, and plain memory.
+// The root broadcasts a string, a vector and plain memory to all ranks.
 //
 //     dmlc-submit --num-workers 3 rabit-broadcast
 #include <rabit/rabit.h>
@@ -20,7 +20,7 @@ int main(int argc, char* argv[]) {
     seed = 20140829;
   }
 
-  // Strings and vectors take the root's length; memory has to be of the right size already.
+  // Strings and vectors are resized to the root's length; plain memory must already have the right size.
   rabit::Broadcast(&greeting, root);
   rabit::Broadcast(&weights, root);
   rabit::Broadcast(&seed, sizeof(seed), root);

@@ -1,9 +1,9 @@
-// k-means over points that are spread over the ranks: the shape of most rabit programs. Load the newest
-// model, then in each round compute on one's own points, allreduce, update, checkpoint.
+// k-means over points that are spread over the ranks, structured like most rabit programs: load the newest
+// model, then in each round compute on the local points, allreduce, update, checkpoint.
 //
 //     dmlc-submit --num-workers 3 rabit-kmeans [points] [clusters] [rounds]
 //
-// Any number of workers finds the same centres: coordinates are small whole numbers, whose sums are exact.
+// Any number of workers finds the same centres: coordinates are small whole numbers, so the sums are exact.
 #include <rabit/rabit.h>
 
 #include <array>
@@ -33,7 +33,8 @@ struct Model : rabit::Serializable {
   }
 };
 
-// Point i of the data, the same in every rank: crowds around (0, 0), (100, 0), (200, 0)... Blurred by a hash.
+// Returns point i of the data, the same on every rank: clusters around (0, 0), (100, 0), (200, 0), ...,
+// spread by a hash.
 Point PointAt(std::uint64_t i, std::uint64_t crowds) {
   std::uint64_t hash = (i + 1) * 0x9E3779B97F4A7C15u;
   hash ^= hash >> 29;
@@ -65,7 +66,7 @@ std::uint64_t Argument(const std::vector<std::string>& arguments, std::size_t in
 }  // namespace
 
 int main(int argc, char* argv[]) {
-  std::vector<std::string> numbers;  // key=value arguments are rabit's
+  std::vector<std::string> numbers;  // key=value arguments are for rabit
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]).find('=') == std::string::npos) numbers.emplace_back(argv[i]);
   }
@@ -84,7 +85,7 @@ int main(int argc, char* argv[]) {
   }
 
   for (int round = first_round; round < num_rounds; ++round) {
-    // Of each cluster: the sum of x, the sum of y, the number of points.
+    // For each cluster: the sum of x, the sum of y, the number of points.
     std::vector<double> sums(3 * num_clusters);
     rabit::Allreduce<rabit::op::Sum>(sums.data(), sums.size(), [&] {
       for (std::uint64_t i = rank; i < num_points; i += world_size) {
@@ -99,7 +100,8 @@ int main(int argc, char* argv[]) {
       if (sums[3 * c + 2] > 0)
         model.centres[c] = {sums[3 * c] / sums[3 * c + 2], sums[3 * c + 1] / sums[3 * c + 2]};
     }
-    // Nothing changes the model before the next collective: remembering where it lies is enough.
+    // The model does not change before the next collective, so a lazy checkpoint, which keeps only a pointer,
+    // is enough.
     rabit::LazyCheckPoint(&model);
   }
 

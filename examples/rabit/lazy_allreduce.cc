@@ -1,5 +1,5 @@
-// Allreduce with a prepare function, which fills the buffer only if somebody has to: a rank that is started
-// again and takes results from its peers does not compute its share once more.
+// Allreduce with a prepare function, which fills the buffer only when needed: a restarted rank that receives
+// the result from its peers does not compute its share again.
 //
 //     dmlc-submit --num-workers 2 rabit-lazy-allreduce
 #include <rabit/rabit.h>
@@ -10,7 +10,7 @@
 int main(int argc, char* argv[]) {
   rabit::Init(argc, argv);
 
-  std::vector<long> squares(4);  // memory has to be there even when the function does not run
+  std::vector<long> squares(4);  // must be allocated even if prepare is not called
   const auto prepare = [&squares] {
     std::printf("rank %d computes its share\n", rabit::GetRank());
     for (std::size_t i = 0; i < squares.size(); ++i) {

@@ -1,4 +1,4 @@
-// Reductions of one's own: a struct with a function, and an object that writes itself into bytes.
+// Custom reductions: a struct with a function, and an object that serializes itself.
 //
 //     dmlc-submit --num-workers 4 rabit-reducer
 #include <rabit/rabit.h>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// What many measurements boil down to. No pointers: it travels as it lies in memory.
+// Summary of many measurements. It has no pointers, since its bytes are sent as they are.
 struct Summary {
   std::int64_t count;
   double sum;
@@ -25,7 +25,7 @@ void Merge(Summary& left, const Summary& right) {
   left.high = std::max(left.high, right.high);
 }
 
-// A set of any size, as far as the limit of bytes for one object allows.
+// A set of any size within the byte limit for one object.
 struct Labels {
   std::set<int> values;
 
@@ -55,7 +55,7 @@ int main(int argc, char* argv[]) {
   rabit::Init(argc, argv);
   const int rank = rabit::GetRank();
 
-  {  // reducers end before Finalize
+  {  // reducers must be destroyed before Finalize
     Summary summary = {rank + 1, 10.0 * rank, 50.0 - rank, 100.0 + rank};
     rabit::Reducer<Summary, Merge> merge;
     merge.Allreduce(&summary, 1);

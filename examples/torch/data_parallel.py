@@ -2,7 +2,7 @@
 
     dmlc-submit --num-workers 2 python examples/torch/data_parallel.py      # or torchrun --nproc-per-node 2, mpirun -np 2, srun -n 2
 
-What another backend would need to be told, the launcher says. `--backend gloo` is PyTorch's own, to compare with.
+The launcher sets what other backends must be told. `--backend gloo` runs PyTorch's own backend for comparison.
 """
 import argparse
 import sys
@@ -34,7 +34,7 @@ def main():
     digits = load_digits()
     order = torch.randperm(len(digits.target), generator=torch.Generator().manual_seed(0))
     inputs, targets = torch.tensor(digits.data, dtype=torch.float32)[order] / 16, torch.tensor(digits.target)[order]
-    last = NUM_TEST + (len(order) - NUM_TEST) // size * size  # as many rows for each rank
+    last = NUM_TEST + (len(order) - NUM_TEST) // size * size  # equal shares for all ranks
     own_inputs, own_targets = inputs[NUM_TEST + rank:last:size], targets[NUM_TEST + rank:last:size]
 
     torch.manual_seed(1)

@@ -5,7 +5,7 @@
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode downpour
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode easgd
 
-Each worker has its share of scikit-learn's digits: 1,797 pictures of 8 by 8 pixels. 360 of them are for the test.
+Each worker has its share of scikit-learn's digits: 1,797 pictures of 8 by 8 pixels, 360 of which are the test set.
 """
 import argparse
 import sys
@@ -26,19 +26,19 @@ NUM_TEST = 360
 
 
 def digits(rank, size):
-    """Inputs and targets: this worker's share for training, and those for the test."""
+    """Returns (inputs, targets) of this worker's training share, and of the test set."""
     data = load_digits()
     order = torch.randperm(len(data.target), generator=torch.Generator().manual_seed(0))
     inputs = torch.tensor(data.data, dtype=torch.float32)[order] / 16
     targets = torch.tensor(data.target)[order]
-    # Equal shares: with allreduce all workers have equally many batches.
+    # Equal shares: with allreduce, all workers need the same number of batches.
     last = NUM_TEST + (len(order) - NUM_TEST) // size * size
     mine = slice(NUM_TEST + rank, last, size)
     return (inputs[mine], targets[mine]), (inputs[:NUM_TEST], targets[:NUM_TEST])
 
 
 def batches_of(inputs, targets, seed):
-    """A function that gives an epoch's batches, in another order each time."""
+    """Returns a function that yields an epoch's batches, in a new order each time."""
     generator = torch.Generator().manual_seed(seed)
 
     def batches():
@@ -49,7 +49,7 @@ def batches_of(inputs, targets, seed):
 
 
 def prepared(options, model):
-    """An engine and an optimizer, and what meets the servers at each step, in the modes that have some."""
+    """Returns the engine, the optimizer, and the object that talks to the servers (None in modes without servers)."""
     if options.mode.startswith("allreduce"):
         engine = warren.torch.AllReduceSGDEngine(asynchronous=options.mode == "allreduce-async", prefetch=True)
         return engine, torch.optim.SGD(model.parameters(), options.lr, momentum=0.9), None
@@ -95,7 +95,7 @@ def main():
         if update is not None:
             update.settle()
             world.barrier()
-            update.pull()  # all workers: what the servers have
+            update.pull()  # all workers end with the servers' parameters
             update.close()
         if world.rank == 0:
             print(f"{options.mode}, {world.size} workers: {100 * accuracy(engine, model, *test):.1f} % of the test digits")

@@ -6,13 +6,13 @@ Run it on three workers, or alone:
     dmlc-submit --num-workers 3 python3 examples/xgboost/train.py
     python3 examples/xgboost/train.py --rounds 20 --model heart.json
 
-With --save-every it goes on from where it was when it is started again, by itself or by the launcher:
+With --save-every, training resumes after a restart, whether by hand or by the launcher:
 
     dmlc-submit --num-workers 3 --max-restarts 5 python3 examples/xgboost/train.py --save-every 2
 
-It is written for XGBoost up to 1.7. Debian's python3-xgboost is one, and belongs to /usr/bin/python3: say
-/usr/bin/python3 where another python3 comes first on PATH. In an environment of pip, with any newer XGBoost and the
-warren package, the same script runs unchanged by its own interpreter and warren.compat:
+It is written for XGBoost up to 1.7, such as Debian's python3-xgboost, which belongs to /usr/bin/python3: use
+/usr/bin/python3 if another python3 comes first on PATH. In a pip environment with any newer XGBoost and the
+warren package, the same script runs unchanged with that environment's interpreter and warren.compat:
 
     dmlc-submit --num-workers 3 python -m warren.compat examples/xgboost/train.py
 """
@@ -42,17 +42,17 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def load_share(path: str) -> xgb.DMatrix:
-    """This worker's rows: once rabit is up, XGBoost splits a file by itself."""
+    """Loads this worker's rows: once rabit is initialised, XGBoost splits the file itself."""
     share = xgb.DMatrix(path + "?format=libsvm")
     share.set_label((share.get_label() > 0).astype(float))  # -1/+1 becomes 0/1
     return share
 
 
 def save_whole(model: xgb.Booster, path: str) -> None:
-    """Whole or not at all: written aside, flushed to the disk, then renamed. After an error (a full disk) the file is what it was."""
+    """Saves the whole model or nothing: writes a temporary file, flushes it, then renames it. On an error (a full disk) the old file stays."""
     folder, name = os.path.split(path)
-    aside = os.path.join(folder, f".{name}.unfinished")  # rank 0 alone saves, so that one name will do
-    # Not by save_model, which does not notice that the disk is full when it closes the file.
+    aside = os.path.join(folder, f".{name}.unfinished")  # only rank 0 saves, so one name is enough
+    # save_model is not used because it does not notice a full disk when it closes the file.
     content = model.save_raw(raw_format=os.path.splitext(path)[1][1:])
     try:
         with open(aside, "wb") as file:
@@ -65,16 +65,16 @@ def save_whole(model: xgb.Booster, path: str) -> None:
             os.unlink(aside)
         raise OSError(error.errno, f"the model could not be saved: {os.strerror(error.errno or 0)}", path) from error
     parent = os.open(folder or ".", os.O_RDONLY)
-    with contextlib.suppress(OSError):  # some file systems refuse it
+    with contextlib.suppress(OSError):  # some file systems do not support it
         os.fsync(parent)
     os.close(parent)
 
 
 class Progress(xgb.callback.TrainingCallback):
-    """The model so far, in a file beside the final one, with a note that tells which run it belongs to.
+    """Saves the model so far to a file next to the final one, marked with the run it belongs to.
 
-    A resumed run ends with the model of an undisturbed one, unless it draws random numbers (subsample, colsample_*, dart,
-    ranking): their generator is in no model.
+    A resumed run produces the same model as an uninterrupted one, unless it draws random numbers (subsample, colsample_*,
+    dart, ranking): models do not contain the generator's state.
     """
 
     def __init__(self, arguments: argparse.Namespace, params: dict) -> None:
@@ -86,7 +86,7 @@ class Progress(xgb.callback.TrainingCallback):
         self.run = json.dumps([params, os.path.abspath(arguments.data), data.st_size, data.st_mtime_ns, xgb.__version__])
 
     def load(self, rounds: int) -> Optional[xgb.Booster]:
-        """Rank 0 looks for all of them: they must begin with the same model."""
+        """Returns the saved model, or None to start anew. Rank 0 reads it for all ranks, which must start from the same model."""
         found = b""
         if self.every > 0 and xgb.rabit.get_rank() == 0 and self.path.exists():
             model = xgb.Booster(model_file=str(self.path))
@@ -94,7 +94,7 @@ class Progress(xgb.callback.TrainingCallback):
                 found = bytes(model.save_raw("ubj"))
             else:
                 xgb.rabit.tracker_print(f"{self.path} is left out: it is of other data, parameters, or rounds\n")
-        # As numbers: xgb.rabit.broadcast would unpickle what another process sends. The other ranks have zeros.
+        # Sent as numbers, since xgb.rabit.broadcast would unpickle data from another process. The other ranks contribute zeros.
         size = int(xgb.rabit.allreduce(np.array([len(found)], np.int64), xgb.rabit.Op.MAX)[0])
         whole = np.zeros(size, np.uint8)
         whole[:len(found)] = np.frombuffer(found, np.uint8)
@@ -107,7 +107,7 @@ class Progress(xgb.callback.TrainingCallback):
             model.set_attr(run=self.run)
             try:
                 save_whole(model, str(self.path))
-            except OSError as error:  # the training goes on without it
+            except OSError as error:  # training continues without the saved model
                 xgb.rabit.tracker_print(f"{error}; {self.path} is what it was before\n")
             model.set_attr(run=None)
         return False
@@ -122,7 +122,7 @@ def main() -> None:
     params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 3, "nthread": 1}
     params.update(pair.split("=", 1) for pair in arguments.param)
 
-    xgb.rabit.init()  # reads DMLC_TRACKER_URI and its companions
+    xgb.rabit.init()  # reads DMLC_TRACKER_URI and the other DMLC_* variables
     dtrain = load_share(arguments.data)
     progress = Progress(arguments, params)
     begun = progress.load(arguments.rounds)
@@ -133,7 +133,7 @@ def main() -> None:
     bst = xgb.train(params, dtrain, arguments.rounds - done, evals=[(dtrain, "train")], xgb_model=begun,
                     callbacks=[progress])
     if xgb.rabit.get_rank() == 0:
-        bst.set_attr(run=None)  # a checkpoint that was complete already still has it
+        bst.set_attr(run=None)  # a model resumed at its last round still has this attribute
         save_whole(bst, arguments.model)
         progress.remove()
         xgb.rabit.tracker_print(f"model of {arguments.rounds} rounds saved in {arguments.model}\n")

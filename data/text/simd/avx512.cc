@@ -1,4 +1,4 @@
-// Kernels for AVX-512 F, BW, DQ and VL. This file alone is compiled for them: see libsvm_kernel.h.
+// Kernels for AVX-512 F, BW, DQ and VL. Only this file is compiled for them: see libsvm_kernel.h.
 #include <immintrin.h>
 
 #include "data/text/simd/digits_sse.h"

@@ -1,4 +1,5 @@
-// Digits to numbers with SSE4.1, for all x86 kernels. Included into each of them: see libsvm_kernel.h.
+// Converts digits to numbers with SSE4.1, for all x86 kernels. Included into each of them: see
+// libsvm_kernel.h.
 #pragma once
 
 #include <smmintrin.h>
@@ -11,11 +12,11 @@ namespace {
 struct Digits {
   static __m128i Load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 
-  /// Up to eight digits at each of two places, or, without an index shuffle, up to sixteen at one.
+  /// Converts up to eight digits at each of two positions, or, without `first_shuffle`, up to sixteen at one.
   static void TwoNumbers(const char* first, const std::uint8_t* first_shuffle, const char* second,
                          const std::uint8_t* second_shuffle, std::uint32_t& upper, std::uint32_t& lower) {
     const __m128i zero = _mm_set1_epi8('0');
-    // The shuffle makes the bytes that are not wanted zero, so '0' has to go before.
+    // The shuffle sets unused bytes to zero, so '0' must be subtracted before it.
     __m128i digits = _mm_shuffle_epi8(_mm_sub_epi8(Load(second), zero), Load(second_shuffle));
     if (first_shuffle != nullptr) {
       digits = _mm_or_si128(digits, _mm_shuffle_epi8(_mm_sub_epi8(Load(first), zero), Load(first_shuffle)));

@@ -10,7 +10,7 @@
 
 namespace warren::data::simd {
 
-// Plain data, made by the compiler: looking at it runs none of its instructions.
+// Constant-initialized data: reading it does not execute instructions of these instruction sets.
 #if defined(__x86_64__)
 extern const Kernels kSse41;
 extern const Kernels kAvx2;
@@ -24,8 +24,7 @@ namespace {
 constexpr Kernels kPlain{"plain", nullptr, nullptr};
 constinit std::atomic<const Kernels*> forced{nullptr};
 
-/// AVX-512 has fewer instructions for a window but is no faster where it was measured:
-/// bench/results/libsvm.md.
+/// AVX-512 needs fewer instructions per window, but was not faster in measurements: bench/results/libsvm.md.
 const Kernels& Fastest() {
   for (const Kernels* kernels : {Avx2(), Avx512(), Sse41(), Neon()}) {
     if (kernels != nullptr) return *kernels;

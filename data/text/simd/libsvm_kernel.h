@@ -1,16 +1,16 @@
-// Ordinary LibSVM rows by vector instructions, written once; each <instruction set>.cc gives the few
-// operations that differ and is compiled for it.
+// Parses ordinary LibSVM rows with vector instructions. The code is shared; each <instruction set>.cc
+// supplies the few operations that differ and is compiled for its instruction set.
 //
-// A window of 64 bytes becomes four bit masks, one bit a byte: blanks, colons, dots, and what is no digit
-// either. Words are found by counting trailing zeros, with no look at single bytes. Then the digits of the
-// index and of the value are shuffled next to each other, the dot left out, and eight digits each are turned
-// into two numbers by three multiply-adds (the scheme of simdjson and others; Mula and Langdale describe it).
-// The value is number / 10^digits behind the dot, exactly rounded as in number.cc. Anything out of the
-// ordinary is left to number.cc, or the whole row to the plain parser.
+// A window of 64 bytes becomes four bit masks, one bit per byte: blanks, colons, dots, and other bytes that
+// are not digits. Words are found by counting trailing zeros, without looking at single bytes. Then the
+// digits of the index and of the value are shuffled next to each other, without the dot, and three
+// multiply-adds turn eight digits each into two numbers (the scheme of simdjson and others, described by Mula
+// and Langdale). The value is number / 10^(digits after the dot), exactly rounded as in number.cc. Unusual
+// numbers are left to number.cc, and unusual rows to the plain parser.
 //
-// Everything is in an unnamed namespace, and nothing of the library's is called: an inline function of a
-// library, emitted here with AVX instructions, could be the copy that the linker keeps for the whole program,
-// and that would crash on a CPU without them.
+// Everything is in an unnamed namespace, and no library function is called: an inline function of a library,
+// compiled here with AVX instructions, could be the copy that the linker keeps for the whole program, which
+// would crash on a CPU without AVX.
 #pragma once
 
 #include <cstddef>
@@ -22,27 +22,27 @@
 namespace warren::data::simd {
 namespace {
 
-/// Bits of the bytes of a window.
+/// One bit per byte of a window.
 struct Window {
-  std::uint64_t blank;  ///< ' ' and everything below it: blanks, tabs, line ends
+  std::uint64_t blank;  ///< ' ' and all bytes below it: blanks, tabs, line ends
   std::uint64_t colon;
   std::uint64_t dot;
-  std::uint64_t other;  ///< none of these, and no digit
+  std::uint64_t other;  ///< none of these, and not a digit
 };
 
 constexpr unsigned kWindow = 64;
-/// Bytes that one load takes.
+/// Bytes per load.
 constexpr unsigned kLoad = 16;
-/// Digits that become one number.
+/// Digits per number.
 constexpr unsigned kHalf = 8;
 
 constexpr double kPowersOfTen[] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
                                    1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
 constexpr std::uint64_t kExactInDouble = std::uint64_t{1} << 53;
-constexpr std::uint8_t kNothing = 0x80;  ///< a shuffle's byte that becomes zero
+constexpr std::uint8_t kNothing = 0x80;  ///< a shuffle index that yields zero
 
-/// index[n]: n digits, right-aligned in the lower half. value[n][d]: n bytes whose d-th is the dot (d = n:
-/// none), right-aligned in all of it.
+/// index[n] right-aligns n digits in the lower half. value[n][d] right-aligns n bytes, of which byte d is the
+/// dot (d = n: no dot), in the whole vector.
 struct Shuffles {
   alignas(kLoad) std::uint8_t index[kHalf + 1][kLoad];
   alignas(kLoad) std::uint8_t value[kLoad + 1][kLoad + 1][kLoad];
@@ -96,7 +96,7 @@ bool IsBetweenFloats(double value) {
   return (bits & 0x1FFFFFFF) == 0x10000000;
 }
 
-/// minus: 1 for a negative number, else 0. Signs come at random: no branch.
+/// `minus` is 1 for a negative number, otherwise 0. Signs are unpredictable, so this has no branch.
 float WithSign(float magnitude, std::uint32_t minus) {
   std::uint32_t bits = 0;
   __builtin_memcpy(&bits, &magnitude, sizeof(bits));
@@ -105,7 +105,7 @@ float WithSign(float magnitude, std::uint32_t minus) {
   return magnitude;
 }
 
-/// A whole number of up to 18 digits; how many there are is checked before.
+/// Parses a whole number of up to 18 digits; the caller checks their number.
 std::uint64_t WholeNumber(const char* begin, const char* end) {
   std::uint64_t number = 0;
   for (; begin != end; ++begin) number = number * 10 + static_cast<unsigned>(*begin - '0');
@@ -129,13 +129,13 @@ class RowReader {
  private:
   static constexpr unsigned kMostIndexDigits = sizeof(Index) == 4 ? 9 : 18;
 
-  /// A new window, which begins at `base`.
+  /// Loads a new window that begins at `base`.
   void Look(const char* base) {
     base_ = base;
     begin_ = 0;
     window_ = Isa::Look(base);
   }
-  /// The window goes on at this place, which may be beyond it.
+  /// Advances the window to `place`, which may be beyond it.
   void GoTo(const char* place) {
     const auto position = static_cast<std::size_t>(place - base_);
     if (position >= kWindow) return Look(place);
@@ -147,7 +147,7 @@ class RowReader {
     window_.other &= ahead;
   }
 
-  /// One row. False: it is not ordinary.
+  /// Reads one row. Returns false if it is not ordinary.
   bool Row() {
     const char* at = base_ + begin_;
     while (at < out_.end && (IsBlank(*at) || IsLineEnd(*at))) ++at;
@@ -204,24 +204,24 @@ class RowReader {
     return true;
   }
 
-  /// A word of a window, where its parts are in it, and what it is.
+  /// Positions of the parts of a word in a window.
   struct Word {
     unsigned begin;
     unsigned colon;
-    unsigned value;  ///< behind colon and minus
-    unsigned dot;    ///< `end` when there is none
+    unsigned value;  ///< after colon and minus
+    unsigned dot;    ///< `end` if there is none
     unsigned end;
   };
   struct Entry {
-    Index index;  ///< as it is written
+    Index index;  ///< as written
     float value;
   };
 
-  /// All features of the row. True: begin_ is behind its line end. Nothing stays of a row that is not
-  /// ordinary.
+  /// Reads all features of the row. Returns true with begin_ after its line end; of a row that is not
+  /// ordinary, nothing is kept.
   ///
-  /// All that changes from word to word is in variables of this function, which the compiler keeps in
-  /// registers; members would have to be in memory for the functions that are called here and there.
+  /// All state that changes from word to word is in local variables, which the compiler keeps in registers;
+  /// members would have to be in memory for the functions called here.
   bool Features() {
     Window window = window_;
     const char* base = base_;
@@ -249,8 +249,8 @@ class RowReader {
           const unsigned bytes = end - value;
           const std::uint64_t odd =
               DropLowest(colons) | DropLowest(dots) | (others ^ (std::uint64_t{minus} << (colon & 63) << 1));
-          // Digits, at most one minus and at most one dot, all in the right places. Without a colon there are
-          // more bytes than a word has.
+          // Digits, at most one minus and at most one dot, all in the right places. Without a colon, `bytes`
+          // wraps around.
           const bool plain = odd == 0 && dot >= value && colons != 0;
           Entry entry;
           if (plain && index_digits - 1 < kHalf && bytes - has_dot - 1 < kHalf) [[likely]] {
@@ -258,8 +258,9 @@ class RowReader {
             std::uint32_t number = 0;
             Isa::TwoNumbers(base + begin, kShuffles.index[index_digits], base + value,
                             kShuffles.value[bytes][dot - value], index, number);
-            // Rounding twice cannot go wrong here: a quotient of eight digits that is not between two floats
-            // is more than 2^-52 of itself away from there, and a double is nearer to it than that.
+            // Double rounding is exact here: a quotient of eight digits that is not halfway between two
+            // floats differs from that point by more than 2^-52 of its value, and the double is nearer to it
+            // than that.
             const double wide = static_cast<double>(number) / kPowersOfTen[end - dot - has_dot];
             entry = {static_cast<Index>(index), WithSign(static_cast<float>(wide), minus)};
           } else {
@@ -302,7 +303,7 @@ class RowReader {
           if (separator != '\t') return false;
         }
       }
-      // A word longer than a window.
+      // The word is longer than a window.
       if (begin == 0) {
         base_ = base;
         begin_ = 0;
@@ -314,29 +315,29 @@ class RowReader {
     }
   }
 
-  /// The row has these entries behind those of the rows before.
+  /// Keeps the row's entries, which follow those of earlier rows.
   void Keep(std::size_t entries, std::uint64_t columns, Index least) {
     out_.entries = entries;
     out_.columns = columns > out_.columns ? columns : out_.columns;
     out_.least = least;
   }
 
-  /// From begin_ on to the end of the row.
+  /// Keeps the row's entries and skips its comment, which begins at begin_.
   bool Comment(std::size_t entries, std::uint64_t columns, Index least) {
     const char* at = base_ + begin_;
-    // There is a line end behind the text.
+    // The text ends with a line end.
     while (!IsLineEnd(*at)) ++at;
     GoTo(at + 1);
     Keep(entries, columns, least);
     return true;
   }
 
-  /// A feature of digits, at most one minus and at most one dot in the right places, but of more digits than
-  /// usual: such as a double is printed with. False: it is not ordinary, and neither is the row.
+  /// Reads a feature of digits, at most one minus and at most one dot in the right places, but with more
+  /// digits than usual, such as printed doubles. Returns false if it, and so the row, is not ordinary.
   __attribute__((noinline)) static bool LongFeature(const char* base, const Word& word, Entry& entry) {
     const bool has_dot = word.dot != word.end;
     const unsigned fraction = has_dot ? word.end - word.dot - 1 : 0;
-    // A zero before the dot is no digit that counts.
+    // A zero before the dot is not significant.
     const bool zero = has_dot && word.dot == word.value + 1 && base[word.value] == '0';
     const unsigned first = zero ? word.dot + 1 : word.value;
     const unsigned bytes = word.end - first;
@@ -356,7 +357,7 @@ class RowReader {
     return true;
   }
 
-  /// Any feature, also an index alone. False as above.
+  /// Reads any feature, also an index without a value. Returns false if it is not ordinary.
   __attribute__((noinline)) static bool OddFeature(const char* base, const Word& word, Entry& entry) {
     const char* const index = base + word.begin;
     const char* const index_end = base + word.colon;
@@ -370,7 +371,7 @@ class RowReader {
 
   LibSvmRows<Index>& out_;
   const char* base_ = nullptr;
-  unsigned begin_ = 0;  ///< of the next word, in the window; bits below are all gone
+  unsigned begin_ = 0;  ///< the next word's position in the window; lower bits are cleared
   Window window_{};
 };
 

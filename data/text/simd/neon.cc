@@ -1,4 +1,4 @@
-// Kernels for NEON, which every 64-bit ARM has: see libsvm_kernel.h.
+// Kernels for NEON, which every 64-bit ARM processor has: see libsvm_kernel.h.
 #include <arm_neon.h>
 
 #include "data/text/simd/libsvm_kernel.h"
@@ -9,8 +9,8 @@ namespace {
 struct NeonIsa {
   static uint8x16_t Load(const void* from) { return vld1q_u8(static_cast<const std::uint8_t*>(from)); }
 
-  /// One bit for each byte of four vectors of all ones or all zeros: each byte keeps the bit of its place
-  /// among eight, and three rounds of adding neighbours bring eight of them together.
+  /// Returns one bit for each byte of four vectors of all ones or all zeros. Each byte keeps the bit of its
+  /// position among eight, and three rounds of adding neighbours combine eight bytes into one.
   static std::uint64_t Mask(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d) {
     alignas(kLoad) static constexpr std::uint8_t kPlaces[kLoad] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                                    1, 2, 4, 8, 16, 32, 64, 128};
@@ -42,11 +42,11 @@ struct NeonIsa {
     return window;
   }
 
-  /// Up to eight digits at each of two places, or, without an index shuffle, up to sixteen at one.
+  /// Converts up to eight digits at each of two positions, or, without `first_shuffle`, up to sixteen at one.
   static void TwoNumbers(const char* first, const std::uint8_t* first_shuffle, const char* second,
                          const std::uint8_t* second_shuffle, std::uint32_t& upper, std::uint32_t& lower) {
     const uint8x16_t zero = vdupq_n_u8('0');
-    // The shuffle makes the bytes that are not wanted zero, so '0' has to go before.
+    // The shuffle sets unused bytes to zero, so '0' must be subtracted before it.
     uint8x16_t digits = vqtbl1q_u8(vsubq_u8(Load(second), zero), Load(second_shuffle));
     if (first_shuffle != nullptr) {
       digits = vorrq_u8(digits, vqtbl1q_u8(vsubq_u8(Load(first), zero), Load(first_shuffle)));

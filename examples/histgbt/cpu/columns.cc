@@ -5,7 +5,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// So many rows at once, that what is written of each feature fills whole cache lines.
+/// Rows per block, so that the writes for each feature fill whole cache lines.
 constexpr std::size_t kRowsAtOnce = 256;
 
 template <typename Bin>

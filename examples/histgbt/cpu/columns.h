@@ -1,4 +1,4 @@
-// The bins feature after feature: a split reads one feature of many rows.
+// The bins stored feature by feature, since a split reads one feature of many rows.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace warren::histgbt {
 
-/// A copy of a matrix with a dense layout; of a sparse one nothing.
+/// A transposed copy of a matrix with a dense layout; empty for a sparse matrix.
 class Columns {
  public:
   Columns(const BinnedMatrix& matrix, Threads& threads);
 
-  /// Of all rows. The one of the matrix's layout.
+  /// The bins of all rows; valid only for the matrix's own layout.
   const std::uint8_t* Dense8(std::size_t feature) const { return dense8_.data() + feature * rows_; }
   const std::uint16_t* Dense16(std::size_t feature) const { return dense16_.data() + feature * rows_; }
 

@@ -1,8 +1,8 @@
-// Trees on CPUs: threads share the rows of a level.
+// Grows trees on CPUs: threads share the rows of a level.
 //
-// The rows of a node lie together in `rows_`, in the order of the data, and their gradients beside them; each
-// level sorts them into a second pair of arrays. A histogram is built by pieces of rows, each piece by one
-// thread into a sum of its own, unless a node is one piece.
+// The rows of a node are adjacent in `rows_`, in data order, and their gradients are at the same positions of
+// `packed_`; each level moves them to a second pair of arrays. A histogram is built from pieces of rows. Each
+// piece is added up by one thread into a separate sum, unless the node has only one piece.
 #include <rabit/rabit.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// A piece has at least so many rows: a sum of its own costs as much as some thousand of them.
+/// Minimum rows of a piece: a separate sum costs as much as some thousand rows.
 constexpr std::size_t kLeastPiece = 8192;
 constexpr std::size_t kPiecesPerThread = 3;
 constexpr std::size_t kLeastRange = 4096;
@@ -34,7 +34,7 @@ struct Range {
   std::size_t end = 0;
 };
 
-/// Some rows of the node at a place in a list.
+/// Some rows of the node at index `place` of a list.
 struct Piece {
   std::size_t place = 0;
   Range range;
@@ -42,7 +42,7 @@ struct Piece {
   GradientSum* sum = nullptr;
 };
 
-/// Reads bins of one feature.
+/// Reads the bins of one feature.
 struct SparseColumn {
   const BinnedMatrix& matrix;
   const Cuts& cuts;
@@ -230,7 +230,7 @@ class CpuBackend : public Backend {
     return histograms_[index];
   }
 
-  /// Divides the rows of all nodes among tasks of about the same size.
+  /// Divides the rows of all nodes into pieces of about the same size.
   template <typename RangeAt>
   std::vector<Piece> PiecesOf(std::size_t nodes, const RangeAt& range_at) {
     std::size_t all = 0;
@@ -250,11 +250,12 @@ class CpuBackend : public Backend {
     return pieces;
   }
 
-  /// Over this worker's rows; one after the other into `block`.
+  /// Builds the nodes' histograms over this worker's rows, one after the other in `block`.
   void BuildOwn(std::span<const NodeToBuild> nodes, GradientSum* block) {
     const std::size_t bins = cuts_.TotalBins();
     std::vector<Piece> pieces = PiecesOf(nodes.size(), [&](std::size_t i) { return RangeOf(nodes[i].node); });
-    // A node's first piece goes into the node's own sum, the others are added to it afterwards.
+    // A node's first piece is summed directly into `block`; the sums of its other pieces are added
+    // afterwards.
     const auto is_first = [&](std::size_t i) { return i == 0 || pieces[i - 1].place != pieces[i].place; };
     std::vector<bool> has_rows(nodes.size());
     std::vector<Piece*> added;
@@ -320,7 +321,7 @@ class CpuBackend : public Backend {
     }
   }
 
-  /// Which of a piece's rows go left, and how many.
+  /// Decides which of a piece's rows go left, and counts them.
   void DecideRows(const NodeSplit& split, Piece& piece) {
     switch (matrix_.layout) {
       case Layout::kDense8:
@@ -334,7 +335,7 @@ class CpuBackend : public Backend {
 
   template <typename Column>
   void DecideRows(const NodeSplit& split, Piece& piece, const Column& column) {
-    // A missing value's bin is none of those below end_bin.
+    // A missing value's bin is never below end_bin.
     const std::uint32_t also_left = split.default_left ? cuts_.Bins(split.feature) : kNoBin;
     const std::uint32_t end_bin = split.end_bin;
     const std::uint32_t* const rows = rows_.data();
@@ -350,7 +351,7 @@ class CpuBackend : public Backend {
     piece.lefts = lefts;
   }
 
-  /// Without a branch on where a row goes, which nobody can foretell.
+  /// Has no branch on the side of a row, which would be unpredictable.
   void MoveRows(const Range& range, std::size_t left_at, std::size_t right_at) {
     const std::uint8_t* const goes_left = goes_left_.data();
     const std::uint32_t* const rows = rows_.data();
@@ -377,7 +378,7 @@ class CpuBackend : public Backend {
 
   data::Array<float> margins_;
   data::Array<float> probabilities_;
-  // Of a tree:
+  // State of the current tree:
   std::size_t class_ = 0;
   Scale scale_;
   data::Array<float> gradients_;
@@ -387,9 +388,9 @@ class CpuBackend : public Backend {
   data::Array<std::uint32_t> other_rows_;
   data::Array<Packed> other_packed_;
   data::Array<std::uint8_t> goes_left_;
-  std::vector<Range> ranges_;                    ///< of each node's rows
-  std::deque<data::Array<GradientSum>> blocks_;  ///< of a level's histograms
-  std::vector<GradientSum*> histograms_;         ///< of each node; null: none
+  std::vector<Range> ranges_;                    ///< the rows of each node
+  std::deque<data::Array<GradientSum>> blocks_;  ///< the histograms of each level
+  std::vector<GradientSum*> histograms_;         ///< each node's histogram, or null
   data::Array<GradientSum> scratch_;
 };
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <stdexcept>
 
-// With GCC and glibc compiled for processors with and without AVX2; the one at hand decides when the program
-// starts, which is too early for sanitizers.
+// GCC with glibc compiles these functions for processors with and without AVX2. The choice is made at program
+// start, which is too early for sanitizers.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HISTGBT_FOR_EACH_ISA __attribute__((target_clones("avx2", "default"), flatten))
@@ -17,7 +17,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// Numbers that are not negative are ordered as their bits are, infinities and NaNs behind all others.
+/// Non-negative floats are ordered like their bits, with infinity and NaNs above all finite numbers.
 constexpr std::uint32_t kNotFinite = 0x7f800000;
 
 template <typename Gradient>
@@ -46,7 +46,7 @@ HISTGBT_FOR_EACH_ISA void Multiply(float* __restrict values, const float* __rest
   for (std::size_t i = 0; i < size; ++i) values[i] *= by[i];
 }
 
-/// The bits of the greatest |value|.
+/// Returns the bits of the greatest |value|.
 HISTGBT_FOR_EACH_ISA std::uint32_t GreatestBits(const float* values, std::size_t size) {
   std::uint32_t most = 0;
   for (std::size_t i = 0; i < size; ++i)

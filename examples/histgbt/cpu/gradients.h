@@ -1,4 +1,4 @@
-// Gradients of many rows: loops without branches on the data, which compilers make SIMD of.
+// Gradients of many rows, in loops without data-dependent branches, which compilers vectorize.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@ namespace warren::histgbt {
 
 /// Some rows of the training data.
 struct RowsToFit {
-  const float* scores = nullptr;  ///< margins; of kSoftmax the probabilities of the class
+  const float* scores = nullptr;  ///< margins, or the probabilities of the class for kSoftmax
   const float* labels = nullptr;
   const float* weights = nullptr;  ///< null: all are 1
   std::size_t size = 0;
-  float class_label = 0;  ///< of kSoftmax: the class that the tree is for
+  float class_label = 0;  ///< for kSoftmax: the class of the tree
 };
 
-/// Fills `gradients` and `hessians`, and says which are the greatest. Throws std::runtime_error when one is
+/// Fills `gradients` and `hessians`, and returns the greatest of each. Throws std::runtime_error if one is
 /// not finite.
 Greatest ComputeGradients(Objective objective, const RowsToFit& rows, float* gradients, float* hessians);
 
-/// Makes whole numbers of them, and returns their sum.
+/// Converts the gradients to whole numbers and returns their sum.
 GradientSum PackGradients(const float* gradients, const float* hessians, std::size_t size, const Scale& scale,
                           Packed* packed);
 

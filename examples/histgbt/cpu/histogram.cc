@@ -7,18 +7,18 @@
 namespace warren::histgbt {
 namespace {
 
-/// Rows of a node lie apart in memory: each is asked for this many rows before its turn.
+/// The rows of a node are scattered in memory: each is prefetched this many rows before its turn.
 constexpr std::size_t kAhead = 16;
 constexpr std::size_t kLineBytes = 64;
 
-/// Adds a row's gradient to the bin that it has of each feature; each feature has `stride` sums.
+/// Adds a row's gradient to its bin of each feature; each feature has `stride` sums.
 template <typename Bin>
 void AddRow(const Bin* __restrict row, std::size_t features, Packed gradient, Packed* __restrict sums,
             std::size_t stride) {
   for (std::size_t f = 0; f < features; ++f, sums += stride) sums[row[f]] += gradient;
 }
 
-/// The same for bins of a byte, eight of which are read as a word.
+/// The same for one-byte bins, of which eight are read as one word.
 void AddRow(const std::uint8_t* __restrict row, std::size_t features, Packed gradient,
             Packed* __restrict sums, std::size_t /*stride*/) {
   constexpr std::size_t kStride = 256;
@@ -62,7 +62,8 @@ void HistogramBuilder::Add(const RowsOfNode& rows, GradientSum* histogram) {
   }
 }
 
-/// As words, which one addition adds, until they might run over.
+/// Adds packed words, where one addition adds gradient and Hessian, and flushes them before they can
+/// overflow.
 template <typename Bin>
 void HistogramBuilder::AddDense(const Bin* bins, const RowsOfNode& rows, GradientSum* histogram) {
   for (std::size_t begin = 0; begin < rows.size; begin += kPackedRows) {

@@ -1,4 +1,4 @@
-// Sums of gradients by bin: where most of the time goes.
+// Sums of gradients by bin, which take most of the training time.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace warren::histgbt {
 
-/// Some rows with their gradients, in the same order.
+/// Some rows and their gradients, in the same order.
 struct RowsOfNode {
   const std::uint32_t* rows = nullptr;
   const Packed* gradients = nullptr;
   std::size_t size = 0;
 };
 
-/// Adds rows up. One for each thread: it has memory of its own.
+/// Adds rows to histograms. Each thread needs its own, since it has a buffer.
 class HistogramBuilder {
  public:
-  /// Both have to live as long.
+  /// Both arguments must outlive the builder.
   HistogramBuilder(const BinnedMatrix& matrix, const Cuts& cuts);
 
-  /// Adds the rows' gradients to `histogram`, which has Cuts::TotalBins sums; missing values are in none.
+  /// Adds the rows' gradients to `histogram`, which has Cuts::TotalBins sums. Missing values are not added.
   void Add(const RowsOfNode& rows, GradientSum* histogram);
 
  private:
@@ -38,8 +38,8 @@ class HistogramBuilder {
 
   const BinnedMatrix& matrix_;
   const Cuts& cuts_;
-  std::size_t stride_ = 0;      ///< words of a feature in packed_, its missing bin included
-  data::Array<Packed> packed_;  ///< of up to kPackedRows rows; zero between calls
+  std::size_t stride_ = 0;      ///< words per feature in packed_, including its missing bin
+  data::Array<Packed> packed_;  ///< sums of up to kPackedRows rows; zero between calls
 };
 
 }  // namespace warren::histgbt

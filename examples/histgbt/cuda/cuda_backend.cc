@@ -1,9 +1,9 @@
-// Trees on a GPU. The host decides, level by level, and knows which rows belong to which node; the rows,
-// their gradients and the histograms stay on the device. What the host learns of a level is two small copies:
+// Grows trees on a GPU. The host decides level by level and knows which rows belong to which node; the rows,
+// their gradients and the histograms stay on the device. For each level, the host receives two small copies:
 // how many rows went left, and the best splits.
 //
-// The nodes of a level are built in a few groups: while the histograms of one are summed up over all workers,
-// on a stream of their own, those of the next are being built.
+// The nodes of a level are built in a few groups: while the histograms of one group are summed over all
+// workers on a separate stream, those of the next group are built.
 #include <cuda_runtime_api.h>
 #include <rabit/device.h>
 #include <rabit/rabit.h>
@@ -25,13 +25,14 @@
 namespace warren::histgbt {
 namespace {
 
-/// Blocks of kernels that go over all rows.
+/// Blocks of kernels that process all rows.
 constexpr unsigned kRowBlocks = 1024;
 constexpr std::uint32_t kLeafPiece = 16384;
-/// Rows of a block of the histogram kernel, where there are enough: as many as its words can hold.
+/// Rows per block of the histogram kernel, if there are enough: as many as its words can hold.
 constexpr std::uint32_t kHistogramPiece = kPackedRows;
-/// Groups of a level whose sums are under way at the same time as the next are built, when there is somebody
-/// to sum up with, and at least so many bytes each: a collective costs some time however small it is.
+/// Maximum number of groups per level, whose sums overlap with the building of the next group. Used with
+/// several workers only, and only with at least kLeastGroupBytes per group, since even a small collective
+/// takes time.
 constexpr std::size_t kGroups = 4;
 constexpr std::size_t kLeastGroupBytes = std::size_t{1} << 20;
 
@@ -63,7 +64,7 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event() { cudaEventDestroy(event_); }
   void Record(cudaStream_t stream) { CheckCuda(cudaEventRecord(event_, stream), "recording an event"); }
-  /// What the stream is given from now on begins when what was recorded is done.
+  /// Makes work submitted to the stream from now on wait for the recorded work.
   void Hold(cudaStream_t stream) const {
     CheckCuda(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
   }
@@ -141,7 +142,7 @@ class CudaBackend : public Backend {
         together ? std::clamp<std::size_t>(nodes.size() * bins * sizeof(GradientSum) / kLeastGroupBytes, 1,
                                            std::min(kGroups, nodes.size()))
                  : 1;
-    // All are put on the stream before the first collective, which may wait for other workers on the host.
+    // All groups are submitted before the first collective, which may wait on the host for other workers.
     const auto begin_of = [&](std::size_t group) { return nodes.size() * group / groups; };
     std::deque<Event> built(groups);
     pieces_.resize(std::max(pieces_.size(), groups));
@@ -249,14 +250,15 @@ class CudaBackend : public Backend {
                first_bins_.data()};
   }
 
-  /// As many features as fit the shared memory of a block, in groups of about the same size.
+  /// Returns the number of features per group: as many as fit into a block's shared memory, in groups of
+  /// about the same size.
   std::uint32_t FeaturesOfAGroup() const {
     int device = 0;
     int bytes = 0;
     CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
     CheckCuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
               "asking what the GPU is");
-    // Two blocks of a processor at once: one adds while the other clears or writes.
+    // Two blocks per multiprocessor: one adds while the other clears or writes.
     const std::uint32_t most = std::max<std::uint32_t>(
         1, static_cast<std::uint32_t>(bytes) / 2 / SharedHistogramKernel::kBytesPerFeature);
     const std::uint32_t features =
@@ -331,11 +333,11 @@ class CudaBackend : public Backend {
   TrainingRows data_;
   std::size_t num_rows_;
   std::uint32_t group_features_ = 1;
-  Stream stream_;       ///< of everything but
+  Stream stream_;       ///< all work except the collectives
   Stream sums_stream_;  ///< the collectives
   Event summed_;
 
-  // Of the data:
+  // The data set:
   DeviceArray<std::uint8_t> dense8_;
   DeviceArray<std::uint16_t> dense16_;
   DeviceArray<std::uint64_t> row_offsets_;
@@ -347,7 +349,7 @@ class CudaBackend : public Backend {
   DeviceArray<float> margins_;
   DeviceArray<float> probabilities_;
 
-  // Of a tree:
+  // State of the current tree:
   std::size_t class_ = 0;
   Scale scale_;
   DeviceArray<float> gradients_;
@@ -358,13 +360,13 @@ class CudaBackend : public Backend {
   DeviceArray<Packed> packed_;
   DeviceArray<std::uint32_t> other_rows_;
   DeviceArray<Packed> other_packed_;
-  std::vector<Range> ranges_;                    ///< of each node's rows
-  std::size_t level_ = 0;                        ///< how many have histograms
-  std::deque<DeviceArray<GradientSum>> blocks_;  ///< of each level; kept for the next tree
-  std::vector<GradientSum*> histograms_;         ///< of each node, on the device; null: none
+  std::vector<Range> ranges_;                    ///< the rows of each node
+  std::size_t level_ = 0;                        ///< number of levels with histograms
+  std::deque<DeviceArray<GradientSum>> blocks_;  ///< each level's histograms; reused by the next tree
+  std::vector<GradientSum*> histograms_;         ///< each node's histogram on the device, or null
 
-  // Of a level:
-  std::deque<DeviceArray<DevicePiece>> pieces_;  ///< of each group of histograms
+  // State of the current level:
+  std::deque<DeviceArray<DevicePiece>> pieces_;  ///< rows of each group of histograms
   DeviceArray<DeviceSubtraction> subtractions_;
   DeviceArray<DeviceNode> asking_;
   DeviceArray<Split> found_;

@@ -1,4 +1,4 @@
-// Arrays in the memory of the GPU.
+// Arrays in GPU memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,14 +14,14 @@
 
 namespace warren::histgbt {
 
-/// Throws std::runtime_error, "<what>: <CUDA's words>", for anything but success.
+/// Throws std::runtime_error, "<what>: <CUDA's message>", for anything but success.
 inline void CheckCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();
   throw std::runtime_error(std::string("device=cuda: ") + what + ": " + cudaGetErrorString(error));
 }
 
-/// Grows, and forgets what was in it when it does. Not thread safe.
+/// An array that grows, and loses its contents when it does. Not thread-safe.
 template <typename T>
 class DeviceArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -35,10 +35,10 @@ class DeviceArray {
 
   T* data() const { return data_; }
   std::size_t size() const { return size_; }
-  /// Elements are undefined.
+  /// The elements are undefined after resizing.
   void resize(std::size_t size) {
     if (size > capacity_) {
-      cudaFree(data_);  // waits for what uses it
+      cudaFree(data_);  // waits for work that uses the memory
       data_ = nullptr;
       capacity_ = 0;
       const std::size_t capacity = std::max(size, size_ + size_ / 2);
@@ -55,14 +55,14 @@ class DeviceArray {
     std::swap(capacity_, other.capacity_);
   }
 
-  /// The source may go as soon as it returns: it is pageable memory, which CUDA copies aside.
+  /// The source may be freed after the call: it is pageable memory, which CUDA copies to a staging buffer.
   void Upload(std::span<const T> from, cudaStream_t stream) {
     resize(from.size());
     if (from.empty()) return;
     CheckCuda(cudaMemcpyAsync(data_, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream),
               "copying to the GPU");
   }
-  /// Waits for the stream.
+  /// Waits for the stream and returns a copy of the array.
   std::vector<T> Download(cudaStream_t stream) const {
     std::vector<T> result(size_);
     if (size_ > 0) {

@@ -1,5 +1,5 @@
 // The kernels of the CUDA backend, in the order in which a tree needs them. All sums are of whole numbers and
-// all choices are by a total order, so which thread comes first changes no bit.
+// all choices use a total order, so the order of threads does not change a bit.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace warren::histgbt {
 
-/// BinnedMatrix and Cuts in the memory of the device.
+/// BinnedMatrix and Cuts in device memory.
 struct DeviceMatrix {
   Layout layout;
   std::uint32_t features;
@@ -21,14 +21,14 @@ struct DeviceMatrix {
   const std::uint16_t* dense16;
   const std::uint64_t* row_offsets;
   const std::uint32_t* entries;
-  const std::uint32_t* first_bins;  ///< of each feature, and the number of all bins
+  const std::uint32_t* first_bins;  ///< each feature's first bin, then the total number of bins
 
   HISTGBT_HD std::uint32_t Bins(std::uint32_t feature) const {
     return first_bins[feature + 1] - first_bins[feature];
   }
   HISTGBT_HD std::uint32_t TotalBins() const { return first_bins[features]; }
 
-  /// As BinnedMatrix::Bin.
+  /// Like BinnedMatrix::Bin.
   HISTGBT_HD std::uint32_t Bin(std::size_t row, std::uint32_t feature) const {
     if (layout == Layout::kDense8) return dense8[row * features + feature];
     if (layout == Layout::kDense16) return dense16[row * features + feature];
@@ -49,7 +49,7 @@ struct DeviceMatrix {
   }
 };
 
-/// Some rows of the node at a place in a list: the work of one block.
+/// Some rows of the node at index `place` of a list: the work of one block.
 struct DevicePiece {
   std::uint32_t place;
   std::uint32_t begin;
@@ -58,7 +58,7 @@ struct DevicePiece {
 
 // --- gradients ---------------------------------------------------------------------------------------------
 
-/// Probabilities of all classes from their margins.
+/// Computes the probabilities of all classes from their margins.
 struct SoftmaxKernel {
   const float* margins;  ///< class after class
   float* probabilities;
@@ -73,19 +73,19 @@ struct SoftmaxKernel {
   }
 };
 
-/// The greatest of all rows, as the bits of floats that are not negative.
+/// The greatest values of all rows, as the bits of non-negative floats.
 struct DeviceGreatest {
   std::uint32_t gradient;
   std::uint32_t hessian;
-  std::uint32_t not_finite;  ///< 1: some gradient is
+  std::uint32_t not_finite;  ///< 1 if any gradient is not finite
 };
 
 struct GradientKernel {
   Objective objective;
   std::uint32_t rows;
   std::uint32_t class_index;
-  const float* margins;        ///< of the class
-  const float* probabilities;  ///< of the class
+  const float* margins;        ///< margins of this class
+  const float* probabilities;  ///< probabilities of this class
   const float* labels;
   const float* weights;  ///< null: all are 1
   float* gradients;
@@ -137,7 +137,7 @@ struct GradientKernel {
   }
 };
 
-/// Makes whole numbers of gradients, in the order of the rows, and adds them up.
+/// Converts gradients to whole numbers, in row order, and adds them up.
 struct PackKernel {
   const float* gradients;
   const float* hessians;
@@ -170,29 +170,29 @@ struct PackKernel {
 
 // --- histograms --------------------------------------------------------------------------------------------
 
-/// A warp's lanes are divided among the features of a row, so that lanes seldom add to the same bin at once:
-/// this is how many lanes a row gets.
+/// Lanes of a warp per row. The other lanes take other rows, so that lanes rarely add to the same bin at
+/// once.
 HISTGBT_HD inline unsigned LanesFor(std::uint32_t features) {
   unsigned lanes = 1;
   while (lanes < 32 && lanes < features) lanes *= 2;
   return lanes;
 }
 
-/// Bins of a byte: a block adds up to kPackedRows rows, for some features, in its shared memory, gradients
-/// and Hessians as 32-bit words of their own, and then to the node's sums. (Shared memory adds 32-bit words
-/// natively, and 64-bit ones by trial and error.)
+/// Builds histograms of one-byte bins. A block adds up to kPackedRows rows, for some of the features, in
+/// shared memory, with gradients and Hessians as separate 32-bit words, and then adds them to the node's
+/// sums. (Shared memory has native additions of 32-bit words; 64-bit ones need a compare-and-swap loop.)
 struct SharedHistogramKernel {
   static constexpr std::uint32_t kStride = 256;
   static constexpr std::uint32_t kRowsAtOnce = 4;
   static constexpr std::uint32_t kBytesPerFeature = kStride * (sizeof(std::int32_t) + sizeof(std::uint32_t));
 
   DeviceMatrix matrix;
-  std::uint32_t group_features;  ///< of each group but perhaps the last
-  std::uint32_t groups;          ///< of features: so many blocks a piece
+  std::uint32_t group_features;  ///< per group; the last group may have fewer
+  std::uint32_t groups;          ///< groups of features; each piece takes one block per group
   const std::uint32_t* rows;
   const Packed* packed;
   const DevicePiece* pieces;
-  GradientSum* sums;  ///< of the list's nodes, one after the other
+  GradientSum* sums;  ///< one histogram per listed node
 
   HISTGBT_HD int Phases() const { return 3; }
   HISTGBT_HD std::size_t SharedBytes() const {
@@ -231,7 +231,7 @@ struct SharedHistogramKernel {
     const unsigned lane = thread.index % lanes;
     const std::uint32_t step = kThreads / lanes;
     for (std::uint32_t at = piece.begin + thread.index / lanes; at < piece.end; at += step * kRowsAtOnce) {
-      // Loads of several rows are under way before the first is added. Rows past the end add nothing.
+      // Several rows are loaded before the first is added. Rows past the end add nothing.
       const std::uint8_t* bins[kRowsAtOnce];  // NOLINT(modernize-avoid-c-arrays): registers
       GradientSum own[kRowsAtOnce];           // NOLINT(modernize-avoid-c-arrays)
       for (std::uint32_t k = 0; k < kRowsAtOnce; ++k) {
@@ -252,7 +252,7 @@ struct SharedHistogramKernel {
   }
 };
 
-/// Any other layout: straight into the nodes' sums.
+/// Builds histograms of other layouts, adding directly to the nodes' sums.
 struct GlobalHistogramKernel {
   DeviceMatrix matrix;
   const std::uint32_t* rows;
@@ -284,7 +284,7 @@ struct GlobalHistogramKernel {
   }
 };
 
-/// A node whose histogram is that of its parent, in place, less that of its sibling.
+/// A node whose histogram is computed in place from its parent's by subtracting its sibling's.
 struct DeviceSubtraction {
   GradientSum* from;
   const GradientSum* less;
@@ -305,15 +305,15 @@ struct SubtractKernel {
   }
 };
 
-// --- questions ---------------------------------------------------------------------------------------------
+// --- splits ------------------------------------------------------------------------------------------------
 
-/// A node that asks.
+/// A node to split.
 struct DeviceNode {
   const GradientSum* histogram;
   SplitNode asks;
 };
 
-/// A block's threads have found a Split each: the best comes first. kSteps phases.
+/// Reduces the splits found by a block's threads to the best one, which comes first. Takes kSteps phases.
 struct BestOfBlock {
   static constexpr int kSteps = 8;
   static_assert(kThreads == 1U << kSteps);
@@ -325,8 +325,8 @@ struct BestOfBlock {
   }
 };
 
-/// The best question about one feature, for one node: a block. Each thread has some neighbouring bins; what
-/// lies before them it learns by a scan (Hillis and Steele, 1986).
+/// Finds the best split of one node on one feature, in one block. Each thread considers some adjacent bins; a
+/// scan (Hillis and Steele, 1986) gives it the sum of all bins before them.
 struct AskKernel {
   static constexpr int kScanSteps = 8;
 
@@ -335,7 +335,7 @@ struct AskKernel {
   const DeviceNode* nodes;
   Scale scale;
   SplitParameters parameters;
-  Split* found;  ///< for each node, of each feature
+  Split* found;  ///< for each node, one split per feature
 
   HISTGBT_HD int Phases() const { return 1 + kScanSteps + 1 + BestOfBlock::kSteps + 1; }
   HISTGBT_HD std::size_t SharedBytes() const { return kThreads * (2 * sizeof(GradientSum) + sizeof(Split)); }
@@ -355,7 +355,7 @@ struct AskKernel {
       for (std::uint32_t bin = begin; bin < end; ++bin) sum += own[bin];
       sums[thread.index] = sum;
     } else if (phase <= kScanSteps) {
-      // From one array into the other and back; after an even number of steps it is in the first.
+      // Alternates between the two arrays; after an even number of steps the result is in the first.
       const unsigned distance = 1U << (phase - 1);
       const GradientSum* const from = phase % 2 == 1 ? sums : other_sums;
       GradientSum* const to = phase % 2 == 1 ? other_sums : sums;
@@ -381,11 +381,11 @@ struct AskKernel {
   static_assert(kScanSteps % 2 == 0 && kThreads == 1U << kScanSteps);
 };
 
-/// The best of all features, for one node: a block.
+/// Chooses the best split of one node over all features, in one block.
 struct ChooseKernel {
-  const Split* found;  ///< of AskKernel
+  const Split* found;  ///< result of AskKernel
   std::uint32_t features;
-  Split* best;  ///< of each node
+  Split* best;  ///< one for each node
 
   HISTGBT_HD int Phases() const { return 1 + BestOfBlock::kSteps + 1; }
   HISTGBT_HD std::size_t SharedBytes() const { return kThreads * sizeof(Split); }
@@ -408,14 +408,14 @@ struct ChooseKernel {
 
 // --- rows --------------------------------------------------------------------------------------------------
 
-/// What a split asks of a row, and where the node's rows are.
+/// A node's split, and the range of its rows.
 struct DeviceSplit {
   std::uint32_t feature;
   std::uint32_t end_bin;
   std::uint32_t default_left;
   std::uint32_t begin;
   std::uint32_t end;
-  float left_weight;  ///< where the children are leaves
+  float left_weight;  ///< the weights are used if the children are leaves
   float right_weight;
 
   HISTGBT_HD bool GoesLeft(const DeviceMatrix& matrix, std::size_t row) const {
@@ -424,21 +424,21 @@ struct DeviceSplit {
   }
 };
 
-/// How many rows of a split's node have found their place, on either side.
+/// How many rows of a split node have been moved to each side.
 struct DeviceCounts {
   std::uint32_t lefts;
   std::uint32_t rights;
 };
 
-/// Moves the rows of nodes to their children's: those of the left child from the beginning of the node's
-/// range, those of the right one from its end. Within a block they keep their order; of blocks whoever comes
-/// first is first.
+/// Moves the rows of nodes to their children: those of the left child go to the beginning of the node's
+/// range, those of the right child to its end. Rows keep their order within a block; the order of blocks is
+/// arbitrary.
 struct PartitionKernel {
   static constexpr std::uint32_t kRowsPerThread = 8;
   static constexpr std::uint32_t kRowsPerBlock = kRowsPerThread * kThreads;
 
   DeviceMatrix matrix;
-  const DevicePiece* pieces;  ///< of up to kRowsPerBlock rows
+  const DevicePiece* pieces;  ///< at most kRowsPerBlock rows each
   const DeviceSplit* splits;
   DeviceCounts* counts;
   const std::uint32_t* rows;
@@ -447,9 +447,10 @@ struct PartitionKernel {
   Packed* other_packed;
 
   struct Shared {
-    std::uint32_t
-        lefts[kThreads];  // NOLINT(modernize-avoid-c-arrays): of each thread; then before each thread
-    std::uint8_t goes_left[kThreads];  // NOLINT(modernize-avoid-c-arrays): a bit a row
+    /// Rows that go left, per thread; after Reserve, the total of all threads before it.
+    std::uint32_t lefts[kThreads];  // NOLINT(modernize-avoid-c-arrays)
+    /// One bit per row.
+    std::uint8_t goes_left[kThreads];  // NOLINT(modernize-avoid-c-arrays)
     std::uint32_t left_at;
     std::uint32_t right_at;
   };
@@ -477,7 +478,7 @@ struct PartitionKernel {
       if (thread.index == 0) Reserve(piece, split, shared);
     } else {
       std::uint32_t left_at = shared.left_at + shared.lefts[thread.index];
-      // Rows of this block before this thread's, less those that went left.
+      // Rows of this block before this thread's, minus those that went left.
       std::uint32_t right_at = shared.right_at + thread.index * kRowsPerThread - shared.lefts[thread.index];
       for (std::uint32_t i = 0; i < count; ++i) {
         const bool left = (shared.goes_left[thread.index] >> i & 1) != 0;
@@ -502,10 +503,10 @@ struct PartitionKernel {
   }
 };
 
-/// Adds the value of each node, a leaf, to the margins of its rows.
+/// Adds the value of each leaf to the margins of its rows.
 struct LeafKernel {
   const DevicePiece* pieces;
-  const float* weights;  ///< of each place
+  const float* weights;  ///< one per leaf in the list
   const std::uint32_t* rows;
   float* margins;
 
@@ -519,7 +520,7 @@ struct LeafKernel {
   }
 };
 
-/// The same of nodes whose children are leaves.
+/// Like LeafKernel, for nodes whose children are leaves.
 struct SplitLeafKernel {
   DeviceMatrix matrix;
   const DevicePiece* pieces;
@@ -541,7 +542,7 @@ struct SplitLeafKernel {
 
 }  // namespace warren::histgbt
 
-/// `template void Launch(const Kernel&, unsigned, cudaStream_t);` for each kernel above: whoever defines
+/// `template void Launch(const Kernel&, unsigned, cudaStream_t);` for each kernel above. A file that defines
 /// Launch ends with it, inside the namespace.
 #define HISTGBT_INSTANTIATE_LAUNCH_OF(kernel) template void Launch(const kernel&, unsigned, cudaStream_t);
 #define HISTGBT_INSTANTIATE_LAUNCH                     \

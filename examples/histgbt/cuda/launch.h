@@ -1,7 +1,7 @@
-// How kernels are written and started here. A kernel is a struct whose members are its arguments. Its work is
-// in phases; between two of them all threads of a block meet (__syncthreads), and what one knows the others
-// find in the block's shared memory. So the same text runs on a GPU (launch.cu) and, a thread after the
-// other, on a host: that is how it is tested where there is no GPU.
+// How kernels are written and started. A kernel is a struct whose members are its arguments. Its work is
+// divided into phases, between which all threads of a block synchronize (__syncthreads) and exchange data in
+// the block's shared memory. The same code therefore runs on a GPU (launch.cu) and, one thread after the
+// other, on a host, which allows tests without a GPU.
 //
 //   struct Kernel {
 //     int Phases() const;
@@ -19,23 +19,23 @@
 
 namespace warren::histgbt {
 
-/// Of every block of every kernel.
+/// Threads per block, for all kernels.
 inline constexpr unsigned kThreads = 256;
 
 struct Thread {
-  unsigned index;   ///< in its block
-  unsigned block;   ///< in the grid
-  unsigned blocks;  ///< of the grid
+  unsigned index;   ///< index in its block
+  unsigned block;   ///< index of the block in the grid
+  unsigned blocks;  ///< number of blocks in the grid
 
   HISTGBT_HD std::size_t global() const { return static_cast<std::size_t>(block) * kThreads + index; }
   HISTGBT_HD std::size_t all() const { return static_cast<std::size_t>(blocks) * kThreads; }
 };
 
-/// Starts the kernel on the stream; nothing for 0 blocks. Throws std::runtime_error.
+/// Starts the kernel on the stream; does nothing for 0 blocks. Throws std::runtime_error.
 template <typename Kernel>
 void Launch(const Kernel& kernel, unsigned blocks, cudaStream_t stream);
 
-// Additions that all threads of the GPU may make at once. On a host they come one by one.
+// Atomic operations on the GPU. On a host, threads run one after the other, so plain operations suffice.
 template <typename Value>
 HISTGBT_HD inline void AtomicAdd(Value* to, Value value) {
 #ifdef __CUDA_ARCH__
@@ -46,13 +46,13 @@ HISTGBT_HD inline void AtomicAdd(Value* to, Value value) {
 }
 HISTGBT_HD inline void AtomicAdd(std::int64_t* to, std::int64_t value) {
 #ifdef __CUDA_ARCH__
-  // Two's complement: the same addition.
+  // With two's complement, signed and unsigned addition are the same.
   atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));  // NOLINT
 #else
   *to += value;
 #endif
 }
-/// Returns what was there before.
+/// Adds, and returns the previous value.
 HISTGBT_HD inline std::uint32_t AtomicReserve(std::uint32_t* counter, std::uint32_t count) {
 #ifdef __CUDA_ARCH__
   return atomicAdd(counter, count);

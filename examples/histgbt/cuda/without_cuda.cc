@@ -1,4 +1,4 @@
-// Instead of the CUDA backend, where histgbt is built without CUDA.
+// Replaces the CUDA backend if histgbt is built without CUDA.
 #include <stdexcept>
 
 #include "examples/histgbt/backend.h"

@@ -1,4 +1,4 @@
-// Parameters into boosters.
+// Configures boosters from parameters.
 #include "examples/xgboost/xgb_train/booster_setup.h"
 
 #include <fmt/format.h>
@@ -32,14 +32,15 @@ bool MentionsQuoted(std::string_view text, const std::string& value) {
   return text.find("`" + value + "`") != text.npos || text.find("'" + value + "'") != text.npos;
 }
 
-// "fast" read as a number is complained of as 'ast': the f was taken for a suffix.
+// XGBoost rejects "fast" as a number with a message about 'ast': it takes the f for a suffix.
 bool QuotesEndOf(std::string_view text, std::string_view value) {
   const size_t begin = text.find('\'') + 1;
   const size_t end = text.find('\'', begin);
   return begin != 0 && end != text.npos && end > begin && value.ends_with(text.substr(begin, end - begin));
 }
 
-// XGBoost names the parameter or its value, but cannot know where the user wrote it.
+// Finds the setting that an XGBoost message is about. XGBoost names the parameter or its value, but does not
+// know where the user set it.
 const Setting* FindCulprit(std::string_view message, const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     if (MentionsWord(message, setting.key)) return &setting;
@@ -64,18 +65,18 @@ void ConfigureOrBlame(Booster& booster, const std::vector<Setting>& settings) {
   }
 }
 
-// XGBoost 1.7 reads past the end of a UBJSON model that is cut off, so that must not reach it. JSON and
-// UBJSON models are one object each; the old binary format has no such mark.
+// XGBoost 1.7 reads past the end of a truncated UBJSON model, so such a model must not reach it. JSON and
+// UBJSON models are a single object; the old binary format has no such end mark.
 bool IsCutOff(std::string_view model) {
   const size_t last = model.find_last_not_of(" \t\r\n");
   return model.front() == '{' && model[last] != '}';
 }
 
-// XGBoost seeds its generator for models that start empty, and leaves it wherever it stands for loaded
-// ones. Configuring an empty model first makes every booster begin at the same place.
+// XGBoost seeds its generator for models that start empty, but not for loaded ones. Configuring an empty
+// model first gives every booster the same generator state.
 void SeedRandomNumbers(const std::vector<Setting>& settings) {
   Booster empty;
-  empty.SetParam("num_feature", "1");  // nothing can be configured without features
+  empty.SetParam("num_feature", "1");  // XGBoost cannot configure a model without features
   for (const Setting& setting : settings) {
     if (setting.key == "seed" || setting.key == "random_state") empty.SetParam(setting.key, setting.value);
   }
@@ -89,9 +90,9 @@ Booster MakeBooster(const Parameters& parameters, const std::string& model,
   SeedRandomNumbers(parameters.booster);
   Booster booster(cached);
   if (!model.empty()) booster.LoadModel(model);
-  booster.SetParam("validate_parameters", "1");  // warn of parameters nobody uses: typing errors
+  booster.SetParam("validate_parameters", "1");  // warn about unused parameters, which are usually typos
   booster.SetParam("verbosity", std::to_string(parameters.verbosity));
-  // Random choices follow from seed and round alone, so a resumed run makes the same ones.
+  // Random choices depend on seed and round only, so a resumed run makes the same ones.
   booster.SetParam("seed_per_iteration", "1");
   for (const Setting& setting : parameters.booster) booster.SetParam(setting.key, setting.value);
   ConfigureOrBlame(booster, parameters.booster);

@@ -1,4 +1,4 @@
-// Makes boosters from settings and model files, the same way for all tasks.
+// Makes boosters from settings and model files, in the same way for all tasks.
 #pragma once
 
 #include <string>
@@ -10,16 +10,17 @@
 
 namespace warren::xgb_train {
 
-/// A booster with the user's parameters; it starts from `model` unless that is empty. A parameter that
-/// XGBoost refuses is a ConfigError naming the place where the user set it. A collective call.
+/// Returns a booster with the user's parameters, which starts from `model` unless that is empty. Throws
+/// ConfigError, naming where the user set it, if XGBoost rejects a parameter. A collective call.
 Booster MakeBooster(const Parameters& parameters, const std::string& model,
                     const std::vector<const DMatrix*>& cached);
 
-/// The bytes of a model file, which rank 0 reads for all: a file system that shows workers different
-/// files cannot split the job. Empty without a path. A collective call.
+/// Returns the bytes of a model file, or nothing if `path` is empty. Rank 0 reads it for all workers, so that
+/// all get the same model even if the file differs between their hosts. A collective call.
 std::string ReadModelForAll(const std::string& path, Communicator& job);
 
-/// The bytes of a model file. Throws std::runtime_error when it cannot be read, is empty or is cut off.
+/// Returns the bytes of a model file. Throws std::runtime_error if it cannot be read, is empty or is
+/// truncated.
 std::string ReadModel(const std::string& path);
 
 }  // namespace warren::xgb_train

@@ -16,7 +16,7 @@
 namespace warren::xgb_train {
 namespace {
 
-// Numbers of rabit's types and operations, as XGCommunicatorAllreduce takes them.
+// Codes of rabit's types and operations, as expected by XGCommunicatorAllreduce.
 constexpr int kUint64 = 5;
 constexpr int kMax = 0;
 constexpr int kSum = 2;
@@ -26,20 +26,20 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// The variable that says how many processes a launcher has started, and that number.
+/// The environment variable with the number of processes a launcher has started, and that number.
 struct Launch {
   std::string variable;
   int processes = 1;
 };
 
-/// What mpirun, srun or torchrun says of this process, by the rule of rabit_engine/engine/join.cc, which is
-/// not there where XGBoost communicates by itself. WARREN_BOOTSTRAP=none: its processes are separate
-/// programs.
+/// Finds out how mpirun, srun or torchrun started this process, by the rules of rabit_engine/engine/join.cc,
+/// which is not available if XGBoost communicates by itself. With WARREN_BOOTSTRAP=none, the processes are
+/// separate programs.
 Launch LaunchOfThisProcess() {
   if (Variable("WARREN_BOOTSTRAP") == "none" || Variable("RABIT_BOOTSTRAP") == "none") return {};
   std::vector<std::string> names{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
   if (!Variable("SLURM_STEP_ID").empty()) names.emplace_back("SLURM_STEP_NUM_TASKS");
-  // Other programs set WORLD_SIZE, too. dmlc-submit without a tracker sets all of these for PyTorch.
+  // Other programs also set WORLD_SIZE. dmlc-submit without a tracker sets all of these for PyTorch.
   if (!Variable("RANK").empty() && !Variable("MASTER_ADDR").empty() && !Variable("MASTER_PORT").empty() &&
       Variable("DMLC_JOB_CLUSTER").empty())
     names.emplace_back("WORLD_SIZE");
@@ -58,7 +58,7 @@ Communicator Communicator::Join() {
   const Launch launch = tracker.empty() ? LaunchOfThisProcess() : Launch();
   if (tracker.empty() && launch.processes == 1) return self;
   // An empty configuration: rabit (XGBoost up to 2.0) reads the DMLC_* variables itself, and Warren's engine
-  // the launcher's, too.
+  // also reads the launcher's.
   CheckXgboost(XGCommunicatorInit("{}"),
                tracker.empty() ? fmt::format("joining the job of {} processes", launch.processes)
                                : fmt::format("joining the job of the tracker at {}", tracker));

@@ -1,4 +1,4 @@
-// This worker's place in the job: who it is, and the few exchanges it needs beside XGBoost's own.
+// This worker's rank in the job, and the few exchanges it needs in addition to XGBoost's own.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 
 namespace warren::xgb_train {
 
-/// Joins the job that DMLC_TRACKER_URI and DMLC_TRACKER_PORT name, through XGBoost's own communicator, so
-/// that training and these calls share its links. Without DMLC_TRACKER_URI, processes of mpirun and srun join
-/// each other if XGBoost's communication goes over Warren's engine; otherwise Join throws. A process that no
-/// launcher started is a job of one.
+/// Joins the job given by DMLC_TRACKER_URI and DMLC_TRACKER_PORT through XGBoost's own communicator, so that
+/// training and these calls share its links. Without DMLC_TRACKER_URI, processes started by mpirun or srun
+/// join each other if XGBoost communicates through Warren's engine; otherwise Join throws. A process without
+/// a launcher is a job of one.
 ///
-/// Leave() ends the membership in order. A worker that fails must not call it: the tracker would count
-/// the worker as done. The broken links then end the others.
+/// Leave() leaves the job in an orderly way. A worker that fails must not call it, or the tracker would count
+/// the worker as done; without it, the broken links make the other workers fail.
 ///
-/// Calls are collective except Rank, InJob, Size and Print: every worker makes them in the same order. All
-/// throw std::runtime_error.
+/// Calls are collective, except Rank, InJob, Size, IsRoot and Print: every worker makes them in the same
+/// order. All throw std::runtime_error.
 class Communicator {
  public:
   static Communicator Join();
@@ -23,19 +23,19 @@ class Communicator {
 
   int Rank() const { return rank_; }
   int Size() const { return size_; }
-  /// Whether there is a job, perhaps of one worker.
+  /// Whether this process is in a job, even one with a single worker.
   bool InJob() const { return joined_; }
   bool IsRoot() const { return rank_ == 0; }
 
-  /// Shows a line once, wherever it is called: through the tracker, or on standard output without one.
+  /// Prints a line once per call: through the tracker in a job, otherwise to standard output.
   void Print(const std::string& line);
-  /// Gives every worker the bytes that `root` holds. The others' argument is replaced.
+  /// Replaces every worker's bytes with those of `root`.
   void Broadcast(std::string& bytes, int root = 0);
-  /// The sum (mod 2^64) over all workers.
+  /// Returns the sum (mod 2^64) over all workers.
   uint64_t Sum(uint64_t value);
-  /// The greatest of all workers'.
+  /// Returns the maximum over all workers.
   uint64_t Max(uint64_t value);
-  /// Rank 0's result: all workers' bytes in the order of ranks. The others get nothing of use.
+  /// Returns all workers' bytes in rank order on rank 0; the result on other ranks is empty.
   std::string GatherToRoot(const std::string& bytes);
 
  private:

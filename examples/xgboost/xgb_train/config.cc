@@ -26,7 +26,7 @@ std::string_view TrimRight(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlank) + 1);
 }
 
-// Takes one line apart from left to right; every complaint quotes the line and says where it stands.
+// Parses one line from left to right; every error quotes the line and its origin.
 class LineParser {
  public:
   LineParser(std::string_view line, std::string origin)
@@ -44,7 +44,7 @@ class LineParser {
   }
 
  private:
-  // A bare or quoted word, and the blanks behind it.
+  // Takes a bare or quoted word and the blanks after it.
   std::string TakeWord(std::string_view stops, std::string_view expected) {
     const bool quoted = !rest_.empty() && (rest_.front() == '"' || rest_.front() == '\'');
     std::string word = quoted ? TakeQuoted() : TakeBare(stops);

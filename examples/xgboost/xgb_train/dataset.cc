@@ -1,4 +1,4 @@
-// From the text to a DMatrix through data/, with a digest of the rows on the way.
+// Reads text into a DMatrix through data/, and computes a digest of the rows.
 #include "examples/xgboost/xgb_train/dataset.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace {
 using Block = data::RowBlock<uint32_t>;
 using View = data::RowView<uint32_t>;
 
-/// Each row adds its own, so the order and the shares do not matter.
+/// Sums the digests of the rows, so that neither their order nor their split over workers matters.
 uint64_t DigestOf(const View& rows) {
   uint64_t sum = 0;
   for (size_t row = 0; row < rows.rows(); ++row) {
@@ -50,19 +50,21 @@ data::AllreduceMax MaxOf(Communicator& job) {
   };
 }
 
-/// The number of XGBoost's own threads by default: OMP_NUM_THREADS, or 0 for one a core.
+/// The thread count that XGBoost uses by default: OMP_NUM_THREADS, or 0 (one per core).
 int Threads() {
   const char* const text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::max(std::atoi(text), 0);
 }
 
-/// Whether a matrix without rows loses the number of labels that was set: its worker makes other calls then.
+/// Whether a matrix without rows loses its number of labels, so that its worker makes different collective
+/// calls.
 bool ForgetsLabelsWithoutRows(std::string_view version) {
   return version.starts_with("1.") || version.starts_with("2.") || version.starts_with("3.0.") ||
          version.starts_with("3.1.");
 }
 
-/// Pages, and the matrix that XGBoost made of them, in the order that they need each other.
+/// Pages and the matrix that XGBoost made from them, declared in the order in which they depend on each
+/// other.
 struct PagedMatrix {
   PagedMatrix(const std::string& cache, data::Share own) : folder(cache, own.index, own.count) {}
 

@@ -1,4 +1,4 @@
-// Data sets as the tasks see them: read by data/, this worker's share only.
+// Data sets for the tasks, read by data/; each worker has its share only.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace warren::xgb_train {
 
-/// What a data set is for.
+/// The purpose of a data set.
 enum class Use { kTraining, kPredicting };
 
 struct Dataset {
   DMatrix matrix;       ///< this worker's rows
-  uint64_t rows = 0;    ///< of all workers
-  uint64_t digest = 0;  ///< of the contents of all workers; the same for any number of workers
+  uint64_t rows = 0;    ///< total over all workers
+  uint64_t digest = 0;  ///< covers all workers' rows; independent of the number of workers
   uint64_t workers_without_rows = 0;
 };
 
-/// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` (data/uri.h). With a cache the
-/// rows are kept on disk, in memory is a page of them at a time; else they are all in memory. Those to train
-/// on in a job always are: XGBoost 1.7 and 2.0 take the index of a histogram from their first page only, and
-/// look it up at the last, where workers add up.
+/// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` (data/uri.h). With a cache, rows
+/// are kept on disk with one page at a time in memory; otherwise they are all in memory. Training data in a
+/// job is always in memory: XGBoost 1.7 and 2.0 take the histogram index from their first page only and look
+/// it up at the last page, when workers sum the histograms.
 ///
-/// A collective call: all workers agree on the number of columns. `verbosity`: from 1 on bad rows that
-/// were skipped, workers without rows and a cache that is not used are told of, from 2 on stale caches.
-/// Throws data::DataError (a bad row, a missing file) or std::runtime_error (no rows at all).
+/// A collective call: all workers agree on the number of columns. A `verbosity` of at least 1 reports skipped
+/// bad rows, workers without rows and a cache that is not used; at least 2 also reports stale caches. Throws
+/// data::DataError (a bad row, a missing file) or std::runtime_error (no rows at all).
 Dataset LoadDataset(const std::string& uri, Use use, Communicator& job, int verbosity);
 
 }  // namespace warren::xgb_train

@@ -1,4 +1,4 @@
-// A fingerprint of a sequence of numbers or of a text. Not against forgery.
+// A fingerprint of a sequence of numbers or of a text. It does not protect against forgery.
 #pragma once
 
 #include <algorithm>

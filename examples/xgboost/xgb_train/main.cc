@@ -1,5 +1,5 @@
-// xgb-train: trains, predicts with and dumps XGBoost models from a configuration file, alone or as one
-// worker of a job. Takes the format of the command line that XGBoost itself no longer ships.
+// xgb-train: trains XGBoost models, predicts with them and dumps them as a configuration file says, alone or
+// as one worker of a job. It reads the format of the command line program that XGBoost no longer ships.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -64,7 +64,7 @@ Exit code: 0 done; 1 something failed while running (data, files, the job); 2 ba
 configuration.
 )";
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Request {
   bool help = false;
   bool version = false;
@@ -75,7 +75,7 @@ bool IsOption(const std::string& argument) {
   return argument.starts_with('-');
 }
 
-// The first argument is the configuration file, unless it is a setting itself.
+// The first argument is the configuration file, unless it is itself a setting.
 std::vector<Setting> ReadSettings(std::span<const std::string> arguments) {
   std::vector<Setting> settings;
   if (!arguments.empty() && arguments.front().find('=') == std::string::npos) {
@@ -113,7 +113,7 @@ void RunTask(const Parameters& parameters, Communicator& job) {
   }
 }
 
-/// Says who complains: in a job every worker writes to the same terminal.
+/// Prefix of error messages; it names the rank, since all workers of a job write to the same terminal.
 std::string who = "xgb-train";
 
 void Run(const Parameters& parameters) {

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr const char* kLockName = "lock";
 constexpr size_t kUniqueLetters = 6;
 
-/// The folders of this process. Never destroyed: the thread that waits for signals outlives main.
+/// The folders of this process. Never destroyed, because the thread that waits for signals outlives main.
 struct Folders {
   std::mutex mutex;
   std::set<std::string> paths;
@@ -39,12 +39,12 @@ Folders& Mine() {
 }
 
 void Remove(const std::string& folder) {
-  std::error_code ignored;  // what cannot be removed now, the next process will try
+  std::error_code ignored;  // the next process tries to remove anything left
   fs::remove_all(folder, ignored);
 }
 
-/// An open file that is locked, or -1 when there is none or another process has it, or had it until it was
-/// removed.
+/// Opens and locks the folder's lock file. Returns -1 with errno if it does not exist, another process holds
+/// the lock, or it was removed before it could be locked.
 int LockOf(const std::string& folder, int flags) {
   const int file = open((fs::path(folder) / kLockName).c_str(), flags | O_RDWR | O_CLOEXEC, 0666);
   if (file < 0) return file;
@@ -62,7 +62,7 @@ int LockOf(const std::string& folder, int flags) {
   return -1;
 }
 
-/// "part3-of-8.xgboost.Ab3xY9"
+/// Whether the name has the form "part3-of-8.xgboost.Ab3xY9".
 bool IsOfAPart(const std::string& name) {
   int part = 0;
   int parts = 0;
@@ -73,7 +73,7 @@ bool IsOfAPart(const std::string& name) {
 
 }  // namespace
 
-// One without a lock is about to get it from the process that has just made it.
+// A folder without a lock file is skipped: the process that just made it is about to create one.
 void RemovePageFoldersOfDeadProcesses(const std::string& cache) {
   const fs::path beside = fs::path(cache).has_parent_path() ? fs::path(cache).parent_path() : fs::path(".");
   const std::string begin = fs::path(cache).filename().string() + ".";
@@ -107,7 +107,7 @@ PageFolder::~PageFolder() {
   Mine().paths.erase(path_);
 }
 
-// False when another process has taken the folder for one of a dead process, and is removing it.
+// Returns false if another process took the folder for a leftover and is removing it.
 bool PageFolder::Lock() {
   lock_ = LockOf(path_, O_CREAT);
   if (lock_ >= 0) return true;

@@ -1,18 +1,18 @@
-// Where XGBoost keeps its pages while a data set is on disk: gigabytes that nobody needs any more once the
-// process has ended, however it ends.
+// The folder for XGBoost's pages of a data set on disk: gigabytes that are useless once the process has
+// ended, however it ends.
 #pragma once
 
 #include <string>
 
 namespace warren::xgb_train {
 
-/// A folder of this process alone, removed with all that is in it by the destructor, and by SIGINT, SIGTERM,
-/// SIGHUP and SIGQUIT if RemovePageFoldersOnSignals was called.
+/// A folder used by this process alone. It is removed with its contents by the destructor, and on SIGINT,
+/// SIGTERM, SIGHUP and SIGQUIT if RemovePageFoldersOnSignals was called.
 ///
-/// Not thread safe.
+/// Not thread-safe.
 class PageFolder {
  public:
-  /// Makes `CACHE.partK-of-N.xgboost.XXXXXX`, with six characters that make it unique. Throws
+  /// Makes `CACHE.partK-of-N.xgboost.XXXXXX`, where the last six characters make the name unique. Throws
   /// std::runtime_error.
   PageFolder(const std::string& cache, int part, int parts);
   ~PageFolder();
@@ -25,14 +25,15 @@ class PageFolder {
   bool Lock();
 
   std::string path_;
-  int lock_ = -1;  ///< a file in it, locked as long as the process lives
+  int lock_ = -1;  ///< the folder's lock file, locked while the process lives
 };
 
-/// Removes the folders of all parts of this cache whose processes could not do so (kill -9).
+/// Removes the folders of all parts of this cache whose processes were killed before they could do so (kill
+/// -9).
 void RemovePageFoldersOfDeadProcesses(const std::string& cache);
 
-/// These signals end the process as ever, but only after its page folders are removed. To be called before
-/// any thread is started: they must all leave the signals to the one that waits for them.
+/// Makes these signals remove the process's page folders before they end it as usual. Must be called before
+/// any thread is started, so that all threads block the signals and leave them to the waiting thread.
 void RemovePageFoldersOnSignals();
 
 }  // namespace warren::xgb_train

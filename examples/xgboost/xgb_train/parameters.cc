@@ -132,14 +132,14 @@ const Rule* FindRule(std::string_view key) {
   return rule == std::end(kRules) ? nullptr : rule;
 }
 
-// The one name under which a setting's later value replaces an earlier one.
+// The canonical name of a setting's key; a later value replaces an earlier one with the same name.
 std::string_view CanonicalKey(const Setting& setting) {
   const Rule* rule = FindRule(setting.key);
   return rule ? rule->name : std::string_view(setting.key);
 }
 
-// Keeps the last setting of each key, in the order of the last ones. Every eval_metric counts: XGBoost
-// evaluates all that are named.
+// Keeps the last setting of each key, ordered by those last positions. All eval_metric settings are kept,
+// since XGBoost evaluates each of them.
 std::vector<Setting> LaterWins(const std::vector<Setting>& settings) {
   std::vector<Setting> kept;
   std::set<std::string> seen;
@@ -182,7 +182,7 @@ void RequireWhatTheTaskNeeds(const Parameters& p) {
   if (p.task == Task::kDump) Require(p.model_in, "model_in", "dump");
 }
 
-// A run that may be resumed has to grow the same trees whether it is or not.
+// A run that can be resumed must grow the same trees with or without an interruption.
 void RefuseWhatCannotResume(const Parameters& p) {
   if (p.task != Task::kTrain || p.save_period == 0 || !p.resume) return;
   for (const Setting& setting : p.booster) {

@@ -1,5 +1,5 @@
-// What xgb-train itself does with settings: the command line's own parameters, read from one table that
-// also makes the help text. Everything the table does not know is the booster's.
+// The parameters that xgb-train itself handles, from one table that also makes the help text. All other
+// settings go to the booster.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct EvalSet {
   std::string path;
 };
 
-/// Settings with their defaults filled in. Paths are empty when unset ("NULL" also means unset).
+/// Settings with defaults filled in. Paths are empty if unset ("NULL" also means unset).
 struct Parameters {
   Task task = Task::kTrain;
   std::string train_path;
@@ -29,14 +29,14 @@ struct Parameters {
   std::string model_in;
   std::string model_out;
   std::string model_dir = "./";
-  int save_period = 0;  ///< rounds between two saved models; 0 saves the last one only
+  int save_period = 0;  ///< rounds between two saved models; 0 saves only the last one
   bool resume = true;
 
   std::string name_pred = "pred.txt";
   bool pred_margin = false;
   int iteration_begin = 0;
-  int iteration_end = 0;  ///< 0 means behind the last one
-  int ntree_limit = 0;    ///< the older way to say iteration_end, in trees; 0 means no limit
+  int iteration_end = 0;  ///< exclusive; 0 means all rounds
+  int ntree_limit = 0;    ///< older form of iteration_end, in trees; 0 means no limit
 
   std::string name_dump = "dump.txt";
   std::string dump_format = "text";
@@ -44,15 +44,15 @@ struct Parameters {
   std::string feature_map;
 
   int verbosity = 1;  ///< XGBoost's scale: 0 silent, 1 warnings, 2 info, 3 debug
-  /// For the booster, in the order written; a key stands once, except eval_metric.
+  /// Booster parameters in the order written; each key occurs once, except eval_metric.
   std::vector<Setting> booster;
 };
 
-/// Sorts settings into Parameters; of two settings of one key the later wins. Throws ConfigError naming
-/// the setting's origin, what was found and what was expected.
+/// Sorts settings into Parameters; the last setting of a key wins. Throws ConfigError naming the setting's
+/// origin, what was found and what was expected.
 Parameters MakeParameters(const std::vector<Setting>& settings);
 
-/// The help text of the parameters, one paragraph a parameter, from the same table.
+/// Returns the help text of the parameters, one paragraph per parameter, from the same table.
 std::string DescribeParameters();
 
 }  // namespace warren::xgb_train

@@ -1,5 +1,5 @@
-// How far a read is, to who watches the job: by WarrenReportReading (warren/c_api.h), which librabit_xgboost
-// has where it is linked.
+// Reports reading progress to the job's tracker with WarrenReportReading (warren/c_api.h), which is available
+// if librabit_xgboost is linked.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// The models that save_period leaves in model_dir: their names, which run they belong to, and which one to
-// resume from.
+// The models that save_period leaves in model_dir: their names, which run they belong to, and which rounds
+// they hold.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,27 @@
 
 namespace warren::xgb_train {
 
-/// `<folder>/NNNN.model`, the name XGBoost's command line uses.
+/// Returns `<folder>/NNNN.model`, the name that XGBoost's command line uses.
 std::string SavedModelPath(const std::string& folder, int round);
 
-/// Whether a file of this name, without its folder, is a saved model.
+/// Whether `name`, without a folder, is the name of a saved model.
 bool IsSavedModelName(const std::string& name);
 
-/// Rounds of the saved models in `folder`, newest first. Other files, aside files of a killed writer
-/// among them, do not count; a folder that is not there holds none.
+/// Returns the rounds of the saved models in `folder`, newest first. Other files, such as temporary files of
+/// a killed writer, are ignored; a missing folder has no models.
 std::vector<int> SavedRounds(const std::string& folder);
 
-/// Whether XGBoost carries more from round to round than a model holds, so that every run has to go on from
-/// the saved model as a resumed one does. A seed a round is not enough: the sampler of columns has a
-/// generator of its own (colsample_by*), hist draws that one's seed in the first round of a booster, before
-/// the rows (subsample), and gblinear shuffles the order that it had shuffled before (feature_selector).
+/// Whether XGBoost keeps state between rounds that a model does not hold. If so, every run must continue from
+/// each saved model as a resumed run does. One seed per round is not enough: the column sampler has its own
+/// generator (colsample_by*); hist draws the seed of that generator in a booster's first round, before it
+/// draws the rows (subsample); and gblinear shuffles the order that the previous round left
+/// (feature_selector).
 bool StartsAfreshWhenSaved(const Parameters& parameters);
 
-/// What decides the trees of a run, as text: contents of the data, the model it started from, booster
-/// parameters, XGBoost's version. Two runs of one description produce the same saved models, so one may
-/// carry on from the other's. What decides only length or display (num_round, eval_metric, nthread, the
-/// number of workers) is not part of it.
+/// Returns a text of everything that determines the trees of a run: data contents, the model it started from,
+/// booster parameters, XGBoost's version. Runs with the same text produce the same saved models, so one can
+/// continue from another's. Settings that affect only length or display (num_round, eval_metric, nthread, the
+/// number of workers) are left out.
 std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, const std::string& model_in_bytes,
                         const std::string& xgboost_version);
 

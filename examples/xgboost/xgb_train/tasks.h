@@ -1,5 +1,5 @@
-// The three things xgb-train does. Each is one collective call: every worker of the job makes it with the
-// same parameters. Errors are exceptions: ConfigError, DataError, std::runtime_error.
+// The three tasks of xgb-train. Each is a collective call: every worker of the job makes it with the same
+// parameters. They throw ConfigError, DataError or std::runtime_error.
 #pragma once
 
 #include "examples/xgboost/xgb_train/communicator.h"
@@ -7,13 +7,13 @@
 
 namespace warren::xgb_train {
 
-/// Trains num_round rounds, prints one evaluation line a round, saves models from rank 0.
+/// Trains num_round rounds, prints one evaluation line per round and saves models on rank 0.
 void Train(const Parameters& parameters, Communicator& job);
 
-/// Predicts; rank 0 writes one file with the rows in the order of the data, whatever the number of workers.
+/// Predicts; rank 0 writes one file with the rows in data order, for any number of workers.
 void Predict(const Parameters& parameters, Communicator& job);
 
-/// Writes the trees of a model as text. Rank 0 does it alone.
+/// Writes the trees of a model as text, on rank 0 only.
 void Dump(const Parameters& parameters, Communicator& job);
 
 }  // namespace warren::xgb_train

@@ -1,4 +1,4 @@
-// Training: where to start, the rounds, and what is saved.
+// Training: finds the start, runs the rounds and saves models.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +19,15 @@
 namespace warren::xgb_train {
 namespace {
 
-/// The attribute of a saved model that holds DescribeRun of the run that saved it.
+/// The attribute of a saved model that holds the DescribeRun text of the run that saved it.
 constexpr const char* kRunAttribute = "xgb-train.run";
 
 std::string LastModelPath(const Parameters& p) {
   return p.model_out.empty() ? SavedModelPath(p.model_dir, p.num_round) : p.model_out;
 }
 
-// Rank 0's look at the places it will write to, before the work rather than after it. Returns the lock of the
-// folder of saved models, if there is one.
+// Checks on rank 0, before the work starts, that the outputs can be written. Returns the lock of the folder
+// of saved models, if models are saved.
 posix::Descriptor PrepareOutputs(const Parameters& p) {
   if (p.save_period > 0 || p.model_out.empty()) std::filesystem::create_directories(p.model_dir);
   RequireWritable(LastModelPath(p));
@@ -42,7 +42,7 @@ posix::Descriptor PrepareOutputs(const Parameters& p) {
   return std::move(*lock);
 }
 
-/// The data sets of a run, linked by LinkMatrices. Evaluation sets come in the order written, then the
+/// The data sets of a run, linked by LinkMatrices. Evaluation sets are in the order written, followed by the
 /// training data.
 struct Data {
   Dataset train;
@@ -59,7 +59,7 @@ bool GrowsByHistograms(const Parameters& p) {
   });
 }
 
-// XGBoost 1.7's workers make different calls then, and wait for each other, or are told so.
+// XGBoost 1.7's workers would make different collective calls, and then wait for each other or fail.
 void RequireRowsForHistograms(const Parameters& p, const Dataset& train, const Communicator& job) {
   if (train.workers_without_rows == 0 || !GrowsByHistograms(p) || !XgboostVersion().starts_with("1.")) return;
   throw std::runtime_error(fmt::format(
@@ -78,7 +78,7 @@ Data LoadData(const Parameters& p, Communicator& job) {
   return data;
 }
 
-// Only when Data stays where it is do pointers into it hold.
+// Sets pointers into `data`, which must not move afterwards.
 void LinkMatrices(Data& data, bool eval_train) {
   data.all_matrices = {&data.train.matrix};
   for (const Dataset& set : data.others) {
@@ -90,13 +90,15 @@ void LinkMatrices(Data& data, bool eval_train) {
   data.eval_matrices.push_back(&data.train.matrix);
 }
 
-/// Where training begins: the rounds already done, and the model that did them (or model_in, or nothing).
+/// Where training starts: the number of finished rounds, and the model that contains them (or model_in, or
+/// none).
 struct Start {
   int round = 0;
   std::string model;
 };
 
-/// A saved model's bytes if it is whole and of the run described by `run`; `why` says what is wrong else.
+/// Returns a saved model's bytes if it is complete and belongs to the run described by `run`; otherwise sets
+/// `why`.
 std::optional<std::string> TakeIfOurs(const std::string& path, const std::string& run, std::string& why) {
   try {
     std::string bytes = ReadModel(path);
@@ -124,7 +126,7 @@ Start FindStart(const Parameters& p, const std::string& run, std::string model_i
   return {0, std::move(model_in)};
 }
 
-// Rank 0 decides for all, and hands the model over with the decision.
+// Rank 0 decides for all workers and broadcasts the model with the decision.
 Start AgreeOnStart(const Parameters& p, const std::string& run, const std::string& model_in,
                    Communicator& job) {
   Start start{0, model_in};
@@ -180,8 +182,8 @@ void Train(const Parameters& p, Communicator& job) {
   const std::string model_in = ReadModelForAll(p.model_in, job);
   const std::string run = DescribeRun(p, data.train.digest, model_in, XgboostVersion());
   const Start start = AgreeOnStart(p, run, model_in, job);
-  // Where Hessians are constant `approx` makes the cuts in its first round, from the rows that are drawn for
-  // it, and leaves them in the matrix: a run that goes on elsewhere makes them of the same draw.
+  // With constant Hessians, `approx` makes its cuts in the first round, from the rows drawn for it, and keeps
+  // them in the matrix. A resumed run makes them from the same draw.
   if (start.round > 0 && StartsAfreshWhenSaved(p)) {
     MakeBooster(p, model_in, data.all_matrices).UpdateOneRound(0, data.train.matrix);
   }

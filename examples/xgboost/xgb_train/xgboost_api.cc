@@ -1,4 +1,4 @@
-// The calls themselves.
+// Calls of XGBoost's C API.
 #include "examples/xgboost/xgb_train/xgboost_api.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace warren::xgb_train {
 namespace {
 
-// XGBoost's messages end in addresses of its own functions; the user's part is above.
+// Returns XGBoost's message without the stack trace at its end, which says nothing to users.
 std::string LastError() {
   std::string message = XGBGetLastError();
   message.resize(std::min(message.find("Stack trace:"), message.size()));
@@ -75,7 +75,7 @@ void Booster::SetParam(const std::string& key, const std::string& value) {
 void Booster::Configure() {
   bst_ulong length = 0;
   const char* config = nullptr;
-  Check(XGBoosterSaveJsonConfig(handle_.get(), &length, &config));  // configures before it saves
+  Check(XGBoosterSaveJsonConfig(handle_.get(), &length, &config));  // configures the booster before saving
 }
 
 void Booster::UpdateOneRound(int round, const DMatrix& train) {

@@ -1,4 +1,4 @@
-// XGBoost's C API with owners and exceptions instead of handles and return codes.
+// XGBoost's C API with RAII and exceptions instead of handles and return codes.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace warren::xgb_train {
 class DMatrix {
  public:
   DMatrix() = default;
-  /// Owns the handle from now on.
+  /// Takes ownership of the handle.
   explicit DMatrix(void* handle);
-  /// One that something else owns, which lives as long as `owner`.
+  /// Refers to a handle that is owned elsewhere and stays valid as long as `owner` exists.
   DMatrix(void* handle, std::function<void()> owner);
 
   uint64_t Rows() const;
@@ -30,7 +30,7 @@ class DMatrix {
 
 enum class ModelFormat { kJson, kUbjson };
 
-/// Which rounds to predict with; ntree_limit, when set, decides instead.
+/// The rounds to predict with; ntree_limit, if set, overrides the iteration range.
 struct PredictOptions {
   bool margin = false;
   int iteration_begin = 0;
@@ -40,23 +40,23 @@ struct PredictOptions {
 
 class Booster {
  public:
-  /// `cached` are the matrices whose predictions XGBoost keeps up to date; they must outlive the booster.
+  /// XGBoost keeps the predictions for the `cached` matrices up to date; they must outlive the booster.
   explicit Booster(const std::vector<const DMatrix*>& cached = {});
 
   void SetParam(const std::string& key, const std::string& value);
-  /// Makes XGBoost look at the parameters now rather than in the first round.
+  /// Makes XGBoost check the parameters now instead of in the first round.
   void Configure();
   void UpdateOneRound(int round, const DMatrix& train);
-  /// The line XGBoost's command line shows: `[round]\tname-metric:value...`.
+  /// Returns the line XGBoost's command line shows: `[round]\tname-metric:value...`.
   std::string Evaluate(int round, const std::vector<const DMatrix*>& sets,
                        const std::vector<std::string>& names);
   std::vector<float> Predict(const DMatrix& data, const PredictOptions& options);
   std::vector<std::string> Dump(const std::string& feature_map, bool stats, const std::string& format);
 
-  /// Understands JSON, UBJSON and XGBoost's old binary models.
+  /// Loads JSON, UBJSON and XGBoost's old binary models.
   void LoadModel(std::string_view bytes);
   std::string SaveModel(ModelFormat format);
-  std::string Attribute(const std::string& name) const;  ///< empty when there is none
+  std::string Attribute(const std::string& name) const;  ///< empty if not set
   void SetAttribute(const std::string& name, const std::string& value);
   void RemoveAttribute(const std::string& name);
 
@@ -67,15 +67,15 @@ class Booster {
   std::unique_ptr<void, Free> handle_;
 };
 
-/// Throws when a C API call returned non-zero; `doing` is what was tried, for the message.
+/// Throws if a C API call returned non-zero; `doing` describes the attempted operation for the message.
 void CheckXgboost(int return_code, std::string_view doing);
 
-/// "1.7.4"
+/// Returns e.g. "1.7.4".
 std::string XgboostVersion();
 
-/// Sets XGBoost's verbosity (0 to 3) and sends its messages to standard error. Below 2 only warnings
-/// are shown: what XGBoost tells regardless ("Load part of data 0 of 3 parts") says nothing to a user
-/// and comes from every worker.
+/// Sets XGBoost's verbosity (0 to 3) and sends its messages to standard error. Below 2, only warnings are
+/// shown: messages that XGBoost prints at any verbosity ("Load part of data 0 of 3 parts") do not help a user
+/// and come from every worker.
 void ConfigureLog(int verbosity);
 
 }  // namespace warren::xgb_train

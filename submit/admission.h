@@ -1,4 +1,4 @@
-// The rules by which the tracker of a job admits workers (tracker/admission.h), from the options and the
+// The rules by which a job's tracker admits workers (tracker/admission.h), derived from the options and the
 // cluster.
 #pragma once
 
@@ -7,8 +7,7 @@
 
 namespace warren::submit {
 
-/// Throws std::runtime_error where --admit hosts is given and the hosts of the job, or their addresses, are
-/// not known.
+/// Throws std::runtime_error if --admit hosts is given but the job's hosts or their addresses are not known.
 tracker::AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token);
 
 }  // namespace warren::submit

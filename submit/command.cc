@@ -29,7 +29,8 @@ bool IsExecutableFile(const std::string& path) {
 }
 
 std::string FileIn(std::string_view directory, const std::string& name) {
-  return directory.empty() ? "./" + name : fmt::format("{}/{}", directory, name);  // an empty part means here
+  // An empty part of PATH is the current directory.
+  return directory.empty() ? "./" + name : fmt::format("{}/{}", directory, name);
 }
 
 std::optional<std::string> FindOnPath(const std::string& name, std::string_view path) {
@@ -42,7 +43,7 @@ std::optional<std::string> FindOnPath(const std::string& name, std::string_view 
   }
 }
 
-/// What runs files with these endings.
+/// The programs that run files with these endings.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kProgramsOfEndings = {
     {{".py", "python"},
      {".sh", "sh"},
@@ -52,7 +53,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kPrograms
      {".jl", "julia"},
      {".pl", "perl"}}};
 
-/// "python train.py" for train.py; empty: it is no script of a known kind.
+/// The command that runs a script, e.g. "python train.py"; empty if the kind of script is unknown.
 std::string ScriptCommand(const std::string& file, const std::string& name, const std::string& path) {
   for (const auto& [ending, interpreter] : kProgramsOfEndings) {
     if (!file.ends_with(ending)) continue;
@@ -63,13 +64,13 @@ std::string ScriptCommand(const std::string& file, const std::string& name, cons
   return {};
 }
 
-/// Whether a script says what runs it.
+/// Whether a script's first line names its interpreter.
 bool NamesInterpreter(const std::string& file) {
   std::ifstream stream(file);
   return stream.get() == '#' && stream.get() == '!';
 }
 
-/// A hint at what the user may have meant by a command that does not exist; empty, or begins with "; ".
+/// A hint at what the user may have meant by a command that does not exist; empty or beginning with "; ".
 std::string HintForMissing(const std::string& name, const std::string& path) {
   const std::size_t blank = name.find_first_of(" \t");
   if (blank != std::string::npos && blank > 0 && FindOnPath(name.substr(0, blank), path)) {
@@ -108,7 +109,7 @@ void CheckRunnable(const std::string& file, const std::string& name, const std::
   }
 }
 
-/// How to find the script among the words behind an interpreter.
+/// How to find the script among an interpreter's arguments.
 struct Interpreter {
   std::string_view name;  ///< without a version
   Language language;
@@ -116,7 +117,7 @@ struct Interpreter {
   std::string_view input;       ///< letters of options after which the script is standard input
   std::string_view module;      ///< letters of options whose value is the name of a module
   std::string_view values;      ///< letters of options that take a value
-  std::string_view long_value;  ///< the long option that takes the next word as its value; empty: none
+  std::string_view long_value;  ///< a long option that takes the next word as its value, or empty
 };
 
 constexpr std::array<Interpreter, 9> kInterpreters = {
@@ -131,7 +132,7 @@ constexpr std::array<Interpreter, 9> kInterpreters = {
      {"Rscript", Language::kR, "e", "", "", "", ""}}};
 
 const Interpreter* InterpreterCalled(std::string_view program) {
-  // "python3.13t" is one, too.
+  // Accepts versions, such as "python3.13t".
   const std::string_view name = program.substr(0, program.find_first_of("0123456789"));
   const bool versioned = program.find_first_not_of("0123456789.t", name.size()) == std::string_view::npos;
   const auto* const found = std::find_if(kInterpreters.begin(), kInterpreters.end(),
@@ -139,8 +140,8 @@ const Interpreter* InterpreterCalled(std::string_view program) {
   return versioned && found != kInterpreters.end() ? found : nullptr;
 }
 
-/// The last part of a path; empty if it has characters that names of programs and scripts hardly have, but
-/// code has.
+/// The last part of a path; empty if it contains characters that are usual in code but not in names of
+/// programs and scripts.
 std::string PlainBaseName(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const auto is_plain = [](unsigned char c) {
@@ -155,7 +156,7 @@ bool IsOption(std::string_view word) {
   return !word.empty() && (word.front() == '-' || word.front() == '+');
 }
 
-/// The value of an option of one letter: the rest of its word or, if that is empty, the next word.
+/// The value of a one-letter option: the rest of its word or, if that is empty, the next word.
 std::string ValueAt(const std::vector<std::string>& words, std::size_t& i, std::size_t letter) {
   if (letter + 1 < words[i].size()) return words[i].substr(letter + 1);
   return ++i < words.size() ? words[i] : std::string();
@@ -173,7 +174,7 @@ std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& wor
   const auto takes = [](std::string_view letters, char letter) {
     return letters.find(letter) != std::string_view::npos;
   };
-  bool awaits_code = false;  // a shell's options may stand between -c and the code
+  bool awaits_code = false;  // whether -c was seen; other options of a shell may come before the code
   std::size_t i = 1;
   for (; i < words.size(); ++i) {
     const std::string& word = words[i];
@@ -213,8 +214,8 @@ std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& wor
 
 std::string NameOfCommand(const std::vector<std::string>& words) {
   if (words.empty()) return "job";
-  // A whole command line in one word, which only another host could find to be a program, has code behind
-  // blanks.
+  // A whole command line in one word, which only another host could take for a program, may contain code
+  // after a blank.
   const std::string_view first = words.front();
   std::string program = PlainBaseName(first.substr(0, first.find_first_of(" \t\n")));
   if (program.empty()) return "job";

@@ -1,5 +1,5 @@
-// A timer that is told again and again when a state machine next has something to do, and is set anew only
-// when that is another time.
+// A timer for a state machine that reports its next deadline again and again; it is restarted only if the
+// deadline changes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +16,8 @@ class DeadlineTimer {
 
   explicit DeadlineTimer(boost::asio::io_context& io) : timer_(io) {}
 
-  /// `due` is called at the deadline, from the io_context, unless another is set before; nothing: never.
+  /// Calls `due` from the io_context at the deadline, unless Set changes the deadline before; nullopt stops
+  /// the timer.
   void Set(std::optional<TimePoint> deadline, std::function<void()> due) {
     if (deadline == deadline_) return;
     deadline_ = deadline;
@@ -32,7 +33,7 @@ class DeadlineTimer {
 
  private:
   boost::asio::steady_timer timer_;
-  std::optional<TimePoint> deadline_;  ///< what it is set to
+  std::optional<TimePoint> deadline_;  ///< the deadline it is set to
 };
 
 }  // namespace warren::submit

@@ -1,10 +1,10 @@
-// Workers that fail together, and with which of them it began.
+// Collects workers that fail together, and finds the one that failed first.
 //
-// Where one worker of XGBoost 2.1 or later fails, the others fail, too, and sooner than it is gone, perhaps.
-// So failures are gathered for a while, and then put in order: first the one that was gone first for the
-// tracker, by leaving the job (as when Python leaves the communicator's context by an exception; the others
-// may fail sooner than it has ended) or without a word; or else the one of whose error the tracker heard
-// first. Pure: time is an argument.
+// If one worker of XGBoost 2.1 or later fails, the others fail too, possibly before it has exited. So
+// failures are collected for a while and then put in order. The first is the worker that was gone first from
+// the tracker's view, whether it left the job (as when an exception makes Python leave the communicator's
+// context; the others may fail before it has exited) or disappeared; otherwise it is the one whose error was
+// reported to the tracker first. Does no I/O; time is an argument.
 #pragma once
 
 #include <chrono>
@@ -19,45 +19,45 @@ namespace warren::submit {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// More than the 40 ms for which the kernel may hold back the last words of a process that has ended.
+/// More than the 40 ms for which the kernel may delay the last bytes from a process that has ended.
 inline constexpr std::chrono::milliseconds kSettleTime{500};
-/// How long is waited for the one with which it began while that still runs.
+/// How long to wait for the worker accused first while it is still running.
 inline constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
 
 struct Failure {
   std::size_t index = 0;  ///< in the plan
   ExitStatus status;
-  bool left = false;                   ///< the job at the tracker, before it failed
-  std::optional<int> gone_after = {};  ///< so many others were gone for the tracker before it
-  std::string story = {};              ///< what the tracker says of it; empty: it exited with a failure
+  bool left = false;                   ///< whether it left the job at the tracker before it failed
+  std::optional<int> gone_after = {};  ///< how many others the tracker had lost or seen leave before it
+  std::string story = {};              ///< what the tracker says about it; empty if it exited with a failure
 };
 
-/// What was gathered.
+/// The failures collected so far.
 struct FailureCase {
   std::vector<Failure> failures;
-  std::optional<std::size_t> first;  ///< of which the tracker heard first
-  std::string story;                 ///< what it heard
+  std::optional<std::size_t> first;  ///< the worker whose error was reported to the tracker first
+  std::string story;                 ///< what was reported
 
-  /// Puts that with which it began first. The order of the others stays where nothing is known of them.
+  /// Moves the failure that came first to the front. Failures about which nothing is known keep their order.
   void PutInOrder();
 };
 
 class FailureArbiter {
  public:
   void Add(Failure failure, TimePoint now);
-  /// The tracker has heard of this one's error first.
+  /// Records the worker whose error was reported to the tracker first.
   void Accuse(std::optional<std::size_t> index, const std::string& story, TimePoint now);
 
-  /// Something was gathered that nobody has taken.
+  /// Whether something was collected that has not been taken yet.
   bool pending() const { return deadline_.has_value(); }
-  /// Of which the tracker heard first.
+  /// The worker whose error was reported to the tracker first.
   std::optional<std::size_t> first() const { return case_.first; }
-  /// When the case is to be looked at, if there is one.
+  /// When to call IsRipe, if anything is pending.
   std::optional<TimePoint> deadline() const { return deadline_; }
-  /// At the deadline: whether the case is ripe. `first_runs`: first() has not ended. Then it has its own last
-  /// words to say, and an exit code, and gets some more time.
+  /// Called at the deadline: whether the case is complete. `first_runs`: first() has not exited yet. It then
+  /// gets some more time, as its last output and exit code are still to come.
   bool IsRipe(bool first_runs);
-  /// Hands over what was gathered, and forgets it.
+  /// Returns what was collected and forgets it.
   FailureCase Take();
   void Clear() { *this = {}; }
 
@@ -66,7 +66,7 @@ class FailureArbiter {
 
   FailureCase case_;
   std::optional<TimePoint> deadline_;
-  TimePoint last_deadline_;  ///< also when the first still runs
+  TimePoint last_deadline_;  ///< final, even if the first worker still runs
 };
 
 }  // namespace warren::submit

@@ -15,7 +15,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Binds the address for a moment to see whether the port is free.
+/// Binds the address for a moment to find out whether the port is free.
 std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
                                       std::uint16_t port) {
   boost::system::error_code error;
@@ -24,7 +24,7 @@ std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::addr
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(1, error);  // only this finds a listener that set reuse_address too
+  if (!error) acceptor.listen(1, error);  // needed to detect a listener that also set reuse_address
   if (error) return std::nullopt;
   return acceptor.local_endpoint().port();
 }

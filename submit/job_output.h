@@ -1,5 +1,5 @@
-// What the processes of a job write, on its way to the console and to the logs: everything to the logs at
-// once, to the console with the errors that follow from the first one folded (output/error_folding.h).
+// Passes the output of a job's processes to the console and the logs: to the logs everything at once, to the
+// console with the errors that follow from the first one folded (output/error_folding.h).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,34 +20,35 @@ namespace warren::submit {
 
 class JobOutput {
  public:
-  /// Who writes: ranks become known while the job runs.
+  /// The name under which a process's lines are shown; ranks become known while the job runs.
   using SpeakerOf = std::function<Speaker(std::size_t index, Stream stream)>;
-  /// Somebody else who sees each line, or piece of a long one, as soon as it comes.
+  /// Called with each line, or piece of a long line, as soon as it arrives.
   using Reader = std::function<void(std::size_t index, Stream stream, std::string_view piece)>;
 
-  /// Begins the log files of the plan anew. `log_dir`: where kTrackerLog is kept, too; empty: nowhere.
-  /// `show_all`: nothing is folded. Throws std::runtime_error when a log file cannot be written.
+  /// Starts new log files for the plan. `log_dir`: the directory for kTrackerLog, or empty for none.
+  /// `show_all`: fold nothing. Throws std::runtime_error if a log file cannot be written.
   JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
             std::string log_dir, bool show_all, SpeakerOf speaker_of, Reader reader);
   JobOutput(const JobOutput&) = delete;
   JobOutput& operator=(const JobOutput&) = delete;
 
-  /// The process is started for this attempt, from 0.
+  /// Call when the process is started; `attempt` counts from 0.
   void Begin(std::size_t index, int attempt);
   void Append(std::size_t index, Stream stream, std::string_view bytes);
-  /// What a worker printed by way of the tracker: to standard output, --log-file and kTrackerLog.
+  /// Writes what a worker printed through the tracker to standard output, --log-file and kTrackerLog.
   void TrackerPrint(std::string_view text);
-  /// The process has ended and has no more to say.
+  /// Call when the process has ended and all of its output was appended.
   void Finish(std::size_t index, bool well);
-  /// All processes are being stopped.
+  /// Call when all processes are being stopped.
   void StopBegins();
 
-  /// Shows the error of one that is started again.
+  /// Shows the held-back error of a process that is restarted.
   void ShowErrorOf(std::size_t index);
-  /// The job has failed or is begun anew: one line about the errors that are left out, and then the words of
-  /// the process with which it began. `repeat_last_output`: what that wrote last, where it said no error.
+  /// Call when the job has failed or is restarted. Shows one line about the errors that are left out, then
+  /// the error of the process that failed first. `repeat_last_output`: if that process printed no error, show
+  /// its last output.
   void ShowErrors(std::optional<std::size_t> culprit, bool repeat_last_output);
-  /// The job is over: nothing stays unsaid.
+  /// Call when the job is over: shows everything still held back.
   void ShowRest() { folding_.ShowAllHeld(); }
 
  private:
@@ -58,12 +59,12 @@ class JobOutput {
 
   Console& console_;
   const std::string log_dir_;
-  std::optional<KeptLog> tracker_log_;  ///< if anything was printed
+  std::optional<KeptLog> tracker_log_;  ///< only if anything was printed
   const bool show_all_;
   const SpeakerOf speaker_of_;
   const Reader reader_;
   bool has_servers_ = false;
-  std::vector<std::string> names_;  ///< "worker 3", of each process
+  std::vector<std::string> names_;  ///< the name of each process, such as "worker 3"
   std::vector<ProcessOutput> processes_;
   ErrorFolding folding_;
   DeadlineTimer timer_;

@@ -25,11 +25,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kBetweenLooks{1};
-/// After so long between two looks this process did not run.
+/// A longer gap between two looks means that this process was suspended.
 constexpr std::chrono::seconds kStoodStill{4};
-/// A shorter job needs no words about who made others wait.
+/// In a shorter job, stragglers are not reported.
 constexpr double kLongJobSeconds = 10;
-/// Found at once, as when a file system is gone: more would bury them.
+/// More findings at once, e.g. if a file system is gone, would flood the log.
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
 
@@ -100,7 +100,7 @@ void JobWatch::WaitToLook() {
   });
 }
 
-/// For what the user has asked for, which is shown with --quiet, too.
+/// Logs something that the user has asked for, and shows it even with --quiet.
 void JobWatch::Say(const std::string& text) const {
   if (options_.quiet) return console_.Message(Severity::kInfo, text);
   spdlog::info("{}", text);
@@ -110,7 +110,7 @@ void JobWatch::Tick() {
   if (!runs_) return;
   const auto now = Clock::now();
   const auto since = now - std::exchange(last_look_, now);
-  // Stopped by Ctrl-Z, or its machine slept: the others did not.
+  // This process was suspended by Ctrl-Z, or its machine slept; the workers may have gone on.
   if (since > kStoodStill) monitor_.StoodStill(since - kBetweenLooks);
   Report(monitor_.Look(now));
   if (monitor_.JoiningTakesLong(now)) {
@@ -123,7 +123,7 @@ void JobWatch::Tick() {
   WaitToLook();
 }
 
-// --- the terminal ------------------------------------------------------------------------------------------
+// --- terminal ----------------------------------------------------------------------------------------------
 
 void JobWatch::ShowLine() {
   if (joining_ || !runs_) return;
@@ -143,7 +143,7 @@ void JobWatch::StopShowingJoining() {
   console_.HideStatus();
 }
 
-/// A line for each new round.
+/// Writes a line for each new round.
 void JobWatch::SayInJson(const JobSnapshot& job) {
   if (job.evaluations.empty() || said_round_ == job.round) return;
   said_round_ = job.round;
@@ -156,7 +156,7 @@ void JobWatch::SayInJson(const JobSnapshot& job) {
   console_.Object(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// --- what is found -----------------------------------------------------------------------------------------
+// --- findings ----------------------------------------------------------------------------------------------
 
 void JobWatch::Report(const std::vector<Finding>& findings) {
   std::size_t dumps = 0;
@@ -193,7 +193,7 @@ void JobWatch::DumpAll() {
 }
 
 void JobWatch::Dump(std::size_t index) {
-  if (!dumped_.insert(index).second) return;  // two debuggers cannot look into one process
+  if (!dumped_.insert(index).second) return;  // only one debugger can attach to a process
   monitor_.Dumped(index, true);
   callbacks_.dump(index, [this, index](const std::string& text) {
     dumped_.erase(index);
@@ -226,14 +226,14 @@ void JobWatch::OnLog(const LogLine& line) {
   if (line.severity != Severity::kDebug) monitor_.Said(SeverityName(line.severity), line.text, Clock::now());
 }
 
-// --- the end -----------------------------------------------------------------------------------------------
+// --- end of the job ----------------------------------------------------------------------------------------
 
-/// Writes the page to --log-dir and returns its path; empty if no page is kept.
+/// Writes the page to --log-dir and returns its path; empty if it is not kept.
 std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   if (options_.log_dir.empty() || !options_.dashboard) return {};
   const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / kKeptPage;
-  // A new file, as commands may name secrets: that of an earlier job may be another user's, or open
-  // elsewhere.
+  // Commands may contain secrets, so the file must be new: an earlier job's file may belong to another user
+  // or be open elsewhere.
   std::error_code there_is_none;
   std::filesystem::remove(path, there_is_none);
   const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_TRUNC);

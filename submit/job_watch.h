@@ -1,5 +1,5 @@
-// A job's monitor (monitor/job_monitor.h) connected to the world: what it finds goes to the log, what it
-// knows to the line on the terminal, to whoever asks for metrics or the page, and to the history of jobs.
+// Connects a job's monitor (monitor/job_monitor.h) to the world: its findings go to the log, its state to the
+// status line on the terminal, to clients of the metrics and the page, and to the history of jobs.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,9 +25,9 @@
 
 namespace warren::submit {
 
-/// What a watch asks of the job.
+/// What the watch asks of the job.
 struct WatchCallbacks {
-  /// Which workers have joined and which have not, for people; empty: not known.
+  /// A text that names the workers that have joined and those that have not; empty if unknown.
   std::function<std::string()> missing;
   /// See Cluster::Dump.
   std::function<void(std::size_t index, std::function<void(std::string text)> done)> dump;
@@ -35,8 +35,8 @@ struct WatchCallbacks {
 
 class JobWatch {
  public:
-  /// `console` and `options` outlive it. `joins`: workers are expected at a tracker of dmlc-submit's. Throws
-  /// std::runtime_error when metrics or the page cannot be served.
+  /// `console` and `options` must outlive it. `joins`: workers are expected to join a tracker that
+  /// dmlc-submit runs. Throws std::runtime_error if metrics or the page cannot be served.
   JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
            const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
            WatchCallbacks callbacks);
@@ -44,25 +44,25 @@ class JobWatch {
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
 
-  /// The job begins: says where it is to be seen, and shows how it goes from here on.
+  /// The job begins: logs the addresses of its metrics and dashboard, and shows its progress from now on.
   void Begin();
 
-  /// To be told what happens.
+  /// The monitor, which must be told what happens.
   JobMonitor& monitor() { return monitor_; }
   void OnReport(const wire::WorkerReport& report);
-  /// A line that a process has written, or a piece of a long one.
+  /// Takes a line that a process has written, or a piece of a long line.
   void OnOutput(std::size_t index, Stream stream, std::string_view piece);
-  /// Workers connect, or no more: the line on the terminal says so until then.
+  /// Shows on the terminal how many workers have connected, until StopShowingJoining.
   void ShowJoining(int joined, int expected);
   void StopShowingJoining();
-  /// What dmlc-submit has said, also of the job's end.
+  /// Takes a log message of dmlc-submit, including one about the job's end.
   void OnLog(const LogLine& line);
 
-  /// The job is over; `done` is called when all who look at it know, which takes no noticeable time.
+  /// The job is over; calls `done` once all viewers have been told, which takes no noticeable time.
   /// `culprit`: the process that made it fail.
   void Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
               std::function<void()> done);
-  /// Shows where the process is in its program, once for calls until it has been shown.
+  /// Shows the stacks of a process; ignored if they are being taken already.
   void Dump(std::size_t index);
 
  private:
@@ -83,12 +83,12 @@ class JobWatch {
   std::optional<History> history_;  ///< once the job has begun
   OutputHistory output_;
   std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken
-  std::vector<std::string> stack_files_;  ///< in --log-dir, one for each process; empty if there are none
+  std::vector<std::string> stack_files_;  ///< one per process, in --log-dir; empty without it
   std::optional<TimelineFile> timeline_;  ///< with --timeline
   std::unique_ptr<WebServer> web_;        ///< with --dashboard or --metrics-port
   boost::asio::steady_timer timer_;
   TimePoint last_look_;
-  bool runs_ = false;  ///< the job has begun, and is not over
+  bool runs_ = false;  ///< the job has begun and is not over
   bool joining_ = false;
   std::optional<std::int64_t> said_round_;
 };

@@ -1,4 +1,4 @@
-// dmlc-submit: starts a distributed job, N copies of a command that find each other through a tracker.
+// dmlc-submit starts a distributed job: N copies of a command that find each other through a tracker.
 #include "submit/program.h"
 
 int main(int argc, char** argv) {

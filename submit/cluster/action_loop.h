@@ -1,7 +1,7 @@
-// The thin layer around a state machine (gang_controller.h, agent_sessions.h, kubernetes/controller.h): it
-// carries out the actions that the machine gives, in order, and wakes it at its deadlines. An action may lead
-// to further events for the machine; what those want is done by the same loop, behind what is to be done
-// already, so the machine is never called from within itself.
+// The thin layer around a state machine (gang_controller.h, agent_sessions.h, kubernetes/controller.h). It
+// carries out the machine's actions in order and wakes it at its deadlines. If an action causes further
+// events for the machine, the same loop carries out their actions after those already pending, so the machine
+// is never called from within itself.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,11 +18,11 @@ namespace warren::submit {
 template <typename Machine, typename Action>
 class ActionLoop {
  public:
-  /// `perform` carries out one action. `machine` lives as long.
+  /// `perform` carries out one action. `machine` must outlive this object.
   ActionLoop(boost::asio::io_context& io, Machine& machine, std::function<void(const Action&)> perform)
       : io_(io), machine_(machine), perform_(std::move(perform)), timer_(io) {}
 
-  /// After every event that the machine was told, from a handler of the io_context.
+  /// Call after every event that the machine was given, from a handler of the io_context.
   void Run() {
     if (std::exchange(running_, true)) return;
     for (auto actions = machine_.TakeActions(); !actions.empty(); actions = machine_.TakeActions()) {
@@ -32,7 +32,7 @@ class ActionLoop {
     WaitForDeadline();
   }
 
-  /// The same where the caller does not expect to be called in between.
+  /// Like Run, but later, for callers that do not expect to be called back during the call.
   void RunSoon() {
     if (!running_) boost::asio::post(io_, [this] { Run(); });
   }
@@ -40,7 +40,7 @@ class ActionLoop {
  private:
   void WaitForDeadline() {
     const std::optional<Clock::time_point> next = machine_.NextDeadline();
-    // One that comes too early finds nothing to do and is set anew.
+    // A timer that fires too early finds nothing to do and is set again.
     if (!next || (timer_is_for_ && *timer_is_for_ <= *next)) return;
     timer_is_for_ = next;
     timer_.expires_at(*next);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kSeparator = '\036';
 
-/// From "3 exit 0 137".
+/// Parses words such as "3 exit 0 137".
 std::optional<AgentMessage> ParseMessage(std::string_view words) {
   AgentMessage message;
   const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), message.index);
@@ -59,7 +59,7 @@ void AgentMessageReader::Append(std::string_view bytes, const std::function<void
     say(std::min(rest.find(kSeparator), rest.size()));
     if (rest.empty()) break;
     if (!rest.starts_with(begin_)) {
-      if (std::string_view(begin_).starts_with(rest)) break;  // the rest of it may come
+      if (std::string_view(begin_).starts_with(rest)) break;  // the rest may follow
       say(1);
       continue;
     }

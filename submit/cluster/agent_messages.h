@@ -1,8 +1,8 @@
-// What the script around a process elsewhere (script.h) tells dmlc-submit, in between what the process
-// itself writes to its standard error: when it began, how it is doing, and how it ended.
+// Messages from the script around a process on another host (script.h). They come between the lines that the
+// process itself writes to its standard error, and report when it began, how it is doing and how it ended.
 //
-// A message is one line: RS (036), the mark of the job, the index of the process, words, RS, newline. The
-// mark is made anew for each job, so that nothing a process writes is taken for one.
+// A message is one line: RS (036), the job mark, the index of the process, words, RS, newline. The mark is
+// new for each job, so that nothing a process writes is mistaken for a message.
 #pragma once
 
 #include <functional>
@@ -15,32 +15,33 @@
 
 namespace warren::submit {
 
-/// One of them: the words behind the job's mark.
+/// One message, without the job mark.
 struct AgentMessage {
-  std::size_t index = 0;  ///< of the process, in the plan
+  std::size_t index = 0;  ///< index of the process in the plan
   std::string kind;       ///< "cores", "start", "usage", "stack", "stacks", "exit", "again", "fail"
-  std::string text;       ///< what else it says
+  std::string text;       ///< the rest of the message
 };
 
-/// What a "usage" says: "ATTEMPT STATE TICKS TICKS_PER_SECOND RESIDENT_KB"; nothing: that is not what it
-/// says.
+/// Parses the text of a "usage" message: "ATTEMPT STATE TICKS TICKS_PER_SECOND RESIDENT_KB". nullopt if
+/// malformed.
 std::optional<ProcessSample> ParseUsage(const std::string& text);
 
-/// A mark for a job's messages, of letters and digits.
+/// A new random mark for a job's messages, made of letters and digits.
 std::string NewJobMark();
 
-/// Takes the messages out of a stream.
+/// Separates the messages from the text in a stream.
 class AgentMessageReader {
  public:
-  /// Longer ones are none, and their bytes are text. Enough for the "cores" of 2,000 of them.
+  /// Longer messages are treated as text. Enough for the "cores" message of a host with 2,000 cores.
   static constexpr std::size_t kMaxMessageBytes = 16384;
 
   explicit AgentMessageReader(const std::string& job_mark);
 
-  /// Hands on what `bytes` and those kept from before contain. A beginning of a message is kept.
+  /// Passes on the text and messages in `bytes`. The beginning of a message at the end is kept for the next
+  /// call.
   void Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text,
               const std::function<void(const AgentMessage&)>& on_message);
-  /// At the end of the stream: what is kept is text.
+  /// Call at the end of the stream: what is kept is passed on as text.
   void Finish(const std::function<void(std::string_view)>& on_text);
 
  private:

@@ -28,14 +28,15 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
-/// A quarter of the descriptors that the process may have.
+/// How many connections may be unidentified: a quarter of the descriptors that the process may have, but
+/// between 64 and 1024.
 std::size_t MaxPending() {
   rlimit files{};
   const bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;
   return std::clamp<std::size_t>(known ? files.rlim_cur / 4 : 1024, 64, 1024);
 }
 
-/// Makes a connection end when its host has been silent for a minute.
+/// Makes a connection fail when its host has been silent for a minute.
 void NoticeLoss(tcp::socket& socket) {
   error_code ignored;
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
@@ -101,7 +102,7 @@ void AgentServer::Accept() {
   acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (error && posix::ConcernsOneConnection(error.value())) return Accept();
-    if (error) {  // others may end meanwhile
+    if (error) {  // a shortage, which may pass
       if (!std::exchange(warned_of_shortage_, true)) {
         spdlog::warn("cannot accept another connection of a host: {}; trying again until it can be had. {}",
                      error.message(), posix::ShortageAdvice(error.value()));
@@ -145,7 +146,7 @@ void AgentServer::Read(ConnectionId id) {
 }
 
 void AgentServer::OnReadable(ConnectionId id, Connection& connection, error_code error) {
-  static std::array<char, kReadBytes> buffer;  // one for all: there is one thread
+  static std::array<char, kReadBytes> buffer;  // shared: there is only one thread
   const std::size_t count = error ? 0 : connection.socket.read_some(asio::buffer(buffer), error);
   if (count > 0) sessions_.Received(id, {buffer.data(), count}, steady_clock::now());
   if (error && error != asio::error::would_block) sessions_.Closed(id);

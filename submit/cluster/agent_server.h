@@ -1,9 +1,9 @@
-// The rendezvous port of a gang: where the agents (scripts/gang.sh) around its processes, started elsewhere
-// by mpirun, srun, qsub and the like, connect to dmlc-submit. What they say and are told is
-// agent_sessions.h's; here are its sockets and its clock.
+// The rendezvous port of a gang. The agents (scripts/gang.sh) around its processes, started on other hosts by
+// mpirun, srun, qsub and the like, connect here. agent_sessions.h has the protocol; this file adds the
+// sockets and the clock.
 //
-// So every process's output arrives apart from the others' and byte for byte, whatever the launcher does to
-// it; all are heard of at once, and none outlives dmlc-submit, although none is its child.
+// The output of each process thus arrives separately and byte for byte, whatever the launcher would do to it;
+// all processes are watched without delay; and none outlives dmlc-submit, although none is its child.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,8 +22,8 @@ namespace warren::submit {
 
 class AgentServer {
  public:
-  /// Listens at `host`, on the first free port of the range. `on_event` is called from the io_context, and
-  /// may call the functions here. Throws std::runtime_error.
+  /// Listens on `host`, on the first free port of the range. Calls `on_event` from the io_context; it may
+  /// call the functions below. Throws std::runtime_error.
   AgentServer(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
               const std::string& host, std::uint16_t port, std::uint16_t port_end,
               std::function<void(const AgentEvent&)> on_event);

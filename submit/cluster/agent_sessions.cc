@@ -13,13 +13,13 @@ namespace warren::submit {
 namespace {
 
 constexpr std::size_t kMaxHelloBytes = 1024;
-/// Of a line without an end so much is kept, and no more while nobody takes output.
+/// How much of an unfinished line is kept; also the limit while output is paused.
 constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
-/// How long nothing comes from a process that has ended until it is taken for all.
+/// If nothing has arrived for this long after the end of a process, its output is taken to be complete.
 constexpr std::chrono::milliseconds kDrainPatience{500};
 /// How long the beginning of a line waits for its end.
 constexpr std::chrono::milliseconds kLinePatience{20};
-/// How long a connection may take to say who it is.
+/// How long a connection may take to identify itself.
 constexpr std::chrono::seconds kHelloPatience{20};
 
 }  // namespace
@@ -29,17 +29,17 @@ struct AgentSessions::Agent {
       : index(number), call(std::move(name)), reader(job_mark) {}
 
   std::size_t index;
-  std::string call;  ///< tells this agent from another of the same index
+  std::string call;  ///< distinguishes agents with the same index
   AgentMessageReader reader;
   std::optional<ConnectionId> err;
-  std::optional<ConnectionId> out;  ///< of the newest attempt
+  std::optional<ConnectionId> out;  ///< standard output of the newest attempt
   bool has_arrived = false;
-  bool replaced = false;  ///< another has come in its place
+  bool replaced = false;  ///< another agent has taken its place
   bool told_to_end = false;
-  bool draining = false;              ///< its process has ended, what it wrote may not all be here
-  int num_outs = 0;                   ///< so many have been there
-  int num_starts = 0;                 ///< of so many processes, each with one, has been told
-  std::deque<AgentMessage> messages;  ///< to be handed on
+  bool draining = false;  ///< its process has ended, but output may still arrive
+  int num_outs = 0;       ///< how many `out` connections there have been
+  int num_starts = 0;     ///< how many processes have been reported as started; each has one `out`
+  std::deque<AgentMessage> messages;  ///< not handed on yet
 };
 
 AgentSessions::AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending,
@@ -78,7 +78,7 @@ bool AgentSessions::WantsBytes(ConnectionId connection) const {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return false;
   const Connection& one = found->second;
-  // A little is taken even then: an end that is told behind it has to be heard.
+  // A little is read even then, so that the end of a process, which comes after its output, is noticed.
   return !paused_ || !one.agent || one.agent->told_to_end || one.line.size() < kMaxHeldBytes;
 }
 
@@ -90,8 +90,8 @@ void AgentSessions::Received(ConnectionId connection, std::string_view bytes, Ti
   ReadHello(connection, now);
 }
 
-/// "KEY INDEX out|err CALL HOST", then what it wrote already; "MARK INDEX keyless CALL HOST" of an agent that
-/// could not read the key.
+/// Parses "KEY INDEX out|err CALL HOST", which output may follow, or "MARK INDEX keyless CALL HOST" from an
+/// agent that could not read the key.
 void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
   Connection& one = connections_.at(connection);
   const std::size_t end = one.hello.find('\n');
@@ -113,7 +113,7 @@ void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
   one.hello.clear();
   std::shared_ptr<Agent>& agent = agents_[index];
   if (agent && agent->call != call) {
-    // Another agent for the same place: the one before is gone, and its connections will end.
+    // Another agent for the same process: the one before is gone, and its connections will close.
     agent->replaced = true;
     if (agent->has_arrived) Tell(AgentLeft{index});
     agent = nullptr;
@@ -142,7 +142,7 @@ void AgentSessions::Closed(ConnectionId connection) {
   connections_.erase(connection);
   actions_.emplace_back(AgentClose{connection});
   const bool err_is_over = !Has(agent->err);
-  if (err_is_over) agent->num_starts = 0;  // nothing is known of others
+  if (err_is_over) agent->num_starts = 0;  // an `out` that never connected is not waited for
   HandMessagesOn(*agent);
   if (!OutIsOver(*agent) || !err_is_over) return;
   agent->reader.Finish([&](std::string_view text) {
@@ -153,7 +153,7 @@ void AgentSessions::Closed(ConnectionId connection) {
   if (agent->has_arrived) Tell(AgentLeft{agent->index});
 }
 
-// --- what agents say -------------------------------------------------------------------------------------
+// --- what agents send ------------------------------------------------------------------------------------
 
 void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, TimePoint now) {
   const Connection& one = connections_.at(connection);
@@ -173,11 +173,12 @@ void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, Tim
   Drain(agent, now);
 }
 
-/// Lines are handed on whole, as far as possible: where they are cut on the way says nothing. What has no end
-/// waits a moment for it.
+/// Hands on whole lines as far as possible, since it means nothing where they were cut on the way. An
+/// unfinished line waits a moment for its end.
 void AgentSessions::HandOn(ConnectionId connection, std::string_view bytes, TimePoint now) {
   Connection& one = connections_.at(connection);
-  // Of one that is to end the end is waited for, even while nobody takes what it writes.
+  // After a process was told to end, its end is awaited even while output is paused, and its output is
+  // dropped.
   if (paused_ && one.agent->told_to_end) return;
   one.line += bytes;
   if (paused_) return;
@@ -198,7 +199,7 @@ void AgentSessions::HandRestOn(ConnectionId connection) {
   Tell(AgentOutput{one.agent->index, one.stream, std::exchange(one.line, {})});
 }
 
-/// The end of a process is told when all that it wrote has come.
+/// Reports the end of a process only when all of its output has arrived.
 void AgentSessions::HandMessagesOn(Agent& agent) {
   while (!agent.messages.empty()) {
     const bool is_end = agent.messages.front().kind == "exit" || agent.messages.front().kind == "stopped";
@@ -206,12 +207,13 @@ void AgentSessions::HandMessagesOn(Agent& agent) {
     AgentMessage message = std::move(agent.messages.front());
     agent.messages.pop_front();
     if (is_end && Has(agent.err)) HandRestOn(*agent.err);
-    // Of a place that another has taken it says nothing any more.
+    // A replaced agent no longer reports.
     if (!agent.replaced) Tell(AgentSaid{agent.index, std::move(message)});
   }
 }
 
-/// A process has ended, and somebody holds its output open: not waited for once nothing has come for a while.
+/// A process has ended, but its output is still held open: stops waiting once nothing has arrived for a
+/// while.
 void AgentSessions::Drain(const Agent& agent, TimePoint now) {
   if (agent.draining && Has(agent.err)) SetTimer({*agent.err, Timer::kDrain}, now + kDrainPatience);
 }
@@ -223,7 +225,7 @@ void AgentSessions::OnDrained(Agent& agent, TimePoint now) {
   actions_.emplace_back(AgentSend{*agent.err, "done\n"});
 }
 
-// --- what agents are told --------------------------------------------------------------------------------
+// --- commands for agents ---------------------------------------------------------------------------------
 
 void AgentSessions::Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master) {
   const auto found = agents_.find(index);
@@ -246,7 +248,7 @@ void AgentSessions::End(std::size_t index) {
   Agent& agent = *found->second;
   agent.told_to_end = true;
   if (Has(agent.err)) actions_.emplace_back(AgentEndSending{*agent.err});
-  // Its last words still come.
+  // The last output of the process still arrives.
   for (const auto& connection : {agent.err, agent.out}) {
     if (Has(connection)) actions_.emplace_back(AgentRead{*connection});
   }

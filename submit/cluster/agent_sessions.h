@@ -1,14 +1,14 @@
-// What the agents of a gang say and are told: the protocol of scripts/gang.sh without its sockets. An agent
-// is the script around a process elsewhere; it has two connections to dmlc-submit. One carries what the
-// process writes to standard output; the other its standard error with messages (agent_messages.h) in
-// between, and back to the agent "go ATTEMPT PORT MASTER", which makes it start the process, and an empty
-// line now and then, and "stacks", which makes it tell where its process is in its program. The end of that
-// one makes the agent end the process.
+// The protocol between dmlc-submit and the agents of a gang (scripts/gang.sh), without its sockets. An agent
+// is the script around a process on another host; it has two connections to dmlc-submit. One carries the
+// process's standard output. The other carries its standard error, with messages (agent_messages.h) in
+// between, and in the other direction commands for the agent: "go ATTEMPT PORT MASTER" makes it start the
+// process, "stacks" makes it report where its process is in its program, and an empty line is a heartbeat.
+// When that connection ends, the agent ends the process.
 //
-// A state machine over values. Connections are numbers, time is an argument. In: a connection was opened,
-// brought bytes, closed; time has passed; and, from the gang, which agents are to launch or to end. Out, in
-// order, by TakeActions: bytes to send, connections to close, and for the gang what became of each agent. The
-// end of a process is told behind all that it wrote. No sockets, threads or clocks: those are in
+// A state machine over values. Connections are numbers, time is an argument. Inputs: a connection was opened,
+// received bytes or was closed; time has passed; the gang wants an agent to launch or end its process.
+// Outputs, in order, through TakeActions: bytes to send, connections to close, and events for the gang. The
+// end of a process is reported after everything it wrote. No sockets, threads or clocks: those are in
 // agent_server.h.
 #pragma once
 
@@ -35,49 +35,50 @@ namespace warren::submit {
 using tracker::ConnectionId;
 using tracker::TimePoint;
 
-/// An agent is there, and waits for Launch. It may be another one than before: the launcher started it anew.
+/// An agent has connected and waits for Launch. It may replace an earlier one, if the launcher started it
+/// again.
 struct AgentArrived {
-  std::size_t index;         ///< of its process in the plan
-  std::string host;          ///< as it calls itself
-  std::string address = {};  ///< that it called from
+  std::size_t index;         ///< index of its process in the plan
+  std::string host;          ///< the host name it reports
+  std::string address = {};  ///< the address it connected from
 };
-/// What the process wrote.
+/// Output of the process.
 struct AgentOutput {
   std::size_t index;
   Stream stream;
   std::string bytes;
 };
-/// "start", "usage", "stack", "stacks", "exit", "stopped" or "fail" (see scripts/gang.sh); all output that
-/// came before it was handed on.
+/// A message "start", "usage", "stack", "stacks", "exit", "stopped" or "fail" (see scripts/gang.sh). All
+/// output that arrived before it has been handed on.
 struct AgentSaid {
   std::size_t index;
   AgentMessage message;
 };
-/// Its connections have ended. Nothing of it follows but output that was on its way.
+/// The agent's connections have closed. Only output that was on its way may follow.
 struct AgentLeft {
   std::size_t index;
 };
-/// Somebody who knows the job's mark, but not its key, says that he is the agent of this process.
+/// A peer that knows the job's mark, but not its key, claims to be the agent of this process.
 struct AgentKeyless {
   std::size_t index;
   std::string host;
 };
 using AgentEvent = std::variant<AgentArrived, AgentOutput, AgentSaid, AgentLeft, AgentKeyless>;
 
-/// To be sent.
+/// Send these bytes.
 struct AgentSend {
   ConnectionId connection;
   std::string bytes;
 };
-/// An empty line, if nothing else is being sent: dmlc-submit is there.
+/// Send an empty line as a sign of life, unless something else is being sent.
 struct AgentHeartbeat {
   ConnectionId connection;
 };
-/// Nothing will be sent any more; what comes is still read.
+/// Send nothing any more, but continue to read.
 struct AgentEndSending {
   ConnectionId connection;
 };
-/// It was left alone (WantsBytes), and is to be read again.
+/// Read again from a connection that was left unread (WantsBytes).
 struct AgentRead {
   ConnectionId connection;
 };
@@ -89,31 +90,32 @@ using AgentAction =
 
 class AgentSessions {
  public:
-  /// Whoever knows `key` is an agent of this job. `max_pending`: connections that have not said who they are;
-  /// beyond, the oldest goes. An agent says it as soon as it has connected.
+  /// Peers that know `key` are agents of this job. `max_pending`: how many connections may be unidentified;
+  /// beyond that the oldest is closed. An agent identifies itself as soon as it has connected.
   AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending, TimePoint now);
 
-  /// `connection`: a higher number than those before; `address`: whose it is.
+  /// `connection`: a higher number than any before; `address`: the peer's address.
   void Opened(ConnectionId connection, const std::string& address, TimePoint now);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
-  /// The peer closed, or the connection broke.
+  /// The peer closed the connection, or it broke.
   void Closed(ConnectionId connection);
   void Tick(TimePoint now);
-  /// When Tick has something to do next.
+  /// When Tick next has something to do.
   TimePoint NextDeadline() const;
-  /// Makes room when the process can take no more connections.
+  /// Closes the oldest unidentified connection; call if no more connections can be accepted.
   void DropOldestPending();
-  /// False while what this connection brings is to be left where it is; AgentRead follows.
+  /// Returns false while bytes from this connection must be left unread; AgentRead follows.
   bool WantsBytes(ConnectionId connection) const;
 
-  /// Makes the agent start its process. `port` is that of the tracker or the scheduler; `master`: the address
-  /// of worker 0's host, if it is known.
+  /// Makes the agent start its process. `port`: the port of the tracker or the scheduler; `master`: the
+  /// address of worker 0's host, if it is known.
   void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
-  /// Makes the agent tell its stacks, if it is there and has a process: false, it is not there.
+  /// Makes the agent report the stacks of its process, if it has one. Returns false if the agent is not
+  /// connected.
   bool AskForStacks(std::size_t index);
   /// Makes the agent end its process and itself; AgentLeft follows.
   void End(std::size_t index);
-  /// From here to ResumeOutput what agents send is left unread.
+  /// Leaves what agents send unread until ResumeOutput.
   void PauseOutput() { paused_ = true; }
   void ResumeOutput(TimePoint now);
 
@@ -124,9 +126,9 @@ class AgentSessions {
   struct Connection {
     std::string address;
     std::string hello = {};
-    std::shared_ptr<Agent> agent = {};  ///< once it has said whose it is; none: it is pending
+    std::shared_ptr<Agent> agent = {};  ///< set once the peer has identified itself
     Stream stream = Stream::kErr;
-    std::string line = {};  ///< the beginning of one whose end has not come
+    std::string line = {};  ///< the beginning of an unfinished line
   };
   enum class Timer { kHello, kLine, kDrain };
   using TimerKey = std::pair<ConnectionId, Timer>;

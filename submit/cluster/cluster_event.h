@@ -1,5 +1,5 @@
-// What happens to the processes of a cluster, as values: what its state machine (gang_controller.h,
-// kubernetes/controller.h) has to say to the job.
+// The events that a cluster's state machine (gang_controller.h, kubernetes/controller.h) reports to the job,
+// as values.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace warren::submit {
 
 using tracker::TimePoint;
 
-// Each stands for a function of ClusterEvents (cluster.h), where it is explained.
+// Each stands for a function of ClusterEvents (cluster.h), which explains it.
 struct ProcessWrote {
   std::size_t index;
   Stream stream;
@@ -50,7 +50,7 @@ struct JobTroubled {
 using ClusterEvent = std::variant<ProcessWrote, ProcessLocated, ProcessExited, ProcessSampled, LauncherSaid,
                                   JobWaits, JobRequeued, TrackerFailed, JobTroubled, LogLine>;
 
-/// Calls the function; a LogLine goes to the log.
+/// Calls the function for the event; a LogLine goes to the log.
 void Deliver(const ClusterEvent& event, const ClusterEvents& events);
 
 }  // namespace warren::submit

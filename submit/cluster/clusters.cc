@@ -20,7 +20,7 @@
 namespace warren::submit {
 namespace {
 
-/// The registry: one row a cluster, all of it in the cluster's own file.
+/// The registry: one row per cluster, each defined in the cluster's own file.
 std::vector<ClusterEntry>& Registry() {
   static std::vector<ClusterEntry> registry = {
       LocalEntry(), SshEntry(), MpiEntry(), SlurmEntry(), SgeEntry(), YarnEntry(), KubernetesEntry(),
@@ -28,13 +28,13 @@ std::vector<ClusterEntry>& Registry() {
   return registry;
 }
 
-/// Clusters that are gone, and what to use instead.
+/// Retired clusters, and what to use instead.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kRetired = {{
     {"mesos",
      "Apache Mesos was retired in 2025; use kubernetes, slurm or yarn, or ssh with a list of the hosts"},
 }};
 
-/// The value of PATH the processes will have, if they run here.
+/// The value of PATH for the processes, if they run here.
 std::string PathOfProcesses(const Options& options) {
   std::string path = SearchPath();
   for (const auto& [name, value] : options.environment) {
@@ -43,7 +43,8 @@ std::string PathOfProcesses(const Options& options) {
   return path;
 }
 
-/// Where this directory is on a host that gets a copy of the current one.
+/// The path on a host that corresponds to `path` here; it differs inside the current directory if that is
+/// copied.
 std::string OnHosts(const Options& options, const std::string& path) {
   if (options.sync_dst_dir.empty()) return path;
   const std::filesystem::path relative =
@@ -53,8 +54,8 @@ std::string OnHosts(const Options& options, const std::string& path) {
                    : path;
 }
 
-/// A command of an environment of Python is that environment's on every host; other hosts do not have it on
-/// PATH.
+/// If the command is from a Python environment, uses that environment on every host, as other hosts do not
+/// have it on PATH.
 void UseEnvironmentElsewhere(const Options& options, FoundCommand& command) {
   const bool is_path = command.argv0.find('/') != std::string::npos;
   std::string own = is_path ? std::string() : PythonEnvironmentOf(command.file);
@@ -123,7 +124,7 @@ FoundCommand CommandOf(const Options& options) {
     found = FindCommand(name, PathOfProcesses(options));
   } catch (const CommandError& error) {
     if (cluster.runs_here) throw;
-    // The same file may be another one where the processes run.
+    // It may still work on the hosts, where the file may differ.
     if (error.is_bare_script) found.note = error.what();
   }
   if (!cluster.runs_here && !cluster.has_own_directories) UseEnvironmentElsewhere(options, found);

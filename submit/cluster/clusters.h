@@ -1,5 +1,5 @@
-// The registry of clusters, and what the rest of dmlc-submit asks it. docs/explanation/extending.md shows how
-// one is added.
+// The registry of clusters, and the questions that the rest of dmlc-submit asks it.
+// docs/explanation/extending.md shows how to add a cluster.
 #pragma once
 
 #include <string>
@@ -12,34 +12,36 @@
 
 namespace warren::submit {
 
-/// Every cluster, in the order of the registry.
+/// All clusters, in the order of the registry.
 const std::vector<ClusterEntry>& Clusters();
 
-/// A cluster of somebody else's program that is otherwise dmlc-submit (program.h): a variable of this type
-/// with static storage adds it.
+/// Registers a cluster from a third-party program that is otherwise dmlc-submit (program.h). Define a
+/// variable of this type with static storage duration.
 class ClusterRegistration {
  public:
   explicit ClusterRegistration(ClusterEntry entry);
 };
 
-/// The cluster that --cluster calls so. Throws std::runtime_error that lists the possible names, or says what
-/// to use in place of one that is gone.
+/// The cluster with this --cluster name. Throws std::runtime_error that lists the possible names or, for a
+/// retired one, says what to use instead.
 const ClusterEntry& FindCluster(std::string_view name);
-/// That of the options.
+/// The cluster that the options name.
 const ClusterEntry& ClusterOf(const Options& options);
 
-/// Whether this option does something on the cluster.
+/// Whether the option has an effect on the cluster.
 bool Heeds(const ClusterEntry& cluster, const Option& option);
 
-/// --host-ip, or else what suits the cluster. `start`: how often the whole job was begun before. Throws
-/// std::runtime_error when --host-ip names no address.
+/// The address of the job's tracker or scheduler for its processes: the cluster's own, --host-ip, or one that
+/// suits the cluster. `start`: how many times the whole job was started before. Throws std::runtime_error if
+/// --host-ip does not name an address.
 JobHost HostOfJob(const Options& options, int start = 0);
 
-/// Names or addresses of all hosts that processes of the job may run on, as far as they are known before the
-/// start; else none.
+/// The names or addresses of all hosts that processes of the job may run on, if they are known before the
+/// start; otherwise empty.
 std::vector<std::string> KnownHosts(const Options& options);
 
-/// The command as this cluster is given it: on this machine it must be there, elsewhere it may be.
+/// The job's command for this cluster. It must exist if the processes run on this machine; otherwise it need
+/// not.
 FoundCommand CommandOf(const Options& options);
 
 }  // namespace warren::submit

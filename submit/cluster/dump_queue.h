@@ -1,5 +1,5 @@
-// Asks where processes are in their programs, a few at a time: of a thousand on one machine each would start
-// a debugger.
+// Requests the stacks of processes, a few at a time: otherwise a thousand processes on one machine would
+// start a thousand debuggers.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class DumpQueue {
  public:
   using Done = std::function<void(std::string text)>;
 
-  /// Cluster::Dump, when its turn has come. The cluster lives as long as the io_context runs.
+  /// Calls Cluster::Dump when the request's turn comes. The cluster must live as long as the io_context runs.
   void Ask(Cluster& cluster, std::size_t index, Done done) {
     waiting_.push_back([this, &cluster, index, done = std::move(done)] {
       cluster.Dump(index, [this, done](std::string text) {

@@ -71,9 +71,9 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
 
 }  // namespace
 
-/// What the controller knows by a number.
+/// The objects of a gang; the controller knows it only by its number.
 struct GangCluster::Gang {
-  PlannedProcess example;  ///< the first of its processes
+  PlannedProcess example;  ///< the first process of the gang
   Launch launch;
   std::unique_ptr<TemporaryFiles> files;
   pid_t launcher = -1;
@@ -185,7 +185,7 @@ void GangCluster::Do(const RemoveFiles& remove) {
   gangs_[remove.gang].files.reset();
 }
 
-/// The files of the launch, as long as they are there, are part of it.
+/// The cleanup includes the files of the launch while they exist.
 void GangCluster::Do(const SetCleanup& cleanup) {
   const auto& files = gangs_[cleanup.gang].files;
   std::string commands;

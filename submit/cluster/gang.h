@@ -1,8 +1,8 @@
-// Processes that one launcher starts all at once: mpirun, srun, or the queue of a cluster. What differs
-// between them is in a Launch (launch.h). Around each process is an agent (scripts/gang.sh), which connects
-// to dmlc-submit (agent_server.h) and starts, watches and stops it as it is told, so that a process that
-// fails can be started again in its place, and all end with the job. What is done when is decided by the
-// controller (gang_controller.h); here are the launchers, commands and timers that it wants.
+// Processes that one launcher starts all at once: mpirun, srun, or the queue of a cluster. A Launch
+// (launch.h) describes how these differ. Around each process is an agent (scripts/gang.sh), which connects to
+// dmlc-submit (agent_server.h) and starts, watches and stops the process as told, so that a process that
+// fails can be restarted in its place and all end with the job. The controller (gang_controller.h) decides
+// what happens when; this file runs the launchers, commands and timers.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,7 +26,7 @@ class GangCluster : public Cluster {
  public:
   using MakeLaunch = std::function<Launch(const GangPlan&)>;
 
-  /// `host`: where processes reach this machine. Throws std::runtime_error.
+  /// `host`: the address at which processes reach this machine. Throws std::runtime_error.
   GangCluster(boost::asio::io_context& io, Children& children, const Options& options,
               const std::string& host, ClusterEvents events, MakeLaunch make_launch);
   ~GangCluster() override;
@@ -69,7 +69,7 @@ class GangCluster : public Cluster {
   ActionLoop<GangController, GangAction> loop_;
 };
 
-/// What --dry-run prints.
+/// The output of --dry-run.
 std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>& plan,
                       const std::string& host, const GangCluster::MakeLaunch& make_launch);
 

@@ -11,17 +11,17 @@
 namespace warren::submit {
 namespace {
 
-/// How long a launcher may take to end after the last of its processes has: Open MPI's takes more than 2 s,
-/// and leaves processes behind when it is hurried.
+/// How long a launcher may take to end after its last process: Open MPI's takes more than 2 s, and leaves
+/// processes behind if it is rushed.
 constexpr std::chrono::seconds kLauncherPatience{10};
-/// The processes end within kStopGrace, and with them the launcher by itself.
+/// Extra time after kStopGrace, within which processes end, for the launcher to end by itself.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// How often a queue is asked: soon after a change, rarely when nothing happens.
+/// How often a queue is asked: soon after a change, rarely while nothing changes.
 constexpr std::chrono::milliseconds kAskSoon{500};
 constexpr std::chrono::seconds kAskLater{5};
-/// And when all processes have ended well.
+/// The interval when all processes have ended well.
 constexpr std::chrono::milliseconds kAskAtTheEnd{100};
-/// So often a queue may call a job running of which a process is gone, until that is believed.
+/// How many times a queue may report a job as running before the loss of one of its processes is believed.
 constexpr int kAsksAboutLoss = 6;
 constexpr std::size_t kLastWordsBytes = 4000;
 constexpr int kLost = 255;
@@ -75,7 +75,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   stopping_ = false;
   Gang& gang = gangs_[GangOf(index)];
   Task& task = TaskOf(gang, index);
-  if (gang.held) {  // it was not the last
+  if (gang.held) {  // it was not the last process
     Report(*gang.held, TaskOf(gang, *gang.held).status);
     gang.held.reset();
     gang.patience.reset();
@@ -89,7 +89,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   } else if (gang.launched && task.was_here && !gang.requeued) {
     EndWithoutPlace(gang, index, now);
   } else if (gang.gone) {
-    gang.relaunch_at = now;  // when those that failed with it are wanted again, too
+    gang.relaunch_at = now;  // as soon as the processes that failed with it are wanted again
   }
   if (index + 1 == gang.end()) LaunchIfAllAreWanted(gang, now);
 }
@@ -104,12 +104,12 @@ bool GangController::AllAreWanted(const Gang& gang) {
 }
 
 void GangController::LaunchIfAllAreWanted(Gang& gang, TimePoint now) {
-  if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the queue has it already
-  // What is left of the one before ends first.
+  if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the queue has the job already
+  // What is left of the previous launch ends first.
   if (!gang.launched && AllAreWanted(gang)) Do(StartLauncher{gang.id});
 }
 
-/// The launcher has ended, and the job has gone on.
+/// Called when the launcher has ended but the job continues.
 void GangController::Relaunch(Gang& gang, TimePoint now) {
   if (AllAreWanted(gang)) return LaunchIfAllAreWanted(gang, now);
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
@@ -133,7 +133,7 @@ void GangController::Launched(GangId id, const Launch& launch) {
     Task& task = TaskOf(gang, i);
     task.was_here = false;
     if (task.agent != Task::Agent::kHere) continue;
-    task.agent = Task::Agent::kToldToEnd;  // it outlived the launcher before
+    task.agent = Task::Agent::kToldToEnd;  // it outlived the previous launcher
     Do(EndAgent{i});
   }
   gang.launcher_runs = gang.launched = true;
@@ -161,9 +161,9 @@ void GangController::LauncherWrote(GangId id, Stream stream, std::string_view by
     }
   } else if (gang.Submits() && stream == Stream::kOut) {
     gang.printed += bytes;
-    return;  // it is the number of the job
+    return;  // it contains the number of the job
   }
-  if (stopping_) return;  // what it says of processes that are being stopped would bury the story
+  if (stopping_) return;  // messages about processes being stopped would bury the cause
   LineSplitter& splitter = stream == Stream::kOut ? gang.out : gang.err;
   splitter.Append(bytes, [&](std::string_view piece) { TellLauncherLine(gang, stream, piece); });
 }
@@ -173,7 +173,7 @@ void GangController::TellLauncherLine(const Gang& gang, Stream stream, std::stri
   Tell(LauncherSaid{gang.name, stream, std::string(piece)});
 }
 
-/// The launcher has ended: with all its processes, or, where it only puts them into a queue, before them.
+/// The launcher has ended: after all its processes or, if it only submits them to a queue, before them.
 void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoint now) {
   Gang& gang = gangs_[id];
   gang.launcher_runs = false;
@@ -191,7 +191,7 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   }
   gang.job = *job;
   SetCleanupOf(gang);
-  if (gang.stopped) return CancelJob(gang);  // while it was being put there
+  if (gang.stopped) return CancelJob(gang);  // stopped while it was being submitted
   Tell(
       LogLine{Severity::kInfo, fmt::format("{} job {} of {}", gang.of_workers ? "this is" : "the servers are",
                                            gang.job, gang.queue->name)});
@@ -226,8 +226,8 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
     Task& task = TaskOf(gang, i);
     if (task.state == Task::State::kIdle) continue;
-    if (task.was_here && task.agent != Task::Agent::kNone) continue;  // it will say, or leave
-    // Without bash on their hosts there are no agents, and the processes end as their launcher does.
+    if (task.was_here && task.agent != Task::Agent::kNone) continue;  // it will report or leave
+    // Processes on hosts without bash have no agents; they end as their launcher does.
     const bool never_came = !task.was_here && !gang.queue;
     if (never_came && status.ok() && !std::exchange(told, true)) {
       Tell(LogLine{
@@ -239,7 +239,7 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
   }
 }
 
-// --- what agents say -------------------------------------------------------------------------------------
+// --- events from agents ----------------------------------------------------------------------------------
 
 void GangController::Handle(const AgentEvent& event, TimePoint now) {
   std::visit([&](const auto& one) { On(one, now); }, event);
@@ -265,7 +265,7 @@ void GangController::On(const AgentArrived& event, TimePoint now) {
   if (task == nullptr) return Do(EndAgent{event.index});
   Gang& gang = gangs_[GangOf(event.index)];
   task->was_here = true;
-  // Where its process has ended well, the gang was launched anew for others'.
+  // If its process has ended well, the gang was launched again for other processes.
   const bool has_ended = task->state == Task::State::kIdle && task->status.ok();
   task->agent = stopping_ || has_ended ? Task::Agent::kToldToEnd : Task::Agent::kHere;
   if (gang.of_workers && event.index == gang.first) gang.master = event.address;
@@ -274,17 +274,17 @@ void GangController::On(const AgentArrived& event, TimePoint now) {
   } else {
     Welcome(gang, event, now);
   }
-  // Others may have come before it.
+  // Other workers may have arrived before worker 0.
   if (gang.of_workers && event.index == gang.first) LaunchAll(gang, now);
 }
 
 void GangController::Welcome(Gang& gang, const AgentArrived& event, TimePoint now) {
-  if (gang.queue) Tell(JobWaits{});  // no longer for the queue, from now on
+  if (gang.queue) Tell(JobWaits{});  // restarts the count of missing time: the wait in the queue is over
   Tell(ProcessLocated{event.index, {-1, event.host}});
   LaunchIfWanted(gang, event.index, now);
 }
 
-/// Its agents will come anew.
+/// Called when all agents will arrive again.
 void GangController::ForgetMaster(Gang& gang) {
   gang.master.clear();
   gang.begin_at.reset();
@@ -299,7 +299,7 @@ void GangController::LaunchAll(Gang& gang, TimePoint now) {
   }
 }
 
-/// Workers wait for worker 0 until then.
+/// Launches the process if it is wanted; workers wait for worker 0 first.
 void GangController::LaunchIfWanted(Gang& gang, std::size_t index, TimePoint now) {
   Task& task = TaskOf(gang, index);
   if (task.state != Task::State::kWanted) return;
@@ -332,7 +332,7 @@ void GangController::On(const AgentSaid& event, TimePoint now) {
     if (message.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
       return End(index, status, now);
     }
-    // The queue has ended it: what the job is now, is worth more to the user than the signal.
+    // The queue has ended the process; the job's new state is worth more to the user than the signal.
     Lose(gang, *task, status, now);
   } else if (message.kind == "fail") {
     End(index, {1, 0, false, fmt::format("could not be started: {}", message.text)}, now);
@@ -346,7 +346,7 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   task->agent = Task::Agent::kNone;
   if (gang.cancel_at && !AnyAgentIsHere(gang)) CancelJob(gang);
   if (task->state == Task::State::kIdle) return;
-  if (task->state == Task::State::kWanted && !task->was_here) {  // it was one of the gang before
+  if (task->state == Task::State::kWanted && !task->was_here) {  // the agent belonged to the previous launch
     const bool another_comes = gang.launched && !(stopping_ && gang.requeued);
     if (another_comes) return;
     if (stopping_) return End(event.index, kStopped, now);
@@ -361,7 +361,7 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   End(event.index, stopping_ ? kStopped : kLostWithoutAWord, now);
 }
 
-/// `status`: what is told unless the queue knows better.
+/// `status`: reported unless the queue knows better.
 void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now) {
   task.state = Task::State::kLost;
   task.status = status;
@@ -379,7 +379,8 @@ bool GangController::NothingIsLeft(const Gang& gang) {
                      [](const Task& task) { return task.state == Task::State::kIdle; });
 }
 
-/// The end of a gang is the end of its launcher.
+/// Ends a process. If it is the last of its gang and ended well, its exit is held back until the launcher
+/// ends.
 void GangController::End(std::size_t index, const ExitStatus& status, TimePoint now) {
   Gang& gang = gangs_[GangOf(index)];
   Task& task = TaskOf(gang, index);
@@ -432,14 +433,14 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
   }
 }
 
-/// A job whose processes have ended may be over before it is cancelled, which some queues call an error.
+/// A job whose processes have ended may be over before it is cancelled, which some queues treat as an error.
 /// `said`: the last line of the command that cancels.
 void GangController::AskWhyNotCancelled(Gang& gang, const std::string& job, const std::string& said,
                                         TimePoint now) {
   if (gang.queue->returns) {
     return Run({Command::Kind::kAskWhyNotCancelled, gang.id, job, said}, gang.queue->ask(job));
   }
-  // The launcher of such a queue runs as long as the job.
+  // With such a queue, the launcher runs as long as the job.
   if (gang.launcher_runs) WarnNotCancelled(gang, job, said);
   if (gang.job == job && !gang.launcher_runs) EndGang(gang, kStopped, now);
 }
@@ -490,7 +491,7 @@ void GangController::OnOver(Gang& gang, const JobReport& report, TimePoint now) 
   const std::string story =
       fmt::format("ended with job {} of {}: {}", gang.job, gang.queue->name, report.words);
   if (report.stays) {
-    gang.asking = true;  // it is known what there is to know
+    gang.asking = true;  // nothing more to ask
     return Run({Command::Kind::kClear, gang.id, gang.job, story}, gang.queue->cancel(gang.job));
   }
   EndGang(gang, all_ended ? ExitStatus{} : LostStatus(story), now);
@@ -503,9 +504,9 @@ void GangController::CancelJob(Gang& gang) {
 
 // --- the end ---------------------------------------------------------------------------------------------
 
-/// The agents end their processes when they are told to, and the launcher ends with them. A job in a queue is
-/// cancelled when its agents have left, or when they had time to: the queue would kill what it runs at once,
-/// and with it what the processes say and save at their end.
+/// The agents end their processes when told to, and the launcher ends with them. A queued job is cancelled
+/// when its agents have left or had time to: the queue would kill the processes at once, and lose what they
+/// print and save at their end.
 void GangController::Stop(TimePoint now) {
   stopping_ = true;
   for (Gang& gang : gangs_) {
@@ -524,7 +525,7 @@ void GangController::Stop(TimePoint now) {
     gang.begin_at.reset();
     gang.relaunch_at.reset();
     gang.ask_at.reset();
-    if (gang.requeued) continue;  // the job stays in the queue, and its agents come again
+    if (gang.requeued) continue;  // the job stays in the queue, and its agents will arrive again
     gang.stopped = true;
     const bool any_here = AnyAgentIsHere(gang);
     const TimePoint end = now + (any_here ? kStopGrace + kLastWordsPatience : std::chrono::milliseconds{0});
@@ -544,7 +545,7 @@ void GangController::Stop(TimePoint now) {
 void GangController::Kill() {
   for (Gang& gang : gangs_) {
     if (gang.cancel_at) CancelJob(gang);
-    // One that puts the job into a queue, or takes it out, is let: else the job would stay there.
+    // A launcher that submits or cancels a job is left alone; otherwise the job would stay in the queue.
     if (gang.launcher_runs && !gang.Submits()) Do(KillLauncher{gang.id});
   }
 }

@@ -1,17 +1,18 @@
-// What is done about the processes that a launcher starts all at once, a gang: mpirun, srun, or the queue of
-// a cluster. A job has a gang for each role but the scheduler.
+// Decides what is done about a gang: the processes that a launcher (mpirun, srun, or the queue of a cluster)
+// starts all at once. A job has a gang for each role except the scheduler.
 //
-// How the data flows. In come, each with the time: that the job wants a process (Start) or none any more
-// (Stop, Kill); what the agents around the processes say (Handle); what became of the launcher (Launched,
-// LauncherFailed, LauncherWrote, LauncherExited) and of the commands that ask or cancel in a queue
-// (CommandEnded); that time has passed (Tick). Out go, in order, by TakeActions: launchers to start and to
-// stop, commands to run, agents to tell to start or end their process, and for the job where each process
-// runs and how it ended. A process is wanted from Start until its ProcessExited, of which there is exactly
-// one: by its agent's word; by that of the queue, which is asked when an agent leaves without one; or with
-// its launcher. Workers begin once the agent of worker 0 is there, of whose address they are told, or after a
-// while without.
+// Inputs, each with the time: the job wants a process (Start) or wants all to end (Stop, Kill); events from
+// the agents around the processes (Handle); events of the launcher (Launched, LauncherFailed, LauncherWrote,
+// LauncherExited); results of commands that query or cancel a queued job (CommandEnded); time has passed
+// (Tick). Outputs, in order, through TakeActions: launchers to start and stop, commands to run, agents to
+// tell to start or end their process, and for the job where each process runs and how it ended.
 //
-// A state machine over values: no processes, sockets or clocks, which are in gang.h.
+// A process is wanted from Start until its ProcessExited, of which there is exactly one. It is sent when the
+// agent reports the exit; when the queue does, which is asked if an agent leaves without a report; or when
+// the launcher ends. Workers begin once the agent of worker 0 has arrived, and are given its address; after a
+// while they begin without it.
+//
+// A state machine over values: processes, sockets and clocks are in gang.h.
 #pragma once
 
 #include <chrono>
@@ -40,29 +41,29 @@ inline constexpr std::chrono::milliseconds kLauncherGrace{3500};
 using GangId = std::size_t;
 using CommandId = std::uint64_t;
 
-/// All processes of the gang are wanted: Launched or LauncherFailed follows, and after Launched in the end
-/// LauncherExited.
+/// Start the launcher, as all processes of the gang are wanted. Launched or LauncherFailed follows; after
+/// Launched, LauncherExited follows in the end.
 struct StartLauncher {
   GangId gang;
 };
-/// Asks it to end, and ends it after kLauncherGrace.
+/// Send the launcher SIGTERM, and SIGKILL after kLauncherGrace.
 struct StopLauncher {
   GangId gang;
 };
-/// Ends it at once.
+/// Kill the launcher at once.
 struct KillLauncher {
   GangId gang;
 };
-/// What the launcher was given in files is needed no more.
+/// Remove the launcher's files, which are no longer needed.
 struct RemoveFiles {
   GangId gang;
 };
-/// What is to be run should dmlc-submit die: words of a command; none: nothing.
+/// Set the command to run if dmlc-submit dies; no command if `words` is empty.
 struct SetCleanup {
   GangId gang;
   std::vector<std::string> words;
 };
-/// CommandEnded follows.
+/// Run a command; CommandEnded follows.
 struct RunCommand {
   CommandId command;
   std::vector<std::string> words;
@@ -71,7 +72,7 @@ struct LaunchProcess {
   std::size_t index;
   int attempt;
   std::uint16_t port;
-  std::string master = {};  ///< the address of worker 0's host; empty: of a server
+  std::string master = {};  ///< the address of worker 0's host; empty for a server, or if unknown
 };
 struct EndAgent {
   std::size_t index;
@@ -81,14 +82,14 @@ using GangAction = std::variant<StartLauncher, StopLauncher, KillLauncher, Remov
 
 class GangController {
  public:
-  /// `rendezvous`: "HOST port PORT", where the agents connect, for people.
+  /// `rendezvous`: where the agents connect, as text for people: "HOST port PORT".
   GangController(std::size_t num_servers, std::size_t num_workers, std::string rendezvous);
 
   std::size_t num_gangs() const { return gangs_.size(); }
   GangId GangOf(std::size_t index) const;
   std::size_t FirstOf(GangId gang) const { return gangs_[gang].first; }
   std::size_t CountOf(GangId gang) const { return gangs_[gang].tasks.size(); }
-  /// True while a launcher or a command runs, or a job is about to be cancelled.
+  /// Whether a launcher or a command runs, or a job is about to be cancelled.
   bool busy() const;
 
   void Start(std::size_t index, int attempt, std::uint16_t port, TimePoint now);
@@ -102,17 +103,17 @@ class GangController {
   void CommandEnded(CommandId command, const std::string& printed, const ExitStatus& status, TimePoint now);
   void Handle(const AgentEvent& event, TimePoint now);
   void Tick(TimePoint now);
-  /// When Tick has something to do next, if ever.
+  /// When Tick next has something to do, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
   std::vector<GangAction> TakeActions() { return std::exchange(actions_, {}); }
 
  private:
-  /// The place of a process.
+  /// The state of one process.
   struct Task {
     enum class State {
-      kIdle,    ///< it has not been started, or has ended
-      kWanted,  ///< it is to run as soon as its agent is here
+      kIdle,    ///< not started, or ended
+      kWanted,  ///< will run as soon as its agent has arrived
       kRunning,
       kLost,  ///< the agent left without reporting an exit, and the queue is being asked why
     };
@@ -121,7 +122,7 @@ class GangController {
     Agent agent = Agent::kNone;
     int attempt = 0;
     std::uint16_t port = 0;
-    bool was_here = false;  ///< since its gang was launched
+    bool was_here = false;  ///< whether its agent has arrived since the gang was launched
     bool is_keyless = false;
     ExitStatus status = {};  ///< how the last attempt ended
   };
@@ -129,7 +130,7 @@ class GangController {
   /// The processes of one role.
   struct Gang {
     GangId id = 0;
-    std::size_t first = 0;  ///< index of the first of them
+    std::size_t first = 0;  ///< index of the first process
     std::vector<Task> tasks;
     bool of_workers = false;
     std::string master = {};  ///< the address of the first worker's agent, once it is known
@@ -137,16 +138,16 @@ class GangController {
     std::string name = {};       ///< the name of the launcher
     std::string directory = {};  ///< the directory of the launcher's files
     std::optional<Queue> queue = {};
-    bool (*is_noise)(std::string_view line) = nullptr;  ///< true for the launcher's lines that are not shown
+    bool (*is_noise)(std::string_view line) = nullptr;  ///< returns whether to hide a line of the launcher
     bool launcher_runs = false;
-    bool launched = false;     ///< the launcher runs, or the job is in the queue
-    std::string job = {};      ///< its number in the queue
-    std::string printed = {};  ///< by the launcher, on standard output, for the number
-    std::string words = {};    ///< the last of what the launcher said
+    bool launched = false;     ///< whether the launcher runs or the job is in the queue
+    std::string job = {};      ///< number of the job in the queue
+    std::string printed = {};  ///< standard output of the launcher, to find the number in
+    std::string words = {};    ///< the end of the launcher's output
     LineSplitter out = {}, err = {};
-    std::optional<ExitStatus> ended = {};    ///< how the launcher or the job in the queue failed
-    std::optional<std::size_t> held = {};    ///< the last process that ended, until the launcher has, too
-    std::optional<TimePoint> begin_at = {};  ///< workers that wait for worker 0, without it
+    std::optional<ExitStatus> ended = {};  ///< how the launcher or the job in the queue failed
+    std::optional<std::size_t> held = {};  ///< the last process that ended, until the launcher has ended too
+    std::optional<TimePoint> begin_at = {};  ///< when waiting workers begin without worker 0
     std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
     std::optional<TimePoint> ask_at = {};
     std::optional<TimePoint> cancel_at = {};  ///< when the job is cancelled unless its agents leave before
@@ -154,9 +155,9 @@ class GangController {
     int asks_about_loss = 0;
     std::string last_report = {};
     bool requeued = false;
-    bool gone = false;                          ///< the gang has ended by itself
+    bool gone = false;                          ///< whether the gang has ended by itself
     std::optional<TimePoint> relaunch_at = {};  ///< when a gang that has ended by itself is launched again
-    bool stopped = false;  ///< what still runs of it ends; started again it is launched anew
+    bool stopped = false;  ///< what still runs of it is ending; the next start launches it again
 
     std::size_t end() const { return first + tasks.size(); }
     bool Submits() const { return queue && queue->returns; }
@@ -168,7 +169,7 @@ class GangController {
       kAsk,
       kCancel,
       kAskWhyNotCancelled,
-      kClear,  ///< takes out of the queue what is over and stays there
+      kClear,  ///< removes from the queue a job that is over but stays there
     };
     Kind kind;
     GangId gang;

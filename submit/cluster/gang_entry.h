@@ -1,4 +1,4 @@
-// What the entries of clusters have in common whose launcher starts all processes at once (gang.h).
+// The common part of the registry entries of clusters whose launcher starts all processes at once (gang.h).
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-/// Fills in how the cluster is made and shown. `launches` finds the launcher of a job; it may throw
+/// Sets the entry's `make` and `show`. `launches` finds the launcher of a job; it may throw
 /// std::runtime_error.
 void LaunchTogether(ClusterEntry& entry, std::function<GangCluster::MakeLaunch(const Options&)> launches);
 

@@ -23,7 +23,7 @@ namespace {
 constexpr int kMaxSlots = 100'000;
 /// Limit for one file; more is a mistake in a range such as node[1-1000000].
 constexpr std::size_t kMaxHosts = 100'000;
-/// Ports below it belong to the system; "node1:4" with a smaller number may mean slots.
+/// Lower ports belong to the system; "node1:4" with a lower number may mean slots.
 constexpr int kFirstPlainPort = 1024;
 constexpr std::size_t kMaxNameLength = 253;  // RFC 1035, section 2.3.4
 constexpr std::size_t kMaxLabelLength = 63;
@@ -31,7 +31,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 constexpr std::string_view kForms = "a line is one host, and slots=N, max_slots=N or port=N behind it";
 
-/// `text` in quotes, without anything that a terminal would obey.
+/// `text` in quotes, without terminal control characters.
 std::string Quoted(std::string_view text) {
   return fmt::format("'{}'", wire::PrintableLine(text));
 }
@@ -53,7 +53,7 @@ std::uint16_t ParsePort(std::string_view text) {
   return static_cast<std::uint16_t>(ParseNumber(text, 65535, "port"));
 }
 
-/// The settings behind a host's name.
+/// The settings after a host's name.
 struct LineOptions {
   std::optional<int> slots;
   int max_slots = 0;
@@ -98,7 +98,8 @@ std::runtime_error NoHostName(std::string_view name, std::string_view why) {
   return std::runtime_error(fmt::format("{} is no host name: {}", Quoted(name), why));
 }
 
-/// Throws unless the name can be that of a host: RFC 952 and 1123, and the "_" that some networks have.
+/// Throws unless `name` is an address or a host name by RFC 952 and 1123; "_", which some networks use, is
+/// also allowed.
 void CheckName(const std::string& name) {
   if (name.empty()) throw std::runtime_error("there is no host name");
   if (name[0] == '-') throw NoHostName(name, "it would be taken for an option");
@@ -140,7 +141,7 @@ void CheckName(const std::string& name) {
   }
 }
 
-/// The words between the commas that are not in brackets.
+/// Splits a word at the commas outside brackets.
 std::vector<std::string_view> SplitAtCommas(std::string_view word) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;
@@ -156,7 +157,7 @@ std::vector<std::string_view> SplitAtCommas(std::string_view word) {
   return parts;
 }
 
-/// Appends the names of "1-3" or "7" between `before` and `after`. Leading zeros stay.
+/// Appends the names of a range, such as "1-3" or "7", between `before` and `after`. Leading zeros are kept.
 void AppendRange(const std::string& before, std::string_view range, std::string_view after,
                  std::vector<std::string>& names) {
   constexpr std::size_t kMaxDigits = 9;
@@ -182,7 +183,7 @@ void AppendRange(const std::string& before, std::string_view range, std::string_
   }
 }
 
-/// "rack[1-2]node[08-11]" as Slurm means it; a name without brackets is itself.
+/// Expands "rack[1-2]node[08-11]" as Slurm does; a name without brackets is returned unchanged.
 std::vector<std::string> ExpandRanges(const std::string& word) {
   const std::size_t open = word.find('[');
   if (open == std::string::npos) {
@@ -204,7 +205,7 @@ std::vector<std::string> ExpandRanges(const std::string& word) {
   return expanded;
 }
 
-/// Stores the port of "host:text". Throws where it may be a number of slots.
+/// Stores the port of "host:text". Throws if it may be a number of slots.
 void TakePort(std::string_view host, std::string_view text, bool is_plainly_port, LineOptions& options) {
   const std::uint16_t port = ParsePort(text);
   if (!is_plainly_port && port < kFirstPlainPort) {
@@ -217,7 +218,7 @@ void TakePort(std::string_view host, std::string_view text, bool is_plainly_port
   options.port = port;
 }
 
-/// The hosts of "alice@node[1-3]:2222", "[fe80::1]:2222", "node1*2".
+/// Parses "alice@node[1-3]:2222", "[fe80::1]:2222" or "node1*2".
 std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
   Host host;
   if (const std::size_t scheme = word.find("://"); scheme != std::string_view::npos) {
@@ -275,7 +276,7 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
   return hosts;
 }
 
-/// Hosts in the order in which they came, each once.
+/// The hosts in order of their first appearance, without duplicates.
 class HostList {
  public:
   void Add(Host host) {

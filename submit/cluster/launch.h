@@ -1,5 +1,5 @@
-// How a cluster starts all processes of one role at once: the command of its launcher, or of its queue. Made
-// by pure functions, one file a cluster; gang.h carries it out, --dry-run shows it.
+// How a cluster starts all processes of one role at once: the command of its launcher or queue. Pure
+// functions make it, one file per cluster; gang.h carries it out, and --dry-run shows it.
 #pragma once
 
 #include <functional>
@@ -15,73 +15,76 @@
 
 namespace warren::submit {
 
-/// What a queue says of a job.
+/// The state of a job in a queue.
 enum class JobState {
-  kPending,  ///< it waits; also after it was requeued
+  kPending,  ///< waiting, possibly after it was requeued
   kRunning,
   kOver,
 };
 
 struct JobReport {
   JobState state = JobState::kOver;
-  std::string words;   ///< as the queue has it: "PENDING (Resources)", "FAILED (NonZeroExitCode)"
-  bool stays = false;  ///< in the queue, although it is over, until it is cancelled
+  std::string words;   ///< in the queue's words: "PENDING (Resources)", "FAILED (NonZeroExitCode)"
+  bool stays = false;  ///< whether the job, although over, stays in the queue until it is cancelled
 };
 
-/// Of a launcher that puts the job into a queue.
+/// The queue to which a launcher submits the job.
 struct Queue {
   std::string name;  ///< "Slurm"
-  bool returns =
-      true;  ///< the launcher returns then, and the queue is asked; else it stays as long as the job
-  /// The number or name of the job in what the launcher printed; nothing: it is not there.
+  /// Whether the launcher returns once the job is in the queue, which is then asked about it. Otherwise the
+  /// launcher runs as long as the job.
+  bool returns = true;
+  /// Finds the number or name of the job in the launcher's output; nullopt if it is not there.
   std::function<std::optional<std::string>(std::string_view printed)> id;
   std::function<std::vector<std::string>(const std::string& id)> cancel;
   std::function<std::vector<std::string>(const std::string& id)> ask;
-  /// What the answer to `ask` means for the job; nothing: ask again.
+  /// Converts the answer to `ask` into a report; nullopt to ask again.
   std::function<std::optional<JobReport>(const std::string& id, std::string_view printed, int exit_code)>
       report;
 };
 
 struct Launch {
   std::string name;                  ///< "mpirun"
-  std::vector<std::string> words;    ///< the command; the first is looked for on PATH
+  std::vector<std::string> words;    ///< the command; the first word is looked up on PATH
   tracker::Environment environment;  ///< in addition to dmlc-submit's own
-  std::string input;                 ///< for its standard input
-  std::vector<std::pair<std::string, std::string>>
-      files;                     ///< name and content, of files that words name as "FILE:name"
-  std::string directory = {};    ///< where they lie; empty: in a temporary one of this machine
-  bool needs_directory = false;  ///< even without files: words name it as "FILE:"
-  std::optional<Queue> queue;    ///< none: the command runs as long as the processes do
-  /// Whether a line of the launcher's says nothing about the job, and is not shown; null: none does.
+  std::string input;                 ///< passed to its standard input
+  /// The names and contents of files; words refer to them as "FILE:name".
+  std::vector<std::pair<std::string, std::string>> files;
+  std::string directory = {};    ///< the directory of the files; empty for a temporary one on this machine
+  bool needs_directory = false;  ///< needed even without files: words refer to it as "FILE:"
+  std::optional<Queue> queue;    ///< nullopt if the command runs as long as the processes do
+  /// Returns whether a line of the launcher is unrelated to the job and hidden; null to hide none.
   bool (*is_noise)(std::string_view line) = nullptr;
 };
 
-/// How a script finds its place.
+/// The parts of a script that depend on the cluster.
 struct ScriptSetting {
-  std::string rank;  ///< a word of the shell that says which process of the gang it is, from 0
-  /// The same among those of its host, and how many these are. By default each process stands for a host of
-  /// its own: the cluster gives it what it asked for, and nobody tells who is beside it.
+  std::string rank;  ///< shell word with the number of the process in the gang, from 0
+  /// Shell words with the number of the process among those of its host, and with their count. By default
+  /// each process is treated as the only one on its host: the cluster gives it what was requested, and does
+  /// not tell which processes share a host.
   std::string local_rank = "0";
   std::string local_size = "1";
-  tracker::Environment environment = {};  ///< for the processes, where the job does not set the same
-  std::string directory = {};             ///< where they run; empty: the current one, by its full name
-  std::vector<Archive> archives = {};     ///< that lie there and are to be unpacked
-  CoreShare cores = {};                   ///< taken when the workers are to share the cores of their hosts
-  std::string secrets_file = {};          ///< with GangPlan::secrets; empty: they stand in the script
+  tracker::Environment environment = {};  ///< for the processes, unless the job sets the same variables
+  std::string directory = {};             ///< where the processes run; if empty, the current directory
+  std::vector<Archive> archives = {};     ///< archives in that directory to unpack
+  CoreShare cores = {};                   ///< used if the workers share the cores of their hosts
+  std::string secrets_file = {};          ///< file with GangPlan::secrets; empty if they are in the script
 };
 
-/// What a launch is made of.
+/// The arguments for making a Launch.
 struct GangPlan {
   const Options* options = nullptr;
   tracker::Role role = tracker::Role::kWorker;
   std::size_t first = 0;  ///< index of the first process in the plan
   std::size_t count = 0;
   std::string job_name;
-  /// Commands of the shell that export what no other user may read, the job's token; empty: there is nothing.
+  /// Shell commands with what other users must not read (SecretsOf): the job's token and the agents' key. May
+  /// be empty.
   std::string secrets;
-  /// Full name of a directory, not made yet, in the one that the job's hosts run it in.
+  /// Absolute path of a directory, not created yet, inside the job's working directory.
   std::string shared_directory;
-  /// The text of a script that is to run once for each process.
+  /// Makes the text of a script that runs once for each process.
   std::function<std::string(const ScriptSetting& setting)> script;
 };
 

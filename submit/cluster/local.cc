@@ -44,7 +44,7 @@ std::set<pid_t> LocalCluster::Running() const {
   return pids;
 }
 
-/// By a process beside it, which may look at the others of this user.
+/// Starts a process beside it, which may inspect processes of the same user.
 void LocalCluster::Dump(std::size_t index, std::function<void(std::string text)> done) {
   const auto say = [this, done](std::string text) {
     boost::asio::post(io_, [done, text = std::move(text)] { done(text); });

@@ -1,4 +1,4 @@
-// --cluster local: the processes of a job on this machine.
+// --cluster local: runs the processes of a job on this machine.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,7 +26,7 @@ class LocalCluster : public Cluster {
   boost::asio::io_context& io_;
   Children& children_;
   ClusterEvents events_;
-  std::map<std::size_t, pid_t> running_;  ///< by index
+  std::map<std::size_t, pid_t> running_;  ///< by process index
 };
 
 /// Its row in the registry of clusters.

@@ -26,14 +26,14 @@ bool IsOpenMpi(MpiKind kind) {
   return kind == MpiKind::kOpenMpi4 || kind == MpiKind::kOpenMpi5;
 }
 
-/// PATH with the program's own directory in front: Intel's mpirun looks for its other parts on PATH.
+/// PATH with the program's own directory first: Intel's mpirun looks for its other parts on PATH.
 std::string MpiSearchPath(const std::string& program) {
   if (program.find('/') == std::string::npos) return SearchPath();
   const std::filesystem::path directory = std::filesystem::absolute(program).parent_path();
   return fmt::format("{}:{}", directory.string(), SearchPath());
 }
 
-/// Settings that a user's own, in the environment or as an option of mpirun, come before.
+/// Adds default settings; a user's own, in the environment or as options of mpirun, take precedence.
 void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   const auto add = [&](const char* name, const char* value) {
     const bool is_set =
@@ -41,7 +41,7 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
                                                     [&](const auto& entry) { return entry.first == name; });
     if (!is_set) environment.emplace_back(name, value);
   };
-  if (IsOpenMpi(kind) && geteuid() == 0) {  // it refuses root otherwise
+  if (IsOpenMpi(kind) && geteuid() == 0) {  // otherwise it refuses to run as root
     add("OMPI_ALLOW_RUN_AS_ROOT", "1");
     add("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
@@ -57,14 +57,14 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   }
 }
 
-/// What mpirun is told to bind its processes to, if --bind says anything. Only workers are bound: servers
-/// have an mpirun of their own, which would give them the cores of the first workers.
+/// What mpirun binds its processes to; nullopt if --bind is not given. Only workers are bound: servers have a
+/// separate mpirun, which would give them the cores of the first workers.
 std::optional<Bind> BindingOf(const GangPlan& plan) {
   if (plan.options->bind && plan.role != tracker::Role::kWorker) return Bind::kNone;
   return plan.options->bind;
 }
 
-/// As options; Intel MPI has none.
+/// The binding as options; Intel MPI has none.
 std::vector<std::string> BindingWords(MpiKind kind, Bind bind, int cores) {
   const std::string name(BindName(bind));
   if (kind == MpiKind::kIntel) return {};
@@ -74,7 +74,7 @@ std::vector<std::string> BindingWords(MpiKind kind, Bind bind, int cores) {
   return {"--map-by", fmt::format("slot:PE={}", cores), "--bind-to", name};
 }
 
-/// As variables, which only Intel MPI has.
+/// The binding as variables, which only Intel MPI has.
 tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
   if (kind != MpiKind::kIntel) return {};
   if (bind == Bind::kNone) return {{"I_MPI_PIN", "0"}};
@@ -83,7 +83,8 @@ tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
            bind == Bind::kCore ? fmt::format("{}:compact", cores) : std::string(BindName(bind))}};
 }
 
-/// Only mpirun knows how many workers come to a host, and only before it starts them.
+/// Throws if --bind is used without --worker-cores: only mpirun knows how many workers run on a host, and
+/// only when it starts them.
 void CheckBinding(const Options& options) {
   if (options.bind.value_or(Bind::kNone) == Bind::kNone || options.worker_cores_were_chosen) return;
   throw UsageError(fmt::format(
@@ -97,7 +98,7 @@ std::vector<Host> MpiHosts(const Options& options) {
   return is_named ? ReadHosts(options.host_file) : std::vector<Host>();
 }
 
-/// The hosts as a file that the implementation understands.
+/// The hosts in the file format of the MPI implementation.
 std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   std::string text;
   for (const Host& host : hosts) {
@@ -121,16 +122,16 @@ std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   return text;
 }
 
-/// A word of the shell: how many processes of mpirun there are on this host.
+/// Shell word with the number of mpirun's processes on this host.
 constexpr const char* kRanksHere = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}";
 
 constexpr const char* kSessionDirectoryVariable = "OMPI_MCA_orte_local_tmpdir_base";
 
-/// Open MPI 4 keeps its sockets in <temporary directory>/ompi.<host>.<user>, of all jobs, and an mpirun that
-/// ends removes it when it is empty: perhaps just before another, which starts, makes its own directory below
-/// it and fails ("orte_session_dir failed"; open-mpi/ompi issue 8510). So this one gets a directory of its
-/// own, unless the user has chosen one. The processes are told of it as orte_tmpdir_base, and refuse to have
-/// both.
+/// Gives this mpirun its own session directory, unless the user has chosen one. Open MPI 4 keeps the sockets
+/// of all jobs in <temporary directory>/ompi.<host>.<user>, which an mpirun that ends removes if it is empty.
+/// If another mpirun is about to create its own directory there, that one fails ("orte_session_dir failed";
+/// open-mpi/ompi issue 8510). The processes get the directory as orte_tmpdir_base, and refuse to have both
+/// settings.
 void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& launch) {
   constexpr std::array<const char*, 3> kChoices = {"orte_tmpdir_base", "orte_local_tmpdir_base",
                                                    "orte_remote_tmpdir_base"};
@@ -143,7 +144,7 @@ void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& laun
   launch.words.insert(launch.words.end(), {"--mca", "orte_local_tmpdir_base", "FILE:"});
 }
 
-/// How the variables are handed to processes on other hosts.
+/// Adds the options that pass the variables to processes on other hosts.
 void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::vector<std::string>& words) {
   if (IsOpenMpi(kind)) {
     for (const std::string& name : names) words.insert(words.end(), {"-x", name});
@@ -152,9 +153,9 @@ void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::v
   }
 }
 
-/// Open MPI and the ssh that it starts both put that ssh into a process group of its own. On a busy machine
-/// Open MPI comes second, says that it could not, and goes on: "plm:rsh: Warning: setpgid(5,5) failed in
-/// parent with errno=Permission denied(13)".
+/// Open MPI and the ssh that it starts both put that ssh into its own process group. On a busy machine Open
+/// MPI comes second, reports that it could not, and goes on: "plm:rsh: Warning: setpgid(5,5) failed in parent
+/// with errno=Permission denied(13)".
 bool IsNoiseOfOpenMpi(std::string_view line) {
   const std::size_t begin = line.find("] plm:");
   return begin != std::string_view::npos && line.find("Warning: setpgid(", begin) != std::string_view::npos &&
@@ -202,7 +203,7 @@ std::vector<std::string> MpiHostNames(const Options& options) {
 tracker::Reached RouteToMpiHosts(const Options& options) {
   const std::vector<std::string> names = MpiHostNames(options);
   if (!names.empty()) return tracker::AddressTowards(names);
-  // What allocations set, and what users name hosts in otherwise.
+  // Variables that allocations set, or by which users name hosts in another way.
   constexpr std::array<const char*, 7> kElsewhere = {"SLURM_JOB_ID",    "PBS_NODEFILE",
                                                      "LSB_HOSTS",       "PE_HOSTFILE",
                                                      "HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile",
@@ -235,7 +236,7 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
       launch.environment.push_back(variable);
   }
   AddDefaults(setting.kind, launch.environment);
-  // The last one: Hydra (4.0.2) hands all variables to other hosts but the last of its environment.
+  // PATH must be last: Hydra (4.0.2) passes all variables to other hosts except the last of its environment.
   launch.environment.emplace_back("PATH", MpiSearchPath(setting.program));
 
   launch.words = {setting.program, "-n", std::to_string(plan.count)};

@@ -1,4 +1,4 @@
-// --cluster mpi: one mpirun starts all workers, of Open MPI 4 or 5, MPICH (Hydra) or Intel MPI.
+// --cluster mpi: one mpirun of Open MPI 4 or 5, MPICH (Hydra) or Intel MPI starts all workers.
 #pragma once
 
 #include <string>
@@ -13,24 +13,24 @@ namespace warren::submit {
 
 enum class MpiKind { kOpenMpi4, kOpenMpi5, kHydra, kIntel };
 
-/// Whose mpirun it is, by what its --version prints. Throws std::runtime_error when it is none of these.
+/// Identifies an mpirun by the output of its --version. Throws std::runtime_error for any other.
 MpiKind RecogniseMpi(const std::string& program, const std::string& version_text);
 
-/// The mpirun of the options and the hosts of the host file, if there is one.
+/// The mpirun of the options, and the hosts of the host file if there is one.
 struct MpiSetting {
   std::string program;  ///< as written, or its full path
   MpiKind kind = MpiKind::kOpenMpi4;
-  std::vector<Host> hosts;  ///< empty: mpirun decides, by its allocation for one
+  std::vector<Host> hosts;  ///< if empty, mpirun decides, for example by its allocation
 };
 
-/// Finds and asks mpirun. Throws std::runtime_error.
+/// Finds mpirun and asks it for its version. Throws std::runtime_error.
 MpiSetting FindMpi(const Options& options);
 
-/// The hosts of the host file; none without one.
+/// The hosts of the host file; empty without one.
 std::vector<std::string> MpiHostNames(const Options& options);
 
-/// Where its processes reach this machine: at the address of the route to the first host; where no hosts are
-/// named and nothing looks like an allocation of several, only from this machine.
+/// The address at which its processes reach this machine: the one on the route to the first host. If no hosts
+/// are named and nothing looks like an allocation of several, it is the loopback address.
 tracker::Reached RouteToMpiHosts(const Options& options);
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan);

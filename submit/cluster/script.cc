@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// Always in quotes, so that no word can be taken for something else by a shell.
+/// Quotes every word, even a plain one, so that a shell cannot take it for something else.
 std::string Quoted(const std::string& word) {
   const std::string quoted = ShellQuote(word);
   return quoted.starts_with('\'') ? quoted : fmt::format("'{}'", quoted);
@@ -25,12 +25,12 @@ bool IsShellName(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_part);
 }
 
-/// A shell function that does ExportCommands.
+/// A shell function that runs ExportCommands.
 std::string EnvironmentFunction(const tracker::Environment& environment) {
   return fmt::format("environment() {{\n:\n{}}}\n", ExportCommands(environment));
 }
 
-/// For enter_environment and missing_interpreter of common.sh.
+/// The variable python_environment for enter_environment and missing_interpreter of common.sh.
 std::string PythonEnvironment(const PlannedProcess& process) {
   return fmt::format("python_environment={}\n", Quoted(process.python_environment));
 }
@@ -42,9 +42,9 @@ std::string ShareFunction(const CoreShare& share) {
                 : "share() { :; }\n";
 }
 
-/// A shell function that exports what torch.distributed and Horovod ask for beside what is planned. Words of
-/// the shell: the worker's place among those of its host, how many these are, and worker 0's address, perhaps
-/// empty.
+/// A shell function that exports what torch.distributed and Horovod need beyond the planned environment. The
+/// arguments are shell words: the worker's number among those of its host, their count, and worker 0's
+/// address, which may be empty.
 std::string PlaceFunction(const PlannedProcess& process, const std::string& local_rank,
                           const std::string& local_size, const std::string& master) {
   if (process.role != tracker::Role::kWorker) return "place() { :; }\n";
@@ -56,8 +56,8 @@ std::string PlaceFunction(const PlannedProcess& process, const std::string& loca
   return text + "}\n";
 }
 
-/// The command as words of a shell, with those variables in front that `export` cannot set. The user may give
-/// the command a PATH of its own; it is not set yet where the words are read.
+/// The command as shell words, preceded by the variables that `export` cannot set. A PATH that the user gives
+/// to the command is not set yet when the shell reads these words.
 std::string CommandWords(const PlannedProcess& process) {
   std::string words;
   for (const auto& [name, value] : process.environment) {
@@ -67,14 +67,14 @@ std::string CommandWords(const PlannedProcess& process) {
   }
   if (!words.empty() && process.argv.front().find('=') != std::string::npos) {
     words +=
-        " \"$(command -v sh)\" -c 'exec \"$0\" \"$@\"'";  // env would take the command for one more variable
+        " \"$(command -v sh)\" -c 'exec \"$0\" \"$@\"'";  // env would take the command for another variable
   }
   for (const std::string& word : process.argv)
     words += fmt::format("{}{}", words.empty() ? "" : " ", Quoted(word));
   return words;
 }
 
-/// What the scripts around processes on shared machines have in common.
+/// The functions that the scripts around processes on shared machines have in common.
 std::string AgentFunctions() {
   return fmt::format("usage_seconds={}\n{}{}{}{}", kSampleInterval.count(), kCommonScript, kMarksScript,
                      kUsageScript, kStacksScript);
@@ -158,7 +158,7 @@ std::string PodScript(const PlannedProcess& process, const PodScriptContext& con
 }
 
 ScriptInEnvironment InEnvironment(const std::string& script, const std::vector<std::string>& kept_back) {
-  // Linux takes at most 128 KiB in one variable.
+  // Linux allows at most 128 KiB in one variable.
   constexpr std::size_t kMostBytes = 100'000;
   ScriptInEnvironment result;
   std::string names = fmt::format("{}", fmt::join(kept_back, " "));

@@ -20,7 +20,7 @@ Launch SgeLaunch(const GangPlan& plan) {
   const bool workers = plan.role == tracker::Role::kWorker;
   const int cores = workers ? options.worker_cores : options.server_cores;
   const auto& memory = workers ? options.worker_memory_bytes : options.server_memory_bytes;
-  // Grid Engine starts a login shell, with a PATH of its own.
+  // Grid Engine starts a login shell, which sets its own PATH.
   tracker::Environment passed = PassedOn();
   passed.emplace_back("PATH", SearchPath());
 
@@ -28,7 +28,7 @@ Launch SgeLaunch(const GangPlan& plan) {
   launch.name = "qsub";
   launch.words = {"qsub",      "-terse",      "-cwd", "-S",
                   "/bin/bash", "-C",
-                  "",  // arguments of the command stand in the script, and may look like directives of qsub's
+                  "",  // no directive prefix: arguments in the script may look like directives
                   "-N",        plan.job_name, "-t",   fmt::format("1-{}", plan.count)};
   const std::string logs = options.sge_log_dir.empty() ? "/dev/null" : options.sge_log_dir;
   launch.words.insert(launch.words.end(), {"-o", logs, "-e", logs});
@@ -40,8 +40,8 @@ Launch SgeLaunch(const GangPlan& plan) {
     launch.words.insert(launch.words.end(), {"-l", fmt::format("h_rt={}", options.time_limit)});
   }
   launch.words.insert(launch.words.end(), options.sge_args.begin(), options.sge_args.end());
-  // The arguments stand in the script: those of qsub are cut at newlines and after some 10,000 bytes. The
-  // token does not: all users of a host can read the spool that Grid Engine keeps scripts in.
+  // The arguments are in the script, as those of qsub are cut at newlines and after some 10,000 bytes. The
+  // token is not, as all users of a host can read the spool in which Grid Engine keeps scripts.
   ScriptSetting setting{.rank = "$((SGE_TASK_ID - 1))",
                         .environment = std::move(passed),
                         .cores = {.workers = "1", .cores = "${NSLOTS:-}"}};
@@ -54,7 +54,7 @@ Launch SgeLaunch(const GangPlan& plan) {
   launch.queue =
       Queue{.name = "Grid Engine",
             .id = [](std::string_view printed) -> std::optional<std::string> {
-              // "12.1-4:1", perhaps after lines of a site's own.
+              // The output is like "12.1-4:1", possibly after lines that the site adds.
               std::istringstream lines{std::string(printed)};
               std::optional<std::string> id;
               for (std::string line; std::getline(lines, line);) {
@@ -75,7 +75,7 @@ Launch SgeLaunch(const GangPlan& plan) {
 }
 
 std::optional<JobReport> ReadQstat(const std::string& id, std::string_view printed, int exit_code) {
-  if (exit_code != 0) return std::nullopt;  // the master is away, perhaps
+  if (exit_code != 0) return std::nullopt;  // the master may be down
   // job-ID prior name user state date time queue slots task
   std::istringstream lines{std::string(printed)};
   std::string pending;

@@ -1,4 +1,4 @@
-// --cluster sge: an array job of Grid Engine, put into its queue by qsub and watched by qstat.
+// --cluster sge: an array job of Grid Engine, submitted with qsub and watched with qstat.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@ namespace warren::submit {
 
 Launch SgeLaunch(const GangPlan& plan);
 
-/// What `qstat` says of the tasks of job `id`.
+/// The state of job `id` from the output of `qstat`; nullopt if qstat failed.
 std::optional<JobReport> ReadQstat(const std::string& id, std::string_view printed, int exit_code);
 
-/// Where its processes reach this machine: at the address of the route to the first execution host.
+/// The address at which its processes reach this machine: the one on the route to the first execution host.
 tracker::Reached RouteToSgeHosts();
 
 /// Its row in the registry of clusters.

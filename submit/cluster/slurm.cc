@@ -17,7 +17,7 @@
 namespace warren::submit {
 namespace {
 
-/// So many nodes are asked for their addresses; one that is known here is enough.
+/// How many nodes are asked for their addresses at most; one that is known here is enough.
 constexpr std::size_t kNodesToAsk = 8;
 
 std::vector<std::string> Lines(const std::string& text) {
@@ -35,7 +35,7 @@ std::string Trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-/// What processes need, as srun and sbatch both take it.
+/// The resources for the processes, as options of both srun and sbatch.
 std::vector<std::string> Resources(const GangPlan& plan) {
   const Options& options = *plan.options;
   const bool workers = plan.role == tracker::Role::kWorker;
@@ -54,7 +54,7 @@ std::vector<std::string> Resources(const GangPlan& plan) {
   return words;
 }
 
-/// In quotes that sbatch understands; it knows none for the end of a line.
+/// A directive with quotes that sbatch understands; it cannot quote a line break.
 std::string Directive(const std::string& word) {
   if (word.find_first_of("\r\n") != std::string::npos) {
     throw UsageError(fmt::format("sbatch takes no option with a line break in it: {}", ShellQuote(word)));
@@ -67,8 +67,8 @@ std::string Directive(const std::string& word) {
   return fmt::format("#SBATCH \"{}\"\n", quoted);
 }
 
-/// What srun binds tasks to. Of workers only: servers are another step, of the same cores, and would get the
-/// first of them once more.
+/// Adds the option that tells srun what to bind tasks to. Only workers are bound: servers are another step on
+/// the same cores, and would get the first of them again.
 void AddBinding(const GangPlan& plan, std::vector<std::string>& srun) {
   if (!plan.options->bind || plan.role != tracker::Role::kWorker) return;
   constexpr std::array<std::pair<Bind, const char*>, 3> kNames = {
@@ -91,8 +91,8 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
                                  .local_rank = "$SLURM_LOCALID",
                                  .local_size = "$(tasks_of \"$SLURM_NODEID\" \"$SLURM_STEP_TASKS_PER_NODE\")",
                                  .cores = {.workers = "1", .cores = "${SLURM_CPUS_PER_TASK:-}"}}));
-  // A task that fails does not end the others by itself: dmlc-submit decides. --export: whatever the user's
-  // environment says of it, the script has to come along.
+  // A task that fails must not end the others by itself: dmlc-submit decides. --export=ALL passes the script
+  // on, whatever the user's environment says about exports.
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",
                                    "--export=ALL"};
   AddBinding(plan, srun);
@@ -123,7 +123,7 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   for (const auto& [name, value] : script.variables) {
     launch.input += fmt::format("export {}={}\n", name, ShellQuote(value));
   }
-  // It takes the cores from its own options alone, since Slurm 22.05.
+  // Since Slurm 22.05, srun takes the cores only from its own options.
   srun.push_back(fmt::format("--cpus-per-task={}", plan.role == tracker::Role::kWorker
                                                        ? options.worker_cores
                                                        : options.server_cores));
@@ -151,8 +151,7 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
 std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view printed, int exit_code) {
   const std::string line = Trimmed(printed);
   if (exit_code != 0) {
-    if (line.find("Invalid job id") == std::string::npos)
-      return std::nullopt;  // the controller is away, perhaps
+    if (line.find("Invalid job id") == std::string::npos) return std::nullopt;  // the controller may be down
     return JobReport{JobState::kOver, "Slurm knows it no more"};
   }
   if (line.empty()) return JobReport{JobState::kOver, "Slurm knows it no more"};
@@ -175,8 +174,7 @@ std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view 
   constexpr std::array<std::string_view, 12> kOver = {
       "COMPLETED", "FAILED",    "TIMEOUT",  "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
       "BOOT_FAIL", "CANCELLED", "DEADLINE", "REVOKED",   "LAUNCH_FAILED", "RECONFIG_FAIL"};
-  if (std::find(kOver.begin(), kOver.end(), state) == kOver.end())
-    return std::nullopt;  // no state that is known
+  if (std::find(kOver.begin(), kOver.end(), state) == kOver.end()) return std::nullopt;  // unknown state
   return JobReport{JobState::kOver, words};
 }
 

@@ -1,5 +1,5 @@
-// --cluster slurm: srun inside an allocation; outside one a job is put into the queue by sbatch, and watched
-// there.
+// --cluster slurm: starts the processes with srun inside an allocation; otherwise submits a job with sbatch
+// and watches it in the queue.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace warren::submit {
 
-/// True inside an allocation of Slurm (salloc, or a batch job).
+/// Whether dmlc-submit runs inside an allocation of Slurm (salloc, or a batch job).
 bool InSlurmAllocation();
 
-/// With srun or with sbatch.
+/// The launch with srun if `in_allocation`, otherwise with sbatch.
 Launch SlurmLaunch(const GangPlan& plan, bool in_allocation);
 
-/// What `squeue -h -t all -o '%T|%r'` says of a job; nothing when it does not know just now.
+/// The state of a job from the output of `squeue -h -t all -o '%T|%r'`; nullopt if unknown at the moment.
 std::optional<JobReport> ReadSqueue(const std::string& id, std::string_view printed, int exit_code);
 
-/// The nodes of the allocation, of the queue, or of Slurm, by the names or addresses it knows them by.
+/// The nodes of the allocation, of the queue or of all of Slurm, by the names or addresses that Slurm uses.
 std::vector<std::string> SlurmNodes(const Options& options);
 
-/// Where its processes reach this machine: at the address of the route to the first node.
+/// The address at which its processes reach this machine: the one on the route to the first node.
 tracker::Reached RouteToSlurmNodes(const Options& options);
 
 /// Its row in the registry of clusters.

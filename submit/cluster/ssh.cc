@@ -24,14 +24,14 @@
 namespace warren::submit {
 namespace {
 
-/// What a connection that is lost, or cannot be made, makes ssh exit with.
+/// The exit code of ssh if a connection is lost or cannot be made.
 constexpr int kSshFailed = 255;
-/// More than the script elsewhere takes to end its process, and the way of its last words.
+/// Extra time after kStopGrace for the remote script to end its process and for its last output to arrive.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// The last words of ssh itself, or of rsync.
+/// How much of the last output of ssh, or of rsync, is kept.
 constexpr std::size_t kSshWordsBytes = 2000;
 
-/// ssh and its options, without the host. Of options that are given twice ssh takes the first.
+/// ssh and its options, without the host. If an option is given twice, ssh takes the first.
 std::vector<std::string> SshWords(const Options& options, const Host& host) {
   std::vector<std::string> words = {"ssh"};
   words.insert(words.end(), options.ssh_options.begin(), options.ssh_options.end());
@@ -43,8 +43,8 @@ std::vector<std::string> SshWords(const Options& options, const Host& host) {
   words.insert(words.end(),
                {"-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o",
                 "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
-                // A connection that is shared already is used. One that others would come to
-                // share would have to outlive its process.
+                // An existing shared connection is used. A new one is not shared, as it would have to outlive
+                // its process.
                 "-o", "RemoteCommand=none", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"});
   if (host.port != 0) words.insert(words.end(), {"-p", std::to_string(host.port)});
   return words;
@@ -60,7 +60,7 @@ std::string WorkingDirectory(const Options& options) {
   return options.sync_dst_dir.empty() ? std::filesystem::current_path().string() : options.sync_dst_dir;
 }
 
-/// Copies this directory's content. rsync's own way of asking for a shell elsewhere splits at blanks only.
+/// The command that copies the content of this directory. rsync splits the value of -e at blanks only.
 std::vector<std::string> CopyTo(const Options& options, const Host& host) {
   const std::string target =
       host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);  // IPv6
@@ -90,12 +90,12 @@ PlannedProcess ForHost(PlannedProcess process, const Host& host) {
   return process;
 }
 
-/// Which place a process of the plan has: servers come first, and the scheduler has none.
+/// The place of a process of the plan: servers come first, and the scheduler has none.
 std::size_t PlaceOf(const Options& options, std::size_t index) {
   return options.num_servers > 0 ? index - 1 : index;
 }
 
-/// The places on a host that servers, or workers, have.
+/// The places of the servers, or of the workers, on a host.
 std::vector<std::size_t> PlacesOnHost(const Options& options, const std::vector<std::size_t>& places,
                                       std::size_t host, bool servers) {
   const auto first_worker = static_cast<std::size_t>(options.num_servers);
@@ -107,8 +107,8 @@ std::vector<std::size_t> PlacesOnHost(const Options& options, const std::vector<
   return found;
 }
 
-/// Among so many workers a host's cores are shared out: all that have their place there, and this one, should
-/// its own host be gone.
+/// How the cores of a host are shared: among the workers placed there, and this one if it moved there because
+/// its own host is gone.
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
                   const std::vector<std::size_t>& places, std::size_t place, std::size_t host) {
   if (process.role != tracker::Role::kWorker || ThreadsOf(options, InheritedNames()) != Threads::kShare)
@@ -119,12 +119,12 @@ CoreShare ShareOf(const Options& options, const PlannedProcess& process,
   return {.workers = std::to_string(workers + (moved ? 1 : 0)), .kept = CoresOfServers(options, servers)};
 }
 
-/// What torch.distributed and Horovod ask for beside what is planned. `master`: worker 0's host.
+/// Adds what torch.distributed and Horovod need beyond the planned environment. `master`: worker 0's host.
 void AddPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
               std::size_t host, const std::string& master, PlannedProcess& process) {
   if (process.role != tracker::Role::kWorker) return;
   const std::vector<std::size_t> workers = PlacesOnHost(options, places, host, false);
-  const auto own = std::find(workers.begin(), workers.end(), place);  // its end: its own host is gone
+  const auto own = std::find(workers.begin(), workers.end(), place);  // end() if its own host is gone
   const auto local_rank = static_cast<std::size_t>(own - workers.begin());
   AddPlaceVariable(kLocalRankVariable, std::to_string(local_rank), process.environment);
   AddPlaceVariable(kLocalSizeVariable, std::to_string(workers.size() + (own == workers.end() ? 1 : 0)),
@@ -142,8 +142,8 @@ void AddPlace(const Options& options, const std::vector<std::size_t>& places, st
   if (!NamesMaster(process)) process.environment.emplace_back(kMasterVariable, master);
 }
 
-/// The binding of the processes of a host. `said` is its message "cores": how many cores may be used, its
-/// OMP_NUM_THREADS (0 where it is not set), and a list of the cores.
+/// The binding of a host's processes. `said` is the host's "cores" message: the number of usable cores, its
+/// OMP_NUM_THREADS (0 if not set), and its core lists.
 Binding BindingOn(const Options& options, const std::string& said, std::size_t workers, std::size_t servers) {
   std::istringstream words(said);
   int usable = 1;
@@ -152,7 +152,7 @@ Binding BindingOn(const Options& options, const std::string& said, std::size_t w
   std::getline(words >> usable >> threads >> std::ws, lists);
   const std::optional<HostCores> cores = ParseHostCores(lists);
   if (!cores) return {.workers = {}, .servers = {}, .why_not = "it does not say which cores it has"};
-  // What is passed on, --worker-cores too, comes before the host's own.
+  // Values that are passed on, including --worker-cores, take precedence over the host's own.
   const char* passed = std::getenv("OMP_NUM_THREADS");
   if (passed != nullptr || options.worker_cores_were_chosen) threads = passed != nullptr ? passed : "";
   return BindProcesses(
@@ -160,7 +160,7 @@ Binding BindingOn(const Options& options, const std::string& said, std::size_t w
       ProcessesToBind(options, static_cast<int>(workers), static_cast<int>(servers), usable, threads));
 }
 
-/// Appends, and forgets what is long ago.
+/// Appends `bytes`, and drops what is older than the last kSshWordsBytes.
 void Remember(std::string& words, std::string_view bytes) {
   words += bytes;
   if (words.size() > kSshWordsBytes) words.erase(0, words.size() - kSshWordsBytes);
@@ -182,7 +182,7 @@ std::string HintFor(std::string_view words) {
   return {};
 }
 
-/// What ssh takes the name for, by its configuration.
+/// The host name that ssh connects to, by its configuration.
 std::string RealName(const Options& options, const Host& host) {
   std::vector<std::string> words = SshWords(options, host);
   words.insert(words.end(), {"-G", "--", host.Login()});
@@ -223,7 +223,7 @@ struct SshCluster::Place {
   std::deque<std::shared_ptr<Session>> waiting;
 };
 
-/// One process elsewhere and the ssh that leads to it.
+/// A remote process and the ssh that leads to it.
 struct SshCluster::Session {
   Session(std::size_t number, std::size_t place, std::string text, const std::string& job_mark)
       : index(number), host(place), script(std::move(text)), messages(job_mark) {}
@@ -234,9 +234,9 @@ struct SshCluster::Session {
   AgentMessageReader messages;
   pid_t ssh = -1;
   bool connecting = false;
-  bool began = false;                ///< the process elsewhere did
+  bool began = false;                ///< whether the remote process has started
   std::optional<ExitStatus> status;  ///< how the remote process ended
-  std::string words;                 ///< the last of its standard error: ssh's own, if it did not begin
+  std::string words;  ///< the end of its standard error, or of ssh's own if the process did not start
 };
 
 struct SshCluster::Copying {
@@ -314,7 +314,7 @@ void SshCluster::CopyNext(const std::shared_ptr<Copying>& copying) {
   }
 }
 
-/// The host of its slot; once that is gone, the one with the least to do.
+/// The host of the process's slot or, once that is gone, the host with the lowest load.
 std::size_t SshCluster::ChooseHost(std::size_t index) {
   const std::size_t own = places_[PlaceOf(options_, index)];
   if (!hosts_[own].gone) return own;
@@ -417,8 +417,9 @@ void SshCluster::OnMessage(Session& session, const AgentMessage& message) {
   }
 }
 
-/// The script waits for a line: the cores that its process is bound to. Each process of a host is dealt its
-/// own out of the same, however often it is started; one whose own host is gone is dealt none here.
+/// Sends the script the line that it waits for: the cores to bind its process to. Each process of a host
+/// always gets the same cores, however often it is started; one that moved here because its own host is gone
+/// gets none.
 void SshCluster::AnswerWithCores(Session& session, const std::string& said) {
   Place& host = hosts_[session.host];
   const std::vector<std::size_t> workers = PlacesOnHost(options_, places_, session.host, false);
@@ -471,7 +472,7 @@ ExitStatus SshCluster::Explain(const Session& session, const ExitStatus& status)
   return explained;
 }
 
-/// The scripts elsewhere end their processes when their input ends; what they say then still comes.
+/// The remote scripts end their processes when their input ends; the last output still arrives.
 void SshCluster::Stop() {
   stopping_ = true;
   for (const pid_t pid : copies_) children_.Stop({pid});

@@ -1,7 +1,7 @@
-// --cluster ssh: each process is started by an OpenSSH client of its own on a host of the host file.
+// --cluster ssh: starts each process with its own OpenSSH client on a host of the host file.
 //
-// The user's configuration counts (keys, ports, jump hosts, connections that are shared already). Nothing of
-// the command shows in a remote process list: it goes to a `sh` there through its standard input.
+// The user's ssh configuration applies (keys, ports, jump hosts, connections that are already shared). The
+// command does not show up in a remote process list: it is passed to a remote `sh` through standard input.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -20,9 +20,10 @@
 
 namespace warren::submit {
 
-/// How many connections to one host are made at once: sshd drops some above 10 (its MaxStartups).
+/// How many connections to one host are made at a time: sshd drops some if there are more than 10 (its
+/// MaxStartups).
 inline constexpr int kConnectingAtOnce = 8;
-/// How many hosts are copied to at once.
+/// How many hosts are copied to at a time.
 inline constexpr std::size_t kCopyingAtOnce = 16;
 
 class SshCluster : public Cluster {
@@ -59,9 +60,9 @@ class SshCluster : public Cluster {
   ClusterEvents events_;
   std::string job_mark_;
   std::vector<Place> hosts_;
-  std::vector<std::size_t> places_;                           ///< for each slot the index of its host
-  std::string master_;                                        ///< where the others find worker 0
-  std::map<std::size_t, std::shared_ptr<Session>> sessions_;  ///< by index of the process
+  std::vector<std::size_t> places_;  ///< the index of the host for each slot
+  std::string master_;               ///< the address at which the other workers reach worker 0
+  std::map<std::size_t, std::shared_ptr<Session>> sessions_;  ///< by process index
   std::set<pid_t> copies_;
   StackRequests stack_requests_;
   boost::asio::steady_timer beat_;
@@ -69,13 +70,13 @@ class SshCluster : public Cluster {
   bool stopping_ = false;
 };
 
-/// The hosts of the job by the names that ssh connects to.
+/// The hosts of the job, by the names that ssh connects to.
 std::vector<std::string> SshHosts(const Options& options);
 
-/// Where its processes reach this machine: at the address of the route to the first host.
+/// The address at which its processes reach this machine: the one on the route to the first host.
 tracker::Reached RouteToSshHosts(const Options& options);
 
-/// What --dry-run prints: for each process the ssh command and the script it is given.
+/// The output of --dry-run: for each process, the ssh command and the script it is given.
 std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan);
 
 /// Its row in the registry of clusters.

@@ -27,7 +27,7 @@ bool StackRequests::Take(const AgentMessage& message) {
   if (message.kind == "stacks") {
     End(message.index, "");
   } else {
-    const std::size_t line = message.text.find(' ');  // behind the attempt
+    const std::size_t line = message.text.find(' ');  // after the attempt
     if (line != std::string::npos) found->second->text += message.text.substr(line + 1);
     found->second->text += '\n';
   }

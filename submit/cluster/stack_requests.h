@@ -1,5 +1,5 @@
-// Who wants to know where a process elsewhere is in its program (Cluster::Dump), and what its agent has told
-// of that so far: "stack" with a line each, and "stacks" behind the last (scripts/stacks.sh).
+// Requests for the stacks of a process on another host (Cluster::Dump), with what its agent has sent so far:
+// a "stack" message for each line, and "stacks" after the last (scripts/stacks.sh).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +16,7 @@
 
 namespace warren::submit {
 
-/// How long the lines may take: those of several processes, and of tools that give up after 10 s each.
+/// Time limit for all lines: there may be several processes, and the tools give up after 10 s each.
 inline constexpr std::chrono::seconds kStacksPatience{30};
 
 class StackRequests {
@@ -25,11 +25,12 @@ class StackRequests {
 
   explicit StackRequests(boost::asio::io_context& io) : io_(io) {}
 
-  /// `done` is called once, from the io_context. True when the agent is to be asked: nobody has yet.
+  /// Calls `done` once, from the io_context. Returns true if the agent must be asked, as this is the first
+  /// request.
   bool Ask(std::size_t index, Done done);
-  /// True when the message belongs to a request, or did.
+  /// Takes a "stack" or "stacks" message; returns false for any other message.
   bool Take(const AgentMessage& message);
-  /// Nothing more will come.
+  /// Answers the requests with what there is; nothing more will come.
   void End(std::size_t index, const std::string& why);
 
  private:

@@ -9,23 +9,24 @@ namespace warren::submit {
 
 class TemporaryFiles {
  public:
-  /// Writes them into a directory of their own that only this user can read: this new one, or, where none is
-  /// named, a temporary one. It is made where there are files, or where others will write there. Throws
-  /// std::runtime_error.
+  /// Writes the files into a new directory that only this user can read: `directory`, or a temporary one if
+  /// that is empty. Without files, makes the directory only if `needs_directory`: others will write there.
+  /// Throws std::runtime_error.
   TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents, std::string directory,
                  bool needs_directory);
   ~TemporaryFiles();
   TemporaryFiles(const TemporaryFiles&) = delete;
   TemporaryFiles& operator=(const TemporaryFiles&) = delete;
 
-  /// The words, with the path of a file in place of "FILE:" and its name, of the directory without a name.
+  /// Returns the words with "FILE:name" replaced by the path of the file, and "FILE:" by that of the
+  /// directory.
   std::vector<std::string> Named(std::vector<std::string> words) const;
 
-  /// Where they are; empty: there are none.
+  /// The directory of the files; empty if none was made.
   const std::string& directory() const { return directory_; }
 
  private:
-  std::string directory_;  ///< empty: there are none
+  std::string directory_;  ///< empty if none was made
 };
 
 }  // namespace warren::submit

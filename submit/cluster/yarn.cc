@@ -19,12 +19,12 @@ namespace warren::submit {
 namespace {
 
 constexpr std::string_view kJarName = "hadoop-yarn-applications-distributedshell-";
-/// The distributed shell ends an application after ten minutes unless told otherwise, and takes no "never":
-/// this is 24 days, the most that its count of milliseconds can say.
+/// The distributed shell ends an application after ten minutes by default, and has no "never": this is 24
+/// days, the maximum of its count of milliseconds.
 constexpr std::string_view kLongest = "2147483647";
 
 std::string ApplicationName(const std::string& job_name) {
-  // It becomes part of a path and of a command line, without quotes.
+  // The name becomes part of a path and of a command line, without quotes.
   std::string name = job_name;
   std::replace_if(
       name.begin(), name.end(),
@@ -32,7 +32,7 @@ std::string ApplicationName(const std::string& job_name) {
   return name;
 }
 
-/// "application_1700000000000_0001" in what the client says.
+/// Finds an id such as "application_1700000000000_0001" in the client's output.
 std::optional<std::string> ApplicationIn(std::string_view text) {
   constexpr std::string_view kBegin = "application_";
   for (std::size_t at = text.find(kBegin); at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
@@ -121,8 +121,8 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
   launch.words.insert(launch.words.end(), options.yarn_args.begin(), options.yarn_args.end());
   if (!options.yarn_app_classpath.empty())
     launch.environment.emplace_back("HADOOP_CLASSPATH", options.yarn_app_classpath);
-  // The distributed shell numbers its containers from 1. Everything stands in the script: its own options for
-  // arguments and environment are read by two shells in turn.
+  // The distributed shell numbers its containers from 1. Everything is in the script, because two shells in
+  // turn interpret the distributed shell's own options for arguments and environment.
   launch.files.emplace_back(
       "worker.sh",
       "#!/bin/bash\nscript_variables=\n" +

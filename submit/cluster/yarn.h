@@ -8,10 +8,10 @@
 
 namespace warren::submit {
 
-/// The jar of the distributed shell below $HADOOP_HOME, or --yarn-app-dir. Throws std::runtime_error.
+/// The jar of the distributed shell, in --yarn-app-dir or below $HADOOP_HOME. Throws std::runtime_error.
 std::string FindDistributedShell(const Options& options);
 
-/// `jar`: FindDistributedShell's. Throws std::runtime_error for files that cannot be shipped so.
+/// `jar`: from FindDistributedShell. Throws std::runtime_error if a file cannot be shipped this way.
 Launch YarnLaunch(const GangPlan& plan, const std::string& jar);
 
 /// Its row in the registry of clusters.

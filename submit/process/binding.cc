@@ -14,7 +14,7 @@
 namespace warren::submit {
 namespace {
 
-/// More than any Linux is made for.
+/// More cores than Linux supports.
 constexpr int kMaxCoreNumber = 1 << 16;
 
 CoreList Common(const CoreList& a, const CoreList& b) {
@@ -23,7 +23,7 @@ CoreList Common(const CoreList& a, const CoreList& b) {
   return both;
 }
 
-/// `cores` divided as `groups` say; what is in none of them is the last part.
+/// Divides `cores` by `groups`; cores in no group form the last part.
 std::vector<CoreList> Divide(CoreList cores, const std::vector<CoreList>& groups) {
   std::vector<CoreList> parts;
   for (const CoreList& group : groups) {
@@ -52,7 +52,7 @@ std::vector<CoreList> Sorted(std::vector<CoreList> lists) {
   return lists;
 }
 
-/// The lines `file` of all entries of `folder` whose names are `name` and a number.
+/// The first line of `file` in each entry of `folder` whose name is `name` followed by a number.
 std::vector<CoreList> ReadLists(const std::filesystem::path& folder, std::string_view name,
                                 const char* file) {
   std::vector<CoreList> lists;
@@ -69,13 +69,14 @@ std::vector<CoreList> ReadLists(const std::filesystem::path& folder, std::string
   return Sorted(std::move(lists));
 }
 
-/// One process that is to get cores.
+/// A process that needs cores.
 struct Claim {
   int threads = 1;
-  std::size_t node = 0;  ///< where it would best be
+  std::size_t node = 0;  ///< preferred
 };
 
-/// Workers, then servers: each kind is spread over the nodes, by their sizes, in blocks.
+/// The claims of the workers, then of the servers. Each kind is spread over the nodes in blocks, in
+/// proportion to their sizes.
 std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<CoreList>& nodes) {
   std::vector<std::size_t> node_of_core;
   for (std::size_t node = 0; node < nodes.size(); ++node)
@@ -93,18 +94,18 @@ std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<Co
   return claims;
 }
 
-/// In which pieces cores are given away, and how many threads each piece is for.
+/// The pieces in which cores are given away, and how many threads each piece is for.
 struct Pieces {
-  std::vector<std::deque<CoreList>> free;  ///< for each node
-  bool one_thread_each = false;            ///< else one for each core
+  std::vector<std::deque<CoreList>> free;  ///< by node
+  bool one_thread_each = false;            ///< otherwise one per core
 
   int Threads(const CoreList& piece) const { return one_thread_each ? 1 : static_cast<int>(piece.size()); }
   int Room(std::size_t node) const {
     return std::accumulate(free[node].begin(), free[node].end(), 0,
                            [this](int sum, const CoreList& piece) { return sum + Threads(piece); });
   }
-  /// Moves pieces of the node to `cores` until `threads` have theirs or none is left; returns how many have
-  /// not.
+  /// Moves pieces of the node to `cores` until `threads` threads have one or the node has none left. Returns
+  /// how many threads are still without.
   int Take(std::size_t node, int threads, CoreList& cores) {
     for (; threads > 0 && !free[node].empty(); free[node].pop_front()) {
       threads -= Threads(free[node].front());
@@ -114,8 +115,8 @@ struct Pieces {
   }
 };
 
-/// Gives each claim cores of its own; nothing when the pieces do not suffice. First all that find room on one
-/// node, the best or the next that has it; what is left then goes to the others.
+/// Gives each claim its own cores; nullopt if the pieces do not suffice. Claims that fit on one node go
+/// first, each to its preferred node or the next with room; the others share what is left.
 std::optional<std::vector<CoreList>> Deal(const std::vector<Claim>& claims, Pieces pieces) {
   std::vector<CoreList> given(claims.size());
   const std::size_t nodes = pieces.free.size();
@@ -148,7 +149,8 @@ Pieces Cut(const std::vector<CoreList>& nodes, const std::vector<CoreList>& phys
   return pieces;
 }
 
-/// The first way that suffices of: a physical core for each thread, whole physical cores, any cores.
+/// Separate cores for each claim by the first of these that suffices: one physical core per thread, whole
+/// physical cores, any cores.
 std::vector<CoreList> OwnCores(const std::vector<Claim>& claims, const HostCores& host,
                                const std::vector<CoreList>& nodes) {
   std::vector<CoreList> physical = host.physical_cores;
@@ -156,7 +158,7 @@ std::vector<CoreList> OwnCores(const std::vector<Claim>& claims, const HostCores
   for (const bool one_thread_each : {true, false}) {
     if (auto given = Deal(claims, Cut(nodes, physical, one_thread_each))) return *given;
   }
-  // Still in the order of physical cores, so that their threads stay together where they can.
+  // The order of physical cores is kept, so that the threads of one stay together if possible.
   Pieces single = Cut(nodes, physical, false);
   for (auto& node : single.free) {
     std::deque<CoreList> alone;

@@ -1,8 +1,8 @@
-// Which cores of a host each process of a job is bound to: what a host says of its cores goes in, lists of
-// cores come out. The same for this machine, which is asked by ReadHostCores, and for hosts elsewhere, which
-// answer by a function of their script (host_cores in cluster/scripts/common.sh).
+// Chooses the cores that each process of a job is bound to, from the cores of its host. ReadHostCores reads
+// those of this machine; the script on any other host reports its own (host_cores in
+// cluster/scripts/common.sh).
 //
-// A core that Linux numbers is a hardware thread; a physical core may have several.
+// A core, as Linux numbers them, is a hardware thread; a physical core may have several.
 #pragma once
 
 #include <filesystem>
@@ -16,54 +16,55 @@ namespace warren::submit {
 /// What each process is bound to.
 enum class Bind {
   kNone,
-  kCore,  ///< cores of its own
-  kNuma   ///< all cores of a NUMA node
+  kCore,  ///< separate cores for each process
+  kNuma   ///< all cores of one NUMA node
 };
-/// "core", as --bind has it.
+/// The value of --bind, such as "core".
 std::string_view BindName(Bind bind);
 
-/// Numbers of cores, ascending.
+/// Core numbers in ascending order.
 using CoreList = std::vector<int>;
-/// From "0-3,8", as Linux writes them; nothing when it is no such list.
+/// Parses a list such as "0-3,8", as Linux writes it; nullopt if malformed.
 std::optional<CoreList> ParseCoreList(std::string_view text);
 std::string ShowCoreList(const CoreList& cores);
 /// "core 3", "cores 0-3,8".
 std::string NamedCores(const CoreList& cores);
 
-/// What a host says of its cores. The lists of lists are sorted.
+/// The cores of a host. The lists of lists are sorted.
 struct HostCores {
-  CoreList allowed;                      ///< for the processes of the job
-  std::vector<CoreList> physical_cores;  ///< the hardware threads of each
-  std::vector<CoreList> numa_nodes;      ///< the cores of each; a node that has memory only is left out
+  CoreList allowed;                      ///< available to the job
+  std::vector<CoreList> physical_cores;  ///< the hardware threads of each physical core
+  std::vector<CoreList> numa_nodes;      ///< the cores of each node; nodes without cores are left out
 
   bool operator==(const HostCores&) const = default;
 };
-/// Those of this machine, by /proc and /sys below `root`; offline ones have no place there.
+/// Reads the cores of this machine from /proc and /sys under `root`. Offline cores are left out.
 HostCores ReadHostCores(const std::filesystem::path& root = "/");
-/// From "0-3 / 0,2 1,3 / 0-3": as the script says it. Nothing when it is something else.
+/// Parses the script's report, such as "0-3 / 0,2 1,3 / 0-3"; nullopt if malformed.
 std::optional<HostCores> ParseHostCores(std::string_view text);
 
-/// The processes of a job on one host, the scheduler of a parameter-server job apart: it sleeps.
+/// The processes of a job on one host. The scheduler of a parameter-server job is not counted: it sleeps.
 struct HostProcesses {
   int workers = 0;
-  int threads = 1;  ///< of each worker
-  int servers = 0;  ///< which count for one thread each
+  int threads = 1;  ///< per worker
+  int servers = 0;  ///< each counts as one thread
 };
 
-/// All processes are bound, or none is.
+/// Either all processes are bound or none is.
 struct Binding {
-  std::vector<CoreList> workers;  ///< where each of them may run; empty: none is bound
+  std::vector<CoreList> workers;  ///< the cores of each worker; empty if no process is bound
   std::vector<CoreList> servers;
   std::string why_not = {};  ///< "8 threads are more than the 4 cores that may be used"
-  bool too_few = false;  ///< there is too little for what was asked for, and not too little to choose from
+  bool too_few = false;      ///< whether fewer workers or threads would help
 };
-/// One line: that nobody is bound, why, and what can be done.
+/// One line that says that no process is bound, why, and what would help.
 std::string NotBoundStory(Bind bind, const Binding& binding, const std::string& host = {});
 
-/// kCore: as many physical cores as threads, where there are so many, else as many cores. No two processes
-/// share a physical core unless they have to, and none stretches over two NUMA nodes unless it has to.
-/// kNuma: processes are dealt out in blocks. In both cases processes that follow each other are near each
-/// other, and nobody is bound where threads would outnumber the cores they are bound to.
+/// Binds all processes of a host, or none if they have more threads than there are cores to bind them to.
+/// Consecutive processes are placed close to each other. kCore: each process gets as many physical cores as
+/// it has threads or, if there are too few, as many cores. Processes share a physical core, and a process
+/// spans NUMA nodes, only if this is unavoidable. kNuma: each node gets a block of consecutive processes,
+/// bound to all of its cores.
 Binding BindProcesses(Bind bind, const HostCores& host, const HostProcesses& processes);
 
 }  // namespace warren::submit

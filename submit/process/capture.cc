@@ -33,7 +33,7 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Reads until the end or the deadline; true at the end.
+/// Reads until the end of file or the deadline; returns whether the end was reached.
 bool ReadUntil(int fd, Clock::time_point deadline, std::string& text) {
   std::array<char, 4096> buffer{};
   for (;;) {

@@ -1,4 +1,4 @@
-// A short command whose answer is waited for, such as `ssh -G` or `mpirun --version`, before the job begins.
+// Runs a short command before the job begins and returns its output, e.g. `ssh -G` or `mpirun --version`.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,12 @@ namespace warren::submit {
 
 struct Captured {
   int exit_code = 127;
-  std::string out;  ///< what it wrote to standard output
+  std::string out;  ///< standard output
 };
 
-/// Runs the command, looked for on `path` (a value of PATH), without standard input or standard error. One
-/// that cannot be started or takes longer than `patience` has said nothing. Throws std::runtime_error where
-/// this process has no descriptor, memory or process left to start it with.
+/// Runs a command, looked up on `path` (a value of PATH), without standard input and standard error. Returns
+/// no output if it cannot be started or takes longer than `patience`. Throws std::runtime_error if this
+/// process is out of descriptors, memory or processes.
 Captured Capture(const std::vector<std::string>& words, const std::string& path,
                  std::chrono::milliseconds patience = std::chrono::seconds{10});
 

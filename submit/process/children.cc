@@ -21,8 +21,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-/// As much as is read once a process has ended: more than any pipe holds, and an end for one that some
-/// escaped descendant goes on filling.
+/// How much is read after a process has ended: more than any pipe holds, but limited, as an escaped
+/// descendant may keep on writing.
 constexpr std::size_t kLastOutputBytes = std::size_t{2} << 20;
 
 std::string HostName() {
@@ -32,7 +32,7 @@ std::string HostName() {
 
 }  // namespace
 
-/// A process that runs, or has ended and is being cleaned up after.
+/// A process that is running or being cleaned up.
 class Children::Child {
  public:
   struct Output {
@@ -55,12 +55,12 @@ class Children::Child {
 
   pid_t pid;
   ChildHandlers handlers;
-  Output out, err;  ///< closed at their end
+  Output out, err;  ///< closed at end of file
   asio::posix::stream_descriptor in;
   std::deque<std::string> unwritten;  ///< for `in`; the first is being written
-  bool input_ends = false;            ///< when all is written
+  bool input_ends = false;            ///< once everything is written
   asio::steady_timer leftover_timer;
-  std::optional<ExitStatus> status;  ///< once it has ended
+  std::optional<ExitStatus> status;  ///< set once it has ended
   bool finished = false;
 };
 
@@ -115,7 +115,7 @@ void Children::WriteNext(const std::shared_ptr<Child>& child) {
   asio::async_write(child->in, asio::buffer(child->unwritten.front()),
                     [this, child](const boost::system::error_code& error, std::size_t) {
                       child->unwritten.pop_front();
-                      if (error) child->unwritten.clear();  // it reads no more
+                      if (error) child->unwritten.clear();  // the process does not read any more
                       if (!child->unwritten.empty()) return WriteNext(child);
                       if (error || child->input_ends) child->in.close();
                     });
@@ -185,7 +185,7 @@ void Children::LookAtChildren() {
     if (child->status) ended.push_back(child);
   }
   watchdog_.ReplaceIfDead(groups);
-  AdoptedOrphans(KnownChildren());  // reaps those that have ended
+  AdoptedOrphans(KnownChildren());  // reaps those that have exited
   for (const auto& child : ended) Settle(child);
 }
 
@@ -203,9 +203,9 @@ void Children::Listen(const std::shared_ptr<Child>& child, Stream stream) {
                          });
 }
 
-/// Reads what fits into one buffer; closes the pipe at its end. True when something was read.
+/// Reads at most one buffer; closes the pipe at end of file. Returns whether anything was read.
 bool Children::ReadOnce(Child& child, Stream stream) {
-  static std::array<char, kReadBytes> buffer;  // one for all: there is one thread
+  static std::array<char, kReadBytes> buffer;  // shared: there is only one thread
   auto& pipe = child.OutputOf(stream).pipe;
   if (!pipe.is_open()) return false;
   pipe.native_non_blocking(true);
@@ -225,8 +225,9 @@ void Children::ReadAll(Child& child) {
   }
 }
 
-/// The process has ended but is not reaped, so that the number of its group cannot pass to another. When its
-/// pipes are still held open something it started is left: that gets a moment to write what it has to.
+/// Handles a process that has ended but is not reaped yet, so that its group's number cannot be reused. If
+/// its pipes are still open, something that it started is still running; that gets a moment to write its last
+/// output.
 void Children::Settle(const std::shared_ptr<Child>& child) {
   ReadAll(*child);
   if (!child->HasOutput()) return Finish(*child);
@@ -250,7 +251,7 @@ void Children::Finish(Child& child) {
   const std::shared_ptr<Child> kept = children_.at(child.pid);
   children_.erase(child.pid);
   kept->handlers.exited(*kept->status);
-  kept->handlers = {};  // and what they hold; waits that are still to end hold the child
+  kept->handlers = {};  // release what they hold; pending waits keep the child
 }
 
 }  // namespace warren::submit

@@ -1,5 +1,5 @@
-// The processes that dmlc-submit has started on this machine: workers themselves, or the ssh, mpirun, kubectl
-// by which others are started elsewhere. All are watched, and none outlives dmlc-submit.
+// The processes that dmlc-submit has started on this machine: the workers themselves, or the ssh, mpirun or
+// kubectl that starts workers elsewhere. All are watched, and none outlives dmlc-submit.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,55 +19,56 @@
 
 namespace warren::submit {
 
-/// How long what a process leaves behind may go on writing its last output (as `> >(tee log)` in bash does)
-/// before it is killed.
+/// How long processes that outlive their parent may still write output (as `> >(tee log)` in bash does)
+/// before they are killed.
 inline constexpr std::chrono::milliseconds kLeftoverGrace{150};
-/// Descriptors that a process needs: three pipes, its log, its connection to the tracker.
+/// Descriptors per process: three pipes, its log, its connection to the tracker.
 inline constexpr std::size_t kDescriptorsPerProcess = 5;
-/// Those that are needed anyway: dmlc-submit's own, those of a start, unauthenticated connections at the
-/// tracker.
+/// Descriptors that are needed anyway: those of dmlc-submit itself, of starting a process, and of
+/// unauthenticated connections to the tracker.
 inline constexpr std::size_t kDescriptorsBeside = 128;
 
 /// Called from the io_context, never from within Start.
 struct ChildHandlers {
   std::function<void(Stream stream, std::string_view bytes)> output;
-  /// The process and everything it left in its group is gone, and all of its output has been delivered.
+  /// Called when the process and everything left in its group are gone and all of its output has been
+  /// delivered.
   std::function<void(const ExitStatus& status)> exited;
-  /// Every kSampleInterval while it runs; none: nobody looks.
+  /// Called every kSampleInterval while the process runs; if null, it is not sampled.
   std::function<void(const ProcessSample& sample)> sampled = nullptr;
 };
 
 class Children {
  public:
-  /// Raises the limit on open files when `num_processes` at once need that, and starts the watchdog. Throws
+  /// Starts the watchdog, and raises the limit on open files if `num_processes` at once need it. Throws
   /// std::runtime_error.
   Children(boost::asio::io_context& io, std::size_t num_processes);
   ~Children();
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  /// Starts a process; `handlers.exited` follows. Throws StartError.
+  /// Starts a process; `handlers.exited` is called later. Throws StartError.
   pid_t Start(const SpawnRequest& request, ChildHandlers handlers);
-  /// Writes to the standard input of a process that reads it; one that is gone takes nothing.
+  /// Writes to the standard input of a process started with reads_input; ignored if it is gone.
   void Write(pid_t pid, std::string bytes);
-  /// Ends its standard input once all is written.
+  /// Closes its standard input once everything is written.
   void CloseInput(pid_t pid);
 
-  /// Asks these to end, and ends them after a grace time.
+  /// Sends SIGTERM to the groups of these processes, and SIGKILL after `grace`.
   void Stop(const std::set<pid_t>& pids, std::chrono::milliseconds grace = kStopGrace);
-  /// Ends them at once.
+  /// Sends SIGKILL to the groups of these processes.
   void Kill(const std::set<pid_t>& pids);
-  /// Ends what processes that have ended left behind; nothing of theirs runs when it returns, or what does
-  /// cannot be ended.
+  /// Kills what ended processes have left running; waits until nothing is left or what is left cannot be
+  /// killed.
   void EndLeftovers();
-  /// Commands for a shell that are run should dmlc-submit die without undoing by itself what `what` names;
-  /// empty ones take them back. All paths in them are full.
+  /// Sets the shell commands that clean up `what` if dmlc-submit dies before doing so itself; an empty string
+  /// removes them. All paths in them must be absolute.
   void SetCleanupCommand(const std::string& what, const std::string& commands);
-  /// Leaves output where it is until ResumeOutput.
+  /// Leaves output in the pipes until ResumeOutput.
   void PauseOutput();
   void ResumeOutput();
 
-  /// This machine's name.
+  /// The name of this machine.
   const std::string& host() const { return host_; }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kControlGroups[] = "/sys/fs/cgroup";
 
-/// Of this process: "/user.slice/session-1.scope". In a container it is mostly "/".
+/// The control group of this process, such as "/user.slice/session-1.scope"; usually "/" in a container.
 std::filesystem::path OwnControlGroup() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

@@ -1,4 +1,5 @@
-// The cores of a machine, shared out among the workers on it: OpenMP would take all of them in each.
+// The cores of a machine, divided among its workers: without this, OpenMP would use all of them in each
+// worker.
 #pragma once
 
 #include <optional>
@@ -6,15 +7,15 @@
 
 namespace warren::submit {
 
-/// Threads for each of so many workers on a machine where `cores` may be used: an equal share, at least 1.
+/// Threads for each of `workers` workers on a machine with `cores` usable cores: an equal share, at least 1.
 int ThreadsOfWorker(int cores, int workers);
 
-/// Cores that a CPU quota allows, rounded up: "150000 100000", as cgroup v2's cpu.max has it, are 2. Nothing
-/// where there is no limit.
+/// The number of cores that a CPU quota allows, rounded up: 2 for "150000 100000" (the format of cgroup v2's
+/// cpu.max). nullopt if there is no limit.
 std::optional<int> CoresOfQuota(const std::string& cpu_max);
 
-/// Cores that this process may use: its affinity mask, and the least CPU quota (cgroup v2) of its control
-/// group and those above.
+/// The number of cores this process may use: those of its affinity mask, or fewer if the smallest CPU quota
+/// (cgroup v2) of its control group and the groups above allows fewer.
 int UsableCores();
 
 }  // namespace warren::submit

@@ -19,10 +19,10 @@ namespace warren::submit {
 namespace {
 
 constexpr std::chrono::milliseconds kEndInterval{2};
-/// A killed process is gone within moments, unless it sits in the kernel; nobody can wait for that.
+/// A killed process is gone within moments unless it hangs in the kernel; then waiting is pointless.
 constexpr std::chrono::milliseconds kEndLimit{1000};
 
-/// Empty when the process is gone, also when it goes between the opening and the reading: an iterator over
+/// Returns an empty string if the process is gone, even if it exits between open and read; an iterator over
 /// the file's buffer would throw then.
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
@@ -36,7 +36,7 @@ struct Place {
   pid_t session = 0;
 };
 
-/// From /proc/<pid>/stat, behind the name in parentheses: state, parent, group, session.
+/// Parses /proc/<pid>/stat. After the name in parentheses come state, parent, group and session.
 Place PlaceOf(const std::string& stat) {
   Place place;
   const std::size_t name_end = stat.rfind(')');
@@ -65,7 +65,7 @@ std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known) {
 
 void EndOrphans(const std::set<pid_t>& known) {
   const auto end = std::chrono::steady_clock::now() + kEndLimit;
-  // Whoever is ended may leave children of its own to be adopted.
+  // Killing an orphan may leave its children to be adopted.
   for (auto orphans = AdoptedOrphans(known); !orphans.empty(); orphans = AdoptedOrphans(known)) {
     for (const pid_t pid : orphans) kill(pid, SIGKILL);
     if (std::chrono::steady_clock::now() > end) return;

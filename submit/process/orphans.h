@@ -1,6 +1,6 @@
-// Processes of a job that have left the process group they were started in: `timeout`, shells with job
-// control and daemons do that. Signals to the group pass them by. They are found by what Linux tells in
-// /proc; on other systems they stay.
+// Processes of a job that have left their original process group, as `timeout`, shells with job control and
+// daemons do. Signals to the group do not reach them. They are found through Linux's /proc; on other systems
+// they are not found.
 #pragma once
 
 #include <sys/types.h>
@@ -10,18 +10,18 @@
 
 namespace warren::submit {
 
-/// From now on descendants whose parent ends become children of this process (Linux: child subreaper), so
-/// that they can be found and ended, whatever group or session they are in.
+/// Makes this process adopt its orphaned descendants from now on (Linux: child subreaper), so that they can
+/// be found and killed in whatever group or session they are.
 void BecomeSubreaper();
 
-/// Children of this process that are not `known`: orphans it has adopted. Those that have ended are reaped
-/// and not listed. Empty where the kernel does not list children (CONFIG_PROC_CHILDREN).
+/// The adopted orphans: children of this process that are not in `known`. Those that have exited are reaped
+/// and not listed. Empty if the kernel does not list children (CONFIG_PROC_CHILDREN).
 std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known);
 
-/// Ends adopted orphans until none is left, or for as long as that may take at most.
+/// Kills adopted orphans until none is left, for at most a second.
 void EndOrphans(const std::set<pid_t>& known);
 
-/// Processes whose session is one of `sessions` but whose process group is not.
+/// Processes whose session, but not process group, is in `sessions`.
 std::vector<pid_t> EscapedFromGroups(const std::set<pid_t>& sessions);
 
 }  // namespace warren::submit

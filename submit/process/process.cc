@@ -43,7 +43,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Holds back all signals: between fork and exec the child must not run the parent's handlers.
+/// Blocks all signals: between fork and exec the child must not run the parent's handlers.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -59,7 +59,7 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-/// A mask of the kernel, of as many words as its cores need.
+/// A CPU mask in the kernel's format, with as many words as its cores need.
 class CoreMask {
  public:
   explicit CoreMask(const CoreList& cores)
@@ -75,22 +75,22 @@ class CoreMask {
   std::vector<unsigned long> words_;
 };
 
-/// Everything the child needs, made before the fork: after it no memory may be allocated.
+/// Everything the child needs. Made before the fork because no memory may be allocated after it.
 struct ChildSetup {
   const char* file;
   char* const* argv;
   char* const* environment;
   int in, out, err;
-  int report;  ///< where errno goes when the program cannot be executed; negative: it cannot be bound
+  int report;  ///< receives errno if the program cannot be executed, -errno if it cannot be bound
   const unsigned long* cores;
-  std::size_t cores_bytes;  ///< 0: it is not bound
+  std::size_t cores_bytes;  ///< 0: do not bind
   int watchdog;
   rlimit files;
   bool ignores_hangup;
   pid_t parent;
 };
 
-/// Where nobody says how many there may be.
+/// How many descriptors to close at most, as the limit may be higher or unlimited.
 constexpr rlim_t kMostDescriptors = 65536;
 
 void CloseAllBut(int kept, rlim_t limit) {
@@ -119,13 +119,13 @@ void ResetSignals(bool ignores_hangup) {
   _exit(kNotExecutable);
 }
 
-/// Only calls that are safe after a fork.
+/// Makes only calls that are safe after a fork.
 [[noreturn]] void RunChild(const ChildSetup& setup) {
-  setsid();  // a session, and with it a process group, of its own
+  setsid();  // also gives it its own process group
   posix::SignalAtParentsEnd(SIGTERM);
-  if (getppid() != setup.parent) _exit(kNotExecutable);  // it died before the signal was asked for
-  // The group is announced from here, so that it is known before the program runs, whatever happens to the
-  // parent meanwhile.
+  if (getppid() != setup.parent) _exit(kNotExecutable);  // the parent died before the signal was requested
+  // The child announces the group itself, so that the watchdog knows it before the program runs, whatever
+  // happens to the parent.
   AnnounceGroup(setup.watchdog, getpid());
   if (dup2(setup.in, 0) < 0 || dup2(setup.out, 1) < 0 || dup2(setup.err, 2) < 0) ReportAndExit(setup, errno);
   rlimit current{};
@@ -155,7 +155,8 @@ StartError ExecError(const std::string& file, int error) {
           error == ENOENT || error == ENOTDIR ? kNotFound : kNotExecutable};
 }
 
-/// Waits until the program runs, or returns what kept it from doing so: ChildSetup::report.
+/// Waits until the program runs and returns 0, or returns the error that prevented it, as in
+/// ChildSetup::report.
 int ReadExecResult(int fd) {
   int error = 0;
   ssize_t count = 0;
@@ -174,7 +175,7 @@ std::string SignalName(int signal) {
 
 ExitStatus FromShellCode(int code) {
   constexpr int kKilled = 128;
-  constexpr int kLastSignal = 31;  // those above are no signals that end a process by accident
+  constexpr int kLastSignal = 31;  // higher signals do not end a process by accident
   if (code > kKilled && code <= kKilled + kLastSignal) return {0, code - kKilled, false, {}};
   return {code, 0, false, {}};
 }
@@ -195,7 +196,7 @@ Spawner::Spawner() : null_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   getrlimit(RLIMIT_NOFILE, &files_);
   struct sigaction hangup {};
   sigaction(SIGHUP, nullptr, &hangup);
-  ignores_hangup_ = hangup.sa_handler == SIG_IGN;  // as under nohup, whose wish the processes inherit
+  ignores_hangup_ = hangup.sa_handler == SIG_IGN;  // as under nohup; the processes inherit it
 }
 
 SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {

@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// Takes the number at the beginning, and the blank behind it.
+/// Takes the number at the beginning and the blank after it.
 template <typename Number>
 bool TakeNumber(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -26,7 +26,7 @@ bool SkipFields(std::string_view& text, int count) {
   return true;
 }
 
-/// What the processes of one worker do, put together as ProcessSample::state says.
+/// Combines the states of a worker's processes as described at ProcessSample::state.
 class StateOfAll {
  public:
   void Add(char state, bool is_own) {
@@ -51,18 +51,18 @@ class StateOfAll {
 
 }  // namespace
 
-/// "PID (NAME) STATE PARENT GROUP SESSION ...", fields as proc(5) numbers them from 1.
+/// The text is "PID (NAME) STATE PARENT GROUP SESSION ..."; fields are numbered from 1 as in proc(5).
 std::optional<ProcessStat> ParseProcessStat(std::string_view text) {
   ProcessStat stat;
   if (!TakeNumber(text, stat.pid)) return std::nullopt;
-  const std::size_t name_end = text.rfind(')');  // a name may have parentheses, blanks and newlines
+  const std::size_t name_end = text.rfind(')');  // a name may contain parentheses, blanks and newlines
   if (name_end == std::string_view::npos || name_end + 4 > text.size()) return std::nullopt;
   stat.state = text[name_end + 2];
   text.remove_prefix(name_end + 4);
   if (!TakeNumber(text, stat.parent) || !SkipFields(text, 1) || !TakeNumber(text, stat.session) ||
       !SkipFields(text, 7))
     return std::nullopt;
-  for (int field = 14; field <= 17; ++field) {  // utime, stime, and the two of children
+  for (int field = 14; field <= 17; ++field) {  // utime, stime, cutime, cstime
     std::uint64_t ticks = 0;
     if (!TakeNumber(text, ticks)) return std::nullopt;
     stat.ticks += ticks;
@@ -78,7 +78,7 @@ std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,
   std::unordered_map<pid_t, const ProcessStat*> by_pid;
   for (const ProcessStat& stat : all) by_pid[stat.pid] = &stat;
 
-  std::unordered_map<pid_t, pid_t> worker_of;  // what has been found out
+  std::unordered_map<pid_t, pid_t> worker_of;  // results so far
   const auto find_worker = [&](pid_t pid) {
     std::vector<pid_t> way;
     pid_t worker = kNobody;
@@ -89,7 +89,8 @@ std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,
       }
       const auto found = by_pid.find(pid);
       way.push_back(pid);
-      worker_of[pid] = kNobody;  // should the numbers, read one after another, lead round
+      // The parents were not all read at the same moment and might form a cycle.
+      worker_of[pid] = kNobody;
       if (wanted.contains(pid)) worker = pid;
       if (found != by_pid.end() && wanted.contains(found->second->session)) worker = found->second->session;
       if (worker != kNobody || found == by_pid.end()) break;

@@ -1,5 +1,5 @@
-// What Linux says of processes in /proc/PID/stat, and what that makes of a worker and all that it has
-// started. Pure; sampler.h reads.
+// Parses /proc/PID/stat of Linux, and sums it up over each worker and all its descendants. Does no I/O;
+// sampler.h reads the files.
 #pragma once
 
 #include <sys/types.h>
@@ -19,21 +19,21 @@ struct ProcessStat {
   char state = '?';
   pid_t parent = -1;
   pid_t session = -1;
-  std::uint64_t ticks = 0;  ///< of a processor, with those of children that are gone
+  std::uint64_t ticks = 0;  ///< CPU time, including that of children that have been waited for
   std::uint64_t resident_pages = 0;
 };
 
-/// The text of a /proc/PID/stat; nothing: it is none.
+/// Parses the text of a /proc/PID/stat; nullopt if malformed.
 std::optional<ProcessStat> ParseProcessStat(std::string_view text);
 
-/// What those numbers count in.
+/// The units of a ProcessStat.
 struct ProcessUnits {
   double ticks_per_second = 100;
   std::uint64_t page_bytes = 4096;
 };
 
-/// Each of `workers`, with the processes of the session it leads and all descendants. One that is not in
-/// `all` has none.
+/// One sample for each of `workers`, summed over the processes of its session and all its descendants. A
+/// worker that is not in `all` gets none.
 std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,
                                          const std::vector<ProcessStat>& all, const ProcessUnits& units);
 

@@ -1,4 +1,4 @@
-// How a process is doing, as its host's kernel says: a value.
+// The state of a process as its host's kernel reports it: a plain value.
 #pragma once
 
 #include <chrono>
@@ -6,21 +6,21 @@
 
 namespace warren::submit {
 
-/// How often processes are sampled, here and elsewhere; a little more between two samples is usual. A sample
-/// that came says that the host lives and is reached, too; for how long there has been none, that it may not.
+/// How often processes are sampled, on all hosts; the actual interval is usually a little longer. A sample
+/// also shows that the host is up and reachable; a long gap suggests that it may not be.
 inline constexpr std::chrono::seconds kSampleInterval{5};
 
-/// Of a worker and all that it has started.
+/// A sample of a worker and everything it has started.
 struct ProcessSample {
-  /// As in /proc/PID/stat: 'R' runs, 'S' sleeps, 'D' waits for a disk or a network file system, 'T' is
-  /// stopped by a signal, 't' by a debugger, 'Z' has ended. Of several processes: whether any is stopped;
-  /// else whether the worker's own, or the only busy one, is in 'D'; else whether any runs; else what the
-  /// worker's own does.
+  /// As in /proc/PID/stat: 'R' running, 'S' sleeping, 'D' waiting for a disk or a network file system, 'T'
+  /// stopped by a signal, 't' stopped by a debugger, 'Z' exited. For several processes, the first that
+  /// applies: the state of any stopped process; 'D' if the worker itself is in it; 'R' if any process is in
+  /// it; 'D' if any process is in it; the worker's own state.
   char state = '?';
-  /// Used since it began, with what children that are gone have used. It falls when a process goes whose
-  /// parent does not wait for it.
+  /// CPU time used since the start, including that of children that have exited. It decreases if a process
+  /// exits whose parent does not wait for it.
   double cpu_seconds = 0;
-  std::uint64_t resident_bytes = 0;  ///< pages that several of them share count several times
+  std::uint64_t resident_bytes = 0;  ///< memory shared by several of the processes counts once for each
 };
 
 }  // namespace warren::submit

@@ -16,11 +16,11 @@
 namespace warren::submit {
 namespace {
 
-/// So many are read at once, which takes about a millisecond, and then nothing for a while.
+/// This many files are read at once, which takes about a millisecond, followed by a pause.
 constexpr std::size_t kReadAtOnce = 100;
 constexpr std::chrono::milliseconds kPause{10};
 
-/// The numbers of all processes.
+/// The pids of all processes.
 std::vector<pid_t> AllProcesses() {
   std::vector<pid_t> pids;
   std::error_code error;
@@ -39,7 +39,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const posix::Descriptor file(
       open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t count = file ? read(file.get(), text.data(), text.size()) : -1;
-  if (count <= 0) return std::nullopt;  // it has gone
+  if (count <= 0) return std::nullopt;  // the process is gone
   return ParseProcessStat({text.data(), static_cast<std::size_t>(count)});
 }
 
@@ -90,7 +90,7 @@ void ProcessSampler::EndPass() {
   for (const auto& [pid, on_sample] : watched_) pids.push_back(pid);
   for (const auto& [pid, sample] : SamplesOf(pids, read_, units_)) {
     const auto found = watched_.find(pid);
-    if (found == watched_.end()) continue;  // forgotten by what another sample led to
+    if (found == watched_.end()) continue;  // forgotten during an earlier callback
     const OnSample on_sample = found->second;
     on_sample(sample);
   }

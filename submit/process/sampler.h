@@ -1,5 +1,5 @@
-// Looks at processes of this machine every kSampleInterval. One pass over /proc serves all of them, some
-// processes at a time, so that whatever else the io_context does never waits long for it.
+// Samples processes of this machine every kSampleInterval. One pass over /proc serves all of them; it is done
+// in small portions so that it never blocks the io_context for long.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ class ProcessSampler {
 
   explicit ProcessSampler(boost::asio::io_context& io);
 
-  /// `on_sample` is called from the io_context until Forget, for the first time after an interval.
+  /// Calls `on_sample` from the io_context until Forget, for the first time after one interval.
   void Watch(pid_t pid, OnSample on_sample);
   void Forget(pid_t pid);
 
@@ -33,8 +33,8 @@ class ProcessSampler {
   boost::asio::steady_timer timer_;
   ProcessUnits units_;
   std::map<pid_t, OnSample> watched_;
-  bool at_work_ = false;       ///< waiting for a pass, or in one
-  std::vector<pid_t> unread_;  ///< of the pass
+  bool at_work_ = false;       ///< waiting for the next pass, or in one
+  std::vector<pid_t> unread_;  ///< pids that the current pass has not read yet
   std::vector<ProcessStat> read_;
 };
 

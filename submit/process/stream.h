@@ -1,4 +1,4 @@
-// The two ways a process speaks.
+// The two output streams of a process.
 #pragma once
 
 namespace warren::submit {

@@ -32,26 +32,27 @@
 namespace warren::submit {
 namespace {
 
-constexpr char kName[] = "warren-watchdog";  // as long as a process name may be
+constexpr char kName[] = "warren-watchdog";  // 15 characters, the most a process name can have
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kDismissLimit{2000};
 
-/// What is written in one piece is shorter than PIPE_BUF, so that it is there whole or not at all.
+/// Each write is shorter than PIPE_BUF and therefore atomic.
 struct Notice {
   enum Kind : std::int32_t { kGone, kCame, kCleanupCommand };
-  std::int32_t number;  ///< of the group; of the cleanup command the bytes that follow, in whole notices
+  std::int32_t number;  ///< the group; for kCleanupCommand, the bytes of the command, which follows padded to
+                        ///< whole notices
   Kind kind;
 };
 constexpr std::size_t kMaxCleanupCommandBytes = PIPE_BUF - 2 * sizeof(Notice);
 
-/// What dmlc-submit leaves behind when it dies.
+/// What is left when dmlc-submit dies.
 struct Leftovers {
   std::set<pid_t> groups;
-  std::string cleanup_command;  ///< for a shell
+  std::string cleanup_command;  ///< run by a shell
 };
 
 void Send(int pipe, std::string_view bytes) {
-  // A full or broken pipe means that the watchdog is stuck or dead: nothing to be done from here.
+  // A full or broken pipe means that the watchdog is stuck or dead; nothing can be done about it here.
   const ssize_t ignored = write(pipe, bytes.data(), bytes.size());
   static_cast<void>(ignored);
 }
@@ -60,8 +61,8 @@ void Send(int pipe, const Notice& notice) {
   Send(pipe, std::string_view(reinterpret_cast<const char*>(&notice), sizeof notice));
 }
 
-/// Writes another name over the command line that `ps` and `pkill -f` see. The kernel tells where it lies,
-/// where there is /proc.
+/// Overwrites the command line that `ps` and `pkill -f` see. Its address comes from /proc; without it nothing
+/// is done.
 void HideCommandLine() {
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -78,8 +79,8 @@ void HideCommandLine() {
   std::strncpy(arguments, kName, end - start - 1);
 }
 
-/// A session, names and descriptors of its own: nothing that happens to dmlc-submit or its terminal matters.
-/// Moves `pipe` to the descriptor that is returned, the only one left.
+/// Gives the watchdog its own session, name and descriptors, so that nothing that happens to dmlc-submit or
+/// its terminal matters. Moves `pipe` to the returned descriptor, the only one left open.
 int Detach(int pipe) {
   setsid();
   posix::SetName(kName);
@@ -108,8 +109,8 @@ std::size_t InWholeNotices(std::size_t bytes) {
 Leftovers Watch(int pipe) {
   Leftovers left;
   std::array<Notice, 512> notices{};
-  std::size_t held = 0;   // bytes, the last notice may be there in part
-  std::size_t words = 0;  // bytes of a cleanup command that are still to come
+  std::size_t held = 0;   // bytes; the last notice may be incomplete
+  std::size_t words = 0;  // bytes of a cleanup command still to come
   for (;;) {
     char* const bytes = reinterpret_cast<char*>(notices.data());
     const ssize_t count = read(pipe, bytes + held, sizeof notices - held);
@@ -137,17 +138,17 @@ Leftovers Watch(int pipe) {
   }
 }
 
-/// In place of the watchdog.
+/// Replaces the watchdog process by the command.
 void RunCleanupCommand(const std::string& command) {
   if (command.empty()) return;
-  // The pipe's end is the only descriptor.
+  // The pipe's end is the only open descriptor.
   const int null = open("/dev/null", O_RDWR);
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) dup2(null, fd);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);
   execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
 }
 
-/// Ends the groups, and what has left them but not their session.
+/// Ends the groups, and processes that have left their group but not their session.
 void EndGroups(const std::set<pid_t>& announced) {
   std::set<pid_t> groups = announced;
   for (const pid_t group : groups) TerminateGroup(group);
@@ -190,7 +191,7 @@ void Watchdog::Start() {
   }
   posix::Descriptor read_end(ends[0]);
   pipe_.reset(ends[1]);
-  // Never wait for a watchdog that is stuck; its pipe holds notices of thousands of processes.
+  // Never wait for a stuck watchdog; the pipe holds notices for thousands of processes.
   fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
   sigset_t all;
   sigset_t before;

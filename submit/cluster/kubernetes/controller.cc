@@ -12,25 +12,25 @@
 namespace warren::submit {
 namespace {
 
-/// How often kubectl is asked: soon after a change, ever more rarely when nothing happens.
+/// How often kubectl is asked: soon after a change, then more and more rarely while nothing happens.
 constexpr std::chrono::milliseconds kAskPodsSoon{500};
 constexpr std::chrono::milliseconds kAskPodsLater{5000};
-/// A log that broke off is followed again after this.
+/// The pause before a log whose connection broke is followed again.
 constexpr std::chrono::milliseconds kFollowAgain{300};
-/// How long pods may take to end, in which what they say is still heard. Less than JobRun waits for them.
+/// How long pods may take to end while their output is still read. Less than JobRun waits for them.
 constexpr std::chrono::milliseconds kEndPatience{4500};
-/// How often a delete is tried, and the pause between.
+/// How many times a deletion is tried, and the pause between tries.
 constexpr int kDeleteTries = 5;
 constexpr std::chrono::seconds kDeletePause{2};
-/// The log of a pod that has ended is given up after so many commands that could not read it.
+/// The log of a pod that has ended is given up after this many commands that could not read it.
 constexpr int kFollowerTries = 4;
-/// One that was read to its end is read again, once, when the end of the process is not in it.
+/// How many times the log of an ended pod is read to its end if the end of the process is not in it.
 constexpr int kReadsAfterTheEnd = 2;
-/// So often a Job may be called failed before that is believed to be all there is to know.
+/// How many reports may call a Job failed before no better explanation is expected.
 constexpr int kAsksAboutFailure = 6;
-/// So often kubectl may fail to answer before that is told.
+/// How many times kubectl may fail to answer before the user is told.
 constexpr int kFailedAsks = 5;
-/// So long pods may be missing before that is told.
+/// How long pods may be missing before the user is told.
 constexpr std::chrono::seconds kPodPatience{10};
 constexpr std::size_t kComplaintBytes = 4000;
 constexpr int kLostPod = 255;
@@ -50,7 +50,7 @@ std::string OnOneLine(const std::string& said) {
   return text;
 }
 
-/// Nobody who may not do something will ever be able to.
+/// Whether permission was denied, which will not change.
 bool IsForbidden(const std::string& said) {
   return said.find("(Forbidden)") != std::string::npos;
 }
@@ -76,7 +76,7 @@ void KubernetesController::Start(std::size_t index, std::string_view role, int a
   process.wanted = true;
   process.failed = false;
   process.attempt = attempt;
-  if (launched_ && !stopping_) {  // its script, or Kubernetes, does it, or has done it already
+  if (launched_ && !stopping_) {  // its script, or Kubernetes, restarts it
     Changed(now);
     return CatchUp(index);
   }
@@ -89,7 +89,7 @@ void KubernetesController::Start(std::size_t index, std::string_view role, int a
   if (roles_.size() == setting_.num_processes) Launch();
 }
 
-/// What an attempt did before somebody asked for it.
+/// Reports what an attempt did before the job asked for it.
 void KubernetesController::CatchUp(std::size_t index) {
   Process& process = processes_.at(index);
   if (!process.early.empty()) {
@@ -123,7 +123,7 @@ void KubernetesController::Launch() {
 void KubernetesController::Made(std::size_t num_jobs) {
   if (stopping_) return;
   num_jobs_ = num_jobs;
-  // A name that is asked for before it is there stays unknown for a while: the pod that has it comes first.
+  // A name that is looked up too early stays unknown for a while, so the pod that has the name comes first.
   processes_wait_ = !setting_.host_role.empty();
   Apply(true, !processes_wait_);
 }
@@ -140,7 +140,7 @@ void KubernetesController::Apply(bool before, bool processes) {
 
 void KubernetesController::Applied(const std::string& printed, const ExitStatus& status, TimePoint now) {
   applying_ = false;
-  // Some processes may have begun, and say something when they are asked to end.
+  // Processes that have begun may print something when they are asked to end.
   if (stopping_ && status.ok() && applying_processes_ && end_at_) return Do(AskForPods{start_, true});
   if (stopping_) return Delete();
   if (!status.ok()) {
@@ -168,7 +168,7 @@ void KubernetesController::Ask() {
   Do(AskForPods{start_, false});
 }
 
-/// Also a question under way: one that hangs would hold the end up.
+/// Also kills a running query, which would delay the end if it hung.
 void KubernetesController::StopAsking() {
   ask_at_.reset();
   if (asking_) Do(KillAsk{});
@@ -186,7 +186,7 @@ void KubernetesController::Reported(const KubeReport& report, bool at_the_end, T
   if (!stopping_) AskLater(now);
 }
 
-/// The API server may be away for a while.
+/// Tolerates that the API server is unavailable for a while.
 void KubernetesController::NotReported(const std::string& why, bool at_the_end, TimePoint now) {
   if (at_the_end) return DeleteAndHear();
   asking_ = false;
@@ -201,7 +201,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
 }
 
 void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
-  // Its pods end because of it.
+  // Its pods end because of the deadline.
   if (report.failed_job.starts_with("DeadlineExceeded") && !held_) return TellOfFailedJob(report.failed_job);
   std::set<std::string> seen;
   for (const PodReport& pod : report.pods) {
@@ -271,7 +271,7 @@ void KubernetesController::OnPod(const PodReport& report, TimePoint now) {
   if (pod.ended && (pod.log_is_over || !pod.has_begun)) Settle(pod, now);
 }
 
-/// Once for each reason: all pods of a job mostly wait for the same.
+/// Reports each reason once: the pods of a job usually all wait for the same.
 void KubernetesController::TellWhatItWaitsFor(const PodReport& report) {
   if (report.waits_for.empty()) return;
   const bool is_new = told_.insert(report.waits_for.substr(0, report.waits_for.find(':'))).second;
@@ -323,7 +323,7 @@ void KubernetesController::LogRead(const std::string& name, std::string_view byt
   });
 }
 
-/// A log ends with its container; its connection may at any time.
+/// A log ends with its container; its connection may end at any time.
 void KubernetesController::FollowerExited(const std::string& name, const ExitStatus& status, TimePoint now) {
   const auto found = pods_.find(name);
   if (found == pods_.end()) return;
@@ -345,8 +345,8 @@ void KubernetesController::FollowerExited(const std::string& name, const ExitSta
   follow_at_.insert(now + kFollowAgain);
 }
 
-/// Whether what this pod says of its process counts: it is the newest that has said something. What is then
-/// known of the one before is all there will be.
+/// Returns whether messages of this pod count for its process, which they do if no newer pod has sent any. On
+/// a change from an older pod, settles that one with what is known, as nothing more will come.
 bool KubernetesController::Adopt(Process& process, Pod& pod, TimePoint now) {
   if (process.pod == pod.name) return true;
   if (!process.pod.empty() && pod.replaced <= process.replaced) return false;
@@ -382,23 +382,23 @@ void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, Time
   words >> code;
   if (message.kind == "again") EndAttempt(message.index, FromShellCode(code));
   if (message.kind == "exit" || message.kind == "stopped") {
-    process.last = FromShellCode(code);  // what it wrote last comes when the container has ended
+    process.last = FromShellCode(code);  // its last output arrives when the container has ended
     pod.was_stopped = message.kind == "stopped";
   }
 }
 
-/// The pod has ended, and its log has been read as far as that goes.
+/// Handles a pod that has ended, once its log has been read as far as possible.
 void KubernetesController::Settle(Pod& pod, TimePoint now) {
   if (WaitsForACause(pod)) return;
   SettleNow(pod, now);
   if (pod.was_stopped) return;
-  for (auto& [name, other] : pods_) {  // those that waited for this one
+  for (auto& [name, other] : pods_) {  // pods that waited for this one
     if (other.was_stopped && other.log_is_over && !WaitsForACause(other)) SettleNow(other, now);
   }
 }
 
-/// Whether Kubernetes has ended this pod, perhaps because of another that failed and of which not all is
-/// known yet: of the two that one is to be told of first.
+/// Whether Kubernetes may have ended this pod because of another one that failed and is not settled yet. If
+/// so, the other one must be reported first.
 bool KubernetesController::WaitsForACause(const Pod& pod) const {
   const bool was_ended = pod.was_stopped || (pod.gone && !pod.ended);
   return was_ended && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
@@ -422,7 +422,7 @@ void KubernetesController::SettleNow(Pod& pod, TimePoint now) {
   EndAttempt(index, {kLostPod, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name)});
 }
 
-/// Who killed a process, or told it to end, its script cannot know.
+/// Adds the reason why a process was killed or told to end, which its script cannot know.
 ExitStatus KubernetesController::Explained(ExitStatus last, const Pod& pod) const {
   if (!pod.was_stopped && last.ShellCode() != kKilled) return last;
   if (pod.ended && !pod.ended->story.empty()) {
@@ -464,7 +464,7 @@ void KubernetesController::End(std::size_t index, const ExitStatus& status) {
     return !entry.second.wanted && !entry.second.failed;
   });
   if (is_ending() || !all_succeeded) return Tell(ProcessExited{index, status});
-  // The job is over when nothing of it is left.
+  // The job is over only when all of its objects are deleted.
   held_ = index;
   stopping_ = true;
   StopAsking();
@@ -486,7 +486,7 @@ void KubernetesController::TryToDelete() {
 
 void KubernetesController::Deleted(const std::string& printed, const ExitStatus& status, TimePoint now) {
   if (status.ok()) {
-    Do(SetDeletion{false});  // nothing is left
+    Do(SetDeletion{false});  // nothing is left to delete
     return OnDeleted();
   }
   Say(delete_tries_ == 1 ? Severity::kWarning : Severity::kDebug,
@@ -505,13 +505,13 @@ void KubernetesController::Deleted(const std::string& printed, const ExitStatus&
 void KubernetesController::OnDeleted() {
   deleting_ = launched_ = false;
   if (const auto held = std::exchange(held_, std::nullopt)) {
-    // What is left of logs is that of the tracker.
+    // The only logs still followed are the tracker's.
     KillFollowers();
     Tell(ProcessExited{*held, {}});
   }
 }
 
-/// The pods are asked to end when their Jobs are deleted; what they say then comes by way of their logs.
+/// Deleting the Jobs asks their pods to end; their last output arrives through their logs.
 void KubernetesController::Stop(TimePoint now) {
   const bool already = std::exchange(stopping_, true);
   StopAsking();
@@ -523,7 +523,7 @@ void KubernetesController::Stop(TimePoint now) {
                   [this](const auto& process) { return IsFollowed(process.first); });
   const bool being_launched = applying_ && applying_processes_;
   if (!launched_ || !(processes_launched_ || being_launched) || all_are_followed) return DeleteAndHear();
-  // Some may have begun since kubectl was asked last, or begin before it has made the others.
+  // Some pods may have begun since the last query, or may begin before kubectl has created the others.
   if (!being_launched) Do(AskForPods{start_, true});
 }
 

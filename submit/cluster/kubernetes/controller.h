@@ -1,16 +1,18 @@
-// What is done about the pods of a job.
+// Decides what is done about the pods of a job.
 //
-// How the data flows. In come, each with the time: that the job wants a process (Start) or none any more
-// (Stop, Kill); what the API server says of the pods and Jobs (Reported, NotReported); what their logs bring
-// (LogRead, FollowerExited), in which are the messages of the agents (scripts/pod.sh); how the commands that
-// make and delete objects ended (Applied, Deleted); that time has passed (Tick). Out go, in order, by
-// TakeActions: objects to make, to ask about and to delete, logs to follow, and for the job where each
-// process runs and how it ended. A process is wanted from Start until its ProcessExited, of which there is
-// exactly one. Its script starts it again by itself, so an attempt may end before the job asks for it: what
-// it did waits for the next Start. The pod with the highest count of replacements that has said something
-// speaks for its process; a pod has settled when it has ended and its log has been read as far as that goes.
+// Inputs, each with the time: the job wants a process (Start) or wants all to end (Stop, Kill); what the API
+// server reports about the pods and Jobs (Reported, NotReported); what their logs contain (LogRead,
+// FollowerExited), including the messages of the agents (scripts/pod.sh); how the commands that create and
+// delete objects ended (Applied, Deleted); time has passed (Tick). Outputs, in order, through TakeActions:
+// objects to create, query and delete, logs to follow, and for the job where each process runs and how it
+// ended.
 //
-// A state machine over values: no processes, sockets or clocks, which are in kubernetes.h.
+// A process is wanted from Start until its ProcessExited, of which there is exactly one. Its script restarts
+// it without being asked, so an attempt may end before the job asks for it; the result then waits for the
+// next Start. Of the pods of a process, only the messages of the most recent replacement that has sent any
+// count. A pod is settled when it has ended and its log has been read as far as possible.
+//
+// A state machine over values: processes, sockets and clocks are in kubernetes.h.
 #pragma once
 
 #include <chrono>
@@ -32,34 +34,34 @@
 
 namespace warren::submit {
 
-/// The objects of start number `start` of the job, whose processes begin with `attempt`: Made or NotMade
-/// follows.
+/// Make the objects for start number `start` of the job, whose processes begin with `attempt`. Made or
+/// NotMade follows.
 struct MakeObjects {
   int start;
   int attempt;
 };
-/// Creates objects that were made; Applied follows.
+/// Create objects that were made; Applied follows.
 struct ApplyObjects {
-  bool before;     ///< what the pods need, and the pod they are told about
+  bool before;     ///< what the pods need, including the pod whose address they get
   bool processes;  ///< a Job for each other role
 };
-/// Reported or NotReported follows.
+/// Query the pods and Jobs; Reported or NotReported follows.
 struct AskForPods {
   int start;
-  bool at_the_end;  ///< when there is little time
+  bool at_the_end;  ///< the last query, with little time left
 };
 struct FollowLog {
   std::string pod;
   std::string container;
-  std::string since;  ///< of a line; empty: from the beginning
+  std::string since;  ///< time of a line; empty for the beginning
 };
-/// Deleted follows.
+/// Delete all objects; Deleted follows.
 struct DeleteObjects {};
-/// Whether all objects are to be deleted should dmlc-submit die.
+/// Set whether all objects are deleted if dmlc-submit dies.
 struct SetDeletion {
   bool left;
 };
-/// Ends commands that run: their ends follow.
+/// Kill running kubectl commands; each exit is still reported.
 struct KillAsk {};
 struct KillApply {};
 struct KillFollower {
@@ -72,10 +74,10 @@ struct KubernetesSetting {
   std::string job_name;
   std::string kube_namespace;
   std::string job_mark;
-  std::string host_role;  ///< of the pod that all others are told about; empty: there is none
+  std::string host_role;  ///< role of the pod whose address all others get, or empty
   std::size_t num_workers = 0;
   std::size_t num_processes = 0;
-  std::string delete_command;  ///< for people
+  std::string delete_command;  ///< shown to the user
 };
 
 class KubernetesController {
@@ -86,23 +88,23 @@ class KubernetesController {
   void Stop(TimePoint now);
   void Kill();
 
-  /// `num_jobs`: that there are when all is applied.
+  /// `num_jobs`: the number of Jobs once everything is applied.
   void Made(std::size_t num_jobs);
   void NotMade(const std::string& why);
   void Applied(const std::string& printed, const ExitStatus& status, TimePoint now);
   void Reported(const KubeReport& report, bool at_the_end, TimePoint now);
   void NotReported(const std::string& why, bool at_the_end, TimePoint now);
   void LogRead(const std::string& pod, std::string_view bytes, TimePoint now);
-  /// kubectl itself said something.
+  /// Takes what kubectl itself wrote to standard error.
   void LogComplained(const std::string& pod, std::string_view bytes);
   void FollowerExited(const std::string& pod, const ExitStatus& status, TimePoint now);
   void NotFollowed(const std::string& pod, const std::string& why);
   void Deleted(const std::string& printed, const ExitStatus& status, TimePoint now);
   void Tick(TimePoint now);
-  /// When Tick has something to do next, if ever.
+  /// When Tick next has something to do, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
-  /// True while a log is followed, or objects are being deleted.
+  /// Whether a log is followed or objects are being deleted.
   bool busy() const;
 
   std::vector<KubernetesAction> TakeActions() { return std::exchange(actions_, {}); }
@@ -110,14 +112,14 @@ class KubernetesController {
  private:
   /// A process of the plan.
   struct Process {
-    bool wanted = false;  ///< its end is still to be told
-    bool failed = false;  ///< it has ended so, and nobody has started it again yet
+    bool wanted = false;  ///< its end has not been reported yet
+    bool failed = false;  ///< it ended with a failure and has not been started again yet
     int attempt = 0;
-    std::string pod = {};                 ///< the newest that has said something of it
-    int replaced = 0;                     ///< how many pods there were before that
-    std::optional<Started> begun = {};    ///< where an attempt runs
-    std::optional<ExitStatus> last = {};  ///< how the last one ended, until all it wrote is here
-    std::deque<ExitStatus> early = {};    ///< of attempts that ended before somebody asked for them
+    std::string pod = {};                 ///< the newest pod that has sent a message about it
+    int replaced = 0;                     ///< how many pods that pod has replaced
+    std::optional<Started> begun = {};    ///< where the current attempt runs
+    std::optional<ExitStatus> last = {};  ///< how the last attempt ended, until its output is complete
+    std::deque<ExitStatus> early = {};    ///< ends of attempts that the job has not asked for yet
   };
 
   struct Pod {
@@ -125,21 +127,21 @@ class KubernetesController {
 
     std::string name;
     std::string role;
-    std::optional<std::size_t> index;  ///< in the plan; none: the tracker
+    std::optional<std::size_t> index;  ///< in the plan; nullopt for the tracker
     int replaced = 0;
     bool is_followed = false;
     bool has_begun = false;
     bool log_is_over = false;
     bool gone = false;
     bool settled = false;
-    bool was_stopped = false;  ///< told to end, before its process had
+    bool was_stopped = false;  ///< told to end before its process had ended
     std::optional<ExitStatus> ended;
-    std::string complaint;  ///< of the last follower
+    std::string complaint;  ///< what the last kubectl wrote to standard error
     int failed_followers = 0;
     int reads_after_the_end = 0;
     LogReader log;
     AgentMessageReader messages;
-    LineSplitter lines;  ///< of the tracker
+    LineSplitter lines;  ///< splits the tracker's log
   };
 
   bool is_ending() const { return stopping_ || troubled_; }
@@ -193,35 +195,35 @@ class KubernetesController {
   bool applying_ = false;
   bool asking_ = false;
 
-  // Of this start of the job:
-  int start_ = -1;                            ///< which it is, from 0
-  std::vector<std::string> roles_;            ///< of the plan
+  // State of the current start of the job:
+  int start_ = -1;                            ///< its number, from 0
+  std::vector<std::string> roles_;            ///< roles of the processes in the plan
   std::map<std::size_t, Process> processes_;  ///< by index in the plan
   std::map<std::string, Pod> pods_;           ///< by name
-  bool launched_ = false;                     ///< there may be something to delete
-  bool processes_wait_ = false;               ///< for the pod that they are told about
+  bool launched_ = false;                     ///< there may be objects to delete
+  bool processes_wait_ = false;               ///< for the pod whose address they get
   bool applying_processes_ = false;
   bool processes_launched_ = false;
   TimePoint launched_at_;
-  std::size_t num_jobs_ = 0;    ///< that there are when all is launched
-  std::string tracker_words_;   ///< its last line
-  std::set<std::string> told_;  ///< what pods wait for
+  std::size_t num_jobs_ = 0;    ///< number of Jobs once everything is launched
+  std::string tracker_words_;   ///< last line of the tracker's log
+  std::set<std::string> told_;  ///< reasons for which pods wait, as reported
   bool complained_of_pods_ = false;
   std::string failed_job_;
   int asks_since_failure_ = 0;
 
   std::optional<TimePoint> ask_at_;
-  std::set<TimePoint> follow_at_;  ///< when it is asked whose log to follow again
+  std::set<TimePoint> follow_at_;  ///< when to look for logs to follow again
   std::chrono::milliseconds ask_pause_{0};
   int failed_asks_ = 0;
 
-  std::optional<TimePoint> end_at_;  ///< when processes that were to end are given up
+  std::optional<TimePoint> end_at_;  ///< when processes that should have ended are given up
   std::optional<TimePoint> delete_at_;
   int delete_tries_ = 0;
   bool stopping_ = false;
-  bool troubled_ = false;  ///< the job was told that it cannot go on, and will stop it
+  bool troubled_ = false;  ///< the job was told that it cannot continue, and will stop it
   bool deleting_ = false;
-  std::optional<std::size_t> held_;  ///< the last process that ended well, until all is deleted
+  std::optional<std::size_t> held_;  ///< the last process that ended well, until everything is deleted
 };
 
 }  // namespace warren::submit

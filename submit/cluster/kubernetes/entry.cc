@@ -24,9 +24,9 @@
 namespace warren::submit {
 namespace {
 
-/// What a Secret holds.
+/// The maximum size of a Secret in bytes.
 constexpr std::uintmax_t kMostInASecret = std::uintmax_t{1} << 20;
-/// What Kubeflow's runtime decides, or leaves no room for.
+/// Options that Kubeflow's runtime decides itself, or has no place for.
 constexpr std::array<std::string_view, 9> kNotInTrainJobs = {"--kube-worker-template",
                                                              "--kube-server-template",
                                                              "--kube-tracker-template",
@@ -52,7 +52,7 @@ void CheckOptions(const Options& options) {
   }
 }
 
-/// Readable for this user alone: the environment is in it.
+/// Makes the file readable for this user only, as it contains the environment.
 void WriteManifest(const std::string& path, const std::string& text) {
   const posix::Descriptor file = posix::OpenPrivate(path.c_str(), O_TRUNC);
   bool whole = static_cast<bool>(file);
@@ -92,7 +92,7 @@ ClusterEntry KubernetesEntry() {
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowKubernetes(options, plan);
   };
-  entry.host = [](const Options&) { return JobHost(); };  // without a tracker nobody has to be found
+  entry.host = [](const Options&) { return JobHost(); };  // no address is needed without a tracker
   entry.experimental = true;
   entry.has_own_directories = true;
   entry.max_file_bytes = kMostInASecret;

@@ -1,4 +1,4 @@
-// --cluster kubernetes in the registry of clusters: its options, what is checked of them, and
+// The entry of --cluster kubernetes in the registry of clusters: its options, their checks, and
 // --kube-manifest.
 #pragma once
 

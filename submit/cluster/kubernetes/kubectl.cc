@@ -55,7 +55,8 @@ std::vector<std::string> Kubectl::DeleteWords() const {
                 fmt::format("{}={}", kJobLabel, options_.job_name), "--ignore-not-found", "--wait=false"});
 }
 
-/// Until it has worked twice: a command that creates may still have been under way the first time.
+/// Tries until it has worked twice: a command that creates objects may still have been under way the first
+/// time.
 std::string Kubectl::CleanupCommand() const {
   return fmt::format(
       "(cd {} || exit; worked=0; for pause in 0 2 5 10 20 40; do sleep $pause; if timeout 30 {}; then "

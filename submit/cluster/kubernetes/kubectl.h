@@ -1,4 +1,4 @@
-// The kubectl commands of one job, and what becomes of each.
+// Runs the kubectl commands of one job and reports how each ends.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,28 +16,28 @@ namespace warren::submit {
 
 class Kubectl {
  public:
-  /// `printed` is what it wrote: its output when it succeeded, else its complaints first.
+  /// `printed`: standard output if the command succeeded, else standard error followed by standard output.
   using Done = std::function<void(const std::string& printed, const ExitStatus& status)>;
 
-  /// Throws std::runtime_error when there is no kubectl. `on_end` is called whenever a command has ended,
-  /// before its `done`. `options.job_name` is read with each command.
+  /// Throws std::runtime_error if there is no kubectl. Calls `on_end` whenever a command has ended, before
+  /// its `done`. Reads `options.job_name` for each command.
   Kubectl(boost::asio::io_context& io, Children& children, const Options& options,
           std::function<void()> on_end);
 
   /// The whole command line, with the user's own arguments and namespace.
   std::vector<std::string> Words(const std::vector<std::string>& words) const;
-  /// Makes what is in its standard input, and nothing of anybody else: `manager` is the owner of every field
-  /// that is made, so an object that is there already, by another owner, is a conflict and stays as it is.
-  /// The server keeps the record of that, and no copy of a Secret in an annotation.
+  /// The command that creates the objects in its standard input and changes nothing of other owners:
+  /// `manager` owns every field that is created, so an existing object of another owner is a conflict and
+  /// stays as it is. The record of this is kept by the server, with no copy of a Secret in an annotation.
   std::vector<std::string> ApplyWords(const std::string& manager) const;
-  /// The pods and Jobs of a start of the job.
+  /// The command that gets the pods and Jobs of a start of the job.
   std::vector<std::string> GetWords(int start) const;
-  /// All objects of the job.
+  /// The command that deletes all objects of the job.
   std::vector<std::string> DeleteWords() const;
-  /// A line for a shell that deletes all of them when dmlc-submit has died.
+  /// A shell line that deletes all of them after dmlc-submit has died.
   std::string CleanupCommand() const;
 
-  /// Runs a command, which is killed after `patience`; -1 when it cannot be started, which `done` is told
+  /// Runs a command, and kills it after `patience`. Returns -1 if it cannot be started; `done` is called then
   /// too.
   pid_t Run(const std::vector<std::string>& words, const std::string& input, std::chrono::seconds patience,
             const Done& done);

@@ -20,16 +20,16 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-/// How long a kubectl may take that asks, that asks once more before the end, that deletes, that creates.
+/// Time limits for kubectl: a query, the last query before the end, a deletion, a creation.
 constexpr std::chrono::seconds kAskPatience{20};
 constexpr std::chrono::seconds kLastAskPatience{2};
 constexpr std::chrono::seconds kDeletePatience{10};
 constexpr std::chrono::seconds kApplyPatience{120};
-/// How long pods wait for the name of the tracker's pod, or the scheduler's: when that runs, and when it may
-/// not even have been created yet.
+/// How long pods wait for the name of the tracker's or scheduler's pod: if that pod runs already, and if it
+/// may not even have been created yet.
 constexpr int kSecondsToBeKnown = 20;
 constexpr int kSecondsUntilItBegins = 600;
-/// What a cleanup command undoes.
+/// Key for the cleanup of the job's objects.
 constexpr char kObjects[] = "objects of Kubernetes";
 
 KubernetesSetting SettingOf(const Options& options, const Kubectl& kubectl, const std::string& job_mark) {

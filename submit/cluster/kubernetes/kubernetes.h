@@ -1,12 +1,10 @@
-// --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker in a pod beside them,
-// by means of kubectl alone (kubectl.h): it makes the objects (manifest.h), tells what became of the pods
-// (pods.h), follows their logs (log_reader.h), which carry the messages of the scripts in them
-// (scripts/pod.sh), and deletes everything at the end. What is done when is decided by the controller
-// (controller.h); here are the commands and the timer that it wants. When dmlc-submit dies, its watchdog
-// deletes the objects.
+// --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker in a pod beside them.
+// All this needs only kubectl (kubectl.h), which creates the objects (manifest.h), reports the state of the
+// pods (pods.h), follows their logs (log_reader.h), which contain the messages of the scripts in the pods
+// (scripts/pod.sh), and deletes everything at the end. The controller (controller.h) decides what happens
+// when; this file runs the commands and the timer. If dmlc-submit dies, its watchdog deletes the objects.
 //
-// A process that fails is started again by its script, in its pod; a pod that is lost is replaced by
-// Kubernetes.
+// A process that fails is restarted by its script, in its pod; a pod that is lost is replaced by Kubernetes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,7 +23,7 @@ namespace warren::submit {
 
 class KubernetesCluster : public Cluster {
  public:
-  /// Throws std::runtime_error when there is no kubectl.
+  /// Throws std::runtime_error if there is no kubectl.
   KubernetesCluster(boost::asio::io_context& io, Children& children, const Options& options,
                     ClusterEvents events);
   ~KubernetesCluster() override;
@@ -60,13 +58,13 @@ class KubernetesCluster : public Cluster {
   std::vector<PlannedProcess> plan_;
   std::string before_;  ///< manifests
   std::string processes_;
-  pid_t applier_ = -1;  ///< the kubectl that makes objects
-  pid_t asker_ = -1;    ///< the one that asks what became of the pods
+  pid_t applier_ = -1;  ///< the kubectl that creates objects
+  pid_t asker_ = -1;    ///< the kubectl that queries the pods
   ActionLoop<KubernetesController, KubernetesAction> loop_;
-  std::map<std::string, pid_t> followers_;  ///< those that follow logs, by pod
+  std::map<std::string, pid_t> followers_;  ///< each kubectl that follows a log, by pod
 };
 
-/// What --dry-run and --kube-manifest show.
+/// The output of --dry-run and --kube-manifest.
 std::string ShowKubernetes(const Options& options, const std::vector<PlannedProcess>& plan);
 
 }  // namespace warren::submit

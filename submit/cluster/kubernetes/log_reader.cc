@@ -6,9 +6,9 @@
 namespace warren::submit {
 namespace {
 
-/// A time is never longer: "2026-01-02T15:04:05.123456789+01:00".
+/// The length of the longest time, such as "2026-01-02T15:04:05.123456789+01:00", and some more.
 constexpr std::size_t kMaxTimeBytes = 40;
-/// What the kubelet says in place of a log, as if it were one.
+/// What the kubelet prints instead of a log, as if it were one.
 constexpr std::string_view kNoLog = "unable to retrieve container logs for containerd://";
 
 bool IsTime(std::string_view text) {
@@ -16,7 +16,7 @@ bool IsTime(std::string_view text) {
          text[10] == 'T';
 }
 
-/// So that times of one zone compare as text: always nine digits behind the point.
+/// Makes times of one zone comparable as text: always nine digits after the point.
 std::string Key(std::string_view time) {
   std::string key(time.substr(0, 19));
   std::string digits;
@@ -45,7 +45,7 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
         if (whole && bytes.front() == ' ') bytes.remove_prefix(1);
         BeginLine();
       } else {
-        // Without a time a line is none of the log; of a container that is gone already there is this one.
+        // A line without a time is not from the log; the kubelet prints this one if the container is gone.
         skip_line_ = begin_ == kNoLog.substr(0, kNoLog.find(' '));
         if (!skip_line_) on_text(begin_);
       }
@@ -65,11 +65,11 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
   }
 }
 
-/// Times need not be in order: two streams write one log. What is known ends with the line that came last.
+/// Times need not be in order, as two streams write one log. What is known ends with the line that came last.
 void LogReader::BeginLine() {
   const std::string key = Key(begin_);
   if (catching_up_) {
-    const bool is_beyond = key.compare(0, 19, key_, 0, 19) > 0;  // the line itself is gone from the log
+    const bool is_beyond = key.compare(0, 19, key_, 0, 19) > 0;  // the last line is gone from the log
     const bool is_last = key == key_ && ++again_ == lines_of_time_;
     catching_up_ = !is_beyond && !is_last;
     if (is_last) skip_ = line_bytes_;

@@ -1,6 +1,6 @@
-// The log of a container as `kubectl logs --follow --timestamps` prints it. The connection of such a command
-// may break at any time, silently; the next is asked for what came since the last line, to the second, and
-// what is known already is left out here.
+// Reads the log of a container as `kubectl logs --follow --timestamps` prints it. The connection of such a
+// command may break at any time, silently. The next command is asked for everything since the second of the
+// last line; this class leaves out what is already known.
 #pragma once
 
 #include <functional>
@@ -11,26 +11,26 @@ namespace warren::submit {
 
 class LogReader {
  public:
-  /// Hands on what is new in `bytes`, without the times.
+  /// Passes on what is new in `bytes`, without the times.
   void Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text);
-  /// The next bytes come from another command.
+  /// Call when the next bytes come from another command.
   void Reconnect();
-  /// For --since-time; empty: from the beginning.
+  /// The value for --since-time; empty to read from the beginning.
   std::string since() const;
 
  private:
   void BeginLine();
 
-  std::string begin_;              ///< of a line whose time is not whole yet
+  std::string begin_;              ///< start of a line whose time is not complete yet
   bool in_line_ = false;           ///< the time of the line has been read
-  std::string time_;               ///< of the last line, as it was printed
-  std::string key_;                ///< the same, comparable
-  std::size_t line_bytes_ = 0;     ///< how much of that line has been handed on
+  std::string time_;               ///< time of the last line, as it was printed
+  std::string key_;                ///< the same in comparable form
+  std::size_t line_bytes_ = 0;     ///< how much of the last line has been passed on
   std::size_t lines_of_time_ = 0;  ///< how many lines had that time
-  std::size_t again_ = 0;          ///< how many of them this command has brought
+  std::size_t again_ = 0;          ///< how many of these the current command has printed
   std::size_t skip_ = 0;           ///< bytes of this line that are known
-  bool catching_up_ = false;       ///< what comes may be known
-  bool skip_line_ = false;         ///< all of it is known
+  bool catching_up_ = false;       ///< the next lines may be known
+  bool skip_line_ = false;         ///< the whole line is skipped
 };
 
 }  // namespace warren::submit

@@ -26,19 +26,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names are at most 63 characters with what is appended to them: "-2-scheduler-10000".
+/// Leaves room for what is appended, such as "-2-scheduler-10000": names have at most 63 characters.
 constexpr std::size_t kMaxNameBytes = 40;
 constexpr std::size_t kSuffixBytes = 5;
 constexpr std::size_t kMaxSecretBytes = std::size_t{1} << 20;
 constexpr int kGraceSeconds = 3;
-/// A job that nobody has deleted is gone a day after it has ended.
+/// A job that is not deleted disappears a day after its end.
 constexpr int kKeptSeconds = 86400;
 constexpr std::string_view kScriptPath = "/dmlc-submit/script";
 constexpr std::string_view kFilesPath = "/dmlc-submit/files";
 constexpr std::string_view kScriptName = "process.sh";
 constexpr std::string_view kReplacedVariable = "DMLC_SUBMIT_REPLACED";
-/// A pod whose container was killed from outside ends with these, and is replaced; others have failed for
-/// good.
+/// Exit codes of a container that was killed from outside: its pod is replaced. Any other failure is final.
 constexpr std::array<int, 2> kKilledFromOutside = {137, 143};
 
 bool IsUtf8(std::string_view text) {
@@ -59,7 +58,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-/// Small letters, digits and dashes, with a letter in front.
+/// Converts text to lower-case letters, digits and dashes that begin with a letter.
 std::string AsName(const std::string& text) {
   std::string name;
   for (const unsigned char c : text) {
@@ -91,7 +90,8 @@ std::string ImageOf(const Options& options, const std::string& role) {
   return options.kube_worker_image;
 }
 
-/// For the tracker in its pod, where no other worker is. Nobody knows the addresses of pods before they run.
+/// The --admit value for the tracker in its pod, in which no worker runs. The addresses of pods are not known
+/// before they run, so hosts cannot be listed.
 std::string_view NameOf(tracker::Admit admit) {
   switch (admit) {
     case tracker::Admit::kToken:
@@ -104,7 +104,7 @@ std::string_view NameOf(tracker::Admit admit) {
   return "any";
 }
 
-/// `num_workers` and `port` may be variables of a shell.
+/// `num_workers` and `port` may be shell variables.
 std::string TrackerCommand(const Options& options, const std::string& num_workers, const std::string& port) {
   return fmt::format(
       "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} "
@@ -114,7 +114,7 @@ std::string TrackerCommand(const Options& options, const std::string& num_worker
       options.tls ? " --tls" : "");
 }
 
-/// How long the job may run, as Kubernetes counts it.
+/// The time limit in seconds, as Kubernetes needs it.
 int Seconds(const std::string& time_limit) {
   int seconds = 0;
   const auto [end, error] =
@@ -175,7 +175,7 @@ class Maker {
       context.seconds_to_be_known = job_.seconds_to_be_known;
     }
     PlannedProcess one = process;
-    // These the runtime gives.
+    // The runtime sets these.
     one.environment = WithoutTask(std::move(one.environment));
     std::erase_if(one.environment, [](const auto& entry) {
       return entry.first.starts_with("DMLC_TRACKER_") || entry.first == "DMLC_NUM_WORKER";
@@ -231,7 +231,7 @@ class Maker {
 
   // --- what is shipped -------------------------------------------------------------------------------------
 
-  /// By key in the Secret.
+  /// The shipped files, with their keys in the Secret.
   std::vector<std::pair<std::string, PodFile>> PodFiles() const {
     std::vector<std::pair<std::string, PodFile>> files;
     const auto add = [&](const std::string& path, PodFile file) {
@@ -239,7 +239,7 @@ class Maker {
       std::replace_if(
           key.begin(), key.end(),
           [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
-      if (key.size() > 200) key.erase(0, key.size() - 200);  // the end tells what it is
+      if (key.size() > 200) key.erase(0, key.size() - 200);  // the end of the name says more
       key = fmt::format("{}-{}", files.size(), key);
       file.path = fmt::format("{}/{}", kFilesPath, key);
       files.emplace_back(key, std::move(file));
@@ -274,7 +274,7 @@ class Maker {
     return secret;
   }
 
-  /// As the workers are told it.
+  /// The job token that the workers are given, or empty.
   std::string Token() const {
     for (const auto& [name, value] : job_.plan->front().environment) {
       if (name == wire::kTokenVariable) return value;
@@ -293,7 +293,7 @@ class Maker {
     process.environment = WithoutTask(std::move(process.environment));
     PodScriptContext context{job_.job_mark, "$JOB_COMPLETION_INDEX", first, job_.attempt,
                              options_.num_restarts};
-    // The name that the pod of an Indexed Job has in the service.
+    // The name of the first pod of an Indexed Job in the service.
     if (!HostRole(options_).empty()) context.master = fmt::format("{}-0.{}", NameOf(role), name_);
     if (role == "scheduler") {
       context.rank = "0";
@@ -318,7 +318,7 @@ class Maker {
     return secret;
   }
 
-  /// As text where that means the same to every reader of YAML.
+  /// Adds content to a Secret, as plain text if that means the same to every reader of YAML.
   static void AddContent(Json& secret, const std::string& name, const std::string& content) {
     const bool plain = std::all_of(content.begin(), content.end(), [](unsigned char c) {
       return c == '\n' || c == '\t' || (c >= ' ' && c < 0x7f);
@@ -337,7 +337,7 @@ class Maker {
     return {{"requests", amounts}, {"limits", amounts}};
   }
 
-  /// No word of ours is for Kubernetes to put anything into.
+  /// Escapes "$", so that Kubernetes does not expand anything in our words.
   static std::string Unexpanded(const std::string& word) {
     std::string result;
     for (const char c : word) result.append(c == '$' ? 2 : 1, c);
@@ -370,7 +370,7 @@ class Maker {
 
   Json TrackerJob() const {
     Json container = {{"name", kTrackerRole}, {"image", ImageOf(options_, kTrackerRole)}};
-    // What it prints to standard output is for those who start workers themselves.
+    // Its standard output is meant for people who start workers themselves.
     container["command"] = {
         "sh", "-c",
         fmt::format("exec {} >/dev/null", TrackerCommand(options_, std::to_string(options_.num_workers),
@@ -392,7 +392,7 @@ class Maker {
     return job;
   }
 
-  /// A variable whose value Kubernetes knows.
+  /// Adds a variable whose value Kubernetes fills in.
   static void AddReference(Json& container, std::string_view name, const char* kind, const Json& reference) {
     container["env"].push_back({{"name", name}, {"valueFrom", {{kind, reference}}}});
   }
@@ -405,7 +405,8 @@ class Maker {
       AddReference(container, kReplacedVariable, "fieldRef",
                    {{"fieldPath", fmt::format("metadata.annotations['{}']", kReplacedAnnotation)}});
     }
-    // OpenMP sees all cores of the node, whatever the container may use. The script's own value comes later.
+    // OpenMP sees all cores of the node, whatever the container may use. A value set by the script wins over
+    // this.
     if (role == "worker")
       AddReference(container, kThreadsVariable, "resourceFieldRef", {{"resource", "limits.cpu"}});
     container["resources"] = Resources(role);
@@ -422,7 +423,7 @@ class Maker {
     pod["spec"]["volumes"] = volumes;
 
     Json job = JobObject(role);
-    // The pod of an Indexed Job cannot have a name of its own.
+    // The pod of an Indexed Job cannot have its own host name.
     Json spec = Json::object();
     if (role != HostRole(options_)) {
       spec = {{"completionMode", "Indexed"}, {"completions", count}, {"parallelism", count}};
@@ -431,7 +432,7 @@ class Maker {
       spec["backoffLimitPerIndex"] = options_.num_restarts;
       spec["maxFailedIndexes"] = 0;
       spec["podReplacementPolicy"] = "Failed";
-      // A process that ends by itself has failed for good: its script has tried it again already.
+      // A process that ends by itself has failed for good: its script has already retried it.
       const Json lost = {{"action", "Count"},
                          {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}};
       Json failed = {{"action", "FailJob"}};
@@ -463,7 +464,7 @@ std::string KubernetesJobName(const Options& options) {
   if (name.size() > kMaxNameBytes - kSuffixBytes - 1) name.resize(kMaxNameBytes - kSuffixBytes - 1);
   name = WithoutDashAtTheEnd(name);
   if (!live) return name;
-  // Without vowels, so that no words come out; Kubernetes does so, too.
+  // Without vowels, so that no words come out; Kubernetes does the same.
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::random_device random;
   name += '-';

@@ -1,8 +1,9 @@
-// The objects of Kubernetes that a job is made of. Pure: options and a plan in, objects out.
+// Makes the Kubernetes objects of a job from the options and a plan. Its only I/O is reading templates and
+// the files to ship.
 //
-// Per role an Indexed Job whose pods run a script (script.h) out of a Secret, which holds the command and the
-// environment byte for byte; a headless Service that gives the tracker's pod, or the scheduler's, its name; a
-// Secret with the files that are shipped.
+// Each role has an Indexed Job whose pods run a script (script.h) from a Secret, which holds the command and
+// the environment byte for byte. A headless Service gives the pod of the tracker or scheduler its name, and
+// another Secret holds the shipped files.
 #pragma once
 
 #include <string>
@@ -15,52 +16,52 @@
 
 namespace warren::submit {
 
-/// What all objects of the job are marked with, and each start of it.
+/// Labels of all objects: the job, the start of the job, and the role.
 inline constexpr char kJobLabel[] = "dmlc-submit/job";
 inline constexpr char kStartLabel[] = "dmlc-submit/start";
 inline constexpr char kRoleLabel[] = "dmlc-submit/role";
 inline constexpr char kTrackerRole[] = "tracker";
 
-/// How Kubernetes counts the pods of an Indexed Job.
+/// The annotation with a pod's index in its Indexed Job.
 inline constexpr char kIndexAnnotation[] = "batch.kubernetes.io/job-completion-index";
-/// And how many of an index have failed before.
+/// The annotation with the number of pods of that index that have failed before.
 inline constexpr char kReplacedAnnotation[] = "batch.kubernetes.io/job-index-failure-count";
 
-/// A name for the job that Kubernetes takes, made of --jobname or the command; with an ending of its own, so
-/// that several of one name can run, unless only a manifest is written.
+/// A name for the job that Kubernetes accepts, made from --jobname or the command. It has a random ending, so
+/// that several jobs of one name can run, unless only a manifest is written.
 std::string KubernetesJobName(const Options& options);
 
-/// The role of the pod that all others are told about, the tracker's or the scheduler's; empty: there is
-/// none.
+/// The role of the pod whose address all others get, which runs the tracker or the scheduler; empty if the
+/// job has no such pod.
 std::string HostRole(const Options& options);
-/// True where the tracker is one of the job's pods.
+/// Whether the tracker is one of the job's pods.
 bool TrackerIsAPod(const Options& options);
-/// The name under which the processes of the `start`th start (from 0) find the tracker's pod, or the
-/// scheduler's.
+/// The name by which the processes of start number `start` (from 0) reach the pod of the tracker or
+/// scheduler.
 std::string KubernetesHost(const Options& options, int start);
 std::uint16_t KubernetesPort(const Options& options);
 
 struct KubeJob {
-  const Options* options = nullptr;  ///< job_name is KubernetesJobName's
+  const Options* options = nullptr;  ///< job_name is from KubernetesJobName
   const std::vector<PlannedProcess>* plan = nullptr;
   int start = 0;
   int attempt = 0;
-  std::string job_mark;  ///< of the agents' messages; empty: they write none
-  int seconds_to_be_known =
-      0;  ///< how long the pods wait until the name of the one they are told about is known
+  std::string job_mark;  ///< mark of the agents' messages; if empty, they write none
+  /// How long the pods wait until the name of the pod whose address they get is known.
+  int seconds_to_be_known = 0;
   Shipment shipment;
 };
 
 struct KubeManifest {
-  std::vector<Json> before;     ///< what the pods need, and the pod they are told about
+  std::vector<Json> before;     ///< what the pods need, including the pod whose address they get
   std::vector<Json> processes;  ///< a Job for each other role
 };
 
-/// Throws UsageError or std::runtime_error for what Kubernetes cannot take.
+/// Throws UsageError or std::runtime_error if Kubernetes would not accept something.
 KubeManifest MakeKubeManifest(const KubeJob& job);
 
-/// The same job for Kubeflow Trainer's XGBoost runtime, which gives the pods their numbers and the tracker's
-/// address; the first of them runs the tracker. Throws like MakeKubeManifest.
+/// The same job for the XGBoost runtime of Kubeflow Trainer, which gives the pods their numbers and the
+/// tracker's address. The first pod runs the tracker. Throws like MakeKubeManifest.
 std::vector<Json> MakeTrainJob(const KubeJob& job);
 
 }  // namespace warren::submit

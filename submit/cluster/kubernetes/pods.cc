@@ -12,12 +12,12 @@
 namespace warren::submit {
 namespace {
 
-/// For these nobody waits: without another manifest nothing will change.
+/// Waiting is useless for these reasons: nothing will change without another manifest.
 constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
-/// These are the way things go.
+/// These reasons are part of a normal start.
 constexpr std::array<std::string_view, 2> kUsual = {"ContainerCreating", "PodInitializing"};
 
-/// The member as text; empty when it is not there.
+/// The member as text; empty if it is missing or not text.
 std::string TextAt(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -46,7 +46,7 @@ ExitStatus Terminated(const Json& state) {
   return status;
 }
 
-/// The container of the process: the one that is called as the role is.
+/// The container of the process, which has the name of the role.
 const Json* ContainerOf(const Json& status, const std::string& role) {
   for (const Json& container : At(status, "containerStatuses")) {
     if (TextAt(container, "name") == role) return &container;
@@ -119,7 +119,7 @@ KubeReport ReadKubeReport(std::string_view json) {
       for (const Json& condition : At(At(item, "status"), "conditions")) {
         const std::string type = TextAt(condition, "type");
         const std::string reason = TextAt(condition, "reason");
-        // A Job that took too long fails when its pods have ended, and says so before.
+        // A Job that took too long fails only when its pods have ended, but reports this before.
         const bool is_late = type == "FailureTarget" && reason == "DeadlineExceeded";
         if ((type == "Failed" || is_late) && TextAt(condition, "status") == "True") {
           report.failed_job = WithMessage(reason, TextAt(condition, "message"));

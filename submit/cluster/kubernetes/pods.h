@@ -1,4 +1,4 @@
-// What `kubectl get pods,jobs -o json` says, as far as it matters here.
+// Reads the output of `kubectl get pods,jobs -o json`, as far as it matters here.
 #pragma once
 
 #include <optional>
@@ -14,20 +14,20 @@ struct PodReport {
   std::string name;
   std::string role;  ///< "worker", ..., "tracker"
   std::size_t rank = 0;
-  int replaced = 0;                 ///< how many pods of its rank Kubernetes has counted as failed before it
-  bool has_begun = false;           ///< its container runs or has run: there is a log
+  int replaced = 0;                 ///< how many earlier pods of its rank Kubernetes has counted as failed
+  bool has_begun = false;           ///< whether its container runs or has run, so that there is a log
   std::optional<ExitStatus> ended;  ///< how its container, or the whole pod, ended
-  std::string waits_for;      ///< "ErrImagePull: ...", "Unschedulable: ..."; empty: nothing worth telling
-  bool never_begins = false;  ///< and there is no use in waiting at all
+  std::string waits_for;      ///< "ErrImagePull: ...", "Unschedulable: ..."; empty if not worth reporting
+  bool never_begins = false;  ///< waiting is useless
 };
 
 struct KubeReport {
   std::vector<PodReport> pods;
   std::size_t jobs = 0;
-  std::string failed_job;  ///< "DeadlineExceeded: ..." of a Job that Kubernetes has given up; empty: none
+  std::string failed_job;  ///< why Kubernetes gave up a Job: "DeadlineExceeded: ..."; empty if it did not
 };
 
-/// Throws std::runtime_error for what kubectl does not print.
+/// Throws std::runtime_error if `json` is not a list of objects.
 KubeReport ReadKubeReport(std::string_view json);
 
 }  // namespace warren::submit

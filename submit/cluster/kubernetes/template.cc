@@ -9,7 +9,8 @@
 namespace warren::submit {
 namespace {
 
-/// The member, which has to be an object; an empty section is none.
+/// The member `key`; nullptr if it is missing or null, and then removed. Throws UsageError if it is not an
+/// object.
 Json* Section(Json& object, const char* key, const std::string& path) {
   const auto found = object.find(key);
   if (found == object.end()) return nullptr;
@@ -26,7 +27,7 @@ struct Template {
   bool is_job = false;
 };
 
-/// With the sections that are there being objects.
+/// Throws UsageError unless every section present is an object.
 Template ReadTemplate(const std::string& path) {
   Template result;
   try {
@@ -60,14 +61,14 @@ Template ReadTemplate(const std::string& path) {
   if (pod_spec != nullptr && pod_spec->contains("containers") && !(*pod_spec)["containers"].is_array()) {
     throw UsageError(fmt::format("'{}': containers has to be a list", path));
   }
-  // What objects are known by is ours.
+  // The names of objects are chosen by dmlc-submit.
   for (const char* const key : {"name", "generateName", "namespace"}) {
     if (whole.contains("metadata")) whole["metadata"].erase(key);
   }
   return result;
 }
 
-/// Of a whole Job.
+/// The pod template of a Job.
 Json TemplateOf(const Json& job) {
   return job.contains("spec") && job["spec"].contains("template") ? job["spec"]["template"] : Json::object();
 }

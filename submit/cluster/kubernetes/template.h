@@ -1,4 +1,4 @@
-// --kube-worker-template and its like: manifests of the user that are merged over ours.
+// --kube-worker-template and the like: manifests of the user, merged over ours.
 #pragma once
 
 #include <string>
@@ -7,12 +7,11 @@
 
 namespace warren::submit {
 
-/// Merges the file, a whole Job, a Pod, or what a Job has as its template, over `job`. A container without a
-/// name in it is the one called `container` here. Throws UsageError for what is none of these.
+/// Merges the file over `job`. It may be a whole Job, a Pod, or the pod template of a Job; a container in it
+/// that has no name is taken for the one called `container`. Throws UsageError for anything else.
 void ApplyTemplate(Json& job, const std::string& path, const std::string& container);
 
-/// Of the file only what a pod needs to be let in at all: its secrets for images, its account and its
-/// security context.
+/// Merges only what a pod needs to be admitted at all: its image secrets, account and security context.
 void ApplyAdmission(Json& job, const std::string& path);
 
 }  // namespace warren::submit

@@ -20,7 +20,7 @@ namespace {
 
 // --- writing ---------------------------------------------------------------------------------------------
 
-/// Without quotes it is this text, and cannot be taken for anything else.
+/// Whether the text needs no quotes, as it cannot be taken for anything else.
 bool IsPlain(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords = {"true", "false", "null", "yes", "no",
                                                       "on",   "off",   "y",    "n"};
@@ -35,8 +35,8 @@ bool IsPlain(std::string_view text) {
          std::find(kWords.begin(), kWords.end(), small) == kWords.end();
 }
 
-/// Can stand as it is under "|": whole lines of printable text, the first of which begins with none of what
-/// would change how far it is indented.
+/// Whether the text can be written unchanged under "|": whole lines of printable text, the first of which
+/// does not begin with anything that would change the indentation.
 bool IsBlock(std::string_view text) {
   if (text.find('\n') == std::string_view::npos || text.back() != '\n' || text.ends_with("\n\n"))
     return false;
@@ -47,7 +47,7 @@ bool IsBlock(std::string_view text) {
 
 void WriteNode(std::string& out, const Json& node, std::size_t indent);
 
-/// `node` behind a "key:" or a "-" that stands `indent` deep.
+/// Writes `node` after a "key:" or "-" that is indented by `indent`.
 void WriteBehind(std::string& out, const Json& node, std::size_t indent) {
   const bool nested = node.is_structured() && !node.empty();
   if (nested) {
@@ -65,7 +65,7 @@ void WriteBehind(std::string& out, const Json& node, std::size_t indent) {
   } else if (node.is_string() && IsPlain(node.get_ref<const std::string&>())) {
     out += ' ' + node.get_ref<const std::string&>() + '\n';
   } else {
-    // What JSON writes for a value means the same in YAML; only ASCII, as others may be line breaks there.
+    // A JSON value means the same in YAML. Only ASCII, as other characters may be line breaks there.
     out += ' ' + node.dump(-1, ' ', true) + '\n';
   }
 }
@@ -74,7 +74,7 @@ void WriteNode(std::string& out, const Json& node, std::size_t indent) {
   if (node.is_array()) {
     for (const Json& element : node) {
       if (element.is_structured() && !element.empty()) {
-        // The first line of it stands behind the dash.
+        // Its first line goes after the dash.
         std::string inner;
         WriteNode(inner, element, indent + 2);
         inner.replace(indent, 2, "- ");
@@ -101,13 +101,13 @@ bool Parses(std::string_view text, std::int64_t& number, int base) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// JSON has no infinity.
+/// Rejects infinity, which JSON does not have.
 bool Parses(std::string_view text, double& number) {
   const auto [end, error] = fast_float::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size() && std::isfinite(number);
 }
 
-/// A whole number as YAML 1.1 has it: 12, 0o14, 014, 0xc, 0b1100.
+/// Parses an integer as YAML 1.1 has it: 12, 0o14, 014, 0xc, 0b1100.
 std::optional<std::int64_t> WholeNumber(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -125,7 +125,7 @@ std::optional<std::int64_t> WholeNumber(std::string_view text) {
   return negative ? -number : number;
 }
 
-/// What a scalar without quotes means to kubectl, which reads the words of YAML 1.1.
+/// The value of an unquoted scalar for kubectl, which follows YAML 1.1.
 Json PlainScalar(const std::string& text) {
   for (const char* const word : {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"}) {
     if (text == word) return true;
@@ -166,7 +166,7 @@ Json FromYaml(const YAML::Node& node) {
   }
 }
 
-/// By what the elements of the list `key` are told apart; nothing: the list is one value.
+/// The member by which elements of the list `key` are matched; empty if the list is replaced as a whole.
 std::string_view MergeKey(std::string_view key) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKeys = {{
       {"containers", "name"},
@@ -192,7 +192,7 @@ void MergeLists(Json& base, const Json& added, const std::string& key) {
       merged = element.is_object() && base[i].is_object() && element.contains(key) && base[i].contains(key) &&
                element[key] == base[i][key];
       if (!merged) continue;
-      // A variable with both is refused.
+      // Kubernetes refuses a variable with both.
       if (element.contains("value")) base[i].erase("valueFrom");
       if (element.contains("valueFrom")) base[i].erase("value");
       MergeInto(base[i], element);

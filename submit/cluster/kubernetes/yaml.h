@@ -1,4 +1,4 @@
-// Manifests as text: written as YAML that people can read and edit, and read from YAML or JSON.
+// Manifests as text: writes YAML that people can read and edit, and reads YAML or JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,20 +7,21 @@
 
 namespace warren::submit {
 
-/// Keeps the keys of an object in the order in which they were added, as people expect to see them.
+/// Keeps the members of an object in the order in which they were added, as people expect.
 using Json = nlohmann::ordered_json;
 
-/// The documents, each behind a line "---". Text of several lines stands there as it is ("|"). Strings are
-/// valid UTF-8.
+/// Writes the documents, each after a line "---". Text of several lines is written unchanged, as a block
+/// ("|"). Strings must be valid UTF-8.
 std::string WriteYaml(const std::vector<Json>& documents);
 
-/// The one document of a YAML or JSON file, an object. Throws std::runtime_error that names the file and the
-/// line.
+/// Reads a YAML or JSON file, which must contain one document, an object. Throws std::runtime_error that
+/// names the file and the line.
 Json ReadYamlFile(const std::string& path);
 
-/// `added` over `base`, as kubectl's strategic merge does it for pods: objects key by key; containers,
-/// volumes and environment by name, mounts by path, ports by number; any other value, and any other list,
-/// replaces; null removes. Unlike there, a variable's value replaces a reference, and a reference a value.
+/// Merges `added` over `base` like kubectl's strategic merge for pods: objects key by key; containers,
+/// volumes and environment by name, mounts by path, ports by number. Any other value, and any other list, is
+/// replaced; null removes. Unlike in kubectl, a variable's value replaces a reference, and a reference a
+/// value.
 void MergeInto(Json& base, const Json& added);
 
 }  // namespace warren::submit

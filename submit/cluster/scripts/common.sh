@@ -1,11 +1,11 @@
-# Functions of every script that runs a process of a job elsewhere. Before it, dmlc-submit puts the variables
-# job (the mark of its messages) and index (of the process in the plan).
+# Functions for every script that runs a process of a job on another host. dmlc-submit puts two variables before it: job
+# (the mark of its messages) and index (of the process in the plan).
 
 report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&2; }
 
 pid= # of the command
 
-# Waits for the command, whatever signals come meanwhile; leaves in `code` how it ended.
+# Waits for the command, through any signals; leaves its exit code in `code`.
 await() {
   while :; do
     wait "$pid" 2>/dev/null
@@ -17,13 +17,14 @@ await() {
   pid= # it may become another's
 }
 
-# The environment of Python, $python_environment, that the user has where dmlc-submit runs: puts its commands in front on
-# PATH, as activating it does, if it is on this host, too.
+# If $python_environment, the Python environment that dmlc-submit uses on its own host, also exists on this host, puts
+# its commands first on PATH, as activating it does.
 enter_environment() {
   [ -z "$python_environment" ] || [ ! -x "$python_environment/bin/python" ] || export PATH="$python_environment/bin:$PATH"
 }
 
-# missing_interpreter COMMAND...: if the command is one of that environment and not on this host, says so.
+# missing_interpreter COMMAND...: prints an error if the command belongs to that environment and does not exist on this
+# host.
 missing_interpreter() {
   case $1 in
     "${python_environment:-none}"/*) [ -x "$1" ] || echo "there is no '$1' on $(uname -n), and that is what the command means" \
@@ -32,7 +33,7 @@ missing_interpreter() {
   esac
 }
 
-# How many cores may be used here: by the affinity mask and the control groups' quota.
+# Prints how many cores may be used here, by the affinity mask and the quotas of the control groups.
 usable_cores() {
   cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
   group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
@@ -48,8 +49,8 @@ usable_cores() {
   echo "$cores"
 }
 
-# share_cores WORKERS CORES KEPT: gives each of so many workers its share of the cores that may be used here, but for
-# those KEPT, or gives it those CORES, unless OMP_NUM_THREADS says something already.
+# share_cores WORKERS CORES KEPT: exports OMP_NUM_THREADS unless it is set: as CORES or, if that is empty, as the equal
+# share of one of WORKERS workers in the usable cores, less KEPT of them.
 share_cores() {
   [ -z "$OMP_NUM_THREADS" ] || return 0
   OMP_NUM_THREADS=${2:-$((($(usable_cores) - ${3:-0}) / ${1:-1}))}
@@ -57,7 +58,7 @@ share_cores() {
   export OMP_NUM_THREADS
 }
 
-# tasks_of NODE LIST: how many tasks the NODEth node has, from 0, of a list as Slurm writes it: 2(x3),1
+# tasks_of NODE LIST: prints the number of tasks on node number NODE, from 0. LIST is in the form of Slurm: 2(x3),1
 tasks_of() {
   node=$1
   for part in $(printf %s "$2" | tr ',' ' '); do
@@ -69,8 +70,8 @@ tasks_of() {
   echo "${part%%(*}"
 }
 
-# host_cores ROOT: the cores that may be used here / the hardware threads of each physical core / the cores of each NUMA
-# node, by ROOT/proc and ROOT/sys.
+# host_cores ROOT: prints the cores that may be used here / the hardware threads of each physical core / the cores of
+# each NUMA node, from ROOT/proc and ROOT/sys.
 host_cores() {
   sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$1/proc/self/status"
   echo /
@@ -79,7 +80,7 @@ host_cores() {
   cat "$1"/sys/devices/system/node/node[0-9]*/cpulist
 } 2>/dev/null
 
-# unpack ARCHIVE DIRECTORY, for one process of a host at a time
+# unpack ARCHIVE DIRECTORY: does nothing if the directory exists; several processes may do this at the same time.
 unpack() {
   [ ! -d "$2" ] || return 0
   part=$2.$$.$(uname -n)

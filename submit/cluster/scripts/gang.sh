@@ -1,9 +1,10 @@
-# Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), of which
-# dmlc-submit hears over connections made by bash: see agent_sessions.h. It says when to start the command, and the end of the
-# connection ends it.
-# Before it: common.sh, marks.sh, usage.sh, stacks.sh; rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
-# port_variable, agent_key and more for the environment or the secrets_file with both, the functions environment, which exports what the
-# command, and only the command, is to have, place, which exports what is its alone, share, which gives it its share of the cores, and
+# Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), and reports to
+# dmlc-submit over connections made by bash: see agent_sessions.h. dmlc-submit says when to start the command, and the
+# end of the connection ends it.
+# Before it: common.sh, marks.sh, usage.sh, stacks.sh; the variables rank, count, first (the index of rank 0 in the
+# plan), directory, rendezvous_host, rendezvous_port, port_variable, and either agent_key with the secret variables in
+# the environment or secrets_file, which has both; the functions environment, which exports what only the command is to
+# have, place, which exports what differs between processes, share, which gives the command its share of the cores, and
 # unpack_all.
 
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
@@ -28,7 +29,8 @@ unpack_all || {
   exit 1
 }
 
-# What the process finds in its environment; `attempt`, `port` and `master`, the address of worker 0's host, are as dmlc-submit said last.
+# Sets up the environment of the process. `attempt`, `port` and `master`, the address of worker 0's host, are those that
+# dmlc-submit sent last.
 begin() {
   share # first: the environment may have a PATH of its own
   enter_environment
@@ -70,7 +72,7 @@ trap stop USR1
 trap 'told=stopped; stop' TERM HUP INT
 trap : PIPE # a message that nobody reads any more is no reason to go before the command has been ended
 
-# Standard output and error pass through pipes, as programs expect, and from there to dmlc-submit.
+# Runs the command once. Its standard output and error go into pipes, as programs expect, and from there to dmlc-submit.
 run() {
   missing=$(missing_interpreter "$@")
   [ -z "$missing" ] || {

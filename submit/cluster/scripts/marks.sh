@@ -1,17 +1,17 @@
-# Functions of the scripts whose processes share a machine with others. Before it: common.sh; mark (in the environment of
-# all that the process starts, by which that is found, in whichever group or session it is).
+# Functions for scripts whose processes share a machine with others. Before it: common.sh; mark, which is in the
+# environment of everything that the process starts and by which that is found, in whatever group or session it is.
 
 marked() { (cd /proc && grep -Fl "DMLC_SUBMIT_MARK=$mark$1;" [0-9]*/environ 2>/dev/null); }
 
-# signal NAME [SUFFIX]: to all that have the mark; without a suffix to the command itself, too, and its group if it leads
-# one, which a command may keep although it has given up its environment.
+# signal NAME [SUFFIX]: signals all processes with the mark. Without a suffix, also signals the command itself, and its
+# group if it leads one, since a command may have cleared its environment.
 signal() {
   for found in $(marked "$2"); do kill -"$1" "${found%%/*}" 2>/dev/null; done
   [ -n "$2" ] || [ -z "$pid" ] || kill -"$1" "$pid" 2>/dev/null
   [ -n "$2" ] || [ -z "$group" ] || kill -"$1" -- "-$group" 2>/dev/null
 }
 
-# Asks all of them to end, and ends them after a grace time.
+# Asks all of them to end, and kills them after a grace time.
 stop() {
   signal TERM
   signal CONT

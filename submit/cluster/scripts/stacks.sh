@@ -1,20 +1,21 @@
-# Where a process and all that it has started are in their programs, for a person who wants to know why nothing happens.
-# Before it: usage.sh.
+# Shows where a process and everything it has started are in their programs, for a person who wants to know why nothing
+# happens. Before it: usage.sh.
 
 stacks_seconds=10 # for each tool and process: one that waits for a dead disk may keep its reader, too
-# For all of them, below the patience of who has asked (kStacksPatience).
+# For all of them together; less than the requester waits (kStacksPatience).
 stacks_limit=22
 stacks_processes=8
 stacks_bytes=64000
 
-# read_clock: leaves in `seconds` those of this host's clock
+# read_clock: leaves the time of this host's clock in `seconds`
 read_clock() {
   seconds=0
   read -r seconds rest </proc/uptime
   seconds=${seconds%%.*}
 } 2>/dev/null
 
-# limited TOOL...: in the foreground: in the process group of this shell, and ended with it. Before it: stacks_end.
+# limited TOOL...: runs a tool with a time limit and in the foreground: in the process group of this shell, so that it
+# ends with it. Before it: stacks_end.
 limited() {
   limit=
   read_clock
@@ -31,7 +32,7 @@ limited() {
   ${limit:+$limit "$left"} "$@" </dev/null
 }
 
-# why_not SAID: what a tool said that could not look, and what to do about it
+# why_not SAID: prints the message of a tool that could not look into a process, and what to do about it
 why_not() {
   printf '%s\n' "$1" | tail -n 5
   scope=0
@@ -45,7 +46,7 @@ why_not() {
   esac
 } 2>/dev/null
 
-# kernel_side PID: what the kernel says of it without being asked by a debugger
+# kernel_side PID: prints what the kernel says about the process without a debugger
 kernel_side() {
   what= waits= call=
   what=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status")
@@ -61,7 +62,7 @@ kernel_side() {
   echo "process $1 ($name): ${what:-gone}$waits$call"
 } 2>/dev/null
 
-# python_side PID; fails when there is no telling
+# python_side PID: prints the Python stacks; fails if they are not available
 python_side() {
   # Beside the process's own Python, too.
   words=$(tr '\0' '\n' <"/proc/$1/cmdline" | head -n 1)
@@ -75,7 +76,7 @@ python_side() {
   return 1
 } 2>/dev/null
 
-# native_side PID
+# native_side PID: prints the native stacks; fails if they are not available
 native_side() {
   gdb=$(command -v gdb) || return
   said=$(limited "$gdb" -nx -batch -iex 'set debuginfod enabled off' -ex 'set pagination off' -ex 'thread apply all bt 40' -p "$1" 2>&1)
@@ -89,10 +90,11 @@ native_side() {
   esac
 } 2>/dev/null
 
-# kernel_stack PID: for root alone
+# kernel_stack PID: prints the kernel stack, which only root may read
 kernel_stack() { [ ! -r "/proc/$1/stack" ] || sed 's/^\[<[0-9a-f]*>\]/  kernel:/' "/proc/$1/stack" 2>/dev/null; }
 
-# stacks PID: the lines, of the process and of its descendants. A shell that waits for what it has started has none of its own.
+# stacks PID: prints the stacks of the process and its descendants. A program other than Python that has children, such
+# as a shell that waits for them, is only listed.
 stacks() {
   find_family "$1"
   count=0 missing= missing_spy= spy=
@@ -132,11 +134,11 @@ stacks() {
     echo "(there is no gdb on $(uname -n), which shows where a program is in C and C++)"
 }
 
-# limited_stacks PID: no more of them than somebody wants to have
+# limited_stacks PID: prints them, cut to a length that a person may want to read
 limited_stacks() { stacks "$1" | tr -d '\036' | cut -b -2000 | head -c "$stacks_bytes"; }
 
-# report_stacks PID: each line a message, short enough that a pipe keeps it whole. `tools_mark`: in the environment of what is
-# started for it.
+# report_stacks PID: sends each line as a message, short enough that a pipe keeps it whole. `tools_mark` is put into the
+# environment of the tools that are started for this.
 report_stacks() {
   (
     export DMLC_SUBMIT_MARK="$tools_mark"
@@ -146,8 +148,8 @@ report_stacks() {
 }
 
 stacks_pid= # of a report that is under way
-# begin_stacks PID: has them reported beside this shell, whose own messages say meanwhile that this host lives. One at a time:
-# who asks meanwhile gets what is under way.
+# begin_stacks PID: reports them in the background, while messages of this shell still say that this host is up. There
+# is one report at a time: a request that arrives meanwhile is answered by it.
 begin_stacks() {
   read_clock
   if is_child "$stacks_pid"; then

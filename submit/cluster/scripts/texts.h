@@ -1,4 +1,4 @@
-// The shell scripts of this folder, as the text they are without their comments.
+// The shell scripts of this folder as text, without their comments.
 #pragma once
 
 namespace warren::submit {

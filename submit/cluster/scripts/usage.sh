@@ -1,8 +1,8 @@
-# What a process and all that it has started do and use: for the scripts around processes, every few seconds, so the shell
-# reads /proc by itself and starts nothing. Before it: common.sh.
+# Finds out what a process and everything it has started do and use. The scripts around processes do this every few
+# seconds, so the shell reads /proc itself and starts nothing. Before it: common.sh.
 
-# find_family PID: leaves in `family` the process and its descendants, itself first; itself alone where the kernel lists no
-# children (CONFIG_PROC_CHILDREN).
+# find_family PID: leaves in `family` the process and its descendants, itself first; only itself if the kernel does not
+# list children (CONFIG_PROC_CHILDREN).
 find_family() {
   family=$1 parents=$1
   while [ -n "$parents" ]; do
@@ -18,7 +18,8 @@ find_family() {
   done
 } 2>/dev/null
 
-# end_family PID: a process of this shell and all that it has started, which it can start nothing more meanwhile.
+# end_family PID: kills a process of this shell and everything it has started. They are stopped first, so that they
+# cannot start anything more.
 end_family() {
   seen= family=$1
   while [ "$family" != "$seen" ]; do
@@ -29,8 +30,9 @@ end_family() {
   kill -KILL $family
 } 2>/dev/null
 
-# usage PID: leaves in `state` what they do: whether any is stopped, else whether the first or the only busy one waits for a
-# disk (D), else whether any runs, else what the first does; in `ticks` and `pages` what all of them use.
+# usage PID: leaves in `state` the first of these that applies: the state of any stopped process; D if the first process
+# waits for a disk; R if any runs; D if any waits for a disk; the state of the first. Leaves in `ticks` and `pages` what
+# all of them use.
 usage() {
   find_family "$1"
   own= stopped= runs= waits= ticks=0 pages=0
@@ -54,7 +56,7 @@ usage() {
 } 2>/dev/null
 
 ticks_per_s= page_kb=
-# report_usage PID: how its process is doing; with that, that this host lives.
+# report_usage PID: reports how its process is doing and, with that, that this host is up.
 report_usage() {
   ticks_per_s=${ticks_per_s:-$(getconf CLK_TCK 2>/dev/null || echo 100)}
   page_kb=${page_kb:-$(($(getconf PAGESIZE 2>/dev/null || echo 4096) / 1024))}

@@ -16,7 +16,7 @@ def usage() -> str:
 
 
 def unknown(name: str) -> str:
-    """The message about a word that is no command."""
+    """The error message for an unknown command."""
     if name in _commands.ELSEWHERE:
         return f"warren: there is no command '{name}'; {_commands.ELSEWHERE[name]}"
     near = difflib.get_close_matches(name, [command.name for command in _commands.COMMANDS], 1, 0.6)
@@ -28,7 +28,7 @@ def _find(name: str) -> Optional[_commands.Command]:
 
 
 def _answer(words: List[str]) -> int:
-    """The exit code of --help and the like, and of words that are no command."""
+    """Answers --help and the like, or reports an unknown command; returns the exit code."""
     if words[0] in ("-h", "--help", "help"):
         if len(words) == 1:
             print(usage(), end="")
@@ -52,7 +52,7 @@ def _answer(words: List[str]) -> int:
 
 
 def main() -> NoReturn:
-    """The command that the first argument names, with the others."""
+    """Runs the command named by the first argument with the remaining ones."""
     words = sys.argv[1:]
     if not words:
         print(usage(), end="", file=sys.stderr)
@@ -60,11 +60,11 @@ def main() -> NoReturn:
     command = _find(words[0])
     try:
         sys.exit(command.run(words[1:]) if command else _answer(words))
-    except FileNotFoundError as error:  # of a program that is not built
+    except FileNotFoundError as error:  # the program is not built
         print(f"warren: {error}", file=sys.stderr)
         sys.exit(127)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read has seen enough
+        sys.stderr.close()  # the reader closed the pipe
         sys.exit(141)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""What the calls of warren.collectives are made of: arrays and functions as warren/c_api.h takes them, a call, and its handle."""
+"""The building blocks of warren.collectives' calls: arrays and functions in the form that warren/c_api.h takes, a call, and its handle."""
 import atexit
 import ctypes
 import itertools
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @unique
 class Op(IntEnum):
-    """What a reduction makes of the elements of all ranks. The bitwise ones take integers, AVG floating point."""
+    """How a reduction combines the elements of all ranks. The bitwise operations take integers, AVG takes floating point."""
 
     MAX = 0
     MIN = 1
@@ -37,12 +37,12 @@ def contiguous(data: ArrayLike, what: str) -> Array:
     array = np.asarray(data)
     if array.dtype.hasobject:
         raise TypeError(f"{what} takes arrays of numbers, not of {array.dtype}")
-    # Not ascontiguousarray, which makes a row of a single number.
+    # ascontiguousarray would turn a scalar into an array of one dimension.
     return array if array.flags.c_contiguous else array.copy(order="C")
 
 
 def result_array(out: Optional[Array], shape: Tuple[int, ...], dtype: Any, what: str) -> Array:
-    """Where a result goes: a new array, or the caller's."""
+    """The array for a result: a new one, or the caller's."""
     if out is None:
         return np.empty(shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype.hasobject:
@@ -66,7 +66,7 @@ def type_code(array: Array, op: int, what: str) -> int:
 
 
 class Custom:
-    """An operation of the caller's, and what went wrong in it."""
+    """A user-defined operation, and the error raised in it."""
 
     def __init__(self, combine: Combine, dtype: Any) -> None:
         self.failure: Optional[BaseException] = None
@@ -83,7 +83,7 @@ class Custom:
                 self.failure = self.failure or error
                 return 1
 
-        self._function = _c.FUNCTION(run)  # as long as the engine may call it
+        self._function = _c.FUNCTION(run)  # must live as long as the engine may call it
         self.op = _c.CustomOp(self._function, None, dtype.itemsize, None)
 
     def check(self, result: int) -> None:
@@ -93,7 +93,7 @@ class Custom:
 
 
 def c_int_of(value: Any, what: str) -> int:
-    """Of what C takes for an int."""
+    """Returns the value as an int that fits into C's int. Raises ValueError if it does not fit."""
     number = operator.index(value)
     if not -(1 << 31) <= number < 1 << 31:
         raise ValueError(f"{what} {number} is beyond 32 bits")
@@ -112,12 +112,12 @@ def c_sizes(counts: Sequence[int]) -> Any:
     return (ctypes.c_size_t * len(counts))(*counts)
 
 
-#: Handles that were dropped, with the arrays of their calls, until those have ended.
+#: Handles that were dropped, with the arrays of their calls, until the calls have ended.
 _dropped: List[Tuple[int, Any]] = []
 _DROPPED_LOCK = threading.Lock()
 
 
-#: Functions of the callers' for the ends of their operations, by the number that the engine gives back.
+#: The callers' functions for the ends of operations, by the number that the engine passes back.
 _callbacks: Dict[int, Callable[[Optional[str]], None]] = {}
 _callback_numbers = itertools.count(1)
 
@@ -134,13 +134,13 @@ def _call_back(error: Optional[bytes], number: int) -> None:
     _callback_threads.call(call)
 
 
-#: How long the interpreter waits at its end for functions of operations that may never end.
+#: How long the interpreter waits at exit for functions of operations that may never end.
 _LAST_CALLS_S = 1.0
 
 
 def _let_callbacks_end() -> None:
-    """A thread of the engine's that is in a caller's function when the interpreter ends would be ended by it, and the process
-    with it: some functions of C++, as PyTorch's, cannot be left so."""
+    """Waits for running callbacks at exit. The interpreter would terminate an engine thread inside a caller's function, and with it the
+    process: some C++ functions, such as PyTorch's, cannot be interrupted in this way."""
     end = time.monotonic() + _LAST_CALLS_S
     while _callbacks and time.monotonic() < end:
         time.sleep(0.001)
@@ -159,11 +159,11 @@ def _has_ended(handle: int) -> bool:
 
 
 def free_dropped() -> None:
-    """Those that have ended."""
+    """Frees the dropped handles whose operations have ended."""
     if not _dropped:
         return
     with _DROPPED_LOCK:
-        for _ in range(len(_dropped)):  # more may be dropped meanwhile
+        for _ in range(len(_dropped)):  # more may be dropped in the meantime
             handle, kept = _dropped.pop(0)
             if _has_ended(handle):
                 _c.LIB.WarrenHandleFree(handle)
@@ -172,7 +172,7 @@ def free_dropped() -> None:
 
 
 class Handle(Generic[T]):
-    """An operation that was begun. One that is dropped is carried out all the same. Thread safe."""
+    """An operation that has been started. It is carried out even if the handle is dropped. Thread-safe."""
 
     def __init__(self, handle: int, result: T, kept: Sequence[Any]) -> None:
         self._handle: Optional[int] = handle
@@ -181,7 +181,7 @@ class Handle(Generic[T]):
         self._lock = threading.Lock()
 
     def wait(self) -> T:
-        """Returns the result when it is there. Raises RuntimeError when the operation failed."""
+        """Returns the result once the operation has ended. Raises RuntimeError if it failed."""
         with self._lock:
             handle, self._handle = self._handle, None
             if handle is not None:
@@ -199,7 +199,7 @@ class Handle(Generic[T]):
             return self._result
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the operation has ended, successfully or not."""
         if not self._lock.acquire(blocking=False):
             return False  # another thread waits for it
         try:
@@ -208,9 +208,10 @@ class Handle(Generic[T]):
             self._lock.release()
 
     def when_done(self, function: Callable[[Optional[str]], None]) -> None:
-        """Calls the function once the operation has ended, with its error or None, in a thread that carries out no operations:
-        the function may begin operations and wait for them. Functions are called in the order in which their operations end,
-        unless one of them takes long or waits. At most one function a handle, before anybody waits for it."""
+        """Calls the function once the operation has ended, with its error or None, on a thread that carries out no operations: the
+        function may start operations and wait for them. Functions are called in the order in which their operations end, unless one of
+        them takes long or waits. A handle takes at most one function, and only before it is waited for. Raises ValueError if it has been
+        waited for."""
         with self._lock:
             if self._handle is None:
                 raise ValueError("this handle has been waited for")
@@ -223,14 +224,14 @@ class Handle(Generic[T]):
                 raise
 
     def __del__(self) -> None:
-        # Never waits: it may run anywhere, in an operation or in a process that was forked, too.
+        # Never waits: it may run anywhere, even within an operation or in a forked process.
         handle = getattr(self, "_handle", None)
         if handle is not None:
             _dropped.append((handle, (self._result, self._kept)))
 
 
 def wait_all(handles: Iterable[Handle[Any]]) -> List[Any]:
-    """The results of all, when they are there. Raises the first error, after all have ended."""
+    """Waits for all operations and returns their results. Raises the first error, once all have ended."""
     results, first = [], None
     for handle in handles:
         try:
@@ -248,7 +249,7 @@ def call_options(name: Optional[str], timeout: Optional[float]) -> Any:
 
 
 class Call(Generic[T]):
-    """One call that is ready: the function's name, its arguments, its result and what has to stay until it has ended."""
+    """A call that is ready to run: the function's name, its arguments, its result, and objects that must stay alive until it has ended."""
 
     def __init__(self, name: str, arguments: Sequence[Any], result: T, *kept: Any) -> None:
         self._name, self._arguments, self._result, self._kept = name, arguments, result, kept
@@ -268,7 +269,7 @@ class Call(Generic[T]):
         return Handle(handle, self._result, self._kept)
 
     def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
-        """By name, on a coordinator instead of the communicator that the arguments begin with."""
+        """Submits the call by name to a coordinator instead of the communicator in its arguments."""
         free_dropped()
         options = _c.EnqueueOptions(ctypes.sizeof(_c.EnqueueOptions), c_int_of(priority, "priority"), None, 0)
         if group is not None:
@@ -281,7 +282,7 @@ class Call(Generic[T]):
 
 
 class DeviceCall(Call[T]):
-    """The same on the memory of GPUs."""
+    """A call on GPU memory."""
 
     def run(self) -> T:
         return self.begin().wait()
@@ -296,7 +297,7 @@ class DeviceCall(Call[T]):
         raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
 
 
-#: What warren/c_api.h calls the element types of rabit/device.h, as far as it has them.
+#: The types of warren/c_api.h for the element types of rabit/device.h, as far as they exist.
 _DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["float64"], _c.TYPES["bfloat16"])
 
 
@@ -310,7 +311,7 @@ def on_device(data: Any, stream: Any, what: str) -> bool:
 
 
 def device_arrays(what: str, stream: Any, *arrays: Any) -> Tuple[List[Any], int, Any]:
-    """The arrays, which are of one type, that type, and the stream's address."""
+    """Returns the arrays, which have one type, that type, and the stream's address."""
     from warren import device  # pylint: disable=import-outside-toplevel
     on = device.stream_address(stream)
     found = [device.array_of(array, on) for array in arrays]

@@ -1,4 +1,4 @@
-"""warren/c_api.h for warren.collectives: its structs, its functions with their arguments, and its errors."""
+"""warren/c_api.h for warren.collectives: its structs, its functions with their argument types, and its errors."""
 import ctypes
 import types
 from typing import Any, Callable, Dict, List
@@ -28,7 +28,7 @@ class EnqueueOptions(ctypes.Structure):
                 ("group_size", ctypes.c_size_t)]
 
 
-#: Is given the records of all ranks by `allgather` of a rendezvous.
+#: The function to which `allgather` of a rendezvous passes the records of all ranks.
 GIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, GIVE, ctypes.c_void_p, ctypes.c_void_p,
                              ctypes.c_size_t, ctypes.c_void_p)
@@ -46,7 +46,7 @@ class CustomOp(ctypes.Structure):
 
 
 def _functions() -> Any:
-    """Those whose arguments are declared, and no others: a pointer that ctypes takes for an int loses half of its bits."""
+    """Returns only functions whose argument types are declared: ctypes would truncate a pointer passed as an undeclared argument."""
     library = _native.library("librabit.so")
     comm, pointer, size, number = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     functions: Dict[str, List[Any]] = {
@@ -131,7 +131,7 @@ def check(result: int) -> None:
 
 
 def handle(make: Callable[..., int], *arguments: Any) -> int:
-    """What a function gives back in its last argument: a communicator, a handle, a coordinator."""
+    """Returns the value that a function stores in its last argument: a communicator, a handle, a coordinator."""
     out = ctypes.c_void_p()
     check(make(*arguments, ctypes.byref(out)))
     return out.value or 0

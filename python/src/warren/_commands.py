@@ -1,4 +1,4 @@
-"""The table of `warren`'s commands, which makes its help, its man page and its completion."""
+"""The table of `warren`'s commands, from which its help, man page and completion are made."""
 import argparse
 import dataclasses
 import importlib
@@ -7,8 +7,8 @@ from typing import Callable, Optional, Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """`warren <name>`. `run` takes the words behind it and gives the exit code. `parser` is imported when it is called; none
-    where a program of its own reads the words. `words`: what the first of them may be."""
+    """The command `warren <name>`. `run` takes the remaining words and returns the exit code. `parser` returns the command's parser,
+    importing it on demand; None if a separate program parses the words. `words`: the choices for the first word."""
     name: str
     summary: str
     run: Callable[[Sequence[str]], int]
@@ -42,7 +42,7 @@ def _data(words: Sequence[str]) -> int:
     return int(importlib.import_module("warren.data._commands").main(words))
 
 
-#: What other programs of this kind call things that have another name here, and what to type.
+#: Names that similar programs use for commands that have another name here, and what to type instead.
 ELSEWHERE = {
     "status": "warren jobs lists jobs that run and that have ended, warren jobs ID shows one",
     "list": "warren jobs lists jobs that run and that have ended",

@@ -1,4 +1,4 @@
-"""Completion of `warren` in bash, zsh and fish, made of the table of its commands; `warren submit` completes as dmlc-submit."""
+"""Completion of `warren` in bash, zsh and fish, made from the table of its commands; `warren submit` completes like dmlc-submit."""
 import argparse
 import subprocess
 import sys
@@ -92,7 +92,7 @@ def _options(command: _commands.Command) -> List[argparse.Action]:
 
 
 def _takes(action: argparse.Action) -> str:
-    """'flag', 'file', 'folder', 'choice' or 'any'."""
+    """The kind of the option's value: 'flag', 'file', 'folder', 'choice' or 'any'."""
     if action.nargs == 0:
         return "flag"
     if action.choices:
@@ -186,16 +186,16 @@ def _fish() -> str:
 
 
 def script(shell: str, of_submit: str) -> str:
-    """That of dmlc-submit, which it needs, and its own."""
+    """Returns the completion script: that of dmlc-submit, which it needs, followed by warren's own."""
     own = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
-    if shell == "zsh":  # the first line says whose completion a file of $fpath is
+    if shell == "zsh":  # the first line names the command that a file in $fpath completes
         body = of_submit.split("\n", maxsplit=1)[1].split("if [[ $funcstack[1]", maxsplit=1)[0]
         return "#compdef warren\n" + body + own
     return of_submit + own
 
 
 def run(words: Sequence[str]) -> int:
-    """`warren --completion SHELL`."""
+    """Runs `warren --completion SHELL`; returns the exit code."""
     if len(words) != 1 or words[0] not in SHELLS:
         print("warren: expected --completion bash, zsh or fish", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Operations by name, in an order of each rank's own: what Communicator.coordinator makes."""
+"""Named operations, which each rank may submit in any order; made by Communicator.coordinator."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -15,21 +15,20 @@ Group = Optional[Tuple[str, int]]
 
 
 class Coordinator:
-    """Operations that each rank gives by name, in any order and from any thread: they are carried out, in the same order on all
-    ranks, once all ranks have given them; small allreduces are packed into larger ones, and their sums are the same, bit for
-    bit. Made by `Communicator.coordinator`; ended, for all ranks, by `close`, the end of a `with`, or when it is no longer
-    referred to.
+    """Operations that each rank submits by name, in any order and from any thread. They run, in the same order on all ranks, once all ranks
+    have submitted them. Small allreduces are fused into larger ones, with the same sums, bit for bit. Made by `Communicator.coordinator`;
+    ended, for all ranks, by `close`, by the end of a `with` block, or when no longer referenced.
 
         with world.coordinator() as named:
             handles = [named.allreduce(name, gradient, Op.AVG, out=gradient) for name, gradient in gradients]
             collectives.wait_all(handles)
 
-    A name may be given again when its operation has ended. What ranks call by one name has to be alike, or is an error of that
-    operation alone. `priority`: of what is ready, larger ones run first. `group`, a name and a number: so many operations are
-    carried out together, or, when one of them is wrong, none."""
+    A name may be reused once its operation has ended. The operations submitted under one name must match on all ranks; a mismatch is an
+    error of that operation alone. `priority`: among ready operations, those with a larger one run first. `group`, a name and a number: this
+    number of operations run together or, if one of them is invalid, not at all."""
 
     def __init__(self, communicator: "Communicator", handle: int) -> None:
-        """`communicator`: its rank and size are needed, and that they stay."""
+        """`communicator` provides the rank and size, which must not change."""
         self._communicator = communicator
         self._coordinator = handle
         self._is_closed = False
@@ -70,9 +69,9 @@ class Coordinator:
         return self._begin(self._communicator._barrier(), name, priority, group)
 
     def join(self) -> int:
-        """This rank has no more: what it gave is carried out, and then it takes part in the allreduces and barriers of the
-        others with elements that change nothing (an average still divides by all ranks), until all ranks have joined. Returns
-        the rank of the job that was last."""
+        """Declares that this rank has no more operations. Its submitted operations are carried out; then it takes part in the allreduces
+        and barriers of the other ranks with neutral elements (an average still divides by the number of all ranks), until all ranks have
+        joined. Returns the rank, within the job, that joined last."""
         if self._is_closed:
             raise ValueError("this coordinator was closed")
         last = ctypes.c_int()
@@ -80,8 +79,8 @@ class Coordinator:
         return last.value
 
     def close(self) -> None:
-        """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Waits for all ranks, and
-        raises an error when one is lost meanwhile. From any thread, also while others are in its methods."""
+        """Ends the coordinator for all ranks: operations that are not ready on all of them by now fail, there too. Waits for all ranks, and
+        raises an error if one is lost in the meantime. May be called from any thread, even while other threads are in its methods."""
         self._is_closed = True
         _c.check(_c.LIB.WarrenCoordinatorClose(self._coordinator))
 

@@ -1,16 +1,16 @@
-"""What warren.xgboost gives a Dask cluster."""
+"""The Dask plugin of warren.xgboost."""
 from typing import Any
 
 from distributed import WorkerPlugin  # type: ignore[import]
 
 
 class AccelerateAll(WorkerPlugin):  # type: ignore[misc]
-    """Of each worker, also one that is started again."""
+    """Enables acceleration in each worker, including restarted ones."""
 
     name = "warren.xgboost"
 
     def setup(self, worker: Any) -> None:
-        """Dask calls it when the worker is there."""
+        """Called by Dask when the worker has started."""
         import warren.xgboost  # pylint: disable=import-outside-toplevel
 
         del worker

@@ -1,9 +1,7 @@
 """Keeps TorchDynamo out of this package.
 
-While torch.compile traces the frames that run, DistributedDataParallel, autograd's hooks and user code call functions of this
-package. They are calls into the engine; Dynamo can trace none of them, and never sees those of PyTorch's own backends, which are
-C++.
-"""
+While torch.compile traces running frames, DistributedDataParallel, autograd's hooks and user code call functions of this package. They call
+into the engine; Dynamo cannot trace any of them, just as it never sees PyTorch's own backends, which are C++."""
 import functools
 import sys
 import types
@@ -13,9 +11,9 @@ _PACKAGE = "warren"
 
 
 def _skipper() -> Optional[Callable[[types.CodeType], None]]:
-    """A function that makes Dynamo run the frames of a code object as they are, or None if this PyTorch has no such function: 1.x,
-    which has no Dynamo, and versions with other internals. `torch.compiler.disable` is the public way to the same, but it imports all
-    of Dynamo, which takes most of a second."""
+    """Returns a function that makes Dynamo run the frames of a code object unchanged, or None if this PyTorch has no such function: 1.x,
+    which has no Dynamo, and versions with other internals. `torch.compiler.disable` is the public way to do the same, but it imports all of
+    Dynamo, which takes most of a second."""
     try:
         from torch._C._dynamo import eval_frame  # pylint: disable=import-outside-toplevel
     except ImportError:
@@ -35,7 +33,7 @@ def _skipper() -> Optional[Callable[[types.CodeType], None]]:
 
 
 def _function_in(value: Any) -> Any:
-    """The function inside a method, a property or a cache; the value itself if it is none of these."""
+    """The function inside a method, a property or a cache; any other value itself."""
     if isinstance(value, (staticmethod, classmethod)):
         return value.__func__
     if isinstance(value, property):
@@ -46,7 +44,7 @@ def _function_in(value: Any) -> Any:
 
 
 def _functions_of(namespace: Any, module: types.ModuleType) -> Iterator[types.FunctionType]:
-    """The functions and methods that are written in `module`."""
+    """The functions and methods that are defined in `module`."""
     for value in map(_function_in, list(vars(namespace).values())):
         if isinstance(value, types.FunctionType) and value.__code__.co_filename == module.__file__:
             yield value
@@ -62,7 +60,7 @@ def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def leave_alone() -> None:
-    """Makes Dynamo neither compile nor inline the functions of this package's modules, as far as they are loaded."""
+    """Keeps Dynamo from compiling or inlining the functions of this package's modules that are loaded so far."""
     skip = _skipper()
     if skip is None:
         return

@@ -1,4 +1,4 @@
-"""`warren jobs`: what dmlc-submit has kept of past jobs, a file of JSON each (docs/how-to/warren.md has its fields)."""
+"""`warren jobs`: dmlc-submit's records of past jobs, a JSON file for each (docs/how-to/warren.md lists the fields)."""
 import argparse
 import dataclasses
 import datetime
@@ -19,12 +19,12 @@ from warren import _locks
 from warren._printable import printable
 
 _FORMAT = 1
-#: Larger files are not read. The longest command of Linux has 2 MiB.
+#: Larger files are not read. The longest command line on Linux has 2 MiB.
 _MOST_BYTES = 16 << 20
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"))
 _NAME = re.compile(r"\d{8}T\d{6}Z-\d+\.json")
 _UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-#: What must be in a file, and in that of a job that has ended.
+#: The fields that each file must have, and those that it must have once the job has ended.
 _FIELDS: Dict[str, Union[Type[Any], Tuple[Type[Any], ...]]] = {
     "command": list,
     "directory": str,
@@ -45,12 +45,12 @@ _ENDS = ("succeeded", "failed", "interrupted")
 
 
 class BrokenRecord(ValueError):
-    """A file that is not what dmlc-submit writes."""
+    """Raised for a file that dmlc-submit cannot have written."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One job. `values` are the fields of its file."""
+    """A job. `values` are the fields of its file."""
     id: str
     began: datetime.datetime
     state: str  # one of _ENDS, "running", "killed", or "unknown" if only another host can tell
@@ -61,12 +61,12 @@ class Job:
         return self.values.get("seconds")
 
 
-#: Whether dmlc-submit holds its lock on the record; None: it has none, or that cannot be known.
+#: Whether dmlc-submit holds its lock on the record; None if it has no lock, or if this is unknown.
 IsHeld = Callable[[], Optional[bool]]
 
 
 def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
-    """The job in a file of that name, seen from a machine with this host name and boot ID. Raises BrokenRecord."""
+    """Returns the job in a file of that name, as seen from a machine with this host name and boot ID. Raises BrokenRecord."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -105,7 +105,7 @@ def _state(values: Dict[str, Any], here: Tuple[str, str], is_held: IsHeld) -> st
 
 
 def ago(seconds: float) -> str:
-    """'3 hours ago'."""
+    """Formats an age, as '3 hours ago'."""
     for length, unit in _UNITS:
         if seconds >= length:
             count = int(seconds // length)
@@ -114,7 +114,7 @@ def ago(seconds: float) -> str:
 
 
 def duration(seconds: Optional[float]) -> str:
-    """'1:02:03', '2:03', '3.2 s'."""
+    """Formats a duration, as '1:02:03', '2:03' or '3.2 s'."""
     if seconds is None:
         return "-"
     if seconds < 60:
@@ -129,7 +129,7 @@ def _command(job: Job) -> str:
 
 
 def _name(job: Job) -> str:
-    """What the job is called: neither arguments nor code of its command, which `details` shows."""
+    """The job's name, without the arguments or code of its command, which `details` shows."""
     name = job.values.get("name")
     if isinstance(name, str) and name:
         return name
@@ -150,7 +150,7 @@ def _how(job: Job) -> str:
 
 
 def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
-    """A line for each job, cut at `width`."""
+    """One line for each job, cut at `width`."""
     rows: List[Tuple[str, ...]] = [("ID", "BEGAN", "TOOK", "ENDED", "WORKERS", "NAME")]
     for job in jobs:
         took = (now - job.began).total_seconds() if job.state == "running" else job.seconds
@@ -162,7 +162,7 @@ def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
 
 
 def details(job: Job, now: datetime.datetime) -> str:
-    """All that is known of one, a line for each field."""
+    """Everything known about a job, one line for each field."""
     values = job.values
     rows = [("job", job.id), ("name", _name(job)), ("command", _command(job)), ("directory", values["directory"]),
             ("workers", f"{values['workers']} on {values['cluster']}"), ("from", f"{values['host']}, pid {values['pid']}"),
@@ -173,7 +173,7 @@ def details(job: Job, now: datetime.datetime) -> str:
 
 
 def folder_of(log_dir: Optional[str]) -> pathlib.Path:
-    """Where the files are. Raises FileNotFoundError where nobody can know."""
+    """Returns the folder of the records. Raises FileNotFoundError if it cannot be determined."""
     if log_dir is not None:
         return pathlib.Path(log_dir) / "jobs"
     state = os.environ.get("XDG_STATE_HOME", "")
@@ -185,7 +185,8 @@ def folder_of(log_dir: Optional[str]) -> pathlib.Path:
 
 
 def _text_of(file: pathlib.Path) -> str:
-    """Waits for nobody: whoever may write into the folder may put a pipe there. Raises BrokenRecord, OSError."""
+    """Returns the file's text, without blocking: anyone who may write to the folder may have put a pipe there. Raises BrokenRecord or
+    OSError."""
     opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         mode = os.fstat(opened).st_mode
@@ -201,7 +202,7 @@ def _text_of(file: pathlib.Path) -> str:
 
 
 def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[Job], List[str]]:
-    """The jobs, the newest first, and what is wrong with files."""
+    """Returns the jobs, newest first, and the errors in files."""
     try:
         names = sorted((name for name in os.listdir(folder) if _NAME.fullmatch(name)), reverse=True)
     except FileNotFoundError:
@@ -213,14 +214,14 @@ def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[
         try:
             jobs.append(read(name, _text_of(file), here, functools.partial(_locks.is_held, file)))
         except FileNotFoundError:
-            continue  # a job that has just ended took it away: there are too many
+            continue  # removed by a job that has just ended, because there are too many records
         except (BrokenRecord, OSError) as error:
             errors.append(f"{folder}/{error}" if isinstance(error, BrokenRecord) else str(error))
     return jobs, errors
 
 
 def find(jobs: Sequence[Job], words: str) -> Job:
-    """The one job whose ID begins so, or whose dmlc-submit had that pid. Raises ValueError."""
+    """Returns the only job whose ID begins with the word, or whose dmlc-submit had that pid. Raises ValueError."""
     found = [job for job in jobs if job.id.startswith(words) or job.id.endswith(f"-{words}")]
     if len(found) == 1 or found and found[0].id == words:
         return found[0]
@@ -230,7 +231,7 @@ def find(jobs: Sequence[Job], words: str) -> Job:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Parses the arguments of `warren jobs`."""
+    """Returns the parser of the arguments of `warren jobs`."""
     made = argparse.ArgumentParser(prog="warren jobs", description="Lists past jobs of dmlc-submit, the newest first.")
     made.add_argument("id", nargs="?", metavar="ID", help="shows all of one job: its ID, the beginning of that, or its pid")
     made.add_argument("--log-dir", metavar="DIR", help="the jobs that had this --log-dir; else yours on this machine")
@@ -240,7 +241,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(words: Sequence[str]) -> int:
-    """The exit code of `warren jobs ...`: 1 when a file is broken, or there is no such job."""
+    """Runs `warren jobs ...`; returns the exit code: 1 if a file is broken, or if there is no such job."""
     options = parser().parse_args(words)
     try:
         folder = folder_of(options.log_dir)

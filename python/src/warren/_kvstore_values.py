@@ -1,5 +1,5 @@
-"""What key-value stores take as keys and values: NumPy arrays, tensors of PyTorch, arrays of MXNet (what has `asnumpy`), and
-lists of these, one for each device."""
+"""The keys and values of key-value stores: NumPy arrays, PyTorch tensors, MXNet arrays (anything with `asnumpy`), and lists of these, one
+for each device."""
 import sys
 from typing import Any, Iterable, List, Sequence, Tuple, Union
 
@@ -11,7 +11,7 @@ Key = Union[str, int]
 
 
 def pairs(keys: Any, values: Any, what: str) -> List[Tuple[Key, List[Any]]]:
-    """Each key with its values on all devices."""
+    """Returns each key with its values on all devices."""
     if not isinstance(keys, (list, tuple)):
         return [(_key(keys, what), _devices(values, keys, what))]
     if not isinstance(values, (list, tuple)) or len(values) != len(keys):
@@ -40,7 +40,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def read(value: Any, what: str) -> Array:
-    """What is in it: its own memory, where that is in the host's."""
+    """Returns the value as an array, without a copy if it is in host memory."""
     if isinstance(value, np.ndarray):
         return value
     if _is_tensor(value):
@@ -55,7 +55,7 @@ def read(value: Any, what: str) -> Array:
 
 
 def write(array: Array, targets: Iterable[Any], what: str) -> None:
-    """Into each of them."""
+    """Copies the array into each target."""
     for target in targets:
         if tuple(target.shape) != array.shape:
             raise ValueError(f"{what}: the result has the shape {array.shape}, and its place {tuple(target.shape)}")
@@ -68,7 +68,7 @@ def write(array: Array, targets: Iterable[Any], what: str) -> None:
 
 
 def summed(values: Sequence[Any], what: str) -> Array:
-    """The sum over the devices, in a new contiguous array."""
+    """Returns the sum over the devices, in a new contiguous array."""
     total = np.array(read(values[0], what), order="C")
     for value in values[1:]:
         other = read(value, what)
@@ -79,7 +79,7 @@ def summed(values: Sequence[Any], what: str) -> Array:
 
 
 def shared(values: Sequence[Any], what: str) -> Any:
-    """The memory of a single value, where it can be received into; None where not."""
+    """Returns the memory of a single value if a result can be received into it, else None."""
     if len(values) != 1 or not (isinstance(values[0], np.ndarray) or (_is_tensor(values[0]) and values[0].device.type == "cpu")):
         return None
     array = read(values[0], what)

@@ -1,10 +1,9 @@
-"""Notices that the workers of a store wait for each other in calls that can never end: one in `pushpull` of key 'q', another of 'p'.
+"""Detects workers that are deadlocked in calls of a store: one is in `pushpull` of key 'q', another in that of 'p'.
 
-How it works: a thread looks every second whether this worker is stuck, that is, whether every thread that could still give a key is in
-a call of the store. It then tells the other workers the names it waits for, and hears theirs once all are stuck. Two rounds with the
-same answers mean that no worker has moved in between. If every worker waits for a name that some other one does not wait for, none
-can go on, and all of them end their calls with an error.
-"""
+A thread checks every second whether this worker is stuck, which means that every thread that could still submit a key is in a call of the
+store. It then tells the other workers the names for which this one waits, and receives theirs once all workers are stuck. If two rounds
+have the same answers, no worker has moved in between. If, in addition, every worker waits for a name for which some other worker does not
+wait, none can proceed, and all of them end their calls with an error."""
 import contextlib
 import json
 import threading
@@ -14,18 +13,18 @@ import numpy as np
 
 from warren.collectives import Communicator
 
-#: Between two looks. Calls that end sooner cost nothing but an entry in a table.
+#: The time between two checks. Calls that end sooner only cost an entry in a table.
 _LOOK_S = 1.0
-#: What a worker says of itself; with more names than fit it says nothing, and no verdict is reached.
+#: The size of a worker's message. A worker with more names sends nothing, and no deadlock is reported.
 _MESSAGE_BYTES = 2048
 
 
 class Waiting:
-    """The calls of a store in which this worker waits. Thread safe. All workers make it, and call `close`."""
+    """The calls of a store in which this worker waits. Thread-safe. All workers create it, and call `close`."""
 
     def __init__(self, communicator: Communicator) -> None:
         self._communicator = communicator
-        # An exchange may take long: a worker answers when it is stuck itself.
+        # An exchange may take long: a worker answers only when it is stuck itself.
         self._exchange = communicator.coordinator(stall_warning=1e9)
         self._lock = threading.Lock()
         self._calls: Dict[int, Sequence[str]] = {}  # by thread
@@ -37,8 +36,8 @@ class Waiting:
 
     @contextlib.contextmanager
     def call(self, names: Sequence[str], end: Any) -> Iterator[None]:
-        """Around a call that waits until all workers have made one with these names. When it can never end, `end` is called, which ends
-        what is waited for, and the RuntimeError of the call becomes one that tells the story."""
+        """Wraps a call that waits until all workers have made one with these names. If it is deadlocked, `end` is called, which ends the
+        waiting operations, and the RuntimeError of the call is replaced by one that explains the deadlock."""
         thread = threading.current_thread()
         with self._lock:
             if self._thread is None and self._communicator.size > 1:
@@ -58,15 +57,15 @@ class Waiting:
                 self._calls.pop(thread.ident or 0, None)
 
     def close(self) -> None:
-        """Ends it on all workers."""
+        """Ends the checks on all workers."""
         self._closed.set()
         self._exchange.close()
 
     def _state(self) -> Optional[bytes]:
-        """What this worker waits for; None while it may still go on."""
+        """Returns the names for which this worker waits, or None if it may still proceed."""
         with self._lock:
             self._users = {thread for thread in self._users if thread.is_alive()}
-            # A daemon thread that never used the store serves something else.
+            # A daemon thread that has never used the store serves another purpose.
             could = self._users | {thread for thread in threading.enumerate() if not thread.daemon}
             if not self._calls or any(thread.ident not in self._calls for thread in could):
                 return None
@@ -77,7 +76,7 @@ class Waiting:
     def _look(self, end: Any) -> None:
         before: Optional[List[Any]] = None
         number = 0
-        with contextlib.suppress(RuntimeError, ValueError):  # the store was closed, or a worker is lost, which its calls say, too
+        with contextlib.suppress(RuntimeError, ValueError):  # the store was closed, or a worker is lost, which its calls report, too
             while not self._closed.wait(_LOOK_S):
                 state = self._state()
                 if state is None:
@@ -96,7 +95,7 @@ class Waiting:
 
 
 def _story(rank: int, names: Sequence[Set[str]]) -> str:
-    """The message of a rank: what it waits for, and what the first rank that does not give it waits for."""
+    """The error message of a rank: the names for which it waits, and those of the first rank that does not wait for all of them."""
     other = next(index for index, others in enumerate(names) if names[rank] - others)
     mine, others = (", ".join(sorted(one)[:3]) for one in (names[rank], names[other]))
     return (f"rank {rank} waits in {mine}, and rank {other} in {others}: neither can go on. Call the store for the same keys in the same order "

@@ -1,9 +1,8 @@
-"""Processes that mpirun, srun or torchrun started, and not dmlc-submit: what says so, and how they become one job.
+"""Detects processes started by mpirun, srun or torchrun instead of dmlc-submit, and makes them one job.
 
-librabit finds the ranks of mpirun and srun by itself (rabit_engine/bootstrap). Two things need a tracker: XGBoost's own
-communicator, and torchrun, whose ranks meet through PyTorch. Then rank 0 runs one until it ends, and all ranks learn its address
-in the way that the launcher offers. WARREN_BOOTSTRAP=none says that the processes are separate programs.
-"""
+librabit itself finds the ranks of mpirun and srun (rabit_engine/bootstrap). A tracker is needed in two cases: for XGBoost's own
+communicator, and for torchrun, whose ranks meet through PyTorch. Rank 0 then runs a tracker until it ends, and all ranks learn its address
+by the means that the launcher offers. WARREN_BOOTSTRAP=none declares that the processes are separate programs."""
 import json
 import os
 import sys
@@ -11,32 +10,32 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-#: Seconds that the ranks may be missing at the tracker: they have all just met.
+#: How many seconds the tracker waits for missing ranks; they have all met just before.
 _PATIENCE_S = 300
-#: Seconds that the tracker of a rank 0 that has failed stays for the others.
+#: How many seconds the tracker of a failed rank 0 stays available for the other ranks.
 _FAREWELL_S = 3
 _MOST_ADDRESS_BYTES = 4096
 _Address = Tuple[str, str]
 _TRACKER_NAMES = ("dmlc_tracker_uri", "rabit_tracker_uri")
 
-#: What has to live as long as this process: rank 0's tracker, and the store of torchrun's ranks.
+#: Objects that must live as long as this process: rank 0's tracker, and the store of torchrun's ranks.
 _kept: List[Any] = []
-#: Rank 0's tracker, whose end `left` waits for.
+#: Rank 0's tracker; `left` waits for it to end.
 _awaited: List[Any] = []
 #: The address of the tracker whose job this process has left.
 _left: Optional[_Address] = None
 
 
 class Launched(NamedTuple):
-    """One of several processes that a launcher started."""
+    """One of several processes started by a launcher."""
 
     launcher: str  #: "mpirun", "srun" or "torchrun"
-    seen: str  #: in the environment, as "OMPI_COMM_WORLD_SIZE=2"
+    seen: str  #: the evidence in the environment, such as "OMPI_COMM_WORLD_SIZE=2"
     rank: int
     size: int
 
     def story(self) -> str:
-        """For errors: what this process is taken for, and why."""
+        """What this process is taken for, and why; for error messages."""
         return f"this is rank {self.rank} of {self.size} processes that {self.launcher} started ({self.seen})"
 
 
@@ -46,18 +45,18 @@ def _number(name: str) -> Optional[int]:
 
 
 def _of_torch() -> Optional[Launched]:
-    """torchrun, or what sets all that it sets. WORLD_SIZE alone says nothing: other programs set it, too."""
+    """Detects torchrun, or anything that sets all of its variables. WORLD_SIZE alone is no evidence: other programs set it, too."""
     rank, size = _number("RANK"), _number("WORLD_SIZE")
     address, port = os.environ.get("MASTER_ADDR"), _number("MASTER_PORT")
-    # dmlc-submit sets the same, also where it runs no tracker.
+    # dmlc-submit sets the same variables, even if it runs no tracker.
     if rank is None or size is None or not address or port is None or "DMLC_JOB_CLUSTER" in os.environ or not rank < size:
         return None
     return Launched("torchrun", f"RANK={rank}, WORLD_SIZE={size}, MASTER_ADDR={address}, MASTER_PORT={port}", rank, size)
 
 
 def _of_launcher() -> Optional[Launched]:
-    """As rabit_engine/engine/join.cc decides. SLURM_NTASKS is in the shell of salloc, too, which is one process; a step's tasks
-    are what srun starts."""
+    """Detects mpirun and srun by the rules of rabit_engine/engine/join.cc. SLURM_NTASKS is also set in the shell of salloc, which is one
+    process; srun starts the tasks of a step."""
     for launcher, rank_name, size_name in (("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
                                            ("mpirun", "PMI_RANK", "PMI_SIZE"), ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")):
         rank, size = _number(rank_name), _number(size_name)
@@ -70,37 +69,36 @@ def _of_launcher() -> Optional[Launched]:
 
 
 def launched() -> Optional[Launched]:
-    """What this process is one of, where a launcher started several and nothing else says how they meet; None where a tracker is
-    named, WARREN_BOOTSTRAP is `none` or `tracker`, or the process is alone."""
+    """Returns the launcher that started this process as one of several, provided that nothing else tells how they meet. Returns None if a
+    tracker is named, if WARREN_BOOTSTRAP is `none` or `tracker`, or if the process is alone."""
     tracker = os.environ.get("DMLC_TRACKER_URI")
     if (tracker and tracker != "NULL") or "DMLC_PS_ROOT_URI" in os.environ:
         return None
-    # As librabit reads it: the new name first, then the one it had.
+    # Same order as in librabit: the new name, then the old one.
     if next(filter(None, (os.environ.get(f"{prefix}_BOOTSTRAP") for prefix in ("WARREN", "RABIT"))), "auto") in ("none", "tracker"):
         return None
     torch, launcher = _of_torch(), _of_launcher()
-    # torchrun may run in each task of srun; a script may also give PyTorch the numbers of mpirun.
+    # torchrun may run in each task of srun; a script may also pass mpirun's numbers to PyTorch.
     if torch is not None and torch.size > 1 and (launcher is None or launcher.size != torch.size):
         return torch
     return launcher if launcher is not None and launcher.size > 1 else None
 
 
 def _tracker() -> Optional[_Address]:
-    """The tracker that the environment names."""
+    """The tracker named by the environment."""
     uri = os.environ.get("DMLC_TRACKER_URI", "NULL")
     return None if uri in ("", "NULL") else (uri, os.environ.get("DMLC_TRACKER_PORT", ""))
 
 
 def has_left(tracker: Optional[_Address] = None) -> bool:
-    """Whether this process has left the job of a tracker, the one that the environment names if none is given, through whichever
-    library."""
+    """Whether this process has left the job of a tracker (by default, the one named by the environment), through any library."""
     return _left is not None and _left == (tracker or _tracker())
 
 
 def before_init(args: Iterable[Union[str, bytes]]) -> None:
-    """Before librabit's Init with these arguments: gives torchrun's ranks a tracker, since librabit does not know PyTorch. Does
-    nothing for others. Raises RuntimeError where that cannot be done, and in a process that has left its job: the tracker would take it
-    for a failed one that comes again."""
+    """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks, since librabit does not know
+    PyTorch. Does nothing for other launchers. Raises RuntimeError if that is impossible, or if this process has left its job: the tracker
+    would take it for a failed one that comes back."""
     words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return
@@ -113,15 +111,15 @@ def before_init(args: Iterable[Union[str, bytes]]) -> None:
 
 
 def share_tracker(found: Launched) -> None:
-    """A collective call of all processes of the launcher: rank 0 runs a tracker until it ends, and the environment of each names
-    it, as dmlc-submit does. Raises RuntimeError where the ranks do not find each other, or the tracker does not start."""
+    """Makes rank 0 run a tracker until it ends, and names the tracker in the environment of each process, as dmlc-submit does. A collective
+    call of all processes of the launcher. Raises RuntimeError if the ranks do not find each other, or if the tracker does not start."""
     from warren.tracker import Tracker  # pylint: disable=import-outside-toplevel
 
     exchange: Union[_TorchStore, _LauncherWorld] = _TorchStore(found) if found.launcher == "torchrun" else _LauncherWorld(found)
     told: Dict[str, str] = {}
     if found.rank == 0:
         try:
-            # Ranks are the launcher's.
+            # The ranks are the launcher's.
             tracker = Tracker(found.size, host_ip="127.0.0.1" if exchange.is_one_host else None, sortby="task", timeout=_PATIENCE_S,
                               admit="token")
             tracker.start()
@@ -137,8 +135,9 @@ def share_tracker(found: Launched) -> None:
 
 
 def left(failed: bool = False, tracker: Optional[_Address] = None) -> None:
-    """After this process has left its job, that of `tracker` or of the one which the environment names: where it runs the tracker, waits
-    until all ranks have left, who need it for that. If it has `failed`, others may never come, and get a moment to hear of it."""
+    """To be called after this process has left the job of `tracker`, by default the one named by the environment. If it runs the tracker,
+    waits until all ranks have left, since they need it for that. If it has `failed`, the other ranks may never come, and get only a moment
+    to learn of it."""
     global _left  # pylint: disable=global-statement
     _left = tracker or _tracker()
     while _awaited:
@@ -164,7 +163,7 @@ class _TorchStore:
         _kept.append(self._store)
 
     def from_rank_zero(self, text: str) -> str:
-        """Rank 0's text, on all ranks."""
+        """Returns rank 0's text on all ranks."""
         if self._rank == 0:
             self._store.set("warren/tracker", text)
             return text
@@ -172,7 +171,7 @@ class _TorchStore:
 
 
 class _LauncherWorld:
-    """The ranks of mpirun or srun, as librabit finds them; left again, if this process was not in a job of theirs before."""
+    """The ranks of mpirun or srun, as found by librabit. Leaves their job again if this process was not in it before."""
 
     def __init__(self, found: Launched) -> None:
         from warren import collectives  # pylint: disable=import-outside-toplevel
@@ -191,7 +190,7 @@ class _LauncherWorld:
         local.free()
 
     def from_rank_zero(self, text: str) -> str:
-        """Rank 0's text, on all ranks."""
+        """Returns rank 0's text on all ranks."""
         address = np.frombuffer(text.encode().ljust(_MOST_ADDRESS_BYTES), np.uint8).copy()
         received = self._world.broadcast(address, 0).tobytes().decode()
         if self._leave is not None:

@@ -4,20 +4,20 @@ import re
 import time
 from typing import Iterator
 
-#: How long a rank that could not leave is silent: longer than the one in another call takes to end by its error, and its launcher to stop
-#: this one.
+#: How long a rank that could not leave stays silent: longer than a rank in another call needs to end with its error, and its launcher to
+#: stop this one.
 _OTHERS_FIRST_S = 5.0
-#: The engine's words for it.
+#: The engine's message for it.
 _IN_ANOTHER_CALL = re.compile(r"calls barrier .*where rank \d+ calls")
-#: The engine's words where another rank has had an error.
+#: The engine's message if another rank has had an error.
 _GAVE_UP = "gave up after an error"
 
 
 @contextlib.contextmanager
 def after_the_others() -> Iterator[None]:
-    """For the call that leaves, a barrier. Where it fails since another rank makes a call that this one does not (`if rank == 0:
-    model.eval(...)`), the error of that rank is to be reported first, whose traceback shows the call: the launcher then stops this rank. So
-    the error is raised after a pause. Other errors are raised at once."""
+    """Wraps the call that leaves the job, which is a barrier. If it fails because another rank makes a call that this one does not make
+    (`if rank == 0: model.eval(...)`), that rank's error should be reported first, since its traceback shows the call; the launcher then
+    stops this rank. So the error is raised after a pause. Other errors are raised immediately."""
     try:
         yield
     except RuntimeError as error:

@@ -1,6 +1,6 @@
-"""Locks on files (flock). The kernel releases them when their holder ends, however it ends, so they tell whether the process that made a
-file or a folder still lives. A pid cannot tell that: another container that shares the folder, and perhaps the host's name, has pids of
-its own."""
+"""Locks on files (flock). The kernel releases them when their holder ends, for whatever reason, so they tell whether the process that made
+a file or a folder is still alive. A pid cannot tell that: another container that shares the folder, and perhaps the host name, has its own
+pids."""
 import contextlib
 import errno
 import fcntl
@@ -11,15 +11,15 @@ import sys
 import tempfile
 from typing import Optional
 
-#: What flock says on file systems that have no locks.
+#: flock's errors on file systems without locks.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _OWNER_BYTES = 4096
 _LOCK = "lock"  # the locked file in a LockedFolder
 
 
 def try_lock(fd: int) -> Optional[bool]:
-    """Whether this open file holds its lock now. False: another one does. None: its file system has no locks. The lock is released
-    when the file is closed, here and in processes that were forked since. Raises OSError for anything else."""
+    """Tries to lock an open file. Returns whether it now holds the lock; None if its file system has no locks. The lock is released when
+    the file is closed, here and in processes forked since. Raises OSError for any other error."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -32,25 +32,26 @@ def try_lock(fd: int) -> Optional[bool]:
 
 
 class InUse(Exception):
-    """Another process, or another part of this one, holds the lock."""
+    """Raised if another process, or another part of this one, holds the lock."""
 
     def __init__(self, owner: str) -> None:
-        """`owner`: what the holder says of itself."""
+        """`owner` is the holder's description of itself."""
         super().__init__(owner)
         self.owner = owner
 
 
 class Lock:
-    """Exclusive use of something that the file `path` stands for, from here to `release`. The file holds what the owner says of
-    itself, and is removed by `release`; one that a killed owner left is not locked, and is taken over."""
+    """Exclusive use of the resource for which the file `path` stands, until `release`. The file contains the owner's description of itself,
+    and is removed by `release`; one left by a killed owner is not locked, and is taken over."""
 
     def __init__(self, path: str, owner: str) -> None:
-        """`owner`: a line for whoever is refused. Raises InUse with the other owner's line, OSError where the file cannot be made."""
+        """`owner` is a line shown to processes that are refused. Raises InUse with the other owner's line, and OSError if the file cannot
+        be created."""
         self.path = path
         while True:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
-                #: Whether the file system has locks; nothing is exclusive where it has not.
+                #: Whether the file system has locks; without them, use is not exclusive.
                 self.is_locked = bool(locked := try_lock(self._fd))
                 if locked is False:
                     raise InUse(os.pread(self._fd, _OWNER_BYTES, 0).decode(errors="replace").strip())
@@ -59,23 +60,23 @@ class Lock:
             except BaseException:
                 os.close(self._fd)
                 raise
-            os.close(self._fd)  # its owner has removed it between the two calls
+            os.close(self._fd)  # its owner removed it between the two calls
         #: The line of an owner that did not release the lock: it was killed, or it runs on a host whose locks this file system does not
-        #: show here. Empty: there was none.
+        #: show here. Empty if there was none.
         self.before = os.pread(self._fd, _OWNER_BYTES, 0).decode(errors="replace").strip()
-        with contextlib.suppress(OSError):  # a full disk: the lock is there without it
+        with contextlib.suppress(OSError):  # a full disk: the lock works without the line
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, owner.encode(), 0)
 
     def release(self) -> None:
-        """Once."""
+        """Releases the lock. Called once."""
         with contextlib.suppress(OSError):
             os.unlink(self.path)
         os.close(self._fd)
 
 
 def boot() -> str:
-    """Names the running kernel: all containers of a machine have the same, until it is started again. Empty where there is no /proc."""
+    """Identifies the running kernel: all containers of a machine share it until the next boot. Empty without /proc."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -84,7 +85,7 @@ def boot() -> str:
 
 
 def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
-    """Whether a process has locked the file; None where that cannot be known."""
+    """Whether a process has locked the file; None if unknown."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -99,15 +100,15 @@ def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
 
 
 class LockedFolder:
-    """A new folder `path` named `prefix` and random letters, in `place`; it goes with this object. Folders of that prefix whose processes
-    were killed go when the next one is made. What may belong to a process that lives is never removed; where it cannot be known, a line
-    on standard error says so. Raises FileNotFoundError if `place` is no folder."""
+    """A new folder `path` in `place`, named `prefix` and random letters, which is removed with this object. Folders with that prefix whose
+    processes were killed are removed when the next one is made. A folder that may belong to a live process is never removed; if that is
+    unknown, a line on standard error says so. Raises FileNotFoundError if `place` is not a folder."""
 
     def __init__(self, place: str, prefix: str) -> None:
         if not os.path.isdir(place):
             raise FileNotFoundError(f"{place!r}: there is no such folder")
         self._boot = boot()
-        self._remove, self._close, self._getpid = shutil.rmtree, os.close, os.getpid  # modules may be gone when the interpreter ends
+        self._remove, self._close, self._getpid = shutil.rmtree, os.close, os.getpid  # modules may be gone when the interpreter exits
         self._owner = os.getpid()
         self._remove_leftovers(place, prefix)
         self._lock = -1
@@ -116,13 +117,13 @@ class LockedFolder:
             self._lock = self._locked()
 
     def __del__(self) -> None:
-        # A forked process has a copy of this object, and a `path` without a lock belongs to somebody else.
+        # A forked process has a copy of this object, and a `path` without a lock belongs to another process.
         if getattr(self, "_lock", -1) >= 0 and self._getpid() == self._owner:
             self._remove(self.path, ignore_errors=True)
             self._close(self._lock)
 
     def _locked(self) -> int:
-        """The open lock of our own folder. -1: another process took it for one of a dead process before it was locked."""
+        """Returns the opened lock of our own folder, or -1 if another process took the folder for a dead process's before it was locked."""
         name = os.path.join(self.path, _LOCK)
         file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -131,7 +132,7 @@ class LockedFolder:
             if os.fstat(file).st_nlink > 0:
                 return file
         except OSError as error:
-            # Without the file nobody takes the folder for a leftover.
+            # Without the file, no process takes the folder for a leftover.
             os.unlink(name)
             print(f"{self.path}: this file system has no locks ({os.strerror(error.errno or 0)}): if this process is killed, remove the "
                   "folder by hand", file=sys.stderr)  # fmt: skip
@@ -151,14 +152,14 @@ class LockedFolder:
                 continue  # its process is about to make the lock, cannot have one, or belongs to another user
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Another machine's lock may be invisible here: network file systems can keep locks to one machine.
+                # Another machine's lock may be invisible here: network file systems can keep locks local to one machine.
                 where = os.read(file, 100).decode(errors="replace")
                 if where and where == self._boot:
                     self._remove(folder, ignore_errors=True)
-                elif where:  # else its process is about to write it
+                elif where:  # if empty, its process is about to write it
                     unknown.append(name)
             except OSError:
-                pass  # its process lives
+                pass  # its process is alive
             finally:
                 os.close(file)
         if unknown:

@@ -1,4 +1,4 @@
-"""Messages with tags: what Communicator.mailbox makes."""
+"""Tagged messages; made by Communicator.mailbox."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional, TypeVar
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Mailbox:
-    """Messages with tags, beside the calls of a communicator and in no order with them: any number of them may be under way
-    at once, and those from one rank to another with one tag keep their order. Made by `Communicator.mailbox`; ended by `free`,
-    or when it is no longer referred to. Thread safe."""
+    """Tagged messages, independent of a communicator's calls and not ordered relative to them. Any number of messages may be pending at
+    once; those from one rank to another with the same tag keep their order. Made by `Communicator.mailbox`; ended by `free`, or when no
+    longer referenced. Thread-safe."""
 
     ANY_RANK = -1
 
@@ -26,17 +26,17 @@ class Mailbox:
         self._mailbox: Optional[int] = handle
 
     def send(self, data: ArrayLike, to: int, tag: int = 0, timeout: Optional[float] = None) -> "Handle[None]":
-        """To another rank. Ends when the array may be used again, which for a long message is not before the other receives
-        it."""
+        """Sends a message to a rank. The operation ends when the array may be reused, which for a long message is not before the other rank
+        receives it."""
         array = contiguous(data, "send")
         return self.send_bytes(array.ctypes.data, array.nbytes, to, tag, timeout, array)
 
     def recv(self, out: Array, source: int = ANY_RANK, tag: int = 0, timeout: Optional[float] = None) -> "Handle[Array]":
-        """From another rank, or any. A message of another length is an error of this receive alone."""
+        """Receives a message from a rank, or from any rank. A message of another length is an error of this receive alone."""
         result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
         return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
 
-    # Of memory whose owner is kept until the message has ended.
+    # The same for raw memory, whose owner is kept alive until the operation has ended.
 
     def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> "Handle[None]":
         free_dropped()
@@ -46,7 +46,7 @@ class Mailbox:
 
     def recv_bytes(self, at: int, count: int, source: int, tag: int, timeout: Optional[float], owner: T,
                    found: Any = None) -> "Handle[T]":
-        """`found`: a ctypes.c_int that becomes the sender's rank."""
+        """`found`: a ctypes.c_int that receives the sender's rank."""
         free_dropped()
         handle = _c.handle(_c.LIB.WarrenMailboxRecv, self._open(), at, count, c_int_of(source, "rank"), tag,
                            None if found is None else ctypes.byref(found), ctypes.byref(call_options(None, timeout)))
@@ -58,7 +58,7 @@ class Mailbox:
         return self._mailbox
 
     def free(self) -> None:
-        """What is under way ends with an error."""
+        """Ends the mailbox; pending operations fail."""
         mailbox, self._mailbox = self._mailbox, None
         if mailbox is not None:
             _c.LIB.WarrenMailboxFree(mailbox)

@@ -1,4 +1,4 @@
-"""The manual page warren.1, made of the table of commands."""
+"""The manual page warren.1, made from the table of commands."""
 import argparse
 import sys
 import textwrap
@@ -8,7 +8,7 @@ from warren import _commands
 
 
 def _escaped(text: str) -> str:
-    """Text that roff takes for nothing else."""
+    """Escapes the text for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     lines = textwrap.wrap(escaped, 78, break_long_words=False, break_on_hyphens=False)
     return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in lines)
@@ -27,7 +27,7 @@ def _action(action: argparse.Action) -> List[str]:
 
 
 def page(version: str) -> str:
-    """In roff."""
+    """Returns the page in roff."""
     lines = [
         f'.TH WARREN 1 "" "Warren {_escaped(version)}" "Warren"', ".SH NAME",
         "warren \\- start, watch and check distributed jobs", ".SH SYNOPSIS", ".B warren", "command [arguments...]",

@@ -1,16 +1,16 @@
-"""Text from files, hosts and users as it may stand on a terminal."""
+"""Makes text from files, hosts and users safe to print on a terminal."""
 import re
 
-#: C0 and C1 control characters, of which escape sequences are made; lone surrogates, which cannot be encoded; and the marks that
-#: change the direction of the text that follows.
+#: C0 and C1 control characters, which form escape sequences; lone surrogates, which cannot be encoded; and marks that change the direction
+#: of the following text.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    r"""One line: whatever a terminal would obey as \xNN or \uNNNN, and everything else as it is."""
+    r"""Returns the text as one line: characters that a terminal would interpret become \xNN or \uNNNN; all others are unchanged."""
     return _UNPRINTABLE.sub(lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 0x100 else f"\\u{ord(found[0]):04x}", text)
 
 
 def printable_lines(text: str) -> str:
-    """The same of a text that may have several lines."""
+    """Like `printable`, for a text of several lines."""
     return "\n".join(map(printable, text.split("\n")))

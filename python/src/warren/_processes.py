@@ -3,7 +3,7 @@ import os
 
 
 def own_cores() -> int:
-    """How many cores this process may run on; all of them where a process cannot be kept to some."""
+    """Returns the number of cores on which this process may run; all of them if the system does not support restricting a process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Functions and methods of other libraries, replaced for one thread and for a while."""
+"""Replaces functions and methods of other libraries, for one thread and temporarily."""
 import contextlib
 import functools
 import threading
@@ -7,8 +7,8 @@ from typing import Any, Callable, Iterator
 
 @contextlib.contextmanager
 def replaced(name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]], *owners: Any) -> Iterator[None]:
-    """`make` is given the function that the first owner (a class, a module) has by this name, and returns what this thread calls instead
-    of it; other threads call the function. All owners have the same one meanwhile."""
+    """Within the block, this thread calls the function that `make` returns, given the original of the first owner (a class or module);
+    other threads call the original. All owners get the same replacement."""
     before = [getattr(owner, name) for owner in owners]
     function, thread = before[0], threading.get_ident()
     ours = make(function)

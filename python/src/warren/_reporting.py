@@ -1,4 +1,4 @@
-"""What this process tells who watches its job, by librabit. Nothing, and at next to no cost, outside of a job."""
+"""Reports of this process to whoever watches its job, through librabit. Does nothing, at almost no cost, outside a job."""
 import ctypes
 import functools
 import os
@@ -8,13 +8,13 @@ from warren import _native
 
 
 def wanted() -> bool:
-    """Whether dmlc-submit, who started this process, wants to be told."""
+    """Whether dmlc-submit started this process and wants reports."""
     return os.environ.get("WARREN_REPORT_SECONDS", "") not in ("", "0")
 
 
 def _loaded(name: str) -> Optional[ctypes.CDLL]:
-    """A library that this process has loaded already. The one under XGBoost reports its collectives: what a program tells goes
-    the same way, and not by a thread and a connection of librabit's own."""
+    """Returns a library that this process has loaded already, or None. The library under XGBoost reports its collectives: a program's
+    reports should take the same way, instead of a separate thread and connection of librabit."""
     try:
         return ctypes.CDLL(str(_native.library_file(name)), mode=os.RTLD_NOLOAD)
     except OSError:
@@ -23,7 +23,7 @@ def _loaded(name: str) -> Optional[ctypes.CDLL]:
 
 @functools.lru_cache(maxsize=None)
 def _library() -> Optional[ctypes.CDLL]:
-    """None where it cannot be loaded: no program fails for a report."""
+    """Returns None if the library cannot be loaded: no program should fail because of a report."""
     try:
         library = _loaded("librabit_xgboost.so") or _native.library("librabit.so")
         library.WarrenReportProgress.argtypes = [ctypes.c_longlong, ctypes.c_longlong, ctypes.POINTER(ctypes.c_char_p),
@@ -45,7 +45,7 @@ def progress(number: int, of: Optional[int], metrics: Mapping[str, SupportsFloat
 
 
 def reading(what: str, rows: int, size: int, total_bytes: int, seconds: float) -> None:
-    """So much of it has been read; an empty name: no more is being read."""
+    """Reports how much has been read; an empty name means that reading has ended."""
     library = _library() if wanted() else None
     if library is not None:
         library.WarrenReportReading(what.encode("utf-8", "replace"), rows, size, total_bytes, seconds)

@@ -1,5 +1,5 @@
-"""Notices workers that all train on the same rows, each of which then counts as often as there are workers: a DataFrame that every
-worker has read whole, mostly."""
+"""Detects workers that all train on the same rows, so that each row counts as often as there are workers: usually because every worker has
+read the whole DataFrame."""
 import contextlib
 import hashlib
 import sys
@@ -9,14 +9,14 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-#: Fewer rows may be the same by chance, or be all there are.
+#: Fewer rows may be the same by chance, or be the whole data set.
 _LEAST_ROWS = 10
-#: Rows of a data set that are looked at, spread over all of it.
+#: The number of rows examined, spread over the whole data set.
 _ROWS_LOOKED_AT = 64
-#: Labels that are counted, and different ones of which a data set without another mark has more.
+#: The number of labels examined, and the number of distinct ones that a data set without any other distinguishing feature must exceed.
 _LABELS_LOOKED_AT = 4096
 _FEW_LABELS = 16
-#: Packages whose frames are not where a user's program trains.
+#: Packages whose frames are not part of the user's program.
 _NOT_THE_USERS = ("warren", "xgboost", "lightgbm", "sklearn", "contextlib", "functools")
 _told = False
 
@@ -26,12 +26,12 @@ class SameRowsWarning(UserWarning):
 
 
 def places(rows: int) -> NDArray[np.int32]:
-    """The rows to look at."""
+    """The indices of the rows to examine."""
     return np.unique(np.linspace(0, max(rows - 1, 0), min(rows, _ROWS_LOOKED_AT)).astype(np.int32))
 
 
 def digest(*pieces: Any) -> int:
-    """A word that tells arrays and plain values apart."""
+    """A hash of arrays and plain values."""
     found = hashlib.blake2b(digest_size=8)
     for piece in pieces:
         plain = isinstance(piece, np.ndarray) and piece.dtype != object and piece.size > 0
@@ -41,7 +41,7 @@ def digest(*pieces: Any) -> int:
 
 
 def _frames_to_the_user() -> int:
-    """The `stacklevel` for a warning at the nearest line outside of these packages."""
+    """The `stacklevel` that attributes a warning to the nearest line outside these packages."""
     level, frame = 1, sys._getframe(1)  # pylint: disable=protected-access
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _NOT_THE_USERS:
         level, frame = level + 1, frame.f_back
@@ -49,21 +49,21 @@ def _frames_to_the_user() -> int:
 
 
 def labels_tell(labels: Any) -> bool:
-    """Whether labels alone tell data sets apart: other rows hardly have the same ones, unless there are few different labels, or these
-    are the numbers of the rows."""
+    """Whether labels suffice to distinguish data sets: other rows hardly have the same labels, unless there are few distinct ones, or they
+    are row numbers."""
     found = np.asarray([] if labels is None else labels, np.float64).ravel()
     return len(np.unique(found[:_LABELS_LOOKED_AT])) > _FEW_LABELS and len(np.unique(np.diff(found[:_LABELS_LOOKED_AT]))) > _FEW_LABELS
 
 
 def look(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: int, rows: int, is_share: bool,
          word: Callable[[], Optional[int]], instead: str) -> None:
-    """Warns on rank 0, once a process, where all ranks have the same rows. A collective call of all ranks that train together, a small
-    allreduce: `greatest` gives the greatest of all ranks at each place. `is_share`: whether the rows are known to be this rank's part of
-    a data set; then nothing is said, nor of fewer than ten rows. `word`: a digest of this rank's rows, None where too little of them can
-    be seen; that, and an error in it, counts as other rows. `instead`: what the user is advised to do."""
+    """Warns on rank 0, once per process, if all ranks have the same rows. A collective call of all ranks that train together, with a small
+    allreduce: `greatest` returns the elementwise maximum over all ranks. `is_share`: whether the rows are known to be this rank's share of
+    a data set; in this case, and for fewer than ten rows, there is no warning. `word` returns a digest of this rank's rows, or None if too
+    little of them is accessible; None, or an error in it, counts as different rows. `instead` is the advice for the user."""
     global _told  # pylint: disable=global-statement
     found = None
-    with contextlib.suppress(Exception):  # the others wait for this rank
+    with contextlib.suppress(Exception):  # the other ranks wait for this one
         found = word()
     if found is None:
         found = digest("none", rank)
@@ -77,7 +77,7 @@ def look(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: int
 
 
 def sample(rows: Any) -> List[Any]:
-    """A few rows of a table as a user has it: of NumPy, SciPy, pandas, polars or Arrow. Empty where nothing can be taken out of it."""
+    """Returns a few rows of a table of NumPy, SciPy, pandas, polars or Arrow; empty if they cannot be extracted."""
     try:
         at = places(len(rows) if not hasattr(rows, "shape") else rows.shape[0])
         if hasattr(rows, "iloc"):

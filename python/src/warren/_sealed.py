@@ -1,13 +1,12 @@
 """Python objects as bytes for other processes of the job, and back.
 
-Unpickling runs whatever code the bytes ask for, so bytes of another process are unpickled only if that process knows the job's
-token (`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256 under a key derived from the token, over the name of the call and the
-sender's rank as well, and is verified first. Without a token (Dask, Spark, torchrun, another tracker) data travel as JSON where
-they are plain; a call that has to send other objects says so by `objects`, and then trusts every peer of the communicator.
+Unpickling runs whatever code the bytes ask for, so bytes from another process are unpickled only if that process knows the job's token
+(`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256, keyed by a key derived from the token, over the name of the call, the sender's rank
+and the body, and is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call that
+has to send other objects passes `objects`, and then trusts every peer of the communicator.
 
-The key is derived as in wire/job_token.h, under a purpose of its own. A message is a byte for its form, the seal (32 bytes, with a
-token), and the body.
-"""
+The key is derived as in wire/job_token.h, with a separate purpose. A message is one byte for its form, the seal (32 bytes, if there is a
+token), and the body."""
 import base64
 import hashlib
 import hmac
@@ -28,12 +27,12 @@ Bytes = Union[bytes, bytearray, memoryview]
 
 
 def dump(value: Any, file: Any) -> None:
-    """Pickles into a file."""
+    """Pickles the value into a file."""
     pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def token() -> Optional[bytes]:
-    """The job's token; None where the process was given none. Raises RuntimeError, which does not quote it, where it is malformed."""
+    """Returns the job's token, or None if the process has none. Raises RuntimeError, which does not quote it, if it is malformed."""
     text = os.environ.get(_VARIABLE, "").strip()
     if not text:
         return None
@@ -47,7 +46,7 @@ def token() -> Optional[bytes]:
 
 
 def _derived(secret: bytes, purpose: bytes) -> bytes:
-    """The key for one purpose; JobToken::Derive of wire/job_token.h."""
+    """The key for one purpose, as by JobToken::Derive in wire/job_token.h."""
     return hmac.new(secret, b"warren " + purpose + b"\0", hashlib.sha256).digest()
 
 
@@ -58,9 +57,9 @@ def _code(secret: bytes, form: bytes, call: str, source: int, body: Bytes) -> by
 
 
 def seal(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump) -> memoryview:
-    """The message that gives `value` to `loads`, as sent by rank `source` in the call named `call`. Raises what `write`, which pickles
-    the value into a file, raises; without a token and without `objects` TypeError for anything but None, bool, int, float, str, bytes,
-    tuple, list, dict, and NumPy's numbers, dtypes and arrays without objects."""
+    """Returns the message from which `loads` restores `value`, sent by rank `source` in the call named `call`. Raises any exception of
+    `write`, which pickles the value into a file. Without a token and without `objects`, raises TypeError for anything but None, bool, int,
+    float, str, bytes, tuple, list, dict, and NumPy's numbers, dtypes and arrays without objects."""
     secret = token()
     buffer = io.BytesIO()
     if secret is None and not objects:
@@ -82,8 +81,8 @@ def _with_seal(buffer: io.BytesIO, secret: bytes, call: str, source: int) -> mem
 
 
 def seal_or_refuse(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump) -> memoryview:
-    """The same for a call that all ranks make: an object that cannot be sent becomes a message of which `loads` makes a TypeError,
-    on all ranks."""
+    """Like `seal`, for a call that all ranks make: an object that cannot be sent becomes a message for which `loads` raises TypeError on
+    all ranks."""
     try:
         return seal(value, call, source, objects=objects, write=write)
     except Exception as error:  # pylint: disable=broad-except
@@ -94,14 +93,14 @@ def seal_or_refuse(value: Any, call: str, source: int, *, objects: bool = True, 
 
 
 def is_refusal(message: Bytes) -> bool:
-    """Whether `seal_or_refuse` could not send the object."""
+    """Whether the message says that `seal_or_refuse` could not send the object."""
     return bytes(message[:1]) in (_REFUSAL, _SEALED_REFUSAL)
 
 
 def loads(message: Bytes, call: str, source: int, *, objects: bool = True) -> Any:
-    """What rank `source` gave to `seal` for this call. Raises RuntimeError, and unpickles nothing, for a message that was not sealed
-    under this process's token, and, without a token, for a pickle where the call has no `objects`; TypeError where the object
-    could not be sent."""
+    """Returns the value that rank `source` passed to `seal` for this call. Raises RuntimeError, without unpickling anything, for a message
+    that is not sealed with this process's token, and, without a token, for a pickle if the call does not allow `objects`. Raises TypeError
+    if the object could not be sent."""
     view = memoryview(message)
     form, secret = bytes(view[:1]), token()
     refused = f"{call}: what rank {source} sent was refused, and nothing of it was unpickled: "
@@ -132,7 +131,8 @@ def loads(message: Bytes, call: str, source: int, *, objects: bool = True) -> An
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: containers as a list whose first element is the name of their type. Raises TypeError for what is not plain."""
+    """Returns the value in a form for JSON: containers become lists whose first element names their type. Raises TypeError for data that
+    are not plain."""
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
@@ -177,11 +177,11 @@ def _restored(value: Any) -> Any:
 
 
 def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
-    """A collective call of a communicator that has not been checked: all ranks prove to each other that they know the job's token.
-    `greatest` gives the greatest of all ranks at each place, of uint8 and uint64. Does nothing where no rank has a token. Raises
-    RuntimeError that names the ranks that did not prove it, before anything else of theirs is looked at.
+    """Makes all ranks prove to each other that they know the job's token. A collective call, for a communicator that has not been checked.
+    `greatest` returns the elementwise maximum over all ranks, for uint8 and uint64. Does nothing if no rank has a token. Raises
+    RuntimeError that names the ranks that failed the proof, before any other data of theirs is read.
 
-    Each rank says 32 random bytes, and then an HMAC-SHA-256 over the bytes of all ranks and its own number."""
+    Each rank sends 32 random bytes, and then an HMAC-SHA-256 over the random bytes of all ranks and its own number."""
     secret = token()
     said = np.array([size - rank if secret else 0, 0 if secret else size - rank], np.uint64)
     has, lacks = (int(number) for number in greatest(said))

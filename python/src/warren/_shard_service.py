@@ -1,17 +1,15 @@
-"""Shards between processes: one thread in each process serves those of all arrays, and clients ask by messages.
+"""Shards across processes: one thread in each process serves the shards of all arrays, and clients send it requests as messages.
 
-How the data flows: a client numbers its requests. It sends the server a header (HEADER: which array, what to do, the number), and
-behind it, for a send, the elements straight from the caller's memory, with a tag that this request alone has. The server's
-thread waits for headers of any rank, takes one after the other, receives the elements that belong to it into a buffer that it
-uses again and again, and lets the shard (warren._shards) decide who is answered. An answer to a send is a number, the length of
-the error's text (0: it was carried out), and then that text; an answer to a receive is the elements. The client has its receives
-posted before the header is sent, and the server waits for no answer to be taken: each gets on without the other's threads, so
-that long messages of many clients at once cannot wait for each other in a circle. For shards of its own process a client is its
-own messenger: it calls the shard in its own thread, under the shard's lock.
+Data flow: a client numbers its requests. It sends the server a header (HEADER: the array, the action, the number) and then, for a send, the
+elements directly from the caller's memory, with a tag that is unique to this request. The server's thread waits for headers from any rank,
+and handles them one after the other: it receives the elements into a reusable buffer, and the shard (warren._shards) decides which requests
+are answered. The answer to a send is a number, the length of the error text (0 for success), followed by that text; the answer to a receive
+is the elements. The client posts its receives before it sends the header, and the server does not wait until an answer is received: so
+neither depends on threads of the other, and long messages of many clients cannot deadlock. For shards of its own process, a client calls
+the shard directly in its own thread, under the shard's lock.
 
-Headers between two processes keep their order, and requests are taken one at a time: that is the order of one client's requests
-to one shard, and why nobody sees half of one.
-"""
+Headers between two processes keep their order, and requests are handled one at a time: this defines the order of a client's requests to a
+shard, and makes each request atomic."""
 import ctypes
 import itertools
 import sys
@@ -30,7 +28,7 @@ HEADER = np.dtype([("array", "i8"), ("action", "i8"), ("number", "i8"), ("count"
 _SEND, _RECEIVE = range(2)
 _HEADERS = 0  # the tag of headers
 
-#: A server waits for requests for as long as the job lasts, also where rabit_timeout=1 ends what waits for long.
+#: A server waits for requests as long as the job lasts, even if rabit_timeout=1 ends other operations that wait for long.
 _FOR_EVER_S = 1e8
 
 
@@ -43,20 +41,20 @@ def _reply_tag(number: int) -> int:
 
 
 def scaled(incoming: Array, scale: float) -> Array:
-    """In place."""
+    """Multiplies the array by `scale`, in place."""
     if scale != 1:
         incoming *= incoming.dtype.type(scale)
     return incoming
 
 
 class Pending(Protocol):
-    """A request under way."""
+    """A pending request."""
 
     def wait(self) -> None:
-        """Raises RuntimeError when it failed."""
+        """Waits until the request has ended. Raises RuntimeError if it failed."""
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, successfully or not."""
 
 
 class _Here:
@@ -130,24 +128,24 @@ class _Asked:
 
 
 class _Guarded:
-    """A shard, and the lock of who asks it."""
+    """A shard and the lock that its callers take."""
 
     def __init__(self, shard: Shard) -> None:
         self.shard, self.lock = shard, threading.Lock()
 
 
 class ShardService:
-    """That of one communicator, in each of its processes. All ranks make it, and close it. Thread safe."""
+    """The service of a communicator, in each of its processes. All ranks create it, and close it. Thread-safe."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.rank, self.size = communicator.rank, communicator.size
         self._arrays: Dict[int, _Guarded] = {}
         self._numbers = itertools.count()
-        self._here: Dict[int, _Here] = {}  # requests to this process that are not answered
-        self._replies: List["Operation[None]"] = []  # under way
+        self._here: Dict[int, _Here] = {}  # unanswered requests to this process
+        self._replies: List["Operation[None]"] = []  # pending
         self._replies_lock = threading.Lock()
         self._buffer = np.empty(0, np.uint8)
-        self._order = threading.Lock()  # of a client's messages, which other threads may send, too
+        self._order = threading.Lock()  # the order of a client's messages, which may come from several threads
         self._end: Optional[str] = None
         self._mailbox: Optional[Mailbox] = None
         self._thread: Optional[threading.Thread] = None
@@ -157,23 +155,23 @@ class ShardService:
             self._thread.start()
 
     def add(self, array: int, shard: Shard) -> None:
-        """`array`: the same number on all ranks. No rank may ask for it before all that serve it have added it."""
+        """`array` is the same number on all ranks. No rank may access it before all ranks that serve it have added it."""
         self._arrays[array] = _Guarded(shard)
 
     def remove(self, array: int) -> None:
-        """When all requests for it have ended."""
+        """To be called when all requests for it have ended."""
         self._arrays.pop(array, None)
 
     def close(self) -> None:
-        """When all requests of all ranks have ended."""
+        """To be called when all requests of all ranks have ended."""
         if self._mailbox is not None and self._thread is not None:
             self._mailbox.free()
             self._thread.join()
 
-    # --- as a client ---
+    # --- client side ---
 
     def send(self, array: int, part: Part, elements: Optional[Array], rule: str, scale: float = 1) -> Pending:
-        """The elements belong to the request until it has ended; None for a rule that needs none."""
+        """The elements must not change until the request has ended; None for a rule that needs no elements."""
         if part.rank == self.rank:
             request, pending = self._to_oneself(None)
             with self._arrays[array].lock:
@@ -194,7 +192,7 @@ class ShardService:
         return _Sent(messages, answer, length, mailbox, part.rank, number)
 
     def receive(self, array: int, part: Part, out: Array) -> Pending:
-        """Fills `out`, which belongs to the request until it has ended."""
+        """Fills `out`, which must not be used until the request has ended."""
         if part.rank == self.rank:
             request, pending = self._to_oneself(out)
             with self._arrays[array].lock:
@@ -217,19 +215,19 @@ class ShardService:
         assert self._mailbox is not None
         return self._mailbox
 
-    # --- as a server ---
+    # --- server side ---
 
     def _serve(self) -> None:
         try:
             while True:
                 self._take(*self._next())
                 self._forget_replies()
-        except (RuntimeError, ValueError) as error:  # of the mailbox: a rank is lost, or it was freed
+        except (RuntimeError, ValueError) as error:  # from the mailbox: a rank is lost, or it was freed
             self._fail_here(str(error))
         except BaseException:  # pylint: disable=broad-except
             print(f"rank {self.rank}: the thread of its parameter servers has failed:", file=sys.stderr)
             traceback.print_exc()
-            self._open().free()  # which tells the others
+            self._open().free()  # notifies the other ranks
             self._fail_here(f"rank {self.rank}: the thread of its parameter servers has failed")
 
     def _next(self) -> Tuple[int, Any]:
@@ -253,7 +251,7 @@ class ShardService:
         self._answer(replies)
 
     def _elements(self, request: Request, count: int, values: Array) -> Array:
-        """What the client sent; where it sent none, something."""
+        """Returns the elements sent by the client; arbitrary elements if it sent none."""
         if self._buffer.nbytes < values.nbytes:
             self._buffer = np.empty(values.nbytes, np.uint8)
         elements = self._buffer[:values.nbytes].view(values.dtype)
@@ -265,7 +263,7 @@ class ShardService:
         for reply in replies:
             if reply.request.client == self.rank:
                 pending = self._here.pop(reply.request.number, None)
-                if pending is not None:  # the service has not ended meanwhile
+                if pending is not None:  # the service has not ended in the meantime
                     pending.answer(reply)
             else:
                 self._tell(reply)
@@ -288,10 +286,10 @@ class ShardService:
             under_way = [reply for reply in self._replies if not reply.done()]
             ended, self._replies = [reply for reply in self._replies if reply not in under_way], under_way
         for reply in ended:
-            reply.wait()  # gives its memory back
+            reply.wait()  # frees its memory
 
     def _fail_here(self, error: str) -> None:
-        """What waits for others in this process would wait for ever."""
+        """Fails all requests to this process, which would otherwise wait forever."""
         self._end = error
         for number in list(self._here):
             pending = self._here.pop(number, None)

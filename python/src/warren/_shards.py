@@ -1,11 +1,10 @@
-"""What parameter servers decide, without threads and messages: where elements lie, what a rule makes of a shard, and who is
-answered what.
+"""The logic of parameter servers, without threads and messages: the placement of elements, the effect of a rule on a shard, and the answers
+to requests.
 
-A shard is one server's part of an array: flat, contiguous. It is told what clients send and ask for, one request after the
-other, and says which of its requests are answered now. `RuleShard` applies each message at once by its rule. `UpdateShard` and
-`RoundShard` are the asynchronous and the synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): by an
-updater at once, or when the messages of all workers are there.
-"""
+A shard is one server's part of an array: flat and contiguous. It gets the clients' requests one after the other, and returns which of them
+are answered now. `RuleShard` applies each message immediately by its rule. `UpdateShard` and `RoundShard` are the asynchronous and the
+synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): they apply an updater immediately, or once the messages of all
+workers have arrived."""
 import zlib
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Changes a shard in place by what has come.
+#: Changes a shard in place, given the incoming elements.
 Rule = Callable[[Array, Array], None]
 
 RULE_NAME_BYTES = 64
 
 
 class Part(NamedTuple):
-    """The elements from `begin` to `end`, without the last, of a flat array, on one rank."""
+    """The elements from `begin` up to, but not including, `end` of a flat array, on one rank."""
 
     rank: int
     begin: int
@@ -29,8 +28,8 @@ class Part(NamedTuple):
 
 
 def spread(count: int, ranks: Sequence[int]) -> List[Part]:
-    """Contiguous parts on these ranks, in their order, whose lengths differ by one at most: the longer ones first. Ranks that
-    would have nothing are left out."""
+    """Returns contiguous parts on these ranks, in their order, whose lengths differ by at most one, the longer ones first. Ranks whose part
+    would be empty are omitted."""
     length, longer = divmod(count, len(ranks))
     parts, begin = [], 0
     for place, rank in enumerate(ranks):
@@ -42,7 +41,8 @@ def spread(count: int, ranks: Sequence[int]) -> List[Part]:
 
 
 def place(key: Union[str, int], count: int, ranks: Sequence[int], bound: int) -> List[Part]:
-    """Of the value of a key: on one rank that the key alone decides, or, from `bound` elements on, spread over all."""
+    """Returns the parts of a key's value: it is stored on one rank, chosen by the key alone, or, from `bound` elements on, spread over
+    all."""
     if count >= bound:
         return spread(count, ranks)
     return spread(count, [ranks[zlib.crc32(str(key).encode()) % len(ranks)]])
@@ -66,8 +66,8 @@ _rules: Dict[str, Rule] = {"add": _add, "copy": _copy, "zero": _zero}
 
 
 def register_rule(name: str, rule: Rule) -> None:
-    """On all ranks, before any of them sends by it: `rule(shard, incoming)` changes the flat array `shard` in place. It may run
-    in another thread, and `incoming` is its own until it returns."""
+    """Registers a rule; to be called on all ranks, before any of them sends by it. `rule(shard, incoming)` changes the flat array `shard`
+    in place. It may run in another thread, and may change `incoming`, which is its own until it returns."""
     if not isinstance(name, str) or not 0 < len(name.encode()) <= RULE_NAME_BYTES or "\0" in name:
         raise ValueError(f"the name of a rule is a str of 1 to {RULE_NAME_BYTES} bytes, not {name!r}")
     if not callable(rule):
@@ -85,7 +85,7 @@ def rule_of(name: str, rank: int) -> Rule:
 
 
 def check_numbers(dtype: Any, what: str) -> None:
-    """Elements that can be added up and scaled."""
+    """Raises TypeError unless elements of the type can be added and scaled."""
     if dtype.kind not in "biufc":
         raise TypeError(f"{what} holds numbers, not elements of {dtype}")
 
@@ -97,14 +97,14 @@ def described(what: str, error: BaseException) -> str:
 # --- shards ---
 
 class Request(NamedTuple):
-    """Of a client, which numbers its own."""
+    """A request of a client; each client numbers its own."""
 
     client: int
     number: int
 
 
 class Reply(NamedTuple):
-    """What a request is answered: a copy of the values where it asked for them, and else that it was carried out, or why not."""
+    """The answer to a request: a copy of the values if it asked for them, else whether it was carried out."""
 
     request: Request
     values: Optional[Array] = None
@@ -112,19 +112,19 @@ class Reply(NamedTuple):
 
 
 class Shard(Protocol):
-    """One request at a time."""
+    """Handles one request at a time."""
 
     values: Array
 
     def send(self, request: Request, incoming: Array, rule: str) -> List[Reply]:
-        """`incoming` may be changed, and is the caller's again when this returns."""
+        """`incoming` may be changed, but not used after this returns."""
 
     def receive(self, request: Request) -> List[Reply]:
         ...
 
 
 class RuleShard:
-    """Each message is applied at once, by the rule that it names."""
+    """Applies each message immediately, by the rule that it names."""
 
     def __init__(self, values: Array, rank: int) -> None:
         self.values, self._rank = values, rank
@@ -141,15 +141,15 @@ class RuleShard:
         return [Reply(request, self.values.copy())]
 
 
-#: Changes values in place by what was pushed.
+#: Changes values in place, given the pushed ones.
 Update = Callable[[Array, Array], None]
 
 
 class UpdateShard:
-    """Each message is applied at once, by the updater."""
+    """Applies each message immediately, with the updater."""
 
     def __init__(self, values: Array, what: str, update: Update) -> None:
-        """`what`: whose error an error of the updater is."""
+        """`what` prefixes errors of the updater."""
         self.values, self._what, self._update = values, what, update
 
     def send(self, request: Request, incoming: Array, _: str) -> List[Reply]:
@@ -160,16 +160,16 @@ class UpdateShard:
 
 
 class RoundShard:
-    """The n-th messages of all workers are one round: they are added up in the order of ranks, so that the bits do not depend on
-    who was first, and applied once. A worker's message is answered when its round is; what a worker asks for waits for the
-    rounds of its own messages before."""
+    """The n-th messages of all workers form a round: they are added up in rank order, so that the bits do not depend on the order of
+    arrival, and applied once. A worker's message is answered when its round is complete; a worker's request for values waits for the rounds
+    of its own earlier messages."""
 
     def __init__(self, values: Array, what: str, update: Update, num_workers: int) -> None:
         self.values, self._what, self._update = values, what, update
         self._pushed: List[Deque[Tuple[Request, Array]]] = [deque() for _ in range(num_workers)]
         self._num_pushed = [0] * num_workers
         self._num_rounds = 0
-        self._pulls: List[Tuple[int, Request]] = []  # the rounds that each waits for
+        self._pulls: List[Tuple[int, Request]] = []  # each with the number of rounds for which it waits
 
     def send(self, request: Request, incoming: Array, _: str) -> List[Reply]:
         self._pushed[request.client].append((request, incoming.copy()))

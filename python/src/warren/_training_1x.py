@@ -1,5 +1,5 @@
-"""Training, prediction and scikit-learn's face of XGBoost with the arguments that they took in 0.7 to 1.x; for
-`warren.compat`, which installs it. XGBoost 1.6 and later."""
+"""XGBoost's training, prediction and scikit-learn interface with the arguments of 0.7 to 1.x, for `warren.compat`, which installs it. Needs
+XGBoost 1.6 or later."""
 import contextlib
 import contextvars
 import functools
@@ -12,21 +12,21 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import numpy as np
 import xgboost as xgb
 
-# Positions of arguments in 1.2; most have to be named now, and behind those that went away others moved up.
+# The order of arguments in 1.2. Now most must be named, and where arguments were removed, later ones have moved up.
 _TRAIN = ("params", "dtrain", "num_boost_round", "evals", "obj", "feval", "maximize", "early_stopping_rounds",
           "evals_result", "verbose_eval", "xgb_model", "callbacks", "learning_rates")
 _CV = ("params", "dtrain", "num_boost_round", "nfold", "stratified", "folds", "metrics", "obj", "feval", "maximize",
        "early_stopping_rounds", "fpreproc", "as_pandas", "verbose_eval", "show_stdv", "seed", "callbacks", "shuffle")
 _PREDICT = ("data", "output_margin", "ntree_limit", "pred_leaf", "pred_contribs", "approx_contribs",
             "pred_interactions", "validate_features", "training")
-#: Of a scikit-learn model, without the rows.
+#: The arguments of a scikit-learn model's methods, without the rows.
 _OF_A_MODEL = {"predict": ("output_margin", "ntree_limit", "validate_features", "base_margin"),
                "predict_proba": ("ntree_limit", "validate_features", "base_margin"),
                "apply": ("ntree_limit",)}
 
 
 class CallbackEnv(NamedTuple):
-    """What a callback of 1.2, a function, is called with."""
+    """The argument of callbacks in 1.2, which are functions."""
 
     model: Any
     cvfolds: Any
@@ -38,7 +38,7 @@ class CallbackEnv(NamedTuple):
 
 
 class EarlyStopException(Exception):
-    """A callback raises it to end the training."""
+    """Raised by a callback to end the training."""
 
     def __init__(self, best_iteration: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class EarlyStopException(Exception):
 
 
 def _named(order: Sequence[str], args: Sequence[Any], options: Dict[str, Any]) -> Dict[str, Any]:
-    """All arguments by their names."""
+    """Returns all arguments by name."""
     if len(args) > len(order):
         raise TypeError(f"expected at most {len(order)} arguments, found {len(args)}")
     twice = [name for name in order[:len(args)] if name in options]
@@ -60,7 +60,7 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
 
 
 class _Feval:
-    """A metric that is given margins, as `feval` was from 1.2 to 2.1."""
+    """A metric that gets margins, as `feval` did from 1.2 to 2.1."""
 
     def __init__(self, feval: Callable[..., Any]) -> None:
         self._feval = feval
@@ -70,7 +70,7 @@ class _Feval:
 
 
 class _Function(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """A callback that is a function of CallbackEnv; all that know its `before_iteration` are called before one."""
+    """A callback that is a function of CallbackEnv. It is called before a round if it has a true `before_iteration`, else after it."""
 
     def __init__(self, function: Callable[[CallbackEnv], None], rounds: int) -> None:
         super().__init__()
@@ -78,12 +78,12 @@ class _Function(xgb.callback.TrainingCallback):  # type: ignore[misc]
         self._before = bool(getattr(function, "before_iteration", False))
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Whether training is to stop."""
+        """Returns whether training should stop."""
         del evals_log
         return self._before and self._call(model, epoch, None)
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Whether training is to stop."""
+        """Returns whether training should stop."""
         results: List[Tuple[Any, ...]] = []
         for data, metrics in evals_log.items():
             for metric, values in metrics.items():
@@ -104,7 +104,7 @@ class _Function(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
 
 class _Record(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """Keeps a dictionary of the caller's up to date."""
+    """Keeps a dictionary of the caller up to date."""
 
     def __init__(self, eval_result: Dict[str, Any]) -> None:
         super().__init__()
@@ -121,7 +121,8 @@ class _Record(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
 
 class _LearningRates(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """The rate of each round: of a list, or of a function of the round and, if it takes two arguments, their number."""
+    """Sets the learning rate of each round: from a list, or from a function of the round and, if it takes two arguments, the number of
+    rounds."""
 
     def __init__(self, rates: Any) -> None:
         super().__init__()
@@ -142,7 +143,7 @@ class _LearningRates(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
 
 def _callbacks(given: Optional[Sequence[Any]], rounds: int) -> List[Any]:
-    """Those of today."""
+    """Converts callbacks to the current kind."""
     found = []
     for callback in given or []:
         if isinstance(callback, _LearningRates):
@@ -153,7 +154,7 @@ def _callbacks(given: Optional[Sequence[Any]], rounds: int) -> List[Any]:
 
 
 def _objective(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gradients and Hessians may be lists."""
+    """Wraps an objective function that may return gradients and Hessians as lists."""
     @functools.wraps(function)
     def arrays(*args: Any) -> Any:
         return tuple(np.asarray(values, np.float32) if isinstance(values, (list, tuple)) else values
@@ -162,7 +163,7 @@ def _objective(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _adapt(original: Callable[..., Any], options: Dict[str, Any]) -> Dict[str, Any]:
-    """Arguments that `train` and `cv` have in common."""
+    """Converts the arguments that `train` and `cv` have in common."""
     if not isinstance(options.get("params", {}), dict):
         options["params"] = list(options["params"])  # param.items()
     if callable(options.get("obj")):
@@ -171,7 +172,7 @@ def _adapt(original: Callable[..., Any], options: Dict[str, Any]) -> Dict[str, A
         feval = options.pop("feval")
         if feval is not None:
             options["custom_metric"] = _Feval(feval)
-    # False was the default and meant: as the metric is known to be.
+    # False used to be the default and meant the metric's known direction, which is None now.
     options["maximize"] = options.get("maximize") or None
     rounds = options.get("num_boost_round", 10)
     rates = options.pop("learning_rates", None)
@@ -215,7 +216,7 @@ def _functional_callbacks() -> None:
 
 
 def _trees_of_a_round(booster: Any) -> int:
-    """num_parallel_tree."""
+    """Returns num_parallel_tree."""
     def find(config: Any) -> Optional[int]:
         if not isinstance(config, dict):
             return None
@@ -226,7 +227,7 @@ def _trees_of_a_round(booster: Any) -> int:
 
 
 def _rounds_of(booster: Any, ntree_limit: int) -> Tuple[int, int]:
-    """The iteration_range that means the first so many trees of each class; 0 and more than there are: all."""
+    """Returns the iteration_range of the first `ntree_limit` trees of each class; of all trees if it is 0 or too large."""
     rounds = int(booster.num_boosted_rounds())
     limit = max(ntree_limit // _trees_of_a_round(booster), 1) if ntree_limit > 0 else rounds
     return 0, min(limit, rounds)
@@ -234,7 +235,7 @@ def _rounds_of(booster: Any, ntree_limit: int) -> Tuple[int, int]:
 
 @contextlib.contextmanager
 def _whole_map(booster: Any, fmap: Any) -> Iterator[str]:
-    """A feature map may lack the last features, as that of the mushrooms does in XGBoost's own tutorial."""
+    """Completes a feature map: it may lack the last features, like that of the mushrooms in XGBoost's own tutorial."""
     path = os.fspath(fmap)
     lines = []
     if path and os.path.exists(path):
@@ -266,7 +267,7 @@ def _booster() -> None:
     booster = xgb.Booster
     if not hasattr(booster, "save_rabit_checkpoint"):
         booster.save_rabit_checkpoint = lambda self: None
-        booster.load_rabit_checkpoint = lambda self: 0  # the version: nothing was saved
+        booster.load_rabit_checkpoint = lambda self: 0  # the version; 0 means that nothing was saved
     boost = booster.boost
     if _takes(boost, "iteration"):
         @functools.wraps(boost)
@@ -290,11 +291,11 @@ def _booster() -> None:
 
     booster.predict = predict_1x
     best: Any = getattr(booster, "best_iteration", None)
-    if best is None:  # an attribute of those that were trained
+    if best is None:  # set only on boosters that were trained
         return
 
     def best_iteration(self: Any) -> int:
-        """Without early stopping the last one is the best."""
+        """Without early stopping, the last round is the best."""
         try:
             return int(best.fget(self))
         except AttributeError:
@@ -304,13 +305,13 @@ def _booster() -> None:
     booster.best_ntree_limit = property(lambda self: (self.best_iteration + 1) * _trees_of_a_round(self))
 
 
-#: The metric that is a function and was given to `fit`, while that runs.
+#: A metric function passed to `fit`, while that runs.
 _metric_of_fit: "contextvars.ContextVar[Any]" = contextvars.ContextVar("metric of fit", default=None)
 
 
 @contextlib.contextmanager
 def _parameters(model: Any, given: Dict[str, Any]) -> Iterator[None]:
-    """What `fit` is given now and was no parameter of the model then; it is for this call alone."""
+    """Sets, for this call only, arguments of `fit` that are parameters of the model now."""
     before = {name: getattr(model, name, None) for name in given}
     token = _metric_of_fit.set(None)
     if callable(given.get("eval_metric")):
@@ -378,7 +379,7 @@ def _scikit_learn() -> None:
 
 
 def install() -> None:
-    """Once a process."""
+    """Installs everything. Called once per process."""
     _functional_callbacks()
     _train_and_cv()
     _booster()

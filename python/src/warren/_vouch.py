@@ -1,5 +1,5 @@
-"""How a worker of XGBoost's own protocol, in which nothing can be proved, is admitted to a job with a token: its process proves the
-token to the tracker over a connection of Warren's and names a ticket, which the worker then has in its task id (wire/vouch.h)."""
+"""Admission of a worker with XGBoost's own protocol, which cannot prove anything, to a job with a token: its process proves the token to
+the tracker over a connection of Warren's and registers a ticket, which the worker then carries in its task id (wire/vouch.h)."""
 import contextlib
 import ctypes
 import os
@@ -12,9 +12,9 @@ _TICKET_BYTES = 16
 
 
 def task_id_of(task_id: str, uri: str, port: int) -> str:
-    """The task id by which a worker of this process may join, once, the job at this tracker; `task_id` itself where the process has no
-    token, or the environment names another tracker. Raises RuntimeError where the tracker cannot be reached, or does not know the
-    token."""
+    """Returns the task id with which a worker of this process may join the job at this tracker, once. Returns `task_id` unchanged if the
+    process has no token, or if the environment names another tracker. Raises RuntimeError if the tracker cannot be reached, or does not
+    know the token."""
     named = os.environ.get("DMLC_TRACKER_URI", ""), os.environ.get("DMLC_TRACKER_PORT", "")
     if _sealed.token() is None or named not in (("", ""), (uri, str(port))) or _engine_is_preloaded():
         return task_id
@@ -28,14 +28,14 @@ def task_id_of(task_id: str, uri: str, port: int) -> str:
 
 
 def _engine_is_preloaded() -> bool:
-    """Whether XGBoost before 2.1 joins by Warren's engine, which proves the token itself."""
+    """Whether XGBoost before 2.1 joins through Warren's engine, which proves the token itself."""
     return "librabit_xgboost" in os.environ.get("LD_PRELOAD", "") and os.environ.get("WARREN_XGBOOST_ENGINE") != "own"
 
 
 @contextlib.contextmanager
 def out_of_the_log(library: Any, joined_by: str, task_id: str) -> Iterator[None]:
-    """XGBoost logs the task id as it joins: during the block its lines have `task_id` in place of `joined_by`. `library` is its C
-    library, whose log this thread's Python shows."""
+    """XGBoost logs the task id when it joins: within the block, its log lines show `task_id` instead of `joined_by`. `library` is XGBoost's
+    C library, whose log lines are printed by Python on this thread."""
     own: Optional[Any] = getattr(library, "callback", None)
     if own is None or joined_by == task_id:
         yield

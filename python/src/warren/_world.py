@@ -1,4 +1,4 @@
-"""The world of those who name no communicator: one object for all of them, and a job that is joined when it was not yet."""
+"""The world as the default communicator: one object for all callers, joined on demand."""
 import atexit
 import contextlib
 import sys
@@ -12,8 +12,8 @@ _num_left = 0
 
 
 def communicator_or_world(communicator: Optional[Communicator], what: str) -> Communicator:
-    """The world where none is named. A process that has not called `collectives.init` joins the job by it, and leaves it when
-    it ends without an error."""
+    """Returns the communicator, or the world if it is None. If the process has not called `collectives.init`, this joins the job; the
+    process then leaves it when it exits without an error."""
     global _num_left  # pylint: disable=global-statement
     if communicator is None:
         if not _worlds or _num_left != collectives.num_left:
@@ -36,7 +36,7 @@ def _joined() -> Communicator:
 
 
 def _leave() -> None:
-    # The others must not take a process that has failed for one that is done. An error here: it has left by itself.
+    # The other ranks must not take a failed process for a finished one. An error here means that the job has been left already.
     if not hasattr(sys, "last_type"):
         with contextlib.suppress(RuntimeError):
             collectives.finalize()

@@ -1,4 +1,4 @@
-"""The checkpoint of a training by XGBoost: the model so far in a file, with a description of the training that it belongs to."""
+"""The checkpoint of an XGBoost training: the model so far in a file, with a description of the training that it belongs to."""
 import errno
 import json
 import os
@@ -15,9 +15,9 @@ from warren import _locks, _xgboost_digest
 from warren.data import _files
 from warren.data._peers import Peers, together
 
-#: The attribute of a saved model that holds the description, as JSON.
+#: The attribute of a saved model that contains the description, as JSON.
 _RUN = "warren_run"
-#: How long an attempt of the same job, which is being stopped, may take to end.
+#: How long to wait for an earlier attempt of the same job, which is being stopped.
 _PATIENCE_S = 60.0
 
 
@@ -26,7 +26,7 @@ def _say(words: str) -> None:
 
 
 def from_root(peers: Peers, found: bytes) -> bytes:
-    """Rank 0's bytes, on all ranks."""
+    """Returns rank 0's bytes on all ranks."""
     if peers.world == 1:
         return found
     size = int(peers.greatest(np.array([len(found) if peers.rank == 0 else 0], np.uint64))[0])
@@ -41,8 +41,9 @@ def _job() -> str:
 
 
 class Checkpoint:
-    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ the file is locked (beside it, `.NAME.lock`),
-    by a lock that the kernel releases when the process ends. All ranks make all calls but `save` and `remove`, which are rank 0's."""
+    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ it is locked by `.NAME.lock` in the same folder,
+    with a lock that the kernel releases when the process ends. All ranks make all calls except `save` and `remove`, which only rank 0
+    makes."""
 
     def __init__(self, path: Any, peers: Peers) -> None:
         """Raises ValueError for a name that does not end in .json or .ubj."""
@@ -56,7 +57,7 @@ class Checkpoint:
         self._fails = False
 
     def __enter__(self) -> "Checkpoint":
-        """Raises RuntimeError on all ranks where another training has the file, OSError where its folder cannot be written to."""
+        """Raises RuntimeError on all ranks if another training uses the file, and OSError if its folder is not writable."""
         together(self._peers, lambda: self._take() if self._peers.rank == 0 else None)
         return self
 
@@ -87,10 +88,9 @@ class Checkpoint:
                  "still runs, stop one of the two: file systems exist whose locks do not reach other hosts")
 
     def load(self, run: Dict[str, Any]) -> Optional["xgb.Booster"]:
-        """Returns the model in the file if it belongs to this `run` (see _xgboost_digest.of_training; rank 0's counts), and None otherwise.
-        Rank 0 prints where the training goes on, or in what the two trainings differ. Raises ValueError for a file that is no
-        checkpoint."""
-        # All ranks look at the same bytes: asking a model may be a collective call.
+        """Returns the model in the file if it belongs to this `run` (see _xgboost_digest.of_training; rank 0's run counts), else None. Rank
+        0 prints where the training resumes, or how the two trainings differ. Raises ValueError if the file is not a checkpoint."""
+        # All ranks read the same bytes: querying a model may be a collective call.
         self._run = json.loads(from_root(self._peers, json.dumps(run).encode()))
         found = from_root(self._peers, together(self._peers, self._read))
         if not found:
@@ -112,7 +112,7 @@ class Checkpoint:
 
     def _opened(self, found: bytes) -> Any:
         try:
-            # XGBoost may read beyond the end of a model that is cut off.
+            # XGBoost may read beyond the end of a truncated model.
             if not found.rstrip().endswith(b"}"):
                 raise ValueError
             model = xgb.Booster(model_file=bytearray(found))
@@ -122,11 +122,11 @@ class Checkpoint:
                              "another path, or remove it") from None
 
     def save(self, model: "xgb.Booster") -> None:
-        """Replaces the file, whole or not at all. An error (a full disk) is said once, and the file stays as it was: training does not
+        """Replaces the file atomically. An error (such as a full disk) is reported once, and the file stays unchanged: training does not
         depend on it."""
         rounds = model.num_boosted_rounds()
         model.set_attr(**{_RUN: json.dumps(self._run)})
-        # Not by save_model, which does not notice that the disk is full when it closes the file.
+        # Not done by save_model, which does not notice a full disk when it closes the file.
         content = bytes(model.save_raw(raw_format=self._file.suffix[1:]))
         model.set_attr(**{_RUN: None})
         try:
@@ -147,5 +147,5 @@ class Checkpoint:
         self._saved, self._fails = rounds, False
 
     def remove(self) -> None:
-        """Training is done."""
+        """Removes the file, because training is done."""
         self._file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""DMatrix and its kin from what warren.data reads."""
+"""Makes DMatrix and its variants from the data read by warren.data."""
 import contextlib
 import inspect
 import os
@@ -18,26 +18,26 @@ from warren.data._columnar.ahead import ahead
 from warren.data._columnar.pieces import Slice
 from warren.data._columnar.source import Source, shown_uri
 
-#: A batch of rows that XGBoost takes at a time, when it is to keep bins only.
+#: The size of a batch of rows passed to XGBoost if it only keeps bins.
 _BATCH_BYTES = 64 << 20
-#: In external memory each batch becomes a page. XGBoost makes better use of few large ones; two or three are in memory.
+#: In external memory each batch becomes a page. XGBoost works better with few large pages, of which two or three are in memory.
 _PAGES_IN_MEMORY = 8
 _DEFAULT_BINS = 256
-#: Of those that do not say how many rows they have: some from all over the share.
+#: The number of pieces, spread over the share, that are read to estimate the number of rows if the files do not contain it.
 _PIECES_LOOKED_AT = 4
 _OF_BINS = ("ref", "max_bin", "max_quantile_batches")
 _VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
 
 def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """What a matrix is made with besides the rows."""
+    """The arguments for making a matrix, except the rows."""
     found: Dict[str, Any] = {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
                              "group": table.group_sizes, "base_margin": table.base_margin}
     return {**{name: value for name, value in found.items() if value is not None}, **described(table, options), **options}
 
 
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """Names and types of the features, of those that have names."""
+    """Names and types of the features, if they have names."""
     if table.names is None:
         return {}
     found: Dict[str, Any] = {"feature_names": table.names, "feature_types": table.types}
@@ -47,15 +47,16 @@ def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 
 class Pages:
-    """A source as batches for XGBoost: each pass reads it again, a thread reads ahead. Batches end where queries do. After an error
-    there are no more rows: the others' calls find this worker's, and all learn of it when the matrix is made."""
+    """A source as batches for XGBoost: each pass reads it again, with a thread that reads ahead. Batches end at the ends of queries.
+    After an error there are no more rows: this worker still takes part in the others' calls, and all learn of the error once the matrix
+    is made."""
 
     def __init__(self, source: Source, converter: _converter.Converter, rows: int) -> None:
         self.source, self.converter, self.rows = source, converter, rows
         self.failure: Optional[Exception] = None
 
     def tables(self) -> Iterator[_table.Table]:
-        """One pass; an empty table where this worker has no rows: XGBoost wants to know the columns."""
+        """Makes one pass over the rows. Yields an empty table if this worker has no rows, because XGBoost needs the columns."""
         given = False
         if self.failure is None:
             try:
@@ -75,17 +76,17 @@ class Pages:
 
 
 def _iterator(pages: Pages, **how: Any) -> Any:
-    """An xgboost.DataIter."""
+    """Returns an xgboost.DataIter over `pages`."""
 
     class Batches(xgb.DataIter):  # type: ignore[misc]
-        """Over `pages`."""
+        """Iterates over `pages`."""
 
         def __init__(self) -> None:
             self._tables: Optional[Iterator[_table.Table]] = None
             super().__init__(**how)
 
         def next(self, input_data: Any) -> int:
-            """One batch more."""
+            """Passes on the next batch."""
             if self._tables is None:
                 self._tables = pages.tables()
             table = next(self._tables, None)
@@ -100,7 +101,7 @@ def _iterator(pages: Pages, **how: Any) -> Any:
             return 1
 
         def reset(self) -> None:
-            """From the first row again."""
+            """Restarts at the first row."""
             if self._tables is not None:
                 self._tables.close()  # type: ignore[attr-defined]
             self._tables = None
@@ -141,7 +142,7 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
                 table = _converter.loaded(source, asked.categories, shown)
             _checked(asked, table, peers, check)
             if external_memory and not quantile:
-                # What these are for is data in bins: a DMatrix has none.
+                # These options are for binned data, which a DMatrix does not have.
                 options = {name: value for name, value in options.items() if name not in _OF_BINS}
             matrix = kind(table.features, **arguments(table, options))
         else:
@@ -149,7 +150,7 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
             matrix = _from_pages(source, converter, how, cache_dir, check, options)
             converter.check_queries()
             if how == "external":
-                kept.pop_all()  # XGBoost may ask the source once more
+                kept.pop_all()  # XGBoost may read the source again
             table = converter.empty()
         matrix.warren_categories = table.categories
         _require_labels(matrix, table, peers)
@@ -157,8 +158,8 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
 
 
 def _require_labels(matrix: Any, table: _table.Table, peers: Peers) -> None:
-    """XGBoost before 3.2 (3.0.5 does, 3.2.0 does not) forgets how many labels rows have where there are no rows, and its workers then
-    make different calls. Raises ValueError on all of `peers`, who call it. `table`: the rows, or none of them."""
+    """XGBoost before 3.2 (seen in 3.0.5, not in 3.2.0) forgets the number of labels per row if there are no rows, and its workers then make
+    different calls. Raises ValueError on all of `peers`, which all call it. `table`: the rows, or an empty table."""
     if peers.world == 1 or table.label is None or table.label.ndim == 1:
         return
     forgotten = matrix.num_row() == 0 and matrix.get_label().ndim == 1
@@ -178,8 +179,8 @@ def _batch_rows(source: Source, size: int) -> int:
 
 
 def _rows(source: Source) -> int:
-    """Of this worker's share, about, where the files do not say: as many for each byte as in some of its pieces, each read to its
-    end. Compressed text, of which bytes say little, is counted."""
+    """The approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte of a
+    few pieces, which are read completely. Compressed text is counted, because its size says little."""
     if source.rows is not None:
         return source.rows
     columns = source.layout.request.others() or source.layout.read()[:1]
@@ -200,7 +201,7 @@ def _rows(source: Source) -> int:
 
 
 def _fitting(source: Source, quantile: bool, options: Dict[str, Any]) -> str:
-    """What fits into the memory of each worker: the same answer on all of them."""
+    """Returns what fits into the memory of each worker; the answer is the same on all of them."""
     kinds = ["matrix", "quantile", "external"]
     peers = source.peers
 
@@ -239,7 +240,7 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
 
 
 def _folder(cache_dir: "str | os.PathLike[str] | None") -> LockedFolder:
-    """For pages on disk. It goes with the matrix that holds it, once XGBoost has closed its files there."""
+    """Makes a folder for pages on disk. It is removed with the matrix that holds it, once XGBoost has closed its files there."""
     place = tempfile.gettempdir() if cache_dir is None else os.fspath(cache_dir)
     try:
         return LockedFolder(place, "warren-pages-")
@@ -248,7 +249,7 @@ def _folder(cache_dir: "str | os.PathLike[str] | None") -> LockedFolder:
 
 
 def _made(pages: Pages, make: Callable[[], Any]) -> Any:
-    """The matrix; where reading failed on a worker, its error on all of them."""
+    """Makes the matrix. If reading failed on a worker, its error is raised on all of them."""
     def checked() -> Any:
         try:
             matrix = make()
@@ -263,7 +264,7 @@ def _made(pages: Pages, make: Callable[[], Any]) -> Any:
 
 
 def _show_of_pages(source: Source, converter: _converter.Converter) -> None:
-    """A pass of its own."""
+    """Prints the table of what each worker got; takes a separate pass."""
     converter.start()
     found: Optional[_check.Summary] = None
     for batch in source.batches(converter.layout.read()):

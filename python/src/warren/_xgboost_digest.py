@@ -1,5 +1,5 @@
-"""What decides an XGBoost training, in a form that can be compared with that of another run: digests of rows and of functions, plain
-values of everything else. Digests guard against mistakes, not against forgery."""
+"""Describes an XGBoost training in a form that can be compared with another run: digests of rows and of functions, and plain values of
+everything else. Digests guard against mistakes, not against forgery."""
 import contextlib
 import copyreg
 import functools
@@ -15,26 +15,26 @@ from warren.data._peers import Peers, together
 
 #: Entries of a matrix that are read at a time.
 _ENTRIES_AT_A_TIME = 1 << 22
-#: A matrix of bins of up to so many entries is turned back into values, 12 bytes each, to look at them.
+#: The most entries of a binned matrix that is converted back to values, 12 bytes each, for the digest.
 _MOST_ENTRIES_OF_BINS = 1 << 24
 _FEW_ENTRIES = 1 << 16
-#: Fields with one number for each row, or several (label, base_margin), besides its features.
+#: Fields with one or several numbers (label, base_margin) for each row, in addition to its features.
 _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
-#: How deep objects within objects are looked at, and at how many of them.
+#: The limits for examining nested objects: depth and number.
 _DEEPEST = 24
 _MOST_OBJECTS = 100_000
-#: Matrices whose quantile cuts are known when they are made: to ask others for theirs is work, and a collective call.
+#: Matrices whose quantile cuts are known once they are made: computing the cuts of other kinds is expensive, and a collective call.
 _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
 #: The most characters of a value in a message.
 _SHORT = 60
 
 _Words = NDArray[np.uint64]
-#: How much of a matrix's features the digest sees: the greatest of all ranks' decides.
+#: How much of a matrix's features the digest covers: the greatest value over all ranks applies to all.
 VALUES, CUTS, NOTHING = 0, 1, 2
 
 
 def _mixed(words: _Words) -> _Words:
-    """A permutation of 64-bit words, each bit of which depends on many; in place."""
+    """Applies, in place, a permutation of 64-bit words in which each bit depends on many."""
     words ^= words >> np.uint64(32)
     words *= np.uint64(0x9FB21C651E98DF25)
     words ^= words >> np.uint64(29)
@@ -42,26 +42,26 @@ def _mixed(words: _Words) -> _Words:
 
 
 def _folded(words: _Words, more: _Words) -> _Words:
-    """`words`, further mixed with as many others; in place."""
+    """Mixes as many further words into `words`, in place."""
     words ^= more
     words += np.uint64(0x2545F4914F6CDD1D)
     return _mixed(words)
 
 
 def _bits(array: Any, rows: int) -> NDArray[np.uint32]:
-    """The bits of float32 values, a row for each row."""
+    """The bits of float32 values, as a 2-D array with `rows` rows."""
     return np.ascontiguousarray(array, np.float32).reshape(rows, -1).view(np.uint32)
 
 
 def _sums(words: _Words, ends: Any) -> _Words:
-    """The sums of the words between neighbouring places of `ends`, modulo 2^64."""
+    """The sums of the words between adjacent positions in `ends`, modulo 2^64."""
     total: _Words = np.concatenate([np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)])
     found: _Words = np.diff(total[np.asarray(ends, np.int64)])
     return found
 
 
 def _of_csr(part: Any) -> _Words:
-    """A word for each row of a csr_matrix, whatever the order of a row's entries."""
+    """A word for each row of a csr_matrix, independent of the order of a row's entries."""
     entries = part.indices.astype(np.uint64)
     entries <<= np.uint64(32)
     entries |= np.ascontiguousarray(part.data, np.float32).view(np.uint32)
@@ -69,7 +69,7 @@ def _of_csr(part: Any) -> _Words:
 
 
 def _has_slices(matrix: Any) -> bool:
-    """Whether rows can be taken out of the matrix: not out of bins, nor out of pages on disk."""
+    """Whether rows can be extracted from the matrix: they cannot from binned matrices, or from pages on disk."""
     if matrix.num_row() == 0:
         return True
     try:
@@ -80,12 +80,12 @@ def _has_slices(matrix: Any) -> bool:
 
 
 def _is_in_bins(matrix: Any) -> bool:
-    """Whether the matrix is in memory, in bins, which XGBoost can turn back into values."""
+    """Whether the matrix is in memory and binned; XGBoost can convert it back to values."""
     return hasattr(xgb, "QuantileDMatrix") and isinstance(matrix, xgb.QuantileDMatrix)
 
 
 def _parts(matrix: Any) -> Iterator[Any]:
-    """The features as csr_matrices, in the order of rows."""
+    """Yields the features as csr_matrices, in the order of rows."""
     rows = matrix.num_row()
     if rows == 0 or not _has_slices(matrix):
         yield matrix.get_data()
@@ -96,8 +96,8 @@ def _parts(matrix: Any) -> Iterator[Any]:
 
 
 def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
-    """The features of these rows as a csr_matrix; of all rows where single ones cannot be taken out of a small matrix, and None where it
-    is large."""
+    """Returns the features of these rows as a csr_matrix. If single rows cannot be extracted, returns all rows of a small matrix, and None
+    for a large one."""
     if matrix.num_row() == 0 or not hasattr(matrix, "get_data"):
         return None
     if _has_slices(matrix):
@@ -106,7 +106,7 @@ def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
 
 
 def _seen(matrix: Any) -> int:
-    """How much of this rank's features can be looked at, at a cost in keeping with the matrix: VALUES, CUTS or NOTHING."""
+    """How much of this rank's features can be examined at a cost in proportion to the matrix: VALUES, CUTS or NOTHING."""
     if hasattr(matrix, "get_data") and (_has_slices(matrix) or _is_in_bins(matrix) and matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
         return VALUES
     return CUTS if isinstance(matrix, _WITH_CUTS) and hasattr(matrix, "get_quantile_cut") else NOTHING
@@ -124,8 +124,8 @@ def _groups(matrix: Any) -> Any:
 
 
 def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
-    """The sum of a word for each row, or each query, so that their order does not matter. Without features it does: the number of a row,
-    from `first` on, stands for them."""
+    """Returns the sum of a word for each row, or each query, which does not depend on their order. Without features it does: the row's
+    number, counted from `first`, takes their place."""
     rows, groups = matrix.num_row(), _groups(matrix)
     if with_features and rows > 0:
         words: _Words = np.concatenate([_of_csr(part) for part in _parts(matrix)])
@@ -160,18 +160,19 @@ def _of_cuts(matrix: Any) -> int:
 
 
 def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
-    """Describes each data set as the ranks have it together: numbers of rows, columns and values, and a digest of all features, labels,
-    weights, base margins, bounds and queries. A collective call with as many matrices on all ranks; the result is the same on all.
+    """Describes each data set as a whole, over all ranks: the numbers of rows, columns and values, and a digest of all features, labels,
+    weights, base margins, bounds and queries. A collective call with the same number of matrices on all ranks; the result is the same on
+    all.
 
-    The order of the rows, and how they are shared out between ranks, do not matter: a job with another number of workers has the same.
-    Queries count as a whole. Quantile cuts stand for the features of matrices of bins on disk, and of those in memory that have more than
-    2^24 values on a rank (nothing does before XGBoost 2.0, and for pages of a DMatrix); there the order of the rows matters, rank by
-    rank."""
+    The order of the rows and their distribution over ranks do not matter: a job with another number of workers gets the same result.
+    Queries count as a whole. Quantile cuts take the place of the features for binned matrices on disk, and for those in memory with more
+    than 2^24 values on a rank (nothing does before XGBoost 2.0, or for pages of a DMatrix); in these cases, the order of the rows matters,
+    rank by rank."""
     told = _of_all(peers, lambda: [(_seen(matrix), matrix.num_row()) for matrix in matrices])
     most = [int(one) for one in told[:, :, 0].max(axis=0)]
     firsts = [int(one) for one in told[:peers.rank, :, 1].sum(axis=0, dtype=np.uint64)]
 
-    @functools.lru_cache(maxsize=None)  # the rows to train on are evaluated, too, mostly
+    @functools.lru_cache(maxsize=None)  # usually, the training rows are also evaluated
     def of_one(number: int, how: int, first: int) -> Tuple[int, int, int, int]:
         matrix = distinct[number]
         return (matrix.num_row(), matrix.num_nonmissing() if hasattr(matrix, "num_nonmissing") else 0,
@@ -183,9 +184,10 @@ def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
 
 
 def _of_all(peers: Peers, work: Callable[[], Any]) -> _Words:
-    """The numbers that `work` gives on each rank, which all give as many, rank by rank. An error of one is raised on all."""
+    """Returns the numbers computed by `work` on each rank, rank by rank; all ranks compute the same number of them. An error on one rank is
+    raised on all."""
     own = together(peers, work)
-    # Each rank writes a row of its own, in which all other ranks have 0.
+    # Each rank writes its own row, in which all other ranks have 0.
     places = np.zeros((peers.world, *np.shape(own)), np.uint64)
     places[peers.rank] = own
     found: _Words = peers.greatest(places.ravel()).reshape(places.shape)
@@ -193,7 +195,7 @@ def _of_all(peers: Peers, work: Callable[[], Any]) -> _Words:
 
 
 def _described(matrix: Any, how: int, found: _Words) -> Dict[str, Any]:
-    """`found`: of each rank number of rows, number of values, sum of the rows' words, word of the cuts."""
+    """`found`: for each rank the number of rows, the number of values, the sum of the rows' words, and the hash of the cuts."""
     rows, values, digest = (int(one) for one in np.sum(found[:, :3], axis=0, dtype=np.uint64))
     names = [matrix.feature_names, matrix.feature_types, getattr(matrix, "warren_categories", None) or None,
              np.asarray(matrix.get_float_info("feature_weights")).tolist()]
@@ -208,21 +210,21 @@ class _Code(NamedTuple):
 
 
 def _of_code(code: types.CodeType) -> _Code:
-    """What a function does, without the names of files and numbers of lines."""
+    """The behaviour of a function, without file names and line numbers."""
     constants = [_of_code(one) if isinstance(one, types.CodeType) else sorted(map(repr, one)) if isinstance(one, frozenset) else one
                  for one in code.co_consts]
     return _Code((*code.co_names, *code.co_varnames), code.co_code, constants)
 
 
 class _Plain:
-    """Values in a form that JSON can hold, the same in every process that runs the same program."""
+    """Converts values to a form for JSON, which is the same in every process that runs the same program."""
 
     def __init__(self) -> None:
-        self._met: Dict[int, Tuple[int, Any]] = {}  # functions and objects by their ids, which stay theirs as long as they are kept here
-        self._around: Set[int] = set()  # the containers that hold the value which is looked at
+        self._met: Dict[int, Tuple[int, Any]] = {}  # functions and objects by id; kept here so that the ids stay unique
+        self._around: Set[int] = set()  # the containers around the current value
 
     def _meet(self, value: Any) -> str:
-        """The number of an object or function that was met before; empty for others, of which it becomes one."""
+        """Returns a reference to an object or function that was met before; otherwise registers it and returns ""."""
         if id(value) in self._met:
             return f"the same as number {self._met[id(value)][0]}"
         self._met[id(value)] = len(self._met), value
@@ -281,14 +283,14 @@ class _Plain:
             self._around.discard(id(value))
 
     def _of_object(self, value: Any, depth: int) -> Any:
-        """The name of an object's type, and what pickle would keep of it; of an array-like, its values. None for a module or class, which
-        functions have as their owners."""
+        """The name of an object's type, and the state that pickle would save; for an array-like, its values. None for a module or class,
+        which functions have as their owners."""
         if value is None or isinstance(value, (type, types.ModuleType)):
             return None
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         if depth >= _DEEPEST or len(self._met) >= _MOST_OBJECTS:
             return name
-        with contextlib.suppress(Exception):  # whatever its own methods raise
+        with contextlib.suppress(Exception):  # any exception of its own methods
             if hasattr(value, "__array__"):
                 return [name, self.of(np.asarray(value), depth + 1)]
         try:
@@ -302,34 +304,34 @@ class _Plain:
 
 
 def of_function(function: Any) -> str:
-    """A function's name, and a digest of its code, its defaults and the values that it has from around it. Of an object that can be
-    called: of its class's `__call__` and of its state. What it finds in global names is not seen."""
+    """Returns a function's name, and a digest of its code, its defaults and its closure; for a callable object, of its class's `__call__`
+    and its state. Global names that it uses are not resolved."""
     return _Plain().of_function(function)
 
 
 def plain(value: Any) -> Any:
-    """The value in a form that JSON can hold, the same in every process. Of objects that are not Python's or NumPy's own: the names of
-    their types and what pickle would keep of them, of those that cannot be pickled the names of their types alone."""
+    """Returns the value in a form for JSON, which is the same in every process. For objects other than Python's or NumPy's own: the names
+    of their types and the state that pickle would save; only the names if they cannot be pickled."""
     return _Plain().of(value)
 
 
-#: Parameters that decide neither trees nor their number.
+#: Parameters that influence neither the trees nor their number.
 _FOR_DISPLAY = ("nthread", "n_jobs", "verbosity", "silent")
 _NOT_OF_THE_RUN = ("evals", "evals_result", "verbose_eval")
-#: A run of another format is another run.
+#: A run described in another format counts as another run.
 _FORMAT = 3
 
 
 def _deciding(callbacks: Sequence[Any]) -> List[Any]:
-    """XGBoost's own callbacks that decide something."""
+    """XGBoost's own callbacks that influence the training."""
     return [{"callback": type(one).__qualname__, **plain(vars(one))} for one in callbacks
             if isinstance(one, (xgb.callback.EarlyStopping, xgb.callback.LearningRateScheduler))]
 
 
 def of_training(params: Any, dtrain: Any, rounds: int, options: Dict[str, Any], callbacks: Sequence[Any], peers: Peers) -> Dict[str, Any]:
-    """All that decides a training by xgboost.train: parameters, number of rounds, data, evaluation sets, objective, metrics, early
-    stopping, and the version of XGBoost. Callbacks that are not XGBoost's own, and how many workers there are, are not seen. A collective
-    call; values that JSON can hold."""
+    """Returns everything that determines a training by xgboost.train: parameters, number of rounds, data, evaluation sets, objective,
+    metrics, early stopping, and the version of XGBoost. Callbacks other than XGBoost's own, and the number of workers, are not included. A
+    collective call; returns values for JSON."""
     evals = list(options.get("evals") or ())
     data, *others = of_matrices([dtrain, *(one[0] for one in evals)], peers)
     given = {str(name): plain(value) for name, value in dict(params).items() if name not in _FOR_DISPLAY}
@@ -341,7 +343,7 @@ def of_training(params: Any, dtrain: Any, rounds: int, options: Dict[str, Any], 
 
 
 def _changed(what: str, theirs: Any, ours: Any) -> str:
-    """The names of what differs, with the values where these are short."""
+    """Describes which entries differ, with shortened values."""
     if not isinstance(theirs, dict) or not isinstance(ours, dict):
         return f"{what} ({theirs} there, {ours} here)"
     names = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
@@ -350,7 +352,7 @@ def _changed(what: str, theirs: Any, ours: Any) -> str:
 
 
 def difference(theirs: Any, ours: Dict[str, Any]) -> str:
-    """What two trainings, as `of_training` describes them, differ in; empty: in nothing."""
+    """Returns a description of how two trainings from `of_training` differ; empty if they do not."""
     if not isinstance(theirs, dict) or theirs.get("format") != _FORMAT:
         return "it was saved by another version of Warren, which describes trainings in another way"
     names = {"XGBoost": "another version of XGBoost", "parameters": "other parameters", "rounds": "another number of rounds",

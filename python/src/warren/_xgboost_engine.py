@@ -1,9 +1,8 @@
-"""Warren's engine under XGBoost 2.1 and later, for `warren.xgboost`: what its collectives go over, once all ranks of a
-communicator have agreed on it (rabit_engine/xgboost/coll_engine.h).
+"""Warren's engine under XGBoost 2.1 and later, for `warren.xgboost`: it runs XGBoost's collectives once all ranks of a communicator have
+agreed on it (rabit_engine/xgboost/coll_engine.h).
 
-WARREN_XGBOOST_ENGINE chooses: `own` is XGBoost's, `warren` is ours and an error where that cannot be, `auto` (the default)
-is ours where it can be. All ranks are asked; if any rank cannot, or does not want to, none uses it.
-"""
+WARREN_XGBOOST_ENGINE chooses: `own` is XGBoost's engine; `warren` is Warren's, with an error if it cannot be used; `auto` (the default) is
+Warren's if it can be used. All ranks are asked; if any rank cannot or does not want to use it, none does."""
 import contextlib
 import ctypes
 import functools
@@ -19,14 +18,14 @@ from warren import _native
 from warren.data import _peers
 
 _WHY_BYTES = 2000
-#: What the ranks say first, a number of words that no call of XGBoost's own has; the first two make no sense as its result, for a
-#: rank that is in a call of its own gets them as that. (XGBoost's links compare nothing.)
+#: The ranks' first message, with a number of words that no call of XGBoost's has. A rank that is in another call receives it as that call's
+#: result, in which the first two words are invalid. (XGBoost's links do not compare calls.)
 _GREETING = (-1, -1, 0x57415252, 0x454e2022, 2, 7, 1, 8, 2, 8, 1)
 _thread = threading.local()
 
 
 def serves() -> bool:
-    """Whether the engine serves the communicator of this thread."""
+    """Whether the engine runs the collectives of this thread's communicator."""
     return getattr(_thread, "serves", False)
 
 
@@ -41,12 +40,12 @@ def _library() -> ctypes.CDLL:
 
 
 def num_served() -> int:
-    """How many collective calls the engine has served in this process."""
+    """The number of collective calls that the engine has run in this process."""
     return int(_library().WarrenXGBoostNumServed()) if _library.cache_info().currsize else 0
 
 
 def _in_xgboost() -> Optional[int]:
-    """An address in XGBoost's library."""
+    """An address inside XGBoost's library."""
     return ctypes.cast(xgb.core._LIB.XGBoostVersion, ctypes.c_void_p).value  # pylint: disable=protected-access
 
 
@@ -58,7 +57,7 @@ def _choice() -> str:
 
 
 def _objection(choice: str) -> str:
-    """What stands against it here; empty: nothing."""
+    """Returns the reason why the engine cannot be used here; "" if it can."""
     why = ctypes.create_string_buffer(_WHY_BYTES)
     try:
         found = "" if _library().WarrenXGBoostCheck(_in_xgboost(), why, _WHY_BYTES) else _text(why)
@@ -72,17 +71,17 @@ def _text(buffer: Any) -> str:
 
 
 def begin(timeout: Any = None) -> bool:
-    """Turns the engine on for the communicator that this thread has joined, where all its ranks can; they all call this.
-    Where one cannot, all stay on XGBoost's own, and the lowest rank that did not ask for that says why on standard error. A
-    call waits `timeout` seconds for a peer that lives, as XGBoost's `dmlc_timeout` has it (None: half an hour). Does nothing
-    in a communicator of one. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank asks for what cannot be: else that
-    rank alone would end, and the others report that a peer is lost."""
-    if serves():  # a communicator that nobody has left: what the ranks agree on now goes over the new one
+    """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it; all of them call this. If one
+    cannot, all stay on XGBoost's own engine, and the lowest rank that did not ask for that says why on standard error. A call waits
+    `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an hour). Does nothing in a communicator of
+    one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be used: if only that
+    rank ended, the others would report the loss of a peer."""
+    if serves():  # the previous communicator was never left: the ranks agree over the new one
         end(failed=True)
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
     if size < 2:
         if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
-            _objection("auto")  # the library was loaded for nothing, and is told that nobody has forgotten it
+            _objection("auto")  # tells the preloaded library that it is not idle by mistake
         return False
     try:
         choice = _choice()
@@ -95,7 +94,7 @@ def begin(timeout: Any = None) -> bool:
         try:
             code = _library().WarrenXGBoostBegin(_in_xgboost(), int(timeout or 0), why, _WHY_BYTES)
             _thread.serves = code > 0
-        except BaseException:  # KeyboardInterrupt, say: the others are not to wait
+        except BaseException:  # such as KeyboardInterrupt: the other ranks must not wait
             _library().WarrenXGBoostEnd(1, why, _WHY_BYTES)
             raise
         if code < 0:
@@ -109,9 +108,10 @@ def begin(timeout: Any = None) -> bool:
 
 
 def _agreed(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int, bool]:
-    """The objection of the lowest rank that has one, the lowest rank that wants the engine, and whether a rank demands it, over XGBoost's
-    own communication. Raises RuntimeError where another rank is in a call of its own, or does not prove the job's token."""
-    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size where a rank demands it
+    """Returns the objection of the lowest rank that has one, the lowest rank that wants the engine, and whether a rank demands it;
+    exchanged over XGBoost's own communication. Raises RuntimeError if another rank is in a different call, or does not prove the job's
+    token."""
+    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size if a rank demands it
     said = (*_GREETING, size - rank if objection else 0, wants)
     all_or_none = ("all workers of a communicator have to be asked for Warren's engine (warren.xgboost.communicator, accelerate or "
                    "accelerate_all), or none")
@@ -131,8 +131,8 @@ def _agreed(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int
 
 
 def end(failed: bool) -> None:
-    """Turns it off, before the communicator is finalized. All ranks call this and wait for each other; one that `failed`
-    waits for nobody, and the others are told. Raises RuntimeError where another is lost."""
+    """Turns off the engine, before the communicator is finalized. All ranks call this and wait for each other; a rank that `failed` does
+    not wait, and the others are told. Raises RuntimeError if another rank is lost."""
     if not serves():
         return
     _thread.serves = False
@@ -142,7 +142,8 @@ def end(failed: bool) -> None:
 
 
 def _before_the_communicator_changes() -> None:
-    """What is agreed on is for one communicator: before this thread leaves it, or joins another, the engine is turned off."""
+    """Turns off the engine before this thread leaves its communicator or joins another one: the ranks' agreement is valid for one
+    communicator only."""
     def wrap(name: str, failed: bool) -> None:
         own = getattr(xgb.collective, name)
 
@@ -154,7 +155,7 @@ def _before_the_communicator_changes() -> None:
         setattr(xgb.collective, name, wrapped)
 
     wrap("finalize", failed=False)
-    wrap("init", failed=True)  # XGBoost takes a second one for the end of what the first began
+    wrap("init", failed=True)  # XGBoost's second init implicitly ends the first communicator
 
 
 _before_the_communicator_changes()
@@ -162,7 +163,7 @@ _before_the_communicator_changes()
 
 @contextlib.contextmanager
 def served(timeout: Optional[float] = None) -> Any:
-    """The block's collectives go over the engine, where all ranks can. Where they do already, nothing is done."""
+    """Runs the block's collectives on the engine, if all ranks can use it. Does nothing if they do already."""
     if serves():
         yield
         return

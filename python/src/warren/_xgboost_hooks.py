@@ -1,4 +1,4 @@
-"""What warren.xgboost adds to a training by this thread while it is in a job, through whichever function of XGBoost it is begun."""
+"""Additions of warren.xgboost to trainings by this thread while it is in a job, regardless of the function of XGBoost that starts them."""
 import contextlib
 import inspect
 import sys
@@ -16,8 +16,9 @@ _INSTEAD = ("give each worker rows of its own, by warren.xgboost.load_dmatrix fo
 
 
 def _word(matrix: Any, model: "xgb.Booster") -> Optional[int]:
-    """A digest of a matrix's labels and the like, and of some of its rows; the order of rows matters. Where rows cannot be taken out, what
-    the model says of them after its first round stands for the features (XGBoost has that already). None where too little is seen."""
+    """Returns a digest of a matrix's labels and other fields, and of some of its rows; the order of rows matters. If rows cannot be
+    extracted, the model's predictions after its first round take the place of the features (XGBoost has computed them already). None if too
+    little is visible."""
     labels = matrix.get_label()
     pieces = [matrix.num_row(), matrix.num_col(), labels, matrix.get_weight(), matrix.get_base_margin()]
     rows = _xgboost_digest.some_rows(matrix, _same_rows.places(matrix.num_row()))
@@ -43,10 +44,10 @@ def _look(matrix: Any, model: "xgb.Booster") -> None:
 
 
 def _noticing(update: Callable[..., None]) -> Callable[..., None]:
-    """Booster.update, which all ranks call for a round, and which makes collective calls itself. Whether ranks compare their rows must
-    not differ between them: the number of the round decides, not the matrix, which may be another object in each round of one rank alone.
-    They do it after the round: before its first round a model that one rank asks for something makes a collective call, which meets that
-    of the others' update."""
+    """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself. All ranks must agree on whether
+    they compare their rows: so the number of the round decides, not the matrix, which may be a new object in each round on one rank only.
+    They compare after the round: before its first round, querying a model makes a collective call, which would meet the update of the other
+    ranks."""
     def noticing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
         if iteration == 0:
@@ -58,10 +59,11 @@ _HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")
 
 
 class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # type: ignore[misc]
-    """Rank 0 tells whoever watches the job which of how many rounds has ended, so that the time left can be computed."""
+    """Makes rank 0 report the finished round and the total number of rounds to whoever watches the job, so that the remaining time can be
+    computed."""
 
     def __init__(self, rounds: int, begun: int = 0) -> None:
-        """`begun`: rounds that were there before this training; `rounds` counts them, too."""
+        """`begun` is the number of rounds that existed before this training; `rounds` includes them."""
         super().__init__()
         self._rounds, self._begun = rounds, begun
 
@@ -74,14 +76,14 @@ class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # 
 
 
 def _telling(train: Callable[..., Any]) -> Callable[..., Any]:
-    """xgboost.train, which knows the number of rounds."""
+    """Wraps xgboost.train, which knows the number of rounds."""
     signature = inspect.signature(train)
 
     def telling(*arguments: Any, **named: Any) -> Any:
         try:
             given = signature.bind(*arguments, **named)
         except TypeError:
-            return train(*arguments, **named)  # which says what is wrong
+            return train(*arguments, **named)  # raises the proper error
         callbacks = list(given.arguments.get("callbacks") or ())
         if not any(isinstance(one, Progress) for one in callbacks):
             rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
@@ -92,8 +94,8 @@ def _telling(train: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
-    """From here to the end of the block, for this thread: workers that all train on the same rows are noticed, and the number of rounds
-    is reported to whoever watches the job (not by an xgboost.train that a program has imported by this name before)."""
+    """Within the block, for this thread: detects workers that all train on the same rows, and reports the number of rounds to whoever
+    watches the job (except from an xgboost.train that the program imported by name before)."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced("update", _noticing, xgb.Booster))
         if _reporting.wanted() and _HAS_CALLBACKS:

@@ -1,6 +1,7 @@
-"""Collectives for NumPy arrays: communicators, every collective, messages between ranks.
+"""Collectives for NumPy arrays: communicators, all collective operations, and messages between ranks.
 
     from warren import collectives
+
     with collectives.context() as world:
         total = world.allreduce(gradient)                   # the sum over all ranks, in a new array
         world.allreduce(gradient, out=gradient)             # in place
@@ -8,30 +9,29 @@
         host.broadcast(weights, root=0)                     # in place
         rows = world.gather(part, root=0)                   # rank 0: all parts along the first axis; others: None
 
-Start it with `dmlc-submit --num-workers 4 python train.py`; alone there is one rank, and every call works.
+Start it with `dmlc-submit --num-workers 4 python train.py`. Without a launcher there is one rank, and every call works.
 
-All ranks of a communicator make the same calls in the same order with arrays of the same type, and the same shape where
-nothing else is said; ranks that do not are told. Errors of the engine (a rank that died, calls that differ) are
-RuntimeErrors that name the rank; after one the communicator is of no further use. Sums of floating point are added up in
-one order that the ranks alone fix: all get the same bits.
+All ranks of a communicator make the same calls in the same order, with arrays of the same type and, unless stated otherwise, the same
+shape. A mismatch raises an error. Errors of the engine (a dead rank, mismatched calls) are RuntimeErrors that name the rank; after one, the
+communicator can no longer be used. Floating-point sums are added in a fixed order that depends only on the ranks, so all ranks get the same
+bits.
 
-Element types of reductions: (u)int8, (u)int32, (u)int64, float32, float64, float16 and the bfloat16 of ml_dtypes; what is
-only moved may have any type without objects in it. Arrays that are not contiguous are copied.
+Element types of reductions: (u)int8, (u)int32, (u)int64, float32, float64, float16 and the bfloat16 of ml_dtypes. Operations that only move
+data take any type without Python objects. Non-contiguous arrays are copied.
 
-Without waiting: each call also as `..._async`, which returns a Handle at once; `handle.wait()` gives the result. Those of one
-communicator are carried out in the order in which they were made, by a thread or by whoever waits first; arrays belong to the
-operation until it has ended. `name` is what a timeline calls the operation (WARREN_TIMELINE), and its errors besides.
-`timeout`: for how many seconds it may wait for a rank that lives, from when it begins to be carried out, in place of
-rabit_timeout_sec; fractions are allowed, and 0 is as good as none. Then `wait` raises a RuntimeError that names a late rank, and
-the communicator is of no further use. A negative timeout, or any over MPI, is a RuntimeError at once; arrays on a GPU take
-neither.
+Each call also exists as `..._async`, which returns a Handle immediately; `handle.wait()` returns the result. The asynchronous calls of a
+communicator run in the order in which they were made, on a background thread or on the first thread that waits. Do not touch the arrays of
+a call until it has ended. `name` labels the operation in a timeline (WARREN_TIMELINE) and in error messages. `timeout` replaces
+rabit_timeout_sec: how many seconds the call may wait for a rank that is alive, counted from when it starts to run. Fractions are allowed; 0
+is the same as no `timeout`. When it expires, `wait` raises a RuntimeError that names a late rank, and the communicator can no longer be
+used. A negative timeout, or any timeout over MPI, raises a RuntimeError immediately; calls with arrays on a GPU accept neither a name nor a
+timeout.
 
     handle = world.allreduce_async(gradient, out=gradient)
     ...                                                     # something else
     gradient = handle.wait()
 
-Threads: one at a time in each communicator; several communicators may be used at once, and calls release the GIL.
-"""
+Threads: a communicator may be used by one thread at a time, different communicators by different threads. Calls release the GIL."""
 import contextlib
 import ctypes
 import operator
@@ -54,20 +54,20 @@ __all__ = ["Array", "Call", "Combine", "Communicator", "Coordinator", "Handle", 
 
 
 def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
-    """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. Processes that mpirun, srun or torchrun
-    started are one job, unless WARREN_BOOTSTRAP is `none`. Raises RuntimeError when the job cannot be joined."""
+    """Joins the job. `args` are `key=value` strings, sys.argv by default; arguments of another form are ignored. Processes started by
+    mpirun, srun or torchrun form one job, unless WARREN_BOOTSTRAP is `none`. Raises RuntimeError if the job cannot be joined."""
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
     _launched.before_init(words)
     _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
 
 
-#: How often this process has left a job: communicators of before are of no use.
+#: How often this process has left a job; communicators made before that can no longer be used.
 num_left = 0
 
 
 def finalize() -> None:
-    """Leaves the job, when all ranks do. Raises RuntimeError when that failed, or an error before had ended the job for this
-    rank; the job is left in any case."""
+    """Leaves the job; all ranks call it. Raises RuntimeError if that fails, or if an earlier error had already ended the job for this rank;
+    the job is left in any case."""
     global num_left  # pylint: disable=global-statement
     num_left += 1
     with _leaving.after_the_others():
@@ -82,8 +82,8 @@ def world() -> "Communicator":
 
 @contextlib.contextmanager
 def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator["Communicator"]:
-    """`init`, the world, and `finalize` at the end. After an exception there is no finalize: the others must not take this
-    rank for one that is done."""
+    """Calls `init`, yields the world, and calls `finalize` at the end. After an exception `finalize` is not called, so that the other ranks
+    do not take this one for finished."""
     init(args)
     yield world()
     finalize()
@@ -93,14 +93,14 @@ def _made(make: Callable[..., int], *arguments: Any) -> "Communicator":
     return Communicator(_c.handle(make, *arguments))
 
 
-#: Every rank's record, in their order, from this rank's.
+#: Returns the records of all ranks, in rank order, given this rank's record.
 Allgather = Callable[[bytes], Sequence[bytes]]
 
 
 def meet(rank: int, size: int, allgather: Allgather) -> "Communicator":
-    """A world of ranks that find each other by what they share already, such as a key-value store: neither `init` nor a tracker
-    is needed. All ranks call it; `allgather` gives them each other's records of up to some KiB, a few times. Each rank leaves
-    it by itself, with `free`. Raises RuntimeError when that fails, and what `allgather` raises."""
+    """Makes a world of ranks that find each other through something they already share, such as a key-value store; neither `init` nor a
+    tracker is needed. All ranks call it. `allgather` exchanges records of up to a few KiB, a few times. Each rank leaves on its own with
+    `free`. Raises RuntimeError on failure, and any exception of `allgather`."""
     with _rendezvous(rank, size, allgather) as rendezvous:
         return _made(_c.LIB.WarrenCommMeet, rendezvous)
 
@@ -129,8 +129,8 @@ def _rendezvous(rank: int, size: int, allgather: Allgather) -> Iterator[Any]:
 
 
 class Communicator:
-    """Some ranks of the job. Made by `world` and by `split`, `create`, `local`, `cross` of another, which all ranks of that
-    one call; false when this rank is in no group. Freed when it is no longer referred to, or by `free`."""
+    """A group of ranks of the job. Made by `world`, or by `split`, `create`, `local` or `cross` of another communicator, which all of its
+    ranks call. False if this rank is in no group. Freed by `free`, or when no longer referenced."""
 
     def __init__(self, handle: int) -> None:
         self._comm: Optional[int] = handle or None
@@ -148,40 +148,41 @@ class Communicator:
         return f"<warren communicator, rank {self.rank} of {self.size}>" if self else "<no warren communicator>"
 
     def free(self) -> None:
-        """Leaves it, without the others."""
+        """Leaves the communicator; the other ranks need not call it."""
         comm, self._comm, self.size = self._comm, None, 0
         if comm:
             _c.LIB.WarrenCommFree(comm)
 
     def __del__(self) -> None:
-        if _c is not None and _c.LIB is not None:  # at the end of the interpreter they may be
+        if _c is not None and _c.LIB is not None:  # both may be None when the interpreter exits
             self.free()
 
     def set_timeout(self, seconds: float) -> None:
-        """For how long each further call of this rank may wait for a rank that lives, where it has no `timeout` of its own."""
+        """Sets how many seconds each later call of this rank may wait for a rank that is alive, unless the call has its own `timeout`."""
         _c.check(_c.LIB.WarrenCommSetTimeout(self._comm, seconds))
 
     def rank_in_world(self, rank: int) -> int:
-        """What a rank here is in the world; messages of errors name ranks of the world."""
+        """Returns the world rank of a rank of this communicator; error messages name world ranks."""
         value = ctypes.c_int()
         _c.check(_c.LIB.WarrenCommRankInWorld(self._comm, c_int_of(rank, "rank"), ctypes.byref(value)))
         return value.value
 
-    # --- others, made of this one ---
+    # --- communicators made from this one ---
 
     def split(self, color: int, key: int = 0) -> "Communicator":
-        """The ranks that give the same color, ordered by key and, where keys are equal, by rank; none for a negative
-        color."""
+        """Returns the communicator of the ranks that pass the same color, ordered by key, then by rank. A negative color gives an empty
+        communicator."""
         return _made(_c.LIB.WarrenCommSplit, self._comm, c_int_of(color, "color"), c_int_of(key, "key"))
 
     def create(self, ranks: Sequence[int]) -> "Communicator":
-        """These ranks in this order; all give the same list. None for ranks that are not in it."""
+        """Returns the communicator of these ranks, in this order; all ranks pass the same list. Ranks that are not in it get an empty
+        communicator."""
         numbers = [c_int_of(rank, "rank") for rank in ranks]
         return _made(_c.LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
 
     def group(self, ranks: Sequence[int], name: str, allgather: Allgather) -> "Communicator":
-        """These ranks in this order, who alone call it, and find each other by `allgather`; see `meet`. `name`: for messages,
-        another one for each communicator of the job."""
+        """Returns the communicator of these ranks, in this order. Only they call it, and they find each other by `allgather`; see `meet`.
+        `name` is used in messages and must be unique within the job."""
         numbers = [c_int_of(rank, "rank") for rank in ranks]
         if self.rank not in numbers:
             raise ValueError(f"rank {self.rank} makes a group of the ranks {numbers}, and is not among them")
@@ -190,18 +191,18 @@ class Communicator:
                          c_name(name, "a group"), rendezvous)
 
     def local(self) -> "Communicator":
-        """The ranks of this host."""
+        """Returns the communicator of the ranks of this host."""
         return _made(_c.LIB.WarrenCommLocal, self._comm)
 
     def cross(self) -> "Communicator":
-        """The ranks that have the same place on their hosts."""
+        """Returns the communicator of the ranks with the same position on their hosts."""
         return _made(_c.LIB.WarrenCommCross, self._comm)
 
     def coordinator(self, fusion_bytes: Optional[int] = None, cycle_time: Optional[float] = None,
                     autotune: Optional[bool] = None, stall_warning: Optional[float] = None,
                     stall_error: Optional[float] = None) -> "Coordinator":
-        """For operations that the ranks give by name, each in an order of its own. All ranks call it. Times are in seconds;
-        the arguments of rank 0 count, and what is left out is what warren/c_api.h says of WarrenCoordinatorOptions."""
+        """Returns a coordinator, for operations that are matched by name and that each rank submits in any order. All ranks call it. Times
+        are in seconds. The arguments of rank 0 count; see WarrenCoordinatorOptions in warren/c_api.h for the defaults."""
         cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
         if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
             raise ValueError(f"fusion_bytes is {fusion_bytes}; expected bytes from 0 on")
@@ -209,22 +210,22 @@ class Communicator:
                                       c_int_of(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
                                       -1 if stall_warning is None else stall_warning,
                                       -1 if stall_error is None else stall_error)
-        alike = Communicator(0)  # its rank and size stay, also when this one is freed
+        alike = Communicator(0)  # keeps its rank and size when this communicator is freed
         alike.rank, alike.size = self.rank, self.size
         return Coordinator(alike, _c.handle(_c.LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
 
     def mailbox(self) -> "Mailbox":
-        """For messages with tags between these ranks, in any order and from any thread. All ranks call it."""
+        """Returns a mailbox: tagged messages between these ranks, in any order and from any thread. All ranks call it."""
         return Mailbox(self, _c.handle(_c.LIB.WarrenMailboxCreate, self._comm))
 
-    # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) to one ---
+    # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) that returns one ---
     #
-    # allreduce, reduce_scatter, broadcast and allgather take arrays on a GPU, too (a torch.Tensor, a cupy.ndarray, ...; see
-    # warren.device): with an `out` on the GPU, by an Op, with equal parts, on `stream`, by default the default one.
+    # allreduce, reduce_scatter, broadcast and allgather also take arrays on a GPU (a torch.Tensor, a cupy.ndarray, ...; see warren.device).
+    # They then need an Op, equal parts and an `out` on the GPU, and run on `stream`, which defaults to the default stream.
 
     def allreduce(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
                   stream: Any = None) -> Array:
-        """The reduction of each element over all ranks. `out` may be `data`."""
+        """Returns the reduction of each element over all ranks. `out` may be `data`."""
         return self._allreduce(data, op, out, stream).run()
 
     def allreduce_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
@@ -233,7 +234,7 @@ class Communicator:
         return self._allreduce(data, op, out, stream).begin(name, timeout)
 
     def reduce(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM) -> Optional[Array]:
-        """The same at the root alone; None elsewhere."""
+        """Like `allreduce`, but only the root gets the result; the other ranks get None."""
         return self._reduce(data, root, op).run()
 
     def reduce_async(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM,
@@ -243,8 +244,8 @@ class Communicator:
 
     def reduce_scatter(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
                        out: Optional[Array] = None, stream: Any = None) -> Array:
-        """This rank's part of the reduction: counts[rank] rows of the first axis; all ranks give the same counts, by default
-        equal ones."""
+        """Returns this rank's part of the reduction: counts[rank] rows along the first axis. All ranks pass the same counts; by default the
+        parts are equal."""
         return self._reduce_scatter(data, op, counts, out, stream).run()
 
     def reduce_scatter_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
@@ -256,7 +257,7 @@ class Communicator:
     # --- moving elements ---
 
     def broadcast(self, data: Array, root: int, stream: Any = None) -> Array:
-        """Makes `data`, a contiguous array, the root's, in place, and returns it."""
+        """Overwrites `data`, a contiguous array, with the root's, and returns it."""
         return self._broadcast(data, root, stream).run()
 
     def broadcast_async(self, data: Array, root: int, stream: Any = None,
@@ -266,8 +267,8 @@ class Communicator:
 
     def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
                   stream: Any = None) -> Array:
-        """All ranks' arrays, one after the other along the first axis; single numbers become a row. `counts`, the same on all
-        ranks, where they bring different numbers of rows."""
+        """Returns the arrays of all ranks, concatenated along the first axis; a scalar counts as one row. `counts` is needed if the ranks
+        bring different numbers of rows, and must be the same on all of them."""
         return self._allgather(data, counts, out, stream).run()
 
     def allgather_async(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
@@ -276,7 +277,7 @@ class Communicator:
         return self._allgather(data, counts, out, stream).begin(name, timeout)
 
     def gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None) -> Optional[Array]:
-        """The same at the root, which alone needs the counts; None elsewhere."""
+        """Like `allgather`, but only the root gets the result, and only the root needs `counts`; the other ranks get None."""
         return self._gather(data, root, counts).run()
 
     def gather_async(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None,
@@ -285,8 +286,8 @@ class Communicator:
         return self._gather(data, root, counts).begin(name, timeout)
 
     def scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]] = None) -> Array:
-        """Fills `out` with this rank's part of the root's array, and returns it: counts[rank] rows of the first axis, by
-        default equal parts. Others than the root give None, and need no counts."""
+        """Fills `out` with this rank's part of the root's array and returns it: counts[rank] rows along the first axis, by default equal
+        parts. The other ranks pass None as `data`, and need no counts."""
         return self._scatter(data, root, out, counts).run()
 
     def scatter_async(self, data: Optional[ArrayLike], root: int, out: Array,
@@ -297,8 +298,8 @@ class Communicator:
 
     def all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
                    recv_counts: Optional[Sequence[int]] = None) -> Array:
-        """What all ranks have for this one, one after the other along the first axis: each rank's array has
-        send_counts[r] rows for rank r, and recv_counts[r] come from it. By default equal parts."""
+        """Sends a part of `data` to each rank, and returns the parts received, concatenated along the first axis: send_counts[r] rows go to
+        rank r, and recv_counts[r] rows come from it. By default all parts are equal."""
         return self._all_to_all(data, send_counts, recv_counts).run()
 
     def all_to_all_async(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
@@ -318,8 +319,8 @@ class Communicator:
     # --- messages ---
 
     def send(self, data: ArrayLike, to: int) -> None:
-        """Each message has one `recv` of as many bytes. Returns when `data` may be used again: for a long message not before
-        the other receives it, so that two ranks that send to each other first wait for ever; see `sendrecv`."""
+        """Sends a message, which one `recv` of the same number of bytes receives. Returns when `data` may be reused. A long message has to
+        be received first, so two ranks that both send first deadlock; see `sendrecv`."""
         self._send(data, to).run()
 
     def send_async(self, data: ArrayLike, to: int,
@@ -328,7 +329,7 @@ class Communicator:
         return self._send(data, to).begin(name, timeout)
 
     def recv(self, out: Array, source: int) -> Array:
-        """Fills `out` with the next message of rank `source`, and returns it."""
+        """Fills `out` with the next message from rank `source`, and returns it."""
         return self._recv(out, source).run()
 
     def recv_async(self, out: Array, source: int,
@@ -337,7 +338,7 @@ class Communicator:
         return self._recv(out, source).begin(name, timeout)
 
     def sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Array:
-        """Both at once."""
+        """Sends and receives at the same time; returns `out`."""
         return self._sendrecv(data, to, out, source).run()
 
     def sendrecv_async(self, data: ArrayLike, to: int, out: Array, source: int,
@@ -345,7 +346,7 @@ class Communicator:
         """`sendrecv` without waiting."""
         return self._sendrecv(data, to, out, source).begin(name, timeout)
 
-    # --- what each call is made of ---
+    # --- the C call behind each method ---
 
     def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> Call[Array]:
         if on_device(data, stream, "allreduce"):
@@ -479,7 +480,7 @@ class Communicator:
 
     @staticmethod
     def _row(array: Array) -> int:
-        """The elements of one."""
+        """The number of elements in one row."""
         return int(np.prod(array.shape[1:], dtype=np.int64))
 
     def _bytes(self, array: Array, rows: Sequence[int]) -> Any:
@@ -494,7 +495,7 @@ class Communicator:
         return rows
 
     def _rows(self, array: Array, counts: Optional[Sequence[int]], what: str) -> List[int]:
-        """Of the parts of an array for all ranks."""
+        """The number of rows of each rank's part."""
         if array.ndim == 0:
             raise ValueError(f"{what} needs an array with a row for each rank, not a single number")
         if self.size == 0:

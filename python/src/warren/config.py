@@ -1,11 +1,10 @@
-"""What a program in C or C++ needs to be compiled with the librabit of this package:
+"""The folders needed to compile a C or C++ program with the librabit of this package:
 
     cmake -Dwarren_DIR=$(python -m warren.config --cmakedir) ...      # find_package(warren REQUIRED COMPONENTS rabit)
     export PKG_CONFIG_PATH=$(python -m warren.config --pkgconfigdir)
     g++ program.cc $(pkg-config --cflags --libs rabit) ...
-    library=$(python -m warren.config --libdir)                       # without either
-    g++ program.cc -I$(python -m warren.config --includedir) -L$library -lrabit -Wl,-rpath,$library ...
-"""
+    library=$(python -m warren.config --libdir)                       # without CMake or pkg-config
+    g++ program.cc -I$(python -m warren.config --includedir) -L$library -lrabit -Wl,-rpath,$library ..."""
 import argparse
 import pathlib
 import sys
@@ -35,7 +34,7 @@ def pkg_config_dir() -> pathlib.Path:
 
 
 def main() -> int:
-    """Exit code."""
+    """Prints the folder asked for; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m warren.config",
                                      description="What is needed to compile programs with librabit.")
     what = parser.add_mutually_exclusive_group(required=True)

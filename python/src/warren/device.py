@@ -1,15 +1,15 @@
-"""Collectives on the memory of GPUs, in a job that `warren.rabit` has joined.
+"""Collectives on GPU memory, in a job that `warren.rabit` has joined.
 
     from warren import device, rabit
+
     with rabit.context():
         torch.cuda.set_device(device.select())
         device.allreduce(gradients)                # a torch.Tensor, cupy.ndarray, numba device array...
 
-Takes anything on a CUDA device that speaks DLPack or has `__cuda_array_interface__`, contiguous. Without `stream` a call
-waits for what was to happen to the array before, and returns when it is done. With `stream` (its address, or an object that
-has it as `cuda_stream`, `ptr`, `handle` or by `__cuda_stream__`) it is put on that stream and may still run when the
-function returns: `synchronize` waits, and knows when another rank is lost. rabit/device.h and docs/how-to/gpu.md tell more. Errors
-are RuntimeError. Not thread safe."""
+Takes any contiguous array on a CUDA device that supports DLPack or `__cuda_array_interface__`. Without `stream`, a call waits for pending
+work on the array, and returns when it is done. With `stream` (an address, or an object that provides it as `cuda_stream`, `ptr`, `handle`
+or `__cuda_stream__`) the call is enqueued on that stream and may still be running when the function returns: `synchronize` waits for it,
+and detects a lost rank. See rabit/device.h and docs/how-to/gpu.md for more. Errors are RuntimeErrors. Not thread-safe."""
 import contextlib
 import ctypes
 import math
@@ -21,7 +21,7 @@ from warren import _native
 
 @unique
 class Op(IntEnum):
-    """What becomes of the elements of all ranks."""
+    """How the elements of all ranks are combined."""
 
     SUM = 0
     PRODUCT = 1
@@ -32,10 +32,10 @@ class Op(IntEnum):
 
 SUM, PRODUCT, MAX, MIN, AVERAGE = Op.SUM, Op.PRODUCT, Op.MAX, Op.MIN, Op.AVERAGE
 
-_LEGACY_STREAM = 1  # cudaStreamLegacy, which the array protocols call the same
-_NO_STREAM = -1  # DLPack: whoever made the array need not wait for anything
+_LEGACY_STREAM = 1  # cudaStreamLegacy, which the array protocols also number 1
+_NO_STREAM = -1  # DLPack: the producer of the array need not synchronize
 _CUDA_DEVICES = (2, 13)  # DLPack's kDLCUDA and kDLCUDAManaged
-# Of DLPack: kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2, with the bits.
+# DLPack's kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2, each with its bits.
 _DLPACK_TYPES = {(0, 8): 0, (1, 8): 1, (0, 32): 2, (1, 32): 3, (0, 64): 4, (1, 64): 5, (2, 16): 6, (2, 32): 7, (2, 64): 8,
                  (4, 16): 9, (10, 8): 10, (12, 8): 11}
 _ARRAY_TYPES = {"|i1": 0, "|u1": 1, "<i4": 2, "<u4": 3, "<i8": 4, "<u8": 5, "<f2": 6, "<f4": 7, "<f8": 8}
@@ -52,8 +52,8 @@ class _DLTensor(ctypes.Structure):
 class _Array(NamedTuple):
     pointer: int
     size: int  # in elements
-    type: int  # of RabitDeviceType
-    keeps: Any  # what has to live as long as the pointer is used
+    type: int  # a RabitDeviceType
+    keeps: Any  # an object that must live as long as the pointer is used
 
 
 def _library() -> ctypes.CDLL:
@@ -81,7 +81,7 @@ def _require(result: int) -> None:
 
 
 def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """`strides` in elements."""
+    """`strides` are in elements."""
     expected = 1
     for length, stride in zip(reversed(shape), reversed(strides)):
         if length != 1 and stride != expected:
@@ -119,7 +119,7 @@ def _from_interface(data: Any) -> _Array:
 
 
 def array_of(data: Any, stream: Optional[int]) -> _Array:
-    """Where its elements are. Without a stream the default one will wait for what was to happen to the array before."""
+    """Returns the address, size and type of the array. Without a stream, the default stream will wait for pending work on the array."""
     if hasattr(data, "__dlpack_device__") and data.__dlpack_device__()[0] in _CUDA_DEVICES:
         return _from_dlpack(data, stream)
     if hasattr(data, "__cuda_array_interface__"):
@@ -129,7 +129,7 @@ def array_of(data: Any, stream: Optional[int]) -> _Array:
 
 
 def stream_address(stream: Any) -> Optional[int]:
-    """The address of any kind of stream; None for None."""
+    """Returns the address of any kind of stream, or None for None."""
     if stream is None or isinstance(stream, int):
         return stream
     if hasattr(stream, "__cuda_stream__"):
@@ -150,7 +150,7 @@ def _pair(send: Any, receive: Any, stream: Optional[int]) -> Tuple[_Array, _Arra
 
 
 def _end(stream: Optional[int], *arrays: _Array) -> None:
-    """What is in a group begins later."""
+    """Waits for the call, unless it has a stream or is part of a group, which starts later."""
     if _GROUPS > 0:
         _GROUPED.extend(arrays)
     elif stream is None:
@@ -162,8 +162,8 @@ _GROUPED: List[_Array] = []
 
 
 def select() -> int:
-    """The number of this rank's GPU: the n-th that is visible for the n-th rank of a host. It becomes the current one of
-    CUDA, but frameworks keep their own: `torch.cuda.set_device(device.select())`."""
+    """Selects this rank's GPU and returns its number: the n-th rank of a host gets the n-th visible GPU. It becomes CUDA's current device,
+    but frameworks have their own: `torch.cuda.set_device(device.select())`."""
     number = ctypes.c_int()
     _require(_LIB.RabitDeviceSelect(ctypes.byref(number)))
     return number.value
@@ -179,7 +179,7 @@ def allreduce(data: Any, op: int = SUM, stream: Any = None) -> Any:
 
 
 def broadcast(data: Any, root: int, stream: Any = None) -> Any:
-    """Makes `data` that of rank `root`, and returns it. It has to be there, of the same type and size, on all ranks."""
+    """Overwrites `data` with that of rank `root`, and returns it. It must have the same type and size on all ranks."""
     on = stream_address(stream)
     array = array_of(data, on)
     _require(_LIB.RabitDeviceBroadcast(array.pointer, array.pointer, array.size, array.type, root, on))
@@ -188,7 +188,7 @@ def broadcast(data: Any, root: int, stream: Any = None) -> Any:
 
 
 def allgather(send: Any, receive: Any, stream: Any = None) -> Any:
-    """Fills `receive`, which is world size times as large, with all ranks' `send` in rank order, and returns it."""
+    """Fills `receive`, which has world size times as many elements, with the `send` of all ranks in rank order, and returns it."""
     on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if two.size != one.size * _LIB.RabitGetWorldSize():
@@ -199,8 +199,8 @@ def allgather(send: Any, receive: Any, stream: Any = None) -> Any:
 
 
 def reduce_scatter(send: Any, receive: Any, op: int = SUM, stream: Any = None) -> Any:
-    """Reduces `send`, which is world size times as large as `receive`, over all ranks; rank r's `receive` becomes the r-th
-    part of that, and is returned."""
+    """Reduces `send`, which has world size times as many elements as `receive`, over all ranks. Rank r's `receive` gets the r-th part of
+    the result, and is returned."""
     on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if one.size != two.size * _LIB.RabitGetWorldSize():
@@ -212,8 +212,8 @@ def reduce_scatter(send: Any, receive: Any, op: int = SUM, stream: Any = None) -
 
 @contextlib.contextmanager
 def group(stream: Any = None) -> Iterator[None]:
-    """What is called in it is put on its streams at the end, as one group: faster for many small arrays. Without `stream`
-    it returns when all of it that was given none is done."""
+    """Enqueues the calls of the block together when it ends, as one group, which is faster for many small arrays. Without `stream`, it
+    returns once all calls that were given no stream are done."""
     global _GROUPS  # pylint: disable=global-statement
     _require(_LIB.RabitDeviceGroupStart())
     _GROUPS += 1
@@ -228,11 +228,11 @@ def group(stream: Any = None) -> Iterator[None]:
 
 
 def synchronize(stream: Any = None) -> None:
-    """Returns when all work of the stream is done; raises when a rank was lost or did not come in time, and says which."""
+    """Returns when all work on the stream is done. Raises RuntimeError, naming the rank, if one was lost or is late."""
     _require(_LIB.RabitDeviceSynchronize(stream_address(stream)))
 
 
 def describe() -> str:
-    """How collectives run, "NCCL 2.28.9"; empty before the first."""
+    """Returns the library that runs collectives, such as "NCCL 2.28.9"; empty before the first one."""
     text: bytes = _LIB.RabitDeviceDescribe()
     return text.decode()

@@ -3,30 +3,29 @@
     from warren import kvstore
     kv = kvstore.create("dist_sync")
     kv.set_optimizer(kvstore.SGD(learning_rate=0.1, momentum=0.9))
-    kv.init("weight", weight)                               # all workers; what worker 0 has
+    kv.init("weight", weight)                               # all workers; the value of worker 0 is stored
     ...
     kv.push("weight", gradient)
     kv.pull("weight", out=weight)
 
-- "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. The keys of one call, and calls of several threads, may
-  come in different orders on the workers. A call waits for all workers: one thread's calls for single keys come in the same order.
-- "dist_sync": the n-th pushes of all workers for a key are added up on a server, in the order of ranks, and applied once. A
-  pull waits for the worker's own pushes before, and gives exactly what they have led to: all workers have the same bits.
-- "dist_async": a server applies each push at once.
+- "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. The keys of one call, and the calls of several threads, may
+  come in a different order on each worker. A call waits for all workers, so one thread's calls for single keys must come in the same order.
+- "dist_sync": a server adds up the n-th pushes of all workers for a key, in rank order, and applies the sum once. A pull waits for the
+  worker's own earlier pushes and returns exactly their result, so all workers get the same bits.
+- "dist_async": a server applies each push immediately.
 - "local" and "device": the same methods in one process, without a job.
 
-Servers are threads of the workers, and start with the first key: a key is on one of them, by its hash, or from
-MXNET_KVSTORE_BIGARRAY_BOUND (1,000,000) elements on spread over all. Start jobs without --num-servers:
-`dmlc-submit --num-workers 4 python train.py`.
+Servers are threads of the workers and start with the first key. A key is stored on one server, chosen by its hash; from
+MXNET_KVSTORE_BIGARRAY_BOUND (1,000,000) elements on, it is spread over all. Start jobs without --num-servers: `dmlc-submit --num-workers 4
+python train.py`.
 
-Values are NumPy arrays, tensors of PyTorch in host memory or on a GPU (then copied), arrays of MXNet, or a list of them, one for
-each device, which are added up first. `push` takes a copy and returns at once; `pull`, `pushpull` and `broadcast` wait. `init`,
-`broadcast`, `set_optimizer`, `set_updater`, `barrier` and `close` are called by all workers, in the same order. `priority` is an
-order for "dist_sync_mpi" (larger first) and changes nothing else.
+Values are NumPy arrays, PyTorch tensors in host memory or on a GPU (these are copied), MXNet arrays, or a list of them with one for each
+device, which are added up first. `push` takes a copy and returns immediately; `pull`, `pushpull` and `broadcast` wait. All workers call
+`init`, `broadcast`, `set_optimizer`, `set_updater`, `barrier` and `close`, in the same order. `priority` orders the calls of
+"dist_sync_mpi" (larger first) and has no other effect.
 
-Errors are those of the worker that caused them: an updater that fails is a RuntimeError of the `pull` behind the push, on all
-workers whose pushes were in it. A rank that dies is named, within a second, to all that wait, and the store is of no further use.
-"""
+Errors are reported to the workers that caused them: if an updater fails, the next `pull` raises a RuntimeError on every worker whose push
+it applied. If a rank dies, all waiting calls name it within a second, and the store can no longer be used."""
 import functools
 import os
 import sys
@@ -52,7 +51,8 @@ _BIG_ARRAY_BOUND = 1_000_000
 # --- optimizers ---
 
 class Optimizer(Protocol):
-    """What MXNet calls one. Arrays are NumPy's: the whole value of a key, or, where it is spread, a server's flat part."""
+    """MXNet's optimizer interface. Arrays are NumPy arrays: the whole value of a key, or a server's flat part of it if the value is
+    spread."""
 
     def create_state(self, index: Any, weight: Any) -> Any:
         ...
@@ -80,14 +80,14 @@ class SGD:
 
 
 class TorchOptimizer:
-    """An optimizer of torch.optim for each key: TorchOptimizer(torch.optim.Adam, lr=0.001)."""
+    """Uses a torch.optim optimizer for each key: TorchOptimizer(torch.optim.Adam, lr=0.001)."""
 
     def __init__(self, optimizer_class: Callable[..., Any], **options: Any) -> None:
         self._class, self._options = optimizer_class, options
 
     def create_state(self, _: Any, weight: Array) -> Tuple[Any, Any]:
         torch = sys.modules["torch"]
-        parameter = torch.nn.Parameter(torch.from_numpy(weight))  # on the memory of the server
+        parameter = torch.nn.Parameter(torch.from_numpy(weight))  # shares the server's memory
         return parameter, self._class([parameter], **self._options)
 
     def update(self, _: Any, __: Array, grad: Array, state: Tuple[Any, Any]) -> None:
@@ -97,7 +97,7 @@ class TorchOptimizer:
 
 
 class _MxnetOptimizer:
-    """An optimizer of MXNet, which takes its arrays. Their state is that of the key."""
+    """Wraps an MXNet optimizer, which takes MXNet arrays; they are part of the key's state."""
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
@@ -123,12 +123,12 @@ def _numpy_optimizer(optimizer: Any) -> Optimizer:
     return found
 
 
-#: Changes a stored value in place by what was pushed: (key, pushed, stored).
+#: Changes a stored value in place, given the pushed one: (key, pushed, stored).
 Updater = Callable[[Key, Array, Array], None]
 
 
 class _OptimizerUpdater:
-    """One optimizer for all keys, with a state for each."""
+    """Applies one optimizer to all keys, with a state for each key."""
 
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer, self._states = optimizer, {}  # type: Optimizer, Dict[Key, Any]
@@ -142,7 +142,7 @@ class _OptimizerUpdater:
 # --- stores ---
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
-    """A method of MXNet's stores that a store does not have."""
+    """Returns a method that raises NotImplementedError, for a method of MXNet's stores that a store lacks."""
     def refuse(self: "_Store", *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(f"the key-value store '{self.type}' has no {name}: {instead}")
 
@@ -154,7 +154,7 @@ class _Store:
     """The methods that all stores share."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
-        """Without a communicator this process is the only worker."""
+        """Without a communicator, this process is the only worker."""
         self._type, self._comm = kind, communicator
 
     @property
@@ -180,12 +180,12 @@ class _Store:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        # After an exception the others may never come to close it.
+        # After an exception the other workers may never call close.
         if kind is None:
             self.close()
 
     def close(self) -> None:
-        """Ends it. All workers call it."""
+        """Ends the store. All workers call it."""
 
     row_sparse_pull = _refused("row_sparse_pull", "no store of warren has sparse values; pull the whole one by 'dist_sync' or "
                                "'dist_async'")
@@ -195,7 +195,7 @@ class _Store:
 
 
 class AllreduceStore(_Store):
-    """"dist_sync_mpi": sums over all workers, which keep the values themselves."""
+    """"dist_sync_mpi": sums over all workers; the workers keep the values themselves."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
         communicator = communicator_or_world(communicator, "a key-value store")
@@ -205,15 +205,15 @@ class AllreduceStore(_Store):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store has what MXNet asks for; the only name is "optimizer"."""
+        """Whether the store has a capability of MXNet's stores; the only known one is "optimizer"."""
         _check_capability(capability)
         return False
 
-    # The arguments are called as in the stores of MXNet's design, and also as in those of MXNet.
+    # Arguments may have the names of MXNet's design document or those of MXNet's code.
 
     def pushpull(self, key: Any, ins: Any, outs: Any = None, priority: int = 0, out: Any = None) -> None:
-        """The sum of `ins` over all workers and devices, in `outs`, by default in `ins`. RuntimeError when the workers wait for each
-        other in calls for different keys."""
+        """Stores the sum of `ins` over all workers and devices in `outs`, by default in `ins`. Raises RuntimeError if the workers are
+        deadlocked in calls for different keys."""
         outs = ins if outs is None and out is None else outs if outs is not None else out
         sums, handles = [], []
         for name, values in pairs(key, ins, "pushpull"):
@@ -228,8 +228,8 @@ class AllreduceStore(_Store):
                 write(total, targets, "pushpull")
 
     def broadcast(self, key: Any, value: Any, outs: Any = None, priority: int = 0, root_rank: int = 0, out: Any = None) -> None:
-        """Rank root_rank's value, in `outs`, by default in `value`. MXNet's design has the root third, `broadcast(key, value, 1)`,
-        MXNet the tensors for the result: a number is a root."""
+        """Stores the value of rank root_rank in `outs`, by default in `value`. The third argument may be the root, `broadcast(key, value,
+        1)`, as in MXNet's design document, or the result tensors, as in MXNet's code: an int is taken as the root."""
         if isinstance(outs, int):
             outs, root_rank = None, outs
         outs = value if outs is None and out is None else outs if outs is not None else out
@@ -260,21 +260,21 @@ class AllreduceStore(_Store):
 
 
 class _KeyedStore(_Store):
-    """One that keeps a value for each key."""
+    """A store that keeps a value for each key."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
         super().__init__(kind, communicator)
-        self._values: Dict[Key, Any] = {}  # each has a shape and a dtype
+        self._values: Dict[Key, Any] = {}  # objects with a shape and a dtype
         self._updater: Optional[Updater] = None
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store has what MXNet asks for; the only name is "optimizer"."""
+        """Whether the store has a capability of MXNet's stores; the only known one is "optimizer"."""
         _check_capability(capability)
         return True
 
     def init(self, key: Any, value: Any) -> None:
-        """Puts keys into the store, with the values of worker 0. All workers call it."""
+        """Adds keys to the store, with the values of worker 0. All workers call it."""
         for name, values in pairs(key, value, "init"):
             if name in self._values:
                 raise ValueError(f"init: key {name!r} is in the store already")
@@ -283,36 +283,36 @@ class _KeyedStore(_Store):
             self._values[name] = self._made(name, array)
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        """Sends values, added up over the devices, to the store. Returns at once."""
+        """Sends values to the store, summed over the devices. Returns immediately."""
         raise NotImplementedError
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Fills `out`, on all its devices, with what the store has: with all of this worker's pushes before."""
+        """Fills `out`, on all its devices, with the stored values, which include all earlier pushes of this worker."""
         raise NotImplementedError
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """`push`, and `pull` into `out`, by default into `value`."""
+        """`push`, then `pull` into `out`, by default into `value`."""
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0, root_rank: int = 0) -> None:
-        """`init`, and `pull`."""
+        """`init`, then `pull`."""
         if root_rank != 0:
             raise ValueError(f"broadcast: the values of '{self.type}' are worker 0's, not {root_rank}'s; take 'dist_sync_mpi'")
         self.init(key, value)
         self.pull(key, out, priority)
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """What the store makes of pushes, from now on. All workers call it, each with an equal one: each server uses its own
-        worker's. See `Optimizer`; optimizers of MXNet are taken as they are."""
+        """Sets the optimizer that the store applies to later pushes. All workers call it with an equal optimizer; each server uses the one
+        of its worker. See `Optimizer`; MXNet optimizers are accepted, too."""
         self.set_updater(_OptimizerUpdater(_numpy_optimizer(optimizer)))
 
     def set_updater(self, updater: Updater) -> None:
-        """The same by a function (key, pushed, stored) that changes `stored`."""
+        """Like `set_optimizer`, with a function (key, pushed, stored) that changes `stored`."""
         if not callable(updater):
             raise TypeError(f"set_updater takes a function of key, pushed and stored, not {type(updater).__name__}")
         self._updater = updater
-        self.barrier()  # the next push meets it on all servers
+        self.barrier()  # afterwards all servers have the updater
 
     _set_updater = set_updater
 
@@ -332,7 +332,7 @@ class _KeyedStore(_Store):
         return array
 
     def _targets(self, key: Any, out: Any) -> Iterator[Tuple[Key, Any, List[Any]]]:
-        """The key, what is known of it and where it is wanted, for each key of a `pull`."""
+        """Yields the key, its stored value and its target arrays, for each key of a `pull`."""
         if out is None:
             raise ValueError("pull needs an `out`, which it fills")
         for name, targets in pairs(key, out, "pull"):
@@ -344,8 +344,8 @@ class _KeyedStore(_Store):
 
 
 class LocalStore(_KeyedStore):
-    """"local" and "device": the values are in this process, which is one worker, whatever started it. Without an updater a push
-    replaces the value. Thread safe."""
+    """"local" and "device": the values are kept in this process, which is the only worker, however it was started. Without an updater a
+    push replaces the value. Thread-safe."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
         if communicator is not None and communicator.size > 1:
@@ -376,7 +376,7 @@ class LocalStore(_KeyedStore):
 
 
 class _Value:
-    """A key's value on its servers, and this worker's pushes whose end nobody knows yet."""
+    """A key's value on its servers, and this worker's pushes whose result is not known yet."""
 
     def __init__(self, array: ShardedArray, shape: Tuple[int, ...], dtype: Any) -> None:
         self.array, self.shape, self.dtype = array, shape, dtype
@@ -389,7 +389,7 @@ class _Value:
         self.pushes.append(self.array.send(flat))
 
     def settle(self) -> None:
-        """Raises the first error of the pushes, which have ended when a pull behind them has."""
+        """Raises the first error of the pushes; they have ended once a later pull has."""
         pushes, self.pushes = self.pushes, []
         for push in pushes:
             push.wait()
@@ -403,7 +403,7 @@ class ServerStore(_KeyedStore):
         super().__init__(kind, self._communicator)
         self._is_sync = "async" not in kind
         self._bound = int(os.environ.get("MXNET_KVSTORE_BIGARRAY_BOUND", _BIG_ARRAY_BOUND))
-        self._updater_lock = threading.Lock()  # keys are updated by the server's thread and by this worker's
+        self._updater_lock = threading.Lock()  # keys are updated by the server's thread and by this worker's thread
 
     def _made(self, key: Key, array: Array) -> _Value:
         comm = self._communicator
@@ -422,7 +422,7 @@ class ServerStore(_KeyedStore):
         return UpdateShard(values, what, update)
 
     def _apply(self, key: Key, whole: Optional[Tuple[int, ...]], stored: Array, pushed: Array) -> None:
-        """On the server: `whole` is the shape of a value that is not spread."""
+        """Applies a push on the server. `whole` is the shape of the value, or None if it is spread over servers."""
         if self._updater is None:
             stored[:] = pushed  # the sum
             return
@@ -451,7 +451,7 @@ class ServerStore(_KeyedStore):
             write(array, targets, "pull")
 
     def close(self) -> None:
-        """Ends it, with the pushes that are under way. All workers call it."""
+        """Ends the store once all pending pushes have been applied. All workers call it."""
         values, self._values = self._values, {}
         for value in values.values():
             value.array.free()
@@ -470,10 +470,10 @@ _STORES: Dict[str, Type[_Store]] = {
 
 
 def create(name: str = "dist_sync", communicator: Optional[Communicator] = None) -> Any:
-    """A store: "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") or "dist_async", which all workers
-    create, or "local" or "device" of this process alone, which warns in a job of several workers. `communicator`: by default the world,
-    which is joined if it was not yet. Where MXNet was imported before, its Trainer and Module take the store in place of one of
-    MXNet's."""
+    """Creates a store: "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") or "dist_async", which all
+    workers create together, or "local" or "device", which belong to this process alone and warn in a job of several workers. `communicator`
+    defaults to the world, which is joined if necessary. If MXNet was imported before, its Trainer and Module accept the store in place of
+    one of MXNet's."""
     if not isinstance(name, str) or name.lower() not in _STORES:
         raise ValueError(f"there is no key-value store {name!r} here, only {', '.join(_STORES)}; others are MXNet's own")
     role, num_servers = os.environ.get("DMLC_ROLE", "worker"), os.environ.get("DMLC_NUM_SERVER", "0")
@@ -484,6 +484,6 @@ def create(name: str = "dist_sync", communicator: Optional[Communicator] = None)
 
 
 def _for_mxnet(store: Type[_Store]) -> Type[_Store]:
-    """One that MXNet takes for its own, where it is there."""
+    """The store class, derived from MXNet's base class if MXNet is imported, so that MXNet accepts it."""
     base = getattr(getattr(sys.modules.get("mxnet"), "kvstore", None), "KVStoreBase", None)
     return store if base is None else type(store.__name__, (store, base), {"__doc__": store.__doc__})

@@ -1,13 +1,13 @@
-"""LightGBM in a job that dmlc-submit, mpirun, srun or torchrun started, over Warren's engine: no list of machines, no ports.
+"""LightGBM in a job started by dmlc-submit, mpirun, srun or torchrun, over Warren's engine: no list of machines, no ports.
 
     import lightgbm, warren.lightgbm
+
     with warren.lightgbm.communicator():
         data = warren.lightgbm.load_dataset("train.svm")
         model = lightgbm.train({"objective": "binary", **warren.lightgbm.parameters()}, data, 100)
 
-The same for lightgbm.LGBMClassifier(**warren.lightgbm.parameters()) and its like. Outside a job the same script trains alone.
-LightGBM 3.3 and later, as PyPI has it.
-"""
+The same works for lightgbm.LGBMClassifier(**warren.lightgbm.parameters()) and the other estimators. Outside a job the same script trains
+alone. Needs LightGBM 3.3 or later, as distributed on PyPI."""
 import contextlib
 import ctypes
 import hashlib
@@ -26,24 +26,24 @@ _TREE_LEARNERS = ("data", "voting")
 _INSTEAD = ("give each worker rows of its own, by warren.lightgbm.load_dataset for files, or by warren.data.scatter for a DataFrame "
             "that one worker has")
 
-#: The thread that is inside `communicator`, and whether this process has been inside and has left.
+#: The thread that is inside `communicator`, and whether this process has left one.
 _inside: Optional[int] = None
 _left = False
 
 
 def get_rank() -> int:
-    """From 0; 0 outside of a job."""
+    """Returns this worker's rank, counted from 0; 0 outside a job."""
     return int(rabit.get_rank())
 
 
 def get_world_size() -> int:
-    """1 outside of a job."""
+    """Returns the number of workers; 1 outside a job."""
     return int(rabit.get_world_size())
 
 
 def _check_joined(what: str) -> None:
-    """Raises RuntimeError where this process was started as one of several workers and is not inside `communicator`: it would
-    train alone, on rows that are the job's."""
+    """Raises RuntimeError if this process was started as one of several workers and is not inside `communicator`: it would train alone, on
+    its share of the job's rows."""
     if _inside is not None:
         return
     workers = os.environ.get("DMLC_NUM_WORKER", "1")
@@ -57,8 +57,8 @@ def _check_joined(what: str) -> None:
 
 
 def parameters(tree_learner: str = "data") -> Dict[str, Any]:
-    """What LightGBM's parameters need to have in a job, inside `communicator`; nothing in a job of one. `tree_learner`: `data` or
-    `voting`. Raises ValueError for another (LightGBM's `feature` is for its command line alone, its C functions refuse it), and
+    """Returns the parameters that LightGBM needs in a job, inside `communicator`; empty in a job of one worker. `tree_learner` is `data` or
+    `voting`. Raises ValueError for any other (LightGBM's `feature` works only on its command line; its C functions refuse it), and
     RuntimeError in a job that has not been joined."""
     _check_joined("parameters")
     if tree_learner not in _TREE_LEARNERS:
@@ -80,14 +80,14 @@ def _check(code: int) -> None:
 
 
 def _with_value(evaluation: Any, value: float) -> Any:
-    """What LightGBM has of a metric (of which data, its name, its value, whether more is better, perhaps more), with another
-    value. From 4.7 on the tuple has names."""
+    """Returns LightGBM's tuple for a metric (data name, metric name, value, whether higher is better, perhaps more) with another value.
+    From 4.7 on it is a named tuple."""
     changed = (*evaluation[:2], value, *evaluation[3:])
     return type(evaluation)(*changed) if hasattr(evaluation, "_fields") else changed
 
 
 def _weight(measured: "lightgbm.Dataset") -> float:
-    """The sum of all rows' weights; their number, where they have none."""
+    """The sum of all rows' weights, or the number of rows if they have no weights."""
     weights = measured.get_weight()
     return float(measured.num_data() if weights is None else np.sum(weights, dtype=float))
 
@@ -100,13 +100,13 @@ def _summed(values: List[float]) -> List[float]:
 
 
 def _number_of(what: Any) -> float:
-    """One of 2^32 that tells things apart, such that sums over workers are exact."""
+    """A 32-bit hash of a value. Sums of it over all workers are exact."""
     return float(int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:4], "big"))
 
 
 def _agreed(data_name: str, found: List[Any], weight: float) -> List[Any]:
-    """Each metric's mean over the workers, weighted as their rows are: for a metric that is a mean over rows, its value for
-    all of them. Bit for bit the same on all workers. Raises LightGBMError where workers evaluate different things."""
+    """Returns the mean of each metric over the workers, weighted like their rows: for a metric that is a mean over rows, this is its value
+    over all of them. The result is the same on all workers, bit for bit. Raises LightGBMError if the workers evaluate different metrics."""
     names = [data_name, *(one[1] for one in found)]
     *values, total, number = _summed([one[2] * weight for one in found] + [weight, _number_of(names)])
     if number != get_world_size() * _number_of(names):
@@ -128,7 +128,7 @@ def _warn_of_what_trains_alone(given: Dict[str, Any]) -> None:
 
 
 def _check_classes(labels: Any) -> None:
-    """LGBMClassifier numbers the classes that it sees."""
+    """Raises ValueError unless all workers have the same classes: LGBMClassifier numbers the classes that it sees."""
     classes = np.unique(np.asarray(labels)).tolist()
     if _summed([_number_of(classes)]) != [get_world_size() * _number_of(classes)]:
         shown = ", ".join(map(repr, classes[:5])) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
@@ -138,7 +138,7 @@ def _check_classes(labels: Any) -> None:
 
 
 def _sampling(inner: Callable[..., None]) -> Callable[..., None]:
-    """Dataset.__init__: a few rows are looked at, which are not kept once they are in bins."""
+    """Wraps Dataset.__init__ to sample a few rows, which are lost once they have been binned."""
     def make(self: Any, data: Any = None, *more: Any, **named: Any) -> None:  # pylint: disable=redefined-outer-name
         self.warren_sample = _same_rows.sample(data)
         inner(self, data, *more, **named)
@@ -158,7 +158,7 @@ def _look(rows: "lightgbm.Dataset") -> None:
 
 
 def _noticing(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Booster.update, which all ranks call for a round, and which makes collective calls itself."""
+    """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself."""
     def noticing(self: Any, *more: Any, **named: Any) -> Any:
         begins = self.current_iteration() == 0 and self.train_set is not None and _number_of_machines(self.params or {}) > 1
         result = inner(self, *more, **named)
@@ -170,8 +170,8 @@ def _noticing(inner: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _for_all_workers() -> Iterator[None]:
-    """Every worker sees the same metrics: LightGBM's own are of a worker's rows, and early stopping, which looks at them, would
-    end the training of one worker while the others wait for it. What would train alone is warned of."""
+    """Makes every worker see the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the training of
+    one worker while the others wait for it. Also warns of features that would train on one worker's rows only."""
     def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
         def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
             found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)
@@ -218,7 +218,7 @@ def _for_all_workers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _network() -> Iterator[None]:
-    """What this thread trains is trained over the job's collectives, where it has several workers."""
+    """Within the block, training on this thread runs over the job's collectives if the job has several workers."""
     if get_world_size() == 1:
         yield
         return
@@ -235,11 +235,11 @@ def _network() -> Iterator[None]:
 
 @contextlib.contextmanager
 def communicator() -> Iterator[None]:
-    """Joins the job that dmlc-submit, mpirun, srun or torchrun started, and leaves it at the end: what this thread trains in between, with `parameters`,
-    is trained by all workers together. Metrics are those of all workers' rows, and so early stopping stops all at once (see
-    docs/how-to/lightgbm.md for metrics that are no means over rows). Does nothing outside of a job. A job has one communicator: who
-    has left cannot join again. Errors of other workers, a lost one's among them, are LightGBMError; RuntimeError when the job
-    cannot be joined, or was."""
+    """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end. Everything that this thread trains inside
+    the block with `parameters` is trained by all workers together. Metrics cover the rows of all workers, so early stopping stops all of
+    them at the same round (see docs/how-to/lightgbm.md for metrics that are not means over rows). Does nothing outside a job. A job has one
+    communicator: a worker that has left cannot join again. Errors of other workers, including a lost one, are LightGBMErrors. Raises
+    RuntimeError if the job cannot be joined, or has been joined before."""
     global _inside, _left  # pylint: disable=global-statement
     if _inside is not None:
         raise RuntimeError("this process is inside a communicator already: there is one, around all that is trained")
@@ -254,7 +254,7 @@ def communicator() -> Iterator[None]:
 
 
 def _whole_matrix(rows: Any) -> Any:
-    """A csr_matrix as float32, with NaN where nothing is."""
+    """A csr_matrix as a dense float32 array, with NaN for missing entries."""
     matrix = np.full(rows.shape, np.nan, "float32")
     matrix[np.repeat(np.arange(len(matrix)), np.diff(rows.indptr)), rows.indices] = rows.data
     return matrix
@@ -266,19 +266,20 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                  delimiter: Optional[str] = None, storage_options: Optional[Dict[str, Any]] = None, check: Optional[bool] = None,
                  progress: bool = True, nthread: int = 0, whole: bool = False, **options: Any) -> "lightgbm.Dataset":
-    """This worker's share of a data set as a Dataset, with labels, weights and queries, which stay whole; all of it where `whole`.
+    """Returns this worker's share of a data set as a Dataset, with labels, weights and queries (a query is never split), or the whole data
+    set if `whole`.
 
         load_dataset("s3://bucket/train/*.parquet", label="y")
         load_dataset("train.svm")
 
-    `uri` and the columns (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, `init_score` its
-    `base_margin`: Parquet, Arrow and CSV by the names of their columns, text as in docs/how-to/data-text.md, but for a cache. Categories are
-    numbered alike on all workers, and named to LightGBM. What is not in a row is 0 in LibSVM and libfm, and missing in all others,
-    as for LightGBM. `options` are passed on to lightgbm.Dataset. How features are binned is agreed on between the workers when the Dataset
-    is made.
+    `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, with
+    `init_score` as its `base_margin`: Parquet, Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, except for a
+    cache. All workers number categories alike, and they are declared to LightGBM. An absent value is 0 in LibSVM and libfm and missing in
+    all other formats, as in LightGBM. `options` are passed to lightgbm.Dataset. The workers agree on the bins of the features when the
+    Dataset is constructed.
 
-    All workers of a job have to call it, inside `communicator`. Raises ValueError and OSError with file, row group, line, column of
-    what is wrong, ValueError when a worker has no rows; RuntimeError in a job that has not been joined."""
+    All workers of a job call it, inside `communicator`. Raises ValueError or OSError that names the file, row group, line and column of the
+    problem, ValueError if a worker has no rows, and RuntimeError in a job that has not been joined."""
     _check_joined("load_dataset")
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=init_score, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
@@ -287,7 +288,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     peers = data.current_peers()
     table = asked.table(peers, check=check, progress=progress, whole=whole)
     if size > 1 and not whole:
-        # The greatest rank that has none, plus 1.
+        # The highest rank without rows, plus 1; 0 if all have rows.
         without = int(rabit.allreduce(np.array([0 if len(table) else rank + 1], "int64"), rabit.MAX)[0])
         if without:
             raise ValueError(f"{uri}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use fewer "

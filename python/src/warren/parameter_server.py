@@ -1,34 +1,33 @@
-"""Parameter servers: arrays whose elements lie on the ranks of a job, which send what changes them and receive what they are.
+"""Parameter servers: arrays whose elements are spread over the ranks of a job. Ranks send updates and receive current values.
 
     from warren import collectives
     from warren.parameter_server import ParameterServer
+
     with collectives.context() as world:
         with ParameterServer(weights, root=0) as server:        # all ranks; the weights of rank 0
             sent = server.send(gradient, "add", scale=-0.1)     # added on the servers, while this rank goes on
             sent.wait()
             weights = server.receive().wait()
 
-Nobody waits for anybody else: each rank sends and receives when it likes. The interface is TorchMPI's (torchmpi.parameterserver).
+No rank waits for another: each sends and receives whenever it likes. The interface is that of TorchMPI (torchmpi.parameterserver).
 
-How the data flows: the flat array is cut into as many contiguous parts as there are servers; rank r serves part r. A send goes
-to all servers at once, straight from slices of the caller's array, and each server's thread applies it to its part by the rule
-and says so; a receive asks all servers, whose answers go to where they belong in the result. warren/_shard_service.py has the
-messages, warren/_shards.py what servers decide.
+Data flow: the flat array is cut into as many contiguous parts as there are servers; rank r serves part r. A send goes to all servers at
+once, directly from slices of the caller's array; each server's thread applies it to its part by the rule and confirms. A receive asks all
+servers, and each answer is written directly to its place in the result. See warren/_shard_service.py for the messages and warren/_shards.py
+for the servers' logic.
 
-What is guaranteed:
-- A send that was waited for has been applied on all servers: who receives after that, on any rank, has it.
-- The sends and receives of one rank to one server are carried out in the order in which they were made, waited for or not. Those
-  of different threads of a rank have no order among them.
-- What one send does to one part is seen whole or not at all. The parts of one receive may be of different moments.
-- Arrays belong to a send or a receive until it has ended.
+Guarantees:
+- A send that has been waited for has been applied on all servers: any rank that receives afterwards sees it.
+- The sends and receives of one rank to one server are carried out in the order in which they were made, whether waited for or not. Those of
+  different threads of a rank are not ordered.
+- The effect of one send on one part is visible as a whole or not at all. The parts of one receive may be from different moments.
+- Do not touch the array of a send or receive until it has ended.
 
-What goes wrong: wrong shapes, types and rules are refused at once, and end nothing. An exception in a rule is a RuntimeError of
-the send, with its text, and the server goes on with what the rule left. A rank that dies is named, within a second, to all that
-wait; the messages of the communicator end with it, and all its parameter servers.
+Errors: wrong shapes, types and rules are refused immediately, without side effects. If a rule raises an exception, the send raises a
+RuntimeError with its text, and the server continues with the part as the rule left it. If a rank dies, all waiting calls name it within a
+second; the messages of the communicator and all its parameter servers end.
 
-One thread serves all parameter servers of a communicator; it sleeps while there is nothing to do. Thread safe, but for making and
-freeing.
-"""
+One thread serves all parameter servers of a communicator, and sleeps while idle. Thread-safe, except for creating and freeing."""
 import threading
 import weakref
 from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple, TypeVar, Union
@@ -47,14 +46,14 @@ U = TypeVar("U")
 
 
 class Handle(Generic[T]):
-    """A send or a receive under way. One that is dropped is carried out all the same. Thread safe."""
+    """A pending send or receive. It is carried out even if the handle is dropped. Thread-safe."""
 
     def __init__(self, requests: Sequence[Pending], result: T, told: Optional[threading.Event] = None) -> None:
         self._requests, self._result = requests, result
-        self._told = told or threading.Event()  # a caller, of its error
+        self._told = told or threading.Event()  # set once a caller has got the error
 
     def wait(self) -> T:
-        """Returns the result when it is there. Raises RuntimeError when the operation failed on a server."""
+        """Returns the result once the operation has ended. Raises RuntimeError if it failed on a server."""
         error = self._error()
         if error is not None:
             self._told.set()
@@ -62,7 +61,7 @@ class Handle(Generic[T]):
         return self._result
 
     def _error(self) -> Optional[RuntimeError]:
-        """The first, when all requests have ended: until then the arrays are the operation's."""
+        """Returns the first error after all requests have ended: until then they use the arrays."""
         first: Optional[RuntimeError] = None
         for request in self._requests:
             try:
@@ -72,23 +71,23 @@ class Handle(Generic[T]):
         return first
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the operation has ended, successfully or not."""
         return all(request.done() for request in self._requests)
 
     def with_result(self, result: U) -> "Handle[U]":
-        """The same operation, whose `wait` returns this."""
+        """Returns a handle of the same operation whose `wait` returns `result`."""
         return Handle(self._requests, result, self._told)
 
     def untold(self) -> Optional[Exception]:
-        """Waits, and returns the error that no caller was told."""
+        """Waits, and returns the error unless a caller has already got it."""
         error = self._error()
         return None if self._told.is_set() else error
 
 
-# --- the service of a communicator, as long as there are arrays ---
+# --- one service per communicator, as long as it has arrays ---
 
 class _Shared:
-    """A service, and how many arrays there are."""
+    """A service and the number of its arrays."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.service = ShardService(communicator)
@@ -99,11 +98,11 @@ _services: "weakref.WeakKeyDictionary[Communicator, _Shared]" = weakref.WeakKeyD
 
 
 class ShardedArray:
-    """A flat array whose parts lie on some ranks. All ranks make it and free it, in the same order."""
+    """A flat array whose parts are stored on some of the ranks. All ranks create and free their arrays in the same order."""
 
     def __init__(self, communicator: Communicator, parts: Sequence[Part], own: Optional[Array],
                  make: Callable[[Array], Shard]) -> None:
-        """`own`: what this rank's part is at first, if it has one; `make` makes it a shard."""
+        """`own` is the initial value of this rank's part, if it has one; `make` turns it into a shard."""
         self._communicator, self._parts = communicator, parts
         shared = _services.get(communicator)
         if shared is None:
@@ -111,12 +110,12 @@ class ShardedArray:
         shared.num_arrays += 1
         shared.last_number += 1
         self._number, self._service = shared.last_number, shared.service
-        self._kept_ones: List[Handle[Any]] = []  # that are under way, or whose error nobody was told
+        self._kept_ones: List[Handle[Any]] = []  # pending ones, and failed ones whose error no caller has got
         self._lock = threading.Lock()
         self._is_freed = False
         if own is not None:
             self._service.add(self._number, make(own))
-        communicator.barrier()  # from now on all serve it
+        communicator.barrier()  # from now on all ranks serve it
 
     def send(self, elements: Optional[Array], rule: str = "", scale: float = 1) -> Handle[None]:
         """`elements` is flat and contiguous."""
@@ -136,16 +135,16 @@ class ShardedArray:
             raise ValueError(f"{what}: this parameter server was freed")
 
     def _kept(self, handle: Handle[T]) -> Handle[T]:
-        """The messages of a handle that is dropped go on, and its error is not lost."""
+        """Keeps the handle until it has ended, in case the caller drops it, and keeps the first error."""
         with self._lock:
             ended = [other for other in self._kept_ones if other.done()]
             failed = next((other for other in ended if other.untold() is not None), None)
             self._kept_ones = [other for other in self._kept_ones if other not in ended]
-            self._kept_ones += [handle] if failed is None else [failed, handle]  # the first error is told at the end
+            self._kept_ones += [handle] if failed is None else [failed, handle]  # the first error is raised by free
         return handle
 
     def free(self) -> None:
-        """Waits for what is under way, on all ranks, and raises the first error that nobody was told. All ranks call it."""
+        """Waits for all pending operations, on all ranks, and raises the first error that no caller has got. All ranks call it."""
         if self._is_freed:
             return
         self._is_freed = True
@@ -159,7 +158,7 @@ class ShardedArray:
     def _leave(self) -> None:
         shared = _services[self._communicator]
         try:
-            self._communicator.barrier()  # nobody asks for it any more
+            self._communicator.barrier()  # no rank uses it after this
         finally:
             self._service.remove(self._number)
             shared.num_arrays -= 1
@@ -169,7 +168,7 @@ class ShardedArray:
 
 
 def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], root: Optional[int]) -> Optional[Array]:
-    """A copy of this rank's part: of its own array, or, where there is a root, of the root's."""
+    """Returns a copy of this rank's part of its own array, or of the root's array if there is a root."""
     own = next((part for part in parts if part.rank == communicator.rank), None)
     values = None if own is None else flat[own.begin:own.end].copy()
     if root is not None:
@@ -181,7 +180,7 @@ def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], roo
 
 
 def check_alike(communicator: Communicator, what: str, said: Tuple[Any, ...]) -> None:
-    """Raises ValueError on all ranks when they do not say the same."""
+    """Raises ValueError on all ranks unless they all pass the same values."""
     text = np.zeros(1, "S256")
     text[0] = repr(said).encode()[:256]
     found = [one.decode(errors="replace") for one in communicator.allgather(text).tolist()]
@@ -191,13 +190,14 @@ def check_alike(communicator: Communicator, what: str, said: Tuple[Any, ...]) ->
 
 
 class ParameterServer:
-    """An array on servers. Made by all ranks, with arrays of one shape and type; ended by `free`, or the end of a `with`."""
+    """An array stored on servers. All ranks create it, with arrays of the same shape and type; `free` or the end of a `with` block ends
+    it."""
 
     def __init__(self, array: Array, communicator: Optional[Communicator] = None, servers: Optional[int] = None,
                  root: Optional[int] = None) -> None:
-        """`communicator`: by default the world, which is joined if it was not yet. `servers`: how many ranks serve, the first
-        ones; by default all. At first each server's part is that of its own array, or, with `root`, that of this rank's; the
-        array is copied."""
+        """`communicator` defaults to the world, which is joined if necessary. `servers` is the number of ranks that serve, the first ones;
+        all by default. Each server's part is initialised from its own array, or from the array of rank `root` if that is given; the array
+        is copied."""
         self._communicator = communicator_or_world(communicator, "a parameter server")
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             raise TypeError(f"a parameter server holds a NumPy array of numbers, not {_named(array)}")
@@ -216,8 +216,8 @@ class ParameterServer:
                                    lambda values: RuleShard(values, self._communicator.rank))
 
     def send(self, array: Optional[Array], rule: str = "add", scale: Union[int, float] = 1) -> Handle[None]:
-        """Lets the servers apply scale * array: "add" adds it, "copy" takes it, "zero" makes all elements 0 and takes None for
-        the array; others are those of `register_rule`. A contiguous array is not copied, and belongs to the send until it has
+        """Makes the servers apply scale * array by a rule: "add" adds it, "copy" replaces the elements, "zero" sets all elements to 0 and
+        takes None as the array; see `register_rule` for others. A contiguous array is not copied; do not change it until the send has
         ended."""
         self._array.check_open("send")
         rule_of(rule, self._communicator.rank)
@@ -229,7 +229,7 @@ class ParameterServer:
         return self._array.send(np.ascontiguousarray(array).reshape(-1), rule, self._checked_scale(scale))
 
     def receive(self, out: Optional[Array] = None) -> Handle[Array]:
-        """The array, in `out`, which is contiguous, or a new one: it is what `wait` returns."""
+        """Receives the array into `out`, which must be contiguous, or into a new array; `wait` returns it."""
         self._array.check_open("receive")
         if out is None:
             out = np.empty(self.shape, self.dtype)
@@ -239,15 +239,15 @@ class ParameterServer:
         return self._array.receive(out.reshape(-1), out)
 
     def free(self) -> None:
-        """Ends it. All ranks call it, as they made it; it waits for what they have under way, and raises the first error
-        of this rank's that nobody was told."""
+        """Ends the parameter server. All ranks call it, in the order of creation. Waits for all pending operations, and raises the first
+        error of this rank that no caller has got."""
         self._array.free()
 
     def __enter__(self) -> "ParameterServer":
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        # After an exception the others may never come to free it.
+        # After an exception the other ranks may never call free.
         if kind is None:
             self.free()
 

@@ -1,14 +1,14 @@
-"""rabit's Python API over Warren's engine, for programs of their own.
+"""rabit's Python API over Warren's engine, for programs that use it directly.
 
     from warren import rabit
+
     with rabit.context():
         total = rabit.allreduce(numpy.ones(3), rabit.SUM)
 
-Outside a job there is one worker, rank 0, and every call works, between `init` and `finalize`. Not thread safe, but for
-the questions (rank, world size). Errors of the engine (a peer that cannot be reached any more, say) are RuntimeErrors.
-After one this rank is out of the job: further calls raise it again, and `finalize` ends the session, with an error, too;
-then `init` may join again. A call that was refused for its arguments ends nothing.
-"""
+Outside a job there is one worker, rank 0, and every call works between `init` and `finalize`. Not thread-safe, except for the queries
+(rank, world size). Errors of the engine (such as an unreachable peer) are RuntimeErrors. After one, this rank is no longer part of the job:
+further calls raise the error again, and so does `finalize`, which ends the session; then `init` may join again. A call refused because of
+its arguments has no such effect."""
 import contextlib
 import ctypes
 import operator
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @unique
 class Op(IntEnum):
-    """What `allreduce` makes of the elements of all ranks."""
+    """How `allreduce` combines the elements of all ranks."""
 
     MAX = 0
     MIN = 1
@@ -42,8 +42,8 @@ _NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "flo
 _TYPES = {np.dtype(name).str: number for number, name in enumerate(_NAMES)}
 _TYPES[np.dtype("float16").str] = 10
 _BROADCAST, _GLOBAL_MODEL, _LOCAL_MODEL = "rabit.broadcast", "rabit.checkpoint, global model", "rabit.checkpoint, local model"
-_ANY = -1  # for seals: whoever made a checkpoint, any rank may send it to one that was lost
-_BFLOAT16 = 11  # numpy has none; ml_dtypes and what is built on it (JAX, TensorFlow) call theirs so
+_ANY = -1  # for seals of checkpoints: any rank may send one to a rank that was lost
+_BFLOAT16 = 11  # numpy has no bfloat16; ml_dtypes, used by JAX and TensorFlow, registers one by this name
 
 
 def _library() -> ctypes.CDLL:
@@ -63,8 +63,8 @@ def _cannot(_data: NDArray[Any], _op: int) -> bool:
 
 _LIB = _library()
 _NOTHING = _PREPARE(0)
-_EXTENSION = _native.extension("warren_allreduce")  # after librabit, which it finds because that has been loaded
-_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # whether it has done the work: arrays that are ready for it
+_EXTENSION = _native.extension("warren_allreduce")  # after librabit, whose symbols it uses
+_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # returns whether it did the work: only for arrays that need no conversion
 
 
 def _check(result: int) -> None:
@@ -73,9 +73,9 @@ def _check(result: int) -> None:
 
 
 def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standard") -> None:
-    """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. `lib` is there for old programs:
-    whatever they name, it is Warren's. Processes that mpirun, srun or torchrun started are one job, unless WARREN_BOOTSTRAP is
-    `none`. Raises RuntimeError when the job cannot be joined."""
+    """Joins the job. `args` are `key=value` strings, sys.argv by default; arguments of another form are ignored. `lib` exists for old
+    programs and is ignored: the library is always Warren's. Processes started by mpirun, srun or torchrun form one job, unless
+    WARREN_BOOTSTRAP is `none`. Raises RuntimeError if the job cannot be joined."""
     del lib
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
     _launched.before_init(words)
@@ -84,8 +84,8 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
 
 
 def finalize() -> None:
-    """Leaves the job. Raises RuntimeError when that failed, or an error before had ended the job for this rank; the session
-    is over in any case."""
+    """Leaves the job. Raises RuntimeError if that fails, or if an earlier error had already ended the job for this rank; the session is
+    over in any case."""
     with _leaving.after_the_others():
         _check(_LIB.RabitTryFinalize())
     _launched.left()
@@ -93,30 +93,30 @@ def finalize() -> None:
 
 @contextlib.contextmanager
 def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator[None]:
-    """`init`, and `finalize` at the end. After an exception there is no finalize: the others must not take this rank for
-    one that is done."""
+    """Calls `init`, and `finalize` at the end. After an exception `finalize` is not called, so that the other ranks do not take this one
+    for finished."""
     init(args)
     yield
     finalize()
 
 
 def get_rank() -> int:
-    """From 0."""
+    """Returns this process's rank, counted from 0."""
     return int(_LIB.RabitGetRank())
 
 
 def get_world_size() -> int:
-    """How many ranks there are."""
+    """Returns the number of ranks."""
     return int(_LIB.RabitGetWorldSize())
 
 
 def is_distributed() -> bool:
-    """Whether there is a job that others may take part in."""
+    """Whether this process belongs to a job, which may have other ranks."""
     return bool(_LIB.RabitIsDistributed())
 
 
 def tracker_print(msg: Any) -> None:
-    """Shows `str(msg)` to the user who watches the job; a NUL, at which the message would end, as \\x00."""
+    """Shows `str(msg)` to the user who watches the job. A NUL, which would end the message, is shown as \\x00."""
     text = str(msg).replace("\0", "\\x00")
     if is_distributed():
         _check(_LIB.RabitTryTrackerPrint(text.encode()))
@@ -126,7 +126,7 @@ def tracker_print(msg: Any) -> None:
 
 
 def get_processor_name() -> bytes:
-    """Of this host."""
+    """Returns the name of this host."""
     name = ctypes.create_string_buffer(256)
     length = ctypes.c_ulong()
     _LIB.RabitGetProcessorName(name, ctypes.byref(length), ctypes.c_ulong(len(name)))
@@ -134,11 +134,11 @@ def get_processor_name() -> bytes:
 
 
 def broadcast(data: Optional[T], root: int) -> T:
-    """Rank `root`'s object, in all ranks. Any object that can be pickled; what others bring does not matter. Raises TypeError on all
-    ranks for one that cannot, RuntimeError where another rank's bytes are not sealed with the job's token. In a job without a token
-    (another tracker's) other ranks are trusted: a pickle runs whatever code its sender chose."""
+    """Returns the object of rank `root` on all ranks. The object must be picklable; the other ranks' `data` is ignored. Raises TypeError on
+    all ranks if it cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the job's token. In a job without a
+    token (one with a third-party tracker) the other ranks are trusted: a pickle runs whatever code its sender chose."""
     root = operator.index(root)
-    if not -(1 << 31) <= root < 1 << 31:  # what C would make another number of
+    if not -(1 << 31) <= root < 1 << 31:  # C would truncate it to another rank
         raise RuntimeError(f"RabitBroadcast: root {root} is no rank; ranks are 0 to {get_world_size() - 1}")
     length = ctypes.c_ulong()
     is_root = get_rank() == root
@@ -157,11 +157,10 @@ def broadcast(data: Optional[T], root: int) -> T:
 def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArray[Any]], None]] = None) -> NDArray[Any]:
     """Replaces each element of `data` by the reduction of that element over all ranks, in place, and returns `data`.
 
-    An array that is not contiguous is reduced in a copy and written back; one that is read-only stays as it is, and a
-    reduced copy is returned. `prepare_fun(data)` is called before, to fill it, unless the result is known already because
-    this rank was lost and replays what the others have done. Types: (u)int8, (u)int32, (u)int64, float32, float64, float16
-    and the bfloat16 of ml_dtypes. 16-bit floats are summed up as float32, and the sum is rounded once.
-    """
+    A non-contiguous array is reduced in a copy and written back; a read-only one is left unchanged, and the reduced copy is returned.
+    `prepare_fun(data)` is called first to fill the array, unless this rank was lost and the result is already known from the other ranks.
+    Types: (u)int8, (u)int32, (u)int64, float32, float64, float16 and the bfloat16 of ml_dtypes. 16-bit floats are summed as float32, and
+    the sum is rounded once."""
     if prepare_fun is None and _reduced(data, op):
         return data
     if not isinstance(data, np.ndarray):
@@ -198,14 +197,14 @@ def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArr
 
 
 def version_number() -> int:
-    """How many checkpoints there were."""
+    """Returns the number of checkpoints so far."""
     return int(_LIB.RabitVersionNumber())
 
 
 def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[int, Any, Any]]:
-    """The newest checkpoint: (version, global model) or, with `with_local`, (version, global model, local model). The
-    version is 0, and models are None, when there is none. A lost rank has them from other ranks: raises RuntimeError where they are
-    not sealed with the job's token; without a token other ranks are trusted, as by `broadcast`."""
+    """Returns the newest checkpoint: (version, global model) or, if `with_local`, (version, global model, local model). Without a
+    checkpoint, the version is 0 and the models are None. A rank that was lost gets them from other ranks: raises RuntimeError if they are
+    not sealed with the job's token. Without a token other ranks are trusted, as in `broadcast`."""
     global_model = ctypes.POINTER(ctypes.c_char)()
     global_length = ctypes.c_ulong()
     local_model = ctypes.POINTER(ctypes.c_char)()
@@ -225,8 +224,8 @@ def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[in
 
 
 def checkpoint(global_model: Any, local_model: Any = None) -> None:
-    """Ends a version: a rank that is lost from now on gets these models, the global one (the same in all ranks) and its
-    own local one, and goes on here."""
+    """Saves a checkpoint and increments the version. A rank that is lost later gets the global model (the same on all ranks) and its own
+    local one, and resumes here."""
     whole = bytes(_sealed.seal(global_model, _GLOBAL_MODEL, _ANY))
     local = None if local_model is None else bytes(_sealed.seal(local_model, _LOCAL_MODEL, _ANY))
     _check(_LIB.RabitTryCheckPoint(whole, len(whole), local, 0 if local is None else len(local)))

@@ -1,4 +1,4 @@
-"""A tracker that is started from Python, for hosts that start the workers themselves."""
+"""A tracker started from Python, for programs that start the workers themselves, such as Dask."""
 import errno
 import numbers
 import os
@@ -11,27 +11,30 @@ from typing import IO, Any, Dict, List, NoReturn, Optional, Union
 
 from warren import _native
 
-#: A hundred years.
+#: 100 years
 _MOST_SECONDS = 3_153_600_000
 
 
 class Tracker:
-    """Warren's tracker with the methods of `xgboost.tracker.RabitTracker`; serves workers of every XGBoost version and
-    of rabit.
+    """Warren's tracker with the methods of `xgboost.tracker.RabitTracker`; serves workers of every XGBoost version and of rabit.
 
-    Parameters: `n_workers`, all of the job. `host_ip`: the address of this machine that workers are told; None: that of
-    the default route. `port`: 0 takes any free one. `sortby`: "host" or "task", the order of ranks. `timeout`: seconds
-    that workers may be missing; 0 waits forever. `admit`: which workers may come that do not know the job's token, as XGBoost's
-    own: "any", "hosts" (those of this machine), "user" (those of this user on this machine) or "token" (none). `tls`: workers
-    with Warren's engine encrypt their connections, to the tracker and among each other, with the job's token as the key.
+    Parameters:
+    - `n_workers`: the number of workers of the job.
+    - `host_ip`: the address of this machine that workers are given; None means the address of the default route.
+    - `port`: 0 picks any free port.
+    - `sortby`: "host" or "task", the order of ranks.
+    - `timeout`: seconds to wait for missing workers; 0 waits forever.
+    - `admit`: which workers may join without the job's token, as XGBoost's own do: "any", "hosts" (those on this machine), "user" (those of
+      this user on this machine) or "token" (none).
+    - `tls`: workers with Warren's engine encrypt their connections, to the tracker and to each other, keyed by the job's token.
 
-    The port is taken until `free`. The tracker is a process of its own (rabit-tracker); what workers print goes to this
-    process's standard error. It ends with the job, with `free`, or with this process. When a worker fails it tells the
-    others to stop, and waits for all to come again (as XGBoost's does), for `timeout`. Raises ValueError for arguments that
-    mean nothing. Where the address or the port cannot be had, the error is an OSError with its errno, and a ValueError. Once
-    xgboost was imported, all errors of the tracker itself are XGBoostError, too, as those of XGBoost's own tracker are: hosts such
-    as xgboost.dask catch them and try another address. Thread safe.
-    """
+    The port is reserved until `free`. The tracker is a separate process (rabit-tracker); the output of workers goes to this process's
+    standard error. It ends with the job, with `free`, or with this process. If a worker fails, the tracker tells the others to stop, and
+    waits up to `timeout` for all of them to reconnect (as XGBoost's tracker does).
+
+    Raises ValueError for invalid arguments. If the address or port is unavailable, the error is both an OSError with its errno and a
+    ValueError. If xgboost is imported, all errors of the tracker itself are also XGBoostErrors, like those of XGBoost's own tracker:
+    callers such as xgboost.dask catch them and try another address. Thread-safe."""
 
     def __init__(self, n_workers: int, host_ip: Optional[str] = None, port: int = 0, *, sortby: str = "host",
                  timeout: float = 0, admit: str = "any", tls: bool = False) -> None:
@@ -43,7 +46,7 @@ class Tracker:
         if admit not in ("any", "hosts", "user", "token"):
             raise ValueError(f"admit is {admit!r}, expected 'any', 'hosts', 'user' or 'token'")
         if host_ip is not None and host_ip.startswith("[") and host_ip.endswith("]"):
-            host_ip = host_ip[1:-1]  # an IPv6 address as it stands before a port
+            host_ip = host_ip[1:-1]  # IPv6 address in the form used before a port
         self._place = _hold_port(host_ip, port)
         port = self._place.getsockname()[1]
         self._command = [_native.program("rabit-tracker"), "--num-workers", str(n_workers), "--host-ip",
@@ -59,8 +62,8 @@ class Tracker:
         self._errors: Optional[_Errors] = None
 
     def start(self, n_workers: Optional[int] = None) -> None:
-        """Starts it; workers may connect when this returns. Raises ValueError when it cannot (see above). `n_workers` is there for
-        callers of XGBoost 1.x, which said it a second time here."""
+        """Starts the tracker; workers may connect once this returns. Raises ValueError if it cannot start (see above). `n_workers` exists
+        for callers of XGBoost 1.x, which pass it here a second time."""
         with self._lock:
             if n_workers not in (None, self._n_workers):
                 raise ValueError(f"a tracker of {self._n_workers} workers was started for {n_workers}")
@@ -90,8 +93,8 @@ class Tracker:
             weakref.finalize(self, _end, process)
 
     def wait_for(self, timeout: Optional[int] = None) -> None:
-        """Waits until all workers have shut down. Raises ValueError after `timeout` seconds, or when the tracker has given
-        up: workers were missing for its own `timeout`, at the start or after one had failed."""
+        """Waits until all workers have shut down. Raises ValueError after `timeout` seconds, or if the tracker gave up because workers were
+        missing for its own `timeout`, at the start or after a failure."""
         process = self._running()
         try:
             code = process.wait(timeout)
@@ -104,34 +107,34 @@ class Tracker:
             raise _error(f"the tracker ended with code {code}: {self._errors.last()}")
 
     def worker_args(self) -> Dict[str, Union[str, int]]:
-        """For `xgboost.collective.init` (2.1 and later)."""
+        """The arguments for `xgboost.collective.init` (2.1 and later)."""
         self._running()
         return {"dmlc_tracker_uri": self._environment["DMLC_TRACKER_URI"],
                 "dmlc_tracker_port": int(self._environment["DMLC_TRACKER_PORT"])}
 
     def worker_envs(self) -> Dict[str, Union[str, int]]:
-        """For `xgboost.rabit.init` and `warren.rabit.init`, as arguments or in the workers' environment."""
+        """The settings for `xgboost.rabit.init` and `warren.rabit.init`, to be passed as arguments or in the workers' environment."""
         self._running()
         envs: Dict[str, Union[str, int]] = {
             "DMLC_TRACKER_URI": self._environment["DMLC_TRACKER_URI"],
             "DMLC_TRACKER_PORT": int(self._environment["DMLC_TRACKER_PORT"]),
             "DMLC_NUM_WORKER": int(self._environment["DMLC_NUM_WORKER"]),
-            # A tracker that was told one does not repeat it.
+            # A tracker that was given a token does not print it.
             "DMLC_JOB_TOKEN": self._environment.get("DMLC_JOB_TOKEN") or os.environ["DMLC_JOB_TOKEN"]}
         envs.update({name: self._environment[name] for name in ("WARREN_TLS", "RABIT_TLS") if name in self._environment})
         return envs
 
     def join(self) -> None:
-        """`wait_for` under the name that it has in XGBoost up to 2.0."""
+        """Same as `wait_for`; its name in XGBoost up to 2.0."""
         self.wait_for()
 
     def alive(self) -> bool:
-        """Whether it has been started and the job has not ended."""
+        """Whether the tracker has been started and the job has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def free(self) -> None:
-        """Ends it and gives the port back. Raises ValueError, when that is done, if the job had begun and not ended, or the
-        tracker had given up. More than once does nothing more."""
+        """Stops the tracker and releases the port. Then raises ValueError if the job had started and not ended, or the tracker had given
+        up. Further calls have no effect."""
         with self._lock:
             unfinished = not self._freed and self._process is not None and not self._has_finished()
             self._freed = True
@@ -142,7 +145,7 @@ class Tracker:
             raise _error("Failed to accept any more workers: the tracker was freed before the job had ended")
 
     def _has_finished(self) -> bool:
-        """Whether all workers have shut down; the tracker takes a moment then."""
+        """Whether all workers have shut down; waits briefly for the tracker to exit."""
         try:
             return self._running().wait(0.2) == 0
         except subprocess.TimeoutExpired:
@@ -161,19 +164,19 @@ def _require(name: str, value: Any, kind: Any, least: int, most: int) -> None:
 
 
 def _error(text: str, code: Optional[int] = None) -> ValueError:
-    """An XGBoostError, which is a ValueError, where xgboost was imported, else a ValueError; with a `code` an OSError, too."""
+    """Makes an XGBoostError (a ValueError) if xgboost is imported, else a ValueError; with a `code`, it is an OSError as well."""
     kind = getattr(sys.modules.get("xgboost.core"), "XGBoostError", ValueError)
     if code is None:
         made: ValueError = kind(text)
     else:
-        # Copies and pickles are made anew, in a process that may or may not have xgboost.
+        # Copies and pickles are rebuilt by _error, in a process that may or may not have xgboost.
         kind = type("BindError", (OSError, kind), {"__module__": __name__, "__reduce__": lambda _: (_error, (text, code))})
         made = kind(code, text)
     return made
 
 
 def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
-    """A socket that has the port, in the way of any other until it allows for the tracker's by SO_REUSEADDR."""
+    """A socket bound to the port. It keeps every other socket out, until SO_REUSEADDR is set for the tracker's own."""
     try:
         entries = socket.getaddrinfo(host_ip or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -187,7 +190,7 @@ def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
         except OSError as error:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
-            place.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))  # an address that leads here from elsewhere
+            place.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))  # an address that is forwarded to this machine
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError as error:
         place.close()
@@ -195,13 +198,13 @@ def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
     return place
 
 
-#: What keeps a tracker or its port alive. A process forked from this one is to keep neither.
+#: Objects that keep a tracker or its port alive; closed in forked processes.
 _closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
 os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
 
 
 class _Errors:
-    """Passes on what a process writes to its standard error, and keeps the last lines."""
+    """Forwards the standard error of a process, and keeps its last lines."""
 
     def __init__(self, pipe: IO[str]) -> None:
         self._lines: List[str] = []
@@ -216,7 +219,7 @@ class _Errors:
                 self._lines = [*self._lines[-20:], line.rstrip("\n")]
 
     def last(self) -> str:
-        """What the process said last of an error, when it has ended."""
+        """The last error line, once the process has ended."""
         self._thread.join(10)
         lines = [line for line in self._lines if not line.startswith("Run with --help")]
         said = [line for line in lines if "error" in line] or lines

@@ -1,12 +1,12 @@
-"""XGBoost of any version in a job that dmlc-submit, mpirun, srun or torchrun started.
+"""XGBoost of any version in a job started by dmlc-submit, mpirun, srun or torchrun.
 
     import xgboost, warren.xgboost
+
     with warren.xgboost.communicator():
         model = xgboost.train(params, warren.xgboost.load_dmatrix("train.svm"), 100)
 
-Outside a job the same script trains alone. XGBoost 2.1 and later then communicates over Warren's engine, where all workers
-can; in communicators that others have made (of Dask, Spark) it does with `accelerate`.
-"""
+Outside a job, the same script trains alone. XGBoost 2.1 and later communicates over Warren's engine if all workers can; `accelerate` does
+the same for communicators made by others (Dask, Spark)."""
 import contextlib
 import errno
 import os
@@ -31,20 +31,20 @@ if hasattr(xgb, "collective"):
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
 
-#: Files that XGBoost opens to join a job, besides one for each worker (measured with 3.2.0, 2 to 8 workers).
+#: Files that XGBoost opens to join a job, in addition to one for each worker (measured with 3.2.0, 2 to 8 workers).
 _FILES_TO_JOIN = 6
 
-#: The first whose random numbers come from one generator, which a new seed starts again (a ranking's pairs: from 3.4 on).
+#: The first version that draws all random numbers from one generator, which a new seed restarts (pairs of a ranking: from 3.4 on).
 _ONE_GENERATOR = (3, 3)
 
 _joined = False
-#: The address of the tracker whose job this process has joined or tried to join last.
+#: The address of the tracker whose job this process last joined or tried to join.
 _tracker: Optional[Tuple[str, str]] = None
 
 
 def in_job() -> bool:
-    """Whether this process was started as a worker of a job with a tracker. Raises RuntimeError when only half of the
-    tracker's address is there."""
+    """Whether this process was started as a worker of a job with a tracker. Raises RuntimeError if DMLC_TRACKER_URI is set without a valid
+    DMLC_TRACKER_PORT."""
     if not os.environ.get("DMLC_TRACKER_URI") or os.environ.get("DMLC_ROLE", "worker") != "worker":
         return False
     if not os.environ.get("DMLC_TRACKER_PORT", "").isdigit():
@@ -54,12 +54,12 @@ def in_job() -> bool:
 
 
 def _collective() -> Any:
-    """The module that has rank, world size, broadcast and allreduce: `collective`, or `rabit` before 1.7."""
+    """The module with rank, world size, broadcast and allreduce: `collective`, or `rabit` before 1.7."""
     return xgb.collective if VERSION >= (1, 7) else xgb.rabit
 
 
 def _arguments() -> Dict[str, Any]:
-    """XGBoost 2.1 and later do not look into the environment."""
+    """The arguments for XGBoost 2.1 and later, which ignore the environment."""
     arguments: Dict[str, Any] = {"dmlc_task_id": os.environ.get("DMLC_TASK_ID", "")}
     if in_job():
         arguments.update(dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"], dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]))
@@ -71,12 +71,11 @@ def _arguments() -> Dict[str, Any]:
 
 
 def init(**arguments: Any) -> None:
-    """Joins the job; does nothing outside of one. Processes of mpirun, srun or torchrun are one, with a tracker that rank 0 runs, unless
-    WARREN_BOOTSTRAP is `none`. `arguments` are those of XGBoost's own `init`, to which they are passed on:
-    `dmlc_timeout`, `dmlc_retry`, `dmlc_nccl_path`; `dmlc_tracker_uri`, `dmlc_tracker_port` and `dmlc_task_id` name the job of
-    a tracker that the environment does not. A job has one communicator: who has left cannot join again. Raises RuntimeError
-    in one that has joined, and where WARREN_XGBOOST_ENGINE=warren asks for what cannot be: `left_in_the_end` then is to leave
-    the job."""
+    """Joins the job; does nothing outside a job. Processes started by mpirun, srun or torchrun form a job, with a tracker that rank 0 runs,
+    unless WARREN_BOOTSTRAP is `none`. `arguments` are passed to XGBoost's own `init`: `dmlc_timeout`, `dmlc_retry`, `dmlc_nccl_path`;
+    `dmlc_tracker_uri`, `dmlc_tracker_port` and `dmlc_task_id` name a job whose tracker the environment does not name. A job has one
+    communicator: a worker that has left cannot join again. Raises RuntimeError if the process has already joined, or if
+    WARREN_XGBOOST_ENGINE=warren cannot be satisfied; wrap the call in `left_in_the_end`, which then leaves the job."""
     global _joined  # pylint: disable=global-statement
     if not any(name.lower() in ("dmlc_tracker_uri", "rabit_tracker_uri") for name in arguments) and not in_job():
         launched = _launched.launched()
@@ -87,13 +86,13 @@ def init(**arguments: Any) -> None:
         raise RuntimeError("this worker has joined its job already: there is one communicator, from start to end")
     _check_not_left(arguments)
     if VERSION >= (2, 1):
-        # Finds NCCL, too, where it is a package of Python.
+        # Also finds NCCL if it is installed as a Python package.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
         _join(found, lambda: xgb.collective.init(**found))
         _joined = True
         _engine.begin(_timeout_of(found))
     else:
-        # These versions know them in upper case only, and look into the environment for what is not given.
+        # These versions accept upper-case names only, and read missing ones from the environment.
         found = {name.upper() if name.startswith("dmlc_") else name: value for name, value in arguments.items()}
         if VERSION >= (1, 7):
             _join(found, lambda: xgb.collective.init(**found))
@@ -104,22 +103,22 @@ def init(**arguments: Any) -> None:
 
 
 def _check_open_files() -> None:
-    """Raises OSError in a process that may open too few files for XGBoost 2.1 and later, which links every worker with every other one:
-    XGBoost itself would say nothing of it, and the tracker would name another worker."""
+    """Raises OSError if this process may not open enough files for XGBoost 2.1 and later, which connects every worker to every other one.
+    XGBoost itself would report nothing, and the tracker would name another worker."""
     workers = os.environ.get("DMLC_NUM_WORKER", "")
     if VERSION < (2, 1) or not workers.isdigit() or not os.path.isdir("/proc/self/fd"):
         return
     import resource  # pylint: disable=import-outside-toplevel
 
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # without the listing itself
+    used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # -1: the listing itself
     if limit != resource.RLIM_INFINITY and used + needed > limit:
         raise OSError(errno.EMFILE, f"{used} of the {limit} files that this process may open (ulimit -n) are open, and XGBoost needs about "
                                     f"{needed} to join a job of {workers} workers: raise the limit, as by ulimit -n 65536 before the job")
 
 
 def _join(found: Dict[str, Any], join: Callable[[], Any]) -> None:
-    """Calls `join`, which gives the arguments `found` to XGBoost, with a task id by which the tracker admits this worker."""
+    """Calls `join`, which passes the arguments `found` to XGBoost, with a task id that makes the tracker admit this worker."""
     upper = VERSION < (2, 1)
     _check_open_files()
 
@@ -137,8 +136,8 @@ def _join(found: Dict[str, Any], join: Callable[[], Any]) -> None:
 
 
 def _check_not_left(arguments: Mapping[str, Any]) -> None:
-    """Raises RuntimeError in a process that has left the job which these arguments, or the environment, name: its tracker would take a
-    worker that comes again for a failed one, and end the job."""
+    """Raises RuntimeError if this process has left the job named by these arguments or the environment: its tracker would take a worker
+    that comes back for a failed one, and end the job."""
     global _tracker  # pylint: disable=global-statement
     given = {name.lower().replace("rabit_", "dmlc_"): str(value) for name, value in {**os.environ, **arguments}.items()}
     _tracker = given.get("dmlc_tracker_uri", ""), given.get("dmlc_tracker_port", "")
@@ -148,12 +147,12 @@ def _check_not_left(arguments: Mapping[str, Any]) -> None:
 
 
 def _timeout_of(arguments: Dict[str, Any]) -> Any:
-    """How long XGBoost is to wait for others, in seconds; None: its default."""
+    """How many seconds XGBoost waits for other workers; None means its default."""
     return arguments.get("dmlc_timeout", arguments.get("DMLC_TIMEOUT"))
 
 
 def finalize() -> None:
-    """Leaves the job; does nothing outside of one."""
+    """Leaves the job; does nothing outside a job."""
     _leave(failed=False)
 
 
@@ -178,8 +177,8 @@ def _end_engine(failed: bool) -> None:
 
 @contextlib.contextmanager
 def left_in_the_end() -> Iterator[None]:
-    """Leaves the job, if it was joined, when the block ends. After an exception, sys.exit with a failure included, the
-    tracker is told that this worker has failed (XGBoost 2.1 and later); the exception goes on."""
+    """Leaves the job, if it was joined, when the block ends. After an exception, including sys.exit with a failure, the tracker is told
+    that this worker has failed (XGBoost 2.1 and later); the exception propagates."""
     try:
         with _hooks.installed():
             yield
@@ -187,13 +186,13 @@ def left_in_the_end() -> Iterator[None]:
         if isinstance(error, SystemExit) and not error.code:
             finalize()
         elif _joined and VERSION >= (2, 1):
-            # The tracker first: it is to hear of this worker before it hears of those whose calls fail for it.
+            # The tracker comes first: it must learn of this failure before the failures that follow from it on other workers.
             with contextlib.suppress(Exception):
                 xgb.collective.signal_error()
             with contextlib.suppress(Exception):
                 _end_engine(failed=True)
             with contextlib.suppress(Exception):
-                # To end its threads, without which the process may crash on its way out. The tracker knows better.
+                # Ends XGBoost's threads, which could crash the process at exit. The tracker already knows of the failure.
                 _leave(failed=True)
         raise
     finalize()
@@ -201,34 +200,33 @@ def left_in_the_end() -> Iterator[None]:
 
 @contextlib.contextmanager
 def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
-    """Joins the job that dmlc-submit, mpirun, srun or torchrun started, and leaves it at the end; does nothing outside of a job. The
-    arguments are those of `init`, and what `as` gives.
+    """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end; does nothing outside a job. The arguments
+    are those of `init`, and are yielded for `as`.
 
-    After an exception, sys.exit with a failure included, the job is not left as if this worker were done: the tracker is
-    told (XGBoost 2.1 and later), and the others stop.
-    """
+    After an exception, including sys.exit with a failure, the job is not left as if this worker had finished: the tracker is told (XGBoost
+    2.1 and later), and the other workers stop."""
     with left_in_the_end():
         init(**arguments)
         yield arguments
 
 
-#: As in xgboost.collective, for scripts that import it from there today.
+#: The name in xgboost.collective, for scripts that import it from there today.
 CommunicatorContext = communicator
 
 
 def engine() -> str:
-    """Which engine the collectives of this thread's communicator run on: "warren", or "own" for XGBoost's."""
+    """Returns the engine that runs the collectives of this thread's communicator: "warren", or "own" for XGBoost's own."""
     return "warren" if VERSION >= (2, 1) and _engine.serves() else "own"
 
 
 @contextlib.contextmanager
 def accelerate(timeout: Optional[float] = None) -> Iterator[None]:
-    """Within a communicator that somebody else has made (a task of Dask, a barrier of Spark, xgboost.collective.init): the
-    collectives of the block go over Warren's engine. All its workers enter the block and leave it. Where one of them cannot
-    (WARREN_XGBOOST_ENGINE=own, an XGBoost that is not known), all stay on XGBoost's own, and one line on standard error
-    says why. A call waits `timeout` seconds for a worker that lives (None: half an hour; what `dmlc_timeout` the communicator
-    was made with is not known here). Does nothing in a communicator of one, and before XGBoost 2.1. A worker that is lost is
-    named in the others' errors. Raises RuntimeError where another worker of the communicator has not entered."""
+    """Runs the collectives of the block on Warren's engine, in a communicator made by someone else (a Dask task, a Spark barrier,
+    xgboost.collective.init). All its workers enter and leave the block. If one of them cannot (WARREN_XGBOOST_ENGINE=own, an unknown
+    XGBoost), all stay on XGBoost's own engine, and one line on standard error says why. A call waits `timeout` seconds for a worker that is
+    alive (None means half an hour; the communicator's `dmlc_timeout` is not known here). Does nothing in a communicator of one worker, or
+    before XGBoost 2.1. If a worker is lost, the errors of the others name it. Raises RuntimeError if another worker of the communicator has
+    not entered the block."""
     if VERSION < (2, 1):
         yield
         return
@@ -237,10 +235,9 @@ def accelerate(timeout: Optional[float] = None) -> Iterator[None]:
 
 
 def accelerate_all() -> None:
-    """From now on `accelerate` is in every communicator that Python makes in this process (xgboost.collective's
-    CommunicatorContext, and so those of xgboost.dask and xgboost.spark). All workers of a job have to do it, also those that
-    are started later: in Dask `client.register_plugin(warren.xgboost.dask_plugin())` or `dask worker --preload warren.xgboost`.
-    May be called again."""
+    """Applies `accelerate` to every communicator that Python makes in this process from now on (xgboost.collective's CommunicatorContext,
+    and so those of xgboost.dask and xgboost.spark). All workers of a job must do so, including those started later: in Dask use
+    `client.register_plugin(warren.xgboost.dask_plugin())` or `dask worker --preload warren.xgboost`. May be called repeatedly."""
     if VERSION < (2, 1) or hasattr(xgb.collective.CommunicatorContext, "_warren_contexts"):
         return
     context = xgb.collective.CommunicatorContext
@@ -266,36 +263,36 @@ def accelerate_all() -> None:
 
 
 def dask_plugin() -> Any:
-    """A plugin for `client.register_plugin` that calls `accelerate_all` in all workers of a Dask cluster, also in those that are started
-    later or again."""
+    """Returns a plugin for `client.register_plugin` that calls `accelerate_all` in all workers of a Dask cluster, including those that are
+    started later or restarted."""
     from warren import _dask_plugin  # pylint: disable=import-outside-toplevel
 
     return _dask_plugin.AccelerateAll()
 
 
 def dask_setup(_worker: Any) -> None:
-    """What `dask worker --preload warren.xgboost` calls."""
+    """Called by `dask worker --preload warren.xgboost`."""
     accelerate_all()
 
 
 def get_rank() -> int:
-    """From 0; 0 outside of a job."""
+    """Returns this worker's rank, counted from 0; 0 outside a job."""
     return int(_collective().get_rank())
 
 
 def get_world_size() -> int:
-    """1 outside of a job."""
+    """Returns the number of workers; 1 outside a job."""
     return int(_collective().get_world_size())
 
 
 def tracker_print(message: Any) -> None:
-    """Shows `str(message)` to the user who watches the job; a NUL, at which the message would end, as \\x00."""
+    """Shows `str(message)` to the user who watches the job. A NUL, which would end the message, is shown as \\x00."""
     module = _collective()
     (module.communicator_print if VERSION >= (1, 7) else module.tracker_print)(str(message).replace("\0", "\\x00"))
 
 
 def _peers_of_job() -> _peers.Peers:
-    """The ranks of XGBoost's communicator. Raises RuntimeError in one of several processes of a job or launcher that has not joined it."""
+    """The ranks of XGBoost's communicator. Raises RuntimeError if this process is one of several in a job and has not joined it."""
     peers = _peers.over_xgboost(_collective())
     if peers.world == 1:
         _peers.current()
@@ -303,9 +300,9 @@ def _peers_of_job() -> _peers.Peers:
 
 
 def broadcast(value: Any, root: int = 0) -> Any:
-    """Rank `root`'s object, in all ranks. It is pickled and sealed with the job's token. Raises TypeError on all ranks where it cannot
-    be pickled, RuntimeError where another rank's bytes are not sealed with the token. In a communicator without a token (of Dask,
-    Spark, another tracker) its processes are trusted: a pickle runs whatever code its sender chose."""
+    """Returns the object of rank `root` on all ranks. It is pickled and sealed with the job's token. Raises TypeError on all ranks if it
+    cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the token. In a communicator without a token (of Dask,
+    Spark, or a third-party tracker) the other processes are trusted: a pickle runs whatever code its sender chose."""
     return _peers_of_job().broadcast(value, root, objects=True)
 
 
@@ -329,23 +326,26 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
                  delimiter: Optional[str] = None, storage_options: Optional[Dict[str, Any]] = None, quantile: bool = False,
                  external_memory: Union[bool, str, None] = False, cache_dir: Optional[str] = None, check: Optional[bool] = None,
                  progress: bool = True, nthread: int = 0, **options: Any) -> "xgb.DMatrix":
-    """This worker's share of a data set as a DMatrix, with labels, weights and queries.
+    """Returns this worker's share of a data set as a DMatrix, with labels, weights and queries.
 
         load_dmatrix("s3://bucket/train/*.parquet", label="y")
         load_dmatrix("train.svm")
 
-    `uri` and the columns (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load: Parquet, Arrow and
-    CSV by the names of their columns, text as in docs/how-to/data-text.md, but for a cache: "day1.gz;day2.gz?indexing_mode=1",
-    "table.csv?format=csv&label_column=0". Categories are numbered alike on all workers; what the numbers stand for is the matrix's
-    `warren_categories`, to be given as `categories` when other rows are loaded for the same model.
+    `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load: Parquet,
+    Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, except for a cache: "day1.gz;day2.gz?indexing_mode=1",
+    "table.csv?format=csv&label_column=0". All workers number categories alike; the matrix's `warren_categories` lists the categories, and
+    is to be passed as `categories` when other rows are loaded for the same model.
 
-    `quantile`: a QuantileDMatrix (1.7 and later), which takes less memory, for tree_method hist. `external_memory`, of Parquet, Arrow and
-    CSV: "auto" makes what fits into this worker's part of the memory (of the host, or of its cgroup): a DMatrix, a QuantileDMatrix
-    from batches, of which only bins are kept, or pages on disk in `cache_dir` (None: where temporary files go); True: pages, which are
-    an ExtMemQuantileDMatrix from XGBoost 3.0 on, and trained on outside of jobs only before. Batches are read again for each pass
-    that XGBoost makes. `options` are passed on to the matrix.
+    `quantile`: makes a QuantileDMatrix (1.7 and later), which takes less memory, for tree_method hist.
 
-    All workers of a job call it. Raises ValueError and OSError with file, row group, line, column of what is wrong."""
+    `external_memory`, for Parquet, Arrow and CSV: "auto" chooses what fits into this worker's part of the memory (of the host, or of its
+    cgroup): a DMatrix, a QuantileDMatrix built from batches, of which only the bins are kept, or pages on disk in `cache_dir` (None means
+    the folder for temporary files). True always uses pages: an ExtMemQuantileDMatrix from XGBoost 3.0 on; earlier versions can train on
+    pages only outside a job. Batches are read again for each pass that XGBoost makes.
+
+    `options` are passed to the matrix.
+
+    All workers of a job call it. Raises ValueError or OSError that names the file, row group, line and column of the problem."""
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=base_margin, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
                         delimiter=delimiter, storage_options=storage_options, nthread=nthread)
@@ -358,8 +358,9 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
 
 
 def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
-    """What `load_dmatrix` makes a matrix of text of: a scipy.sparse.csr_matrix, and the arguments `label`, `weight` and `group`, which are
-    None on all workers where no row of the data set has them. `uri`, errors and who calls it: as for `load_dmatrix`."""
+    """Returns the data from which `load_dmatrix` makes a matrix, for text: a scipy.sparse.csr_matrix, and the arguments `label`, `weight`
+    and `group`, which are None on all workers if no row of the data set has them. `uri`, the errors, and which workers call it are as for
+    `load_dmatrix`."""
     peers = data.current_peers()
     table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
     if peers.world > 1:
@@ -369,7 +370,7 @@ def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
 
 
 class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
-    """Saves the model on rank 0 after every so many rounds, and gives each round its own seed."""
+    """Saves the model on rank 0 every `every` rounds, and gives each round its own seed."""
 
     def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
         if VERSION >= (1, 3):
@@ -377,16 +378,16 @@ class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  #
         self._save, self._every, self._last, self._seed = save, every, last, seed
 
     def before_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
-        """What XGBoost draws in a round must not depend on the rounds that this process has seen: its generator is in no
-        model. A seed that differs from the one before is taken up at once. Before 3.3 the samplers of columns kept
-        generators of their own, which a seed does not reach."""
+        """Sets the round's seed. The random numbers of a round must not depend on the rounds that this process has run, because the
+        generator's state is not part of the model. A changed seed takes effect immediately. Before 3.3 the column samplers had their own
+        generators, which a seed does not reach."""
         del epoch, evals_log
         if VERSION >= _ONE_GENERATOR:
             model.set_param({"seed": (self._seed * 1_000_003 + model.num_boosted_rounds() + 1) % 2**31})
         return False
 
     def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
-        """Never stops the training."""
+        """Saves the model if it is due. Never stops the training."""
         del epoch, evals_log
         rounds = model.num_boosted_rounds()
         if rounds % self._every == 0 and rounds < self._last:
@@ -397,30 +398,29 @@ class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  #
 def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int,
                            path: Union[str, "os.PathLike[str]"], *, every: int = 1,
                            callbacks: Optional[Sequence[Any]] = None, **options: Any) -> "xgb.Booster":
-    """`xgboost.train` that goes on where it was when the job is started again (dmlc-submit --max-restarts).
+    """Works like `xgboost.train`, and resumes if the job is restarted (dmlc-submit --max-restarts).
 
-    Rank 0 saves the model so far at `path` (.json or .ubj; on a disk that it sees again after a restart) after `every`
-    rounds, whole or not at all. A save that fails (a full disk) is reported on standard error; the checkpoint before it stays, and
-    training goes on. The file is removed when training is done. XGBoost 1.6 and later.
+    Rank 0 saves the model so far at `path` (.json or .ubj; on a disk that it sees again after a restart) every `every` rounds, atomically.
+    A failed save (a full disk) is reported on standard error; the previous checkpoint stays, and training continues. The file is removed
+    when training is done. Needs XGBoost 1.6 or later.
 
-    Whoever starts looks for a checkpoint first. One of this training is trained on: "going on from round 10 of FILE". One of another
-    is left out, with a line that says what differs, and replaced by the next save. A training is told by its parameters (all but
-    nthread, verbosity and the like), the number of rounds, the rows of all workers (a digest of features, labels, weights, margins and
-    queries, whatever their order and the number of workers), the evaluation sets, `obj`, `custom_metric` (name and code, not what they
-    find in global names), early stopping, learning rates, and the version of XGBoost. Other callbacks are not looked at. The digest
-    sees the quantiles, and not the features, of a QuantileDMatrix of more than 2^24 values on a worker and of an ExtMemQuantileDMatrix, and
-    neither of a DMatrix in external memory; there the order of the rows counts.
-    The digest costs a pass over the data: about a second for 20 million values, and up to 200 MB meanwhile.
+    At the start, each worker looks for a checkpoint. One of the same training is resumed: "going on from round 10 of FILE". One of another
+    training is ignored, with a line that says what differs, and replaced by the next save. A training is identified by its parameters (all
+    but nthread, verbosity and the like), the number of rounds, the rows of all workers (a digest of features, labels, weights, margins and
+    queries, regardless of their order and the number of workers), the evaluation sets, `obj`, `custom_metric` (name and code, without the
+    globals they refer to), early stopping, learning rates, and the version of XGBoost. Other callbacks are not compared. For a
+    QuantileDMatrix of more than 2^24 values on a worker, and for an ExtMemQuantileDMatrix, the digest covers the quantiles instead of the
+    features; for a DMatrix in external memory it covers neither, and the order of the rows counts. The digest costs one pass over the data:
+    about a second for 20 million values, and up to 200 MB during that time.
 
-    The model is that of an undisturbed run, bit for bit. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from
-    XGBoost 3.3 on, where each round draws them from `seed` and its own number, others than `xgboost.train` would draw; pairs of a
-    ranking that are drawn (lambdarank_pair_method=mean): from 3.4 on. Before, a training that was resumed draws others than one that
-    was not. lambdarank_unbiased keeps what is in no model: there a restart costs bits in every version. `options` are passed on to
-    `xgboost.train`; early stopping counts from the restart on.
+    The model is the same, bit for bit, as without a restart. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from
+    XGBoost 3.3 on, each round draws them from `seed` and its own number, so they differ from those of `xgboost.train`; for randomly drawn
+    pairs of a ranking (lambdarank_pair_method=mean), this is so from 3.4 on. In earlier versions a resumed training draws other numbers
+    than an undisturbed one. lambdarank_unbiased keeps state outside the model: there a restart changes bits in every version. `options` are
+    passed to `xgboost.train`; early stopping counts from the restart.
 
-    Raises ValueError when there is a file at `path` that is no checkpoint, RuntimeError when another training that runs has it (told by
-    a lock on `.NAME.lock` beside it; where the file system has no locks, a line says so), OSError when its folder cannot be written to.
-    """
+    Raises ValueError if the file at `path` is not a checkpoint, RuntimeError if another running training uses it (detected by a lock on
+    `.NAME.lock` in the same folder; if the file system has no locks, a line says so), and OSError if its folder is not writable."""
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")
     seed = int(params.get("seed", params.get("random_state", 0)) or 0)
@@ -432,8 +432,8 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
 
         begun = checkpoint.load(_digest.of_training(params, dtrain, num_boost_round, options, callbacks or (), peers))
         if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
-            # Where Hessians are constant `approx` makes the cuts in its first round, of the rows that are drawn for it, and
-            # leaves them in the matrix: a training that goes on elsewhere makes them of the same draw.
+            # With constant Hessians, `approx` computes the cuts in its first round, from the rows sampled for it, and keeps them in the
+            # matrix: a resumed training must compute them from the same sample.
             first = {name: options[name] for name in ("obj",) if name in options}
             xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed),
                                                     _hooks.Progress(num_boost_round)], **first)
@@ -448,19 +448,18 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
 def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", matrix: "xgb.DMatrix", *, whole: bool = False,
                overwrite: bool = False, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                storage_options: Optional[Mapping[str, Any]] = None, **options: Any) -> None:
-    """Writes `booster.predict(matrix, **options)` of every worker's rows, in the order of ranks and rows. A collective call: all
-    workers of the job make it.
+    """Writes `booster.predict(matrix, **options)` for every worker's rows, in the order of ranks and rows. All workers of the job call
+    it.
 
-    By default `path` becomes a folder with a file of each worker, also of one without rows: `part-00000-of-00004.parquet`. With
-    `whole` it is one file, which rank 0 writes, and the rows come to it in pieces. The format is `path`'s suffix, or `format`:
-    `.parquet` (by pyarrow; a column `prediction`, or `prediction_0`, `prediction_1`, ... where a row has several), `.csv` (with
-    these names as its first line), `.npy` (the one for predictions of three dimensions and more). `path` may be in a store, with
+    By default `path` becomes a folder with one file for each worker, even for one without rows: `part-00000-of-00004.parquet`. With
+    `whole` it is one file, which rank 0 writes, receiving the rows in pieces. The format is given by `path`'s suffix, or by `format`:
+    `.parquet` (needs pyarrow; a column `prediction`, or `prediction_0`, `prediction_1`, ... if a row has several), `.csv` (with these
+    names in its first line), `.npy` (required for predictions of three or more dimensions). `path` may be in an object store, with
     `storage_options` for it.
 
-    Files appear whole, once all workers have written theirs, or not at all. Where there are parts of another run (with `whole`:
-    the file), FileExistsError is raised; with `overwrite` they are replaced, and those that are left over removed. Raises on all
-    workers, in the same words, what went wrong on one: OSError (a full disk), ValueError for a format or shape that cannot be
-    written, ImportError without pyarrow.
-    """
+    The files appear complete once all workers have written theirs, or not at all. If there are parts of another run (with `whole`: the
+    file), FileExistsError is raised; with `overwrite` they are replaced, and leftover ones removed. An error of one worker is raised on
+    all workers with the same text: OSError (a full disk), ValueError for a format or shape that cannot be written, ImportError without
+    pyarrow."""
     _predictions.write(path, lambda: booster.predict(matrix, **options), whole=whole, overwrite=overwrite, form=format,
                        storage_options=storage_options)

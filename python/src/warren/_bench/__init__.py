@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def size_of(text: str) -> int:
-    """'64m' and the like in bytes. Raises ValueError."""
+    """Converts a size such as '64m' to bytes. Raises ValueError."""
     units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     number, unit = (text[:-1], text[-1].lower()) if text and text[-1].isalpha() else (text, "")
     if not number.isdigit() or unit not in units or int(number) * units[unit] < report.SMALLEST:
@@ -58,7 +58,7 @@ def command_of(options: argparse.Namespace, rest: Sequence[str]) -> List[str]:
 
 
 def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
-    """Runs the job: its exit code and what its first rank has measured. Whatever else is said goes to standard error."""
+    """Runs the job; returns its exit code and the figures of its first rank. All other output goes to standard error."""
     figures = None
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as job:
         assert job.stdout is not None
@@ -72,7 +72,7 @@ def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
 
 
 def run(words: Sequence[str]) -> int:
-    """The exit code of `warren bench ...`: that of dmlc-submit."""
+    """Runs `warren bench ...`; returns the exit code, which is dmlc-submit's."""
     options, rest = parser().parse_known_args(words)
     try:
         command = command_of(options, rest)

@@ -1,15 +1,15 @@
-"""What `warren bench` makes of what was measured: limits, bus bandwidths, the table. Pure."""
+"""Evaluates the measurements of `warren bench`: limits, bus bandwidths, the table. Pure."""
 import math
 from typing import Any, Dict, List
 
-#: In front of the figures, in the output of the first rank.
+#: Precedes the figures in the output of the first rank.
 MARK = "WARREN-BENCH "
 SMALLEST = 8
 _STEP = 8
 
 
 def sizes(largest: int) -> List[int]:
-    """8 B, 64 B and so on, and the largest."""
+    """Returns the sizes to measure: 8 B, 64 B and so on, and the largest."""
     found = []
     size = SMALLEST
     while size < largest:
@@ -19,14 +19,14 @@ def sizes(largest: int) -> List[int]:
 
 
 def factor(collective: str, ranks: int) -> float:
-    """Bytes that go in and out of each rank, at least, for each byte of the vector (that of bus bandwidth)."""
+    """The minimum number of bytes that enter and leave each rank for each byte of the vector (the factor of bus bandwidth)."""
     return 2 * (ranks - 1) / ranks if collective == "allreduce" else 1.0 if ranks > 1 else 0.0
 
 
 def with_limits(figures: Dict[str, Any]) -> Dict[str, Any]:
-    """With `bus_bytes_per_s`, `limit_s` and `part_of_limit` in each row. No collective is quicker than one message for each doubling
-    of hosts (on one host: than one message) and its bytes at the bandwidth that was measured: between hosts that of the network,
-    which the ranks of a host share; on one host that of memory copies, made by all ranks at once."""
+    """Adds `bus_bytes_per_s`, `limit_s` and `part_of_limit` to each row. No collective is faster than one message for each doubling of
+    hosts (on one host: one message) plus its bytes at the measured bandwidth: between hosts that of the network, which the ranks of a host
+    share; on one host that of memory copies by all ranks at the same time."""
     hosts = len(figures["hosts"])
     ranks = sum(host["ranks"] for host in figures["hosts"])
     between = figures.get("between_hosts")
@@ -42,7 +42,7 @@ def with_limits(figures: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def notes(figures: Dict[str, Any]) -> List[str]:
-    """What the reader has to know."""
+    """Warnings that the reader must know."""
     found = []
     for host in figures["hosts"]:
         if host["ranks"] > host["cores"]:
@@ -55,7 +55,7 @@ def notes(figures: Dict[str, Any]) -> List[str]:
 
 
 def bytes_text(count: float) -> str:
-    """'64 KiB'."""
+    """Formats a size, as '64 KiB'."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if count >= unit:
             return f"{count / unit:g} {name}"
@@ -63,7 +63,7 @@ def bytes_text(count: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """With three digits: '3.21 us'."""
+    """Formats a time with three digits, as '3.21 us'."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= unit or name == "us":
             value = seconds / unit
@@ -76,7 +76,7 @@ def _bandwidth(bytes_per_s: float) -> str:
 
 
 def text(figures: Dict[str, Any]) -> str:
-    """The table, for people."""
+    """The table for people."""
     ranks = sum(host["ranks"] for host in figures["hosts"])
     places = ", ".join(f"{host['name']} ({host['ranks']}, {host['cores']} cores)" for host in figures["hosts"][:8])
     more = f" and {len(figures['hosts']) - 8} more" if len(figures["hosts"]) > 8 else ""

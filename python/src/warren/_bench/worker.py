@@ -1,4 +1,4 @@
-"""A rank of `warren bench`: measures, and the first rank prints the figures. Arguments: the largest size, samples."""
+"""A rank of `warren bench`: measures, and the first rank prints the figures. Arguments: the largest size, the number of samples."""
 import json
 import os
 import socket
@@ -12,18 +12,18 @@ import numpy as np
 from warren import _processes, collectives
 from warren._bench import report
 
-#: A sample takes about so long: what is quicker is done several times in it.
+#: The approximate duration of a sample: faster calls are repeated within it.
 _SAMPLE_S = 0.01
 _MOST_CALLS = 500
 _COPY_BYTES = _MESSAGE_BYTES = 32 << 20
 
 
 def _timed(world: collectives.Communicator, call: Callable[[], Any], samples: int) -> float:
-    """Seconds of one call: the median over samples, each that of the slowest rank."""
+    """Returns the seconds of one call: the median over samples, each of which is the time of the slowest rank."""
     call()
     seconds = np.zeros(1)
     calls = np.ones(1, np.int64)
-    for _ in range(2):  # the second knows how long one takes when all is warm
+    for _ in range(2):  # the second pass measures the time of a warm call
         began = time.perf_counter()
         for _ in range(int(calls[0])):
             call()
@@ -43,7 +43,7 @@ def _timed(world: collectives.Communicator, call: Callable[[], Any], samples: in
 
 
 def _hosts(world: collectives.Communicator) -> Tuple[List[str], List[Dict[str, Any]]]:
-    """The host of each rank, and each host with its ranks and cores."""
+    """Returns the host of each rank, and each host with its number of ranks and cores."""
     own = np.zeros(256, np.uint8)
     record = json.dumps([socket.gethostname()[:200], _processes.own_cores()]).encode()
     own[:len(record)] = np.frombuffer(record, np.uint8)
@@ -62,7 +62,7 @@ def _copy(world: collectives.Communicator, samples: int) -> float:
 
 
 def _messages(world: collectives.Communicator, partner: int, samples: int) -> Dict[str, float]:
-    """Between rank 0 and its partner; the others wait."""
+    """Measures messages between rank 0 and its partner; the other ranks wait."""
     small, large, answer = np.zeros(1), np.ones(_MESSAGE_BYTES // 8), np.zeros(1)
 
     def there_and_back(data: Any) -> None:
@@ -94,7 +94,7 @@ def _rows(world: collectives.Communicator, largest: int, samples: int) -> List[D
 
 
 def main() -> None:
-    """The whole measurement."""
+    """Runs the whole measurement."""
     largest, samples = int(sys.argv[1]), int(sys.argv[2])
     with collectives.context([]) as world:
         names, hosts = _hosts(world)

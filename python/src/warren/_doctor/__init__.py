@@ -1,4 +1,4 @@
-"""`warren doctor`: asks this machine and every host of a host file, and says what is wrong and what to do about it."""
+"""`warren doctor`: examines this machine and every host of a host file, and reports problems with their remedies."""
 import argparse
 import concurrent.futures
 import dataclasses
@@ -16,15 +16,15 @@ from warren._doctor.hosts import Host, HostError, Probe, hosts_of, pythons_of, r
 from warren._doctor.model import Asked, Link, Survey
 from warren._printable import printable
 
-#: Hosts that are asked at once.
+#: The most hosts examined concurrently.
 _AT_ONCE = 64
 _ROUND_TRIPS = 9
-#: For answers about connections, and a second for each: 16 at once may take three each (probe.py).
+#: Time for the answers about connections, plus a second for each: 16 at once may take three seconds each (probe.py).
 _CONNECT_PATIENCE_S = 60.0
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the words behind `warren doctor`."""
+    """The parser of the options of `warren doctor`."""
     made = argparse.ArgumentParser(prog="warren doctor",
                                    description="Checks this machine, and hosts over ssh: versions, clocks, ports between "
                                    "all pairs, memory, kernel, GPUs, packages. Exit code 1 when there is a problem.")
@@ -44,19 +44,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def offset_of(trips: Sequence[Tuple[float, float, float]]) -> Tuple[float, float]:
-    """Of another's clock, and how sure that is, from round trips: sent and came back by the own clock, answered by the other's.
-    The shortest trip says most (NTP's filter, RFC 5905)."""
+    """Returns the offset of another host's clock, and its uncertainty, from round trips: sent and received by this machine's clock,
+    answered by the other one's. The shortest trip is the most accurate (NTP's filter, RFC 5905)."""
     sent, answered, back = min(trips, key=lambda trip: trip[2] - trip[0])
     return answered - (sent + back) / 2, (back - sent) / 2
 
 
 class _Visit:
-    """A host, while it is asked."""
+    """A host while it is examined."""
     def __init__(self, host: Host, ssh_options: Sequence[str], python: Optional[str]) -> None:
         self.asked = Asked(host.shown, here=not host.name)
         self.host = host
         self.probe: Any = None
-        self.name = ""  # where others reach it
+        self.name = ""  # the name by which other hosts reach it
         self.ports: Dict[str, int] = {}
         try:
             self.probe = Probe(host, ssh_options, [python] if python else pythons_of(sys.executable, sys.prefix, sys.base_prefix))
@@ -70,7 +70,7 @@ class _Visit:
             self.fail(error)
 
     def fail(self, error: HostError) -> None:
-        """What came in the way; nothing more is asked."""
+        """Records the error and stops examining the host."""
         self.asked.trouble = (error.kind, str(error))
         self.close()
 
@@ -90,7 +90,7 @@ class _Visit:
 
 
 def _addresses_here(visits: Sequence[_Visit]) -> Dict[str, str]:
-    """Where each host finds this machine: by the route to it, as dmlc-submit has it."""
+    """Returns this machine's address as seen from each host: that of the route to it, as in dmlc-submit."""
     found: Dict[str, str] = {}
     for here in (visit for visit in visits if visit.asked.here):
         for visit in visits:
@@ -102,7 +102,7 @@ def _addresses_here(visits: Sequence[_Visit]) -> Dict[str, str]:
 
 
 def _try_links(visit: _Visit, visits: Sequence[_Visit], here_from: Dict[str, str], survey: Survey) -> None:
-    """From one host to all others; and what it takes their names for."""
+    """Tries connections from one host to all others, and records how it resolves their names."""
     targets = []
     for other in visits:
         address = here_from.get(visit.asked.name) if other.asked.here else other.name
@@ -119,7 +119,7 @@ def _try_links(visit: _Visit, visits: Sequence[_Visit], here_from: Dict[str, str
 
 
 def survey_of(hosts: Sequence[Host], ssh_options: Sequence[str], python: Optional[str]) -> Survey:
-    """Asks all of them, at most _AT_ONCE at a time."""
+    """Examines all hosts, at most _AT_ONCE at a time."""
     with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
         visits = list(pool.map(lambda host: _Visit(host, ssh_options, python), hosts))
         survey = Survey([visit.asked for visit in visits])
@@ -160,7 +160,7 @@ def table(found: Sequence[model.Finding], width: int) -> str:
 
 
 def run(words: Sequence[str]) -> int:
-    """The exit code of `warren doctor ...`: 1 when there is a problem, 2 for a mistake in the options."""
+    """Runs `warren doctor ...`; returns the exit code: 1 if there is a problem, 2 for a mistake in the options."""
     options = parser().parse_args(words)
     try:
         hosts = hosts_of(options.host_file, options.hosts)

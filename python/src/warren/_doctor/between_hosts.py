@@ -1,4 +1,4 @@
-"""From what was tried to and between hosts to what is wrong with ssh, clocks, ports and names. Pure."""
+"""Checks of connections to and between hosts: ssh, clocks, ports and names. Pure."""
 import ipaddress
 from typing import Dict, List, Set, Tuple
 
@@ -18,7 +18,7 @@ _SSH_ADVICE = {
 
 
 def ssh(survey: Survey) -> List[Finding]:
-    """Whether each host can be asked."""
+    """Checks whether each host could be examined."""
     found = []
     for host in survey.hosts:
         if host.trouble:
@@ -35,7 +35,7 @@ def ssh(survey: Survey) -> List[Finding]:
 
 
 def clock(survey: Survey) -> List[Finding]:
-    """Clocks of hosts, beside this machine's."""
+    """Compares the hosts' clocks with this machine's."""
     known = [(host, *host.offset) for host in survey.answered if host.offset is not None and not host.here]
     if not known:
         return []
@@ -57,7 +57,7 @@ def clock(survey: Survey) -> List[Finding]:
 
 
 def _blocked(failed: List[Link], needed: bool) -> Finding:
-    """Of the connections from one host to another that could not be made."""
+    """The finding for failed connections from one host to another."""
     source, target = failed[0].source, failed[0].target
     kinds = {"tracker": ("the tracker's", f"{TRACKER_PORTS[0]}-{TRACKER_PORTS[1]}"),
              "ephemeral": ("ephemeral", "the ephemeral ones (sysctl net.ipv4.ip_local_port_range)")}
@@ -69,7 +69,7 @@ def _blocked(failed: List[Link], needed: bool) -> Finding:
 
 
 def links(survey: Survey) -> List[Finding]:
-    """Connections between all pairs."""
+    """Checks the connections between all pairs of hosts."""
     here = {host.name for host in survey.hosts if host.here}
     pairs: Dict[Tuple[str, str], List[Link]] = {}
     for link in survey.links:
@@ -77,7 +77,7 @@ def links(survey: Survey) -> List[Finding]:
     found: List[Finding] = []
     for (_, source), tried in sorted(pairs.items()):
         failed = [link for link in tried if link.error]
-        if failed:  # dmlc-submit connects to nobody; only workers that run here do
+        if failed:  # dmlc-submit itself connects to no host; only workers that run here do
             found.append(_blocked(failed, source not in here))
     if pairs and not found:
         found.append(Finding(OK, "network", f"all {len(pairs)} pairs reach each other, at a port from {TRACKER_PORTS[0]} to "
@@ -94,7 +94,7 @@ def _is_address(name: str) -> bool:
 
 
 def names(survey: Survey) -> List[Finding]:
-    """What hosts take each other's names for."""
+    """Checks how hosts resolve each other's names."""
     found: List[Finding] = []
     all_names = [name for name in dict.fromkeys(name for seen in survey.names.values() for name in seen) if not _is_address(name)]
     for name in all_names:

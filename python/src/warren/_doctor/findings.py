@@ -1,4 +1,4 @@
-"""From facts of hosts to findings: all checks. Pure."""
+"""Runs all checks on the facts of the hosts. Pure."""
 from typing import List
 
 from warren._doctor import between_hosts, on_hosts
@@ -9,7 +9,7 @@ _CHECKS = (between_hosts.ssh, between_hosts.clock, between_hosts.links, between_
 
 
 def diagnose(survey: Survey) -> List[Finding]:
-    """What is worst comes first, else in the order of a user's way: to the hosts, between them, on them."""
+    """The findings, worst first, then in the order in which a job meets them: reaching the hosts, between them, on them."""
     found = [one for check in _CHECKS for one in grouped(check(survey))]
     order = (PROBLEM, WARNING, OK)
     return sorted(found, key=lambda one: order.index(one.level))

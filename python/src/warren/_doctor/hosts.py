@@ -15,17 +15,17 @@ from typing import Any, List, Optional, Sequence
 from warren import _native
 
 PROBE = pathlib.Path(__file__).with_name("probe.py")
-#: As dmlc-submit has them (submit/cluster/ssh.cc), so that what reaches a host here reaches it there.
+#: The same options as dmlc-submit's (submit/cluster/ssh.cc), so that a host reachable here is reachable there.
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "RemoteCommand=none", "-o",
         "ControlMaster=no", "-o", "ClearAllForwardings=yes")
 _PATIENCE_S = 60.0
-#: Reads the probe itself from what comes behind the shell's lines.
+#: Reads the probe itself from the input that follows the shell's lines.
 _LOADER = ("import sys; print(sys.argv[1], flush=True); n = int(sys.stdin.readline()); "
            "exec(compile(sys.stdin.read(n), 'probe', 'exec'), {'__name__': '__main__'})")
 
 
 class HostError(Exception):
-    """A host cannot be asked. `kind`: "name", "refused", "timeout", "key", "permission", "python", "lost" or "other"."""
+    """Raised if a host cannot be examined. `kind`: "name", "refused", "timeout", "key", "permission", "python", "lost" or "other"."""
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
         self.kind = kind
@@ -33,14 +33,14 @@ class HostError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """A line of the host file. `name` empty: this machine."""
+    """A line of the host file. An empty `name` means this machine."""
     name: str
     user: str = ""
     port: int = 0
 
     @property
     def shown(self) -> str:
-        """As messages name it."""
+        """The name for messages."""
         if not self.name:
             return "this machine"
         name = f"[{self.name}]" if self.port and ":" in self.name else self.name
@@ -48,7 +48,7 @@ class Host:
 
 
 def parse_hosts(text: str, source: str) -> List[Host]:
-    """The hosts of a host file as dmlc-submit, which is asked, reads it. Raises ValueError that names `source` and the line."""
+    """Returns the hosts of a host file, as read by dmlc-submit, which is run for it. Raises ValueError that names `source` and the line."""
     words = [_native.program("dmlc-submit"), "--show-hosts", "--host-file", "/dev/stdin"]
     done = subprocess.run(words, input=text, capture_output=True, check=False, encoding="utf-8", errors="surrogateescape")
     if done.returncode != 0:
@@ -63,7 +63,7 @@ def parse_hosts(text: str, source: str) -> List[Host]:
 
 
 def ssh_words(host: Host, options: Sequence[str]) -> List[str]:
-    """ssh and its options, without the host."""
+    """The ssh command and its options, without the host."""
     return ["ssh", *options, *_SSH, *(["-p", str(host.port)] if host.port else [])]
 
 
@@ -72,7 +72,7 @@ def _login(host: Host) -> str:
 
 
 def real_name(host: Host, options: Sequence[str]) -> str:
-    """What ssh takes the name for, by its configuration: where others reach the host."""
+    """The name to which ssh's configuration resolves the host, and by which other hosts reach it."""
     try:
         shown = subprocess.run([*ssh_words(host, options), "-G", "--", _login(host)],
                                check=True,
@@ -86,7 +86,7 @@ def real_name(host: Host, options: Sequence[str]) -> str:
     return next((line.split()[1] for line in shown.splitlines() if line.startswith("hostname ")), host.name)
 
 
-#: What ssh says, and the kind of trouble that this is.
+#: Texts in ssh's messages, and the kind of error that they indicate.
 _SAID = (("Could not resolve hostname", "name"), ("Name or service not known", "name"), ("Host key verification failed", "key"),
          ("REMOTE HOST IDENTIFICATION", "key"), ("Permission denied", "permission"),
          ("Too many authentication failures", "permission"), ("Connection refused", "refused"), ("timed out", "timeout"),
@@ -94,21 +94,21 @@ _SAID = (("Could not resolve hostname", "name"), ("Name or service not known", "
 
 
 def kind_of(said: str) -> str:
-    """Of what ssh wrote to its standard error."""
+    """The kind of error, given ssh's standard error."""
     return next((kind for words, kind in _SAID if words in said), "other")
 
 
 def pythons_of(executable: str, prefix: str, base_prefix: str) -> List[str]:
-    """The interpreters to ask on hosts, best first: this one, if it is that of an environment (dmlc-submit starts the same on hosts
+    """The interpreters to try on hosts, best first: this one, if it belongs to an environment (dmlc-submit starts the same one on hosts
     that have it), and python3."""
     is_environment = prefix != base_prefix or os.path.isdir(os.path.join(prefix, "conda-meta"))
     return [executable, "python3"] if is_environment else ["python3"]
 
 
 class Probe:
-    """A probe that runs on a host, and answers one request after the other. Not thread safe."""
+    """A probe running on a host, which answers one request after the other. Not thread-safe."""
     def __init__(self, host: Host, options: Sequence[str] = (), pythons: Sequence[str] = ("python3",)) -> None:
-        """Starts it, with the first of `pythons` that the host has. Raises HostError."""
+        """Starts the probe, with the first of `pythons` that the host has. Raises HostError."""
         self.host = host
         self.wanted = pythons[0] if host.name else sys.executable
         began = time.monotonic()
@@ -131,7 +131,7 @@ class Probe:
         self._errors.start()
         try:
             names = " ".join(map(_quoted, pythons if host.name else [sys.executable]))
-            # One line, and nothing behind it before Python reads: some shells read more than they need.
+            # One line, and nothing after it until Python reads: some shells read ahead.
             self._write(
                 f"for python in {names}; do if command -v \"$python\" >/dev/null 2>&1; then exec \"$python\" -c {_quoted(_LOADER)} {mark}; "
                 f"fi; done; echo {mark} no-python `uname -sr` `df -k /dev/shm 2>/dev/null | tail -1`; exit\n")
@@ -146,7 +146,7 @@ class Probe:
             raise
 
     def ask(self, what: str, *, patience_s: float = _PATIENCE_S, **values: Any) -> Any:
-        """The answer. Raises HostError."""
+        """Sends a request and returns the answer. Raises HostError."""
         self._write(json.dumps({"do": what, **values}) + "\n")
         line = self._line(patience_s)
         try:
@@ -159,7 +159,7 @@ class Probe:
         raise HostError("other", str(answer["error"]))
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the probe."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -187,7 +187,7 @@ class Probe:
         return line
 
     def _line_with(self, mark: str) -> str:
-        """Shells greet."""
+        """Skips output of the login shell, such as a greeting."""
         while True:
             line = self._line()
             if mark in line:
@@ -220,7 +220,7 @@ def _quoted(text: str) -> str:
 
 
 def hosts_of(host_file: Optional[str], names: Optional[str]) -> List[Host]:
-    """This machine, then those of the file (else of $HOSTFILE) and of the list. Raises ValueError, OSError."""
+    """Returns this machine, then the hosts of the file (else of $HOSTFILE) and of the list. Raises ValueError or OSError."""
     found = [Host("")]
     path = host_file or (os.environ.get("HOSTFILE") if names is None else None)
     if path:

@@ -1,4 +1,4 @@
-"""What `warren doctor` knows of hosts, and what it says of them, as values."""
+"""The data that `warren doctor` collects about hosts, and its findings, as values."""
 import dataclasses
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
@@ -8,7 +8,7 @@ TRACKER_PORTS = (9091, 9999)
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One line of the table. `hosts`: those that it is about; none: all."""
+    """One line of the table. `hosts` are those concerned; empty means all."""
     level: str
     subject: str
     text: str
@@ -18,18 +18,18 @@ class Finding:
 
 @dataclasses.dataclass
 class Asked:
-    """What is known of one host. `facts` are those of probe.py; none where it could not be asked."""
+    """The results for one host. `facts` are those of probe.py; empty if it could not be examined."""
     name: str
     trouble: Optional[Tuple[str, str]] = None  # HostError's kind and text
     seconds: float = 0.0  # until its probe answered
     facts: Dict[str, Any] = dataclasses.field(default_factory=dict)
-    offset: Optional[Tuple[float, float]] = None  # its clock before this machine's, and how sure that is, in seconds
-    here: bool = False  # it is this machine
+    offset: Optional[Tuple[float, float]] = None  # its clock minus this machine's, and the uncertainty, in seconds
+    here: bool = False  # whether it is this machine
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A connection that was tried from one host to another. `kind`: "tracker" or "ephemeral"; `error` none: it was made."""
+    """A connection that was tried from one host to another. `kind`: "tracker" or "ephemeral"; `error` is None if it succeeded."""
     source: str
     target: str
     kind: str
@@ -39,19 +39,19 @@ class Link:
 
 @dataclasses.dataclass
 class Survey:
-    """All that was found out."""
+    """All results."""
     hosts: List[Asked]
     links: List[Link] = dataclasses.field(default_factory=list)
     names: Dict[str, Dict[str, List[str]]] = dataclasses.field(default_factory=dict)  # by host: name and addresses
 
     @property
     def answered(self) -> List[Asked]:
-        """Those that could be asked."""
+        """The hosts that could be examined."""
         return [host for host in self.hosts if host.facts]
 
 
 def size(count: float) -> str:
-    """'64 MiB'."""
+    """Formats a size, as '64 MiB'."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f} {unit}"
@@ -60,13 +60,13 @@ def size(count: float) -> str:
 
 
 def few(words: Iterable[str]) -> str:
-    """'a, b, c and 5 more'."""
+    """Formats a list, as 'a, b, c and 5 more'."""
     all_words = list(words)
     return ", ".join(all_words[:4]) + (f" and {len(all_words) - 4} more" if len(all_words) > 4 else "")
 
 
 def by_value(hosts: Sequence[Asked], value: Callable[[Asked], Any]) -> Dict[Any, List[str]]:
-    """The hosts of each value."""
+    """The names of the hosts with each value."""
     found: Dict[Any, List[str]] = {}
     for host in hosts:
         found.setdefault(value(host), []).append(host.name)
@@ -74,12 +74,12 @@ def by_value(hosts: Sequence[Asked], value: Callable[[Asked], Any]) -> Dict[Any,
 
 
 def differing(values: Dict[Any, List[str]], shown: Callable[[Any], str] = str) -> str:
-    """'1.7 on a, b; 2.1 on c'."""
+    """Formats values and their hosts, as '1.7 on a, b; 2.1 on c'."""
     return "; ".join(f"{shown(value)} on {few(hosts)}" for value, hosts in sorted(values.items(), key=lambda item: -len(item[1])))
 
 
 def grouped(findings: Sequence[Finding]) -> List[Finding]:
-    """Those that say the same of several hosts, as one."""
+    """Merges findings that say the same about several hosts."""
     groups: Dict[Tuple[str, str, str, str], List[str]] = {}
     for one in findings:
         groups.setdefault((one.level, one.subject, one.text, one.advice), []).extend(one.hosts)

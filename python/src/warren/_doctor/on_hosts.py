@@ -1,16 +1,16 @@
-"""From what hosts say of themselves to what is wrong with versions, memory, kernels and GPUs. Pure."""
+"""Checks of each host's facts: versions, memory, kernels and GPUs. Pure."""
 import os
 from typing import Dict, List, Optional, Sequence
 
 from warren._doctor.model import OK, PROBLEM, WARNING, Asked, Finding, Survey, by_value, differing, grouped, size
 
-#: Docker's own, which is too small for many programs.
+#: Docker's default, which is too small for many programs.
 _SMALL_SHARED_MEMORY = 64 << 20
 _FEW_DESCRIPTORS = 1024
 
 
 def versions(survey: Survey) -> List[Finding]:
-    """Processors, Python, packages."""
+    """Checks processors, Python and packages."""
     found: List[Finding] = []
     hosts = survey.answered
     machines = by_value(hosts, lambda host: host.facts["machine"])
@@ -41,12 +41,12 @@ def versions(survey: Survey) -> List[Finding]:
 
 
 def _lacks_environment(host: Asked) -> bool:
-    """Whether another interpreter was asked because the host has none at this path."""
+    """Whether another interpreter was used because the host has none at this path."""
     return os.path.isabs(host.facts.get("python_wanted") or "") and host.facts["python_path"] != host.facts["python_wanted"]
 
 
 def _pip_of(hosts: Sequence[Asked]) -> str:
-    """The command by which a package is installed for the interpreters that were asked, if one is the same for all."""
+    """The pip command for the interpreters that were used, if it is the same for all."""
     paths = {host.facts["python_path"] for host in hosts}
     return f"{paths.pop()} -m pip" if len(paths) == 1 else "pip"
 
@@ -62,7 +62,7 @@ def _packages(hosts: Sequence[Asked]) -> List[Finding]:
 
         def version(host: Asked, package: str = package) -> Optional[str]:
             packages: Dict[str, Optional[str]] = host.facts["packages"]
-            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren-train" else ""  # without the wheel
+            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren-train" else ""  # if there is no wheel
             return packages.get(package) or packages.get(f"{package}-cpu") or program or None
 
         versions = by_value(hosts, version)
@@ -84,7 +84,7 @@ def _packages(hosts: Sequence[Asked]) -> List[Finding]:
 
 
 def memory(survey: Survey) -> List[Finding]:
-    """Shared memory, limits, control groups."""
+    """Checks shared memory, limits and control groups."""
     found: List[Finding] = []
     hosts = survey.answered
     for host in hosts:
@@ -127,7 +127,7 @@ def memory(survey: Survey) -> List[Finding]:
     return found
 
 
-#: What is lost without each; level, consequence and advice.
+#: For each feature, the level and consequence of its absence.
 _KERNEL = {
     "pidfd_open": (OK, "a pipe tells of processes that end in its place"),
     "memfd_create": (WARNING, "ranks of one host talk TCP instead of sharing memory"),
@@ -137,7 +137,7 @@ _KERNEL = {
 
 
 def kernel(survey: Survey) -> List[Finding]:
-    """What the engine asks of the kernel."""
+    """Checks the kernel features that the engine uses."""
     found: List[Finding] = []
     for host in survey.answered:
         features = host.facts["kernel"]
@@ -160,7 +160,7 @@ def kernel(survey: Survey) -> List[Finding]:
 
 
 def _kind_of_gpus(host: Asked) -> str:
-    """'8 x H100, CUDA 12.4, NCCL 2.20.5'."""
+    """Describes a host's GPUs, as '8 x H100, CUDA 12.4, NCCL 2.20.5'."""
     found = host.facts["gpus"]["found"]
     cuda, nccl = host.facts["cuda"], host.facts["nccl"]
     named = [f"{len(found)} x {found[0][0]}"]
@@ -172,7 +172,7 @@ def _kind_of_gpus(host: Asked) -> str:
 
 
 def gpus(survey: Survey) -> List[Finding]:
-    """GPUs, drivers, NCCL."""
+    """Checks GPUs, drivers and NCCL."""
     found: List[Finding] = []
     hosts = survey.answered
     for host in hosts:

@@ -1,8 +1,7 @@
-"""What `warren doctor` runs on each host, over ssh: answers one line of JSON with another, until its input ends.
+"""The program that `warren doctor` runs on each host, over ssh: answers each line of JSON with another, until its input ends.
 
-Needs nothing but Python 3.6; it is sent as text, so it imports nothing of Warren and must not grow much. What it cannot find
-out is null or missing: what that means is decided in findings.py.
-"""
+Needs only Python 3.6. It is sent as text, so it imports nothing of Warren and must stay small. Facts that it cannot determine are null or
+missing; findings.py interprets them."""
 import concurrent.futures
 import ctypes
 import json
@@ -17,16 +16,16 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
-#: Beside those that decide what a training does.
+#: The packages that determine the behaviour of a training, and those that could be mistaken for them.
 PACKAGES = ("warren-train", "warren", "xgboost", "xgboost-cpu", "lightgbm", "torch", "pyarrow", "numpy")
-#: By machine: pidfd_open, memfd_create, process_vm_readv, futex.
+#: System call numbers by machine: pidfd_open, memfd_create, process_vm_readv, futex.
 CALLS = {"x86_64": (434, 319, 310, 202), "aarch64": (434, 279, 270, 98)}
 CONNECT_S = 3.0
 CONNECTIONS_AT_ONCE = 16
 
 
 def first_line_of(*command: str) -> Optional[str]:
-    """What a program prints; None where there is no such program, or it fails."""
+    """Returns the first line that a program prints; None if there is no such program, or it fails."""
     try:
         done = subprocess.run(command,
                               stdin=subprocess.DEVNULL,
@@ -40,7 +39,7 @@ def first_line_of(*command: str) -> Optional[str]:
 
 
 def file(path: str) -> Optional[str]:
-    """A short file's text; None where it cannot be read."""
+    """Returns the text of a short file; None if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as opened:
             return opened.read().strip()
@@ -49,7 +48,7 @@ def file(path: str) -> Optional[str]:
 
 
 def call(number: int, *arguments: Any) -> int:
-    """A system call: its result, or minus errno."""
+    """Makes a system call; returns its result, or minus errno."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     result = int(libc.syscall(ctypes.c_long(number), *arguments))
@@ -57,7 +56,7 @@ def call(number: int, *arguments: Any) -> int:
 
 
 def kernel() -> Optional[Dict[str, Any]]:
-    """For each feature true, or the reason why it is not there."""
+    """Returns, for each feature, true or the reason why it is unavailable."""
     numbers = CALLS.get(platform.machine())
     if sys.platform != "linux" or numbers is None:
         return None
@@ -78,7 +77,7 @@ def kernel() -> Optional[Dict[str, Any]]:
 
 
 def read_of_another(process_vm_readv: int) -> int:
-    """Reads its parent's memory, as ranks of a host do that none has started the other: Yama allows that or not."""
+    """Reads the memory of the parent process, like the ranks of a host, none of which has started the other: Yama may forbid it."""
     source, target = ctypes.create_string_buffer(b"warren"), ctypes.create_string_buffer(6)
 
     class Vector(ctypes.Structure):
@@ -88,7 +87,7 @@ def read_of_another(process_vm_readv: int) -> int:
     here, there = Vector(ctypes.addressof(target), 6), Vector(ctypes.addressof(source), 6)
     reading, writing = os.pipe()
     child = os.fork()
-    if child == 0:  # with a copy of both at the same places
+    if child == 0:  # it has a copy of both buffers at the same addresses
         try:
             result = call(process_vm_readv, os.getppid(), ctypes.byref(here), ctypes.c_ulong(1), ctypes.byref(there),
                           ctypes.c_ulong(1), ctypes.c_ulong(0))
@@ -103,7 +102,7 @@ def read_of_another(process_vm_readv: int) -> int:
 
 
 def memory_limit() -> Optional[int]:
-    """Of the innermost control groups that have one, in bytes; None: none."""
+    """Returns the smallest memory limit of the control groups of this process, in bytes; None without a limit."""
     least: Optional[int] = None
     for line in (file("/proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -122,12 +121,12 @@ def memory_limit() -> Optional[int]:
 
 
 def limit(which: int) -> List[Optional[int]]:
-    """The soft and the hard limit; None: none."""
+    """Returns the soft and the hard limit; None means unlimited."""
     return [None if value == resource.RLIM_INFINITY else value for value in resource.getrlimit(which)]
 
 
 def shared_memory() -> Optional[Dict[str, Any]]:
-    """Of /dev/shm, in bytes; None where it is not there."""
+    """Returns the sizes of /dev/shm, in bytes; None if it does not exist."""
     try:
         found = os.statvfs("/dev/shm")
     except OSError:
@@ -140,7 +139,7 @@ def shared_memory() -> Optional[Dict[str, Any]]:
 
 
 def version_of(package: str) -> Optional[str]:
-    """Of an installed Python package; None: not installed."""
+    """Returns the version of an installed Python package; None if it is not installed."""
     try:
         from importlib import metadata  # pylint: disable=import-outside-toplevel
     except ImportError:  # before Python 3.8
@@ -153,7 +152,7 @@ def version_of(package: str) -> Optional[str]:
 
 
 def nccl() -> Optional[int]:
-    """The version of the library, as number; None where there is none."""
+    """Returns the version of NCCL as a number; None if it is not found."""
     for name in ("libnccl.so.2", "libnccl.so"):
         try:
             version = ctypes.c_int()
@@ -165,7 +164,7 @@ def nccl() -> Optional[int]:
 
 
 def cuda() -> Optional[int]:
-    """The version of CUDA that the driver is for, as number; None where there is none."""
+    """Returns the CUDA version that the driver supports, as a number; None without a driver."""
     version = ctypes.c_int()
     try:
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -175,7 +174,7 @@ def cuda() -> Optional[int]:
 
 
 def gpus() -> Optional[Dict[str, Any]]:
-    """What nvidia-smi says of each; None where there is no driver."""
+    """Returns nvidia-smi's description of each GPU; None without a driver."""
     if shutil.which("nvidia-smi") is None:
         return None
     try:
@@ -192,7 +191,7 @@ def gpus() -> Optional[Dict[str, Any]]:
 
 
 def facts() -> Dict[str, Any]:
-    """All that this host says of itself."""
+    """Returns all facts about this host."""
     return {
         "host_name": socket.gethostname(),
         "system": platform.system(),
@@ -219,12 +218,13 @@ def facts() -> Dict[str, Any]:
 
 
 class Ports:
-    """Listens, and answers whoever comes."""
+    """Listening sockets, which answer every connection."""
     def __init__(self) -> None:
         self.sockets: List[socket.socket] = []
 
     def listen(self, first: int, last: int) -> Dict[str, Any]:
-        """At a free port from first to last, and at one that the kernel gives: their numbers, or why there is none."""
+        """Listens at a free port from first to last, and at one chosen by the kernel: returns the port numbers, or the reasons for
+        failure."""
         return {"tracker": self._one(range(first, last + 1)), "ephemeral": self._one([0])}
 
     def _one(self, ports: Sequence[int]) -> Dict[str, Any]:
@@ -258,7 +258,7 @@ class Ports:
 
 
 def connect(target: List[Any]) -> Optional[str]:
-    """None where somebody answers at [host, port], else why not."""
+    """Returns None if a probe answers at [host, port], else the error."""
     try:
         with socket.create_connection((target[0], target[1]), CONNECT_S) as made:
             made.settimeout(CONNECT_S)
@@ -270,7 +270,7 @@ def connect(target: List[Any]) -> Optional[str]:
 
 
 def resolve(name: str) -> List[str]:
-    """The addresses of a name here."""
+    """Returns the addresses of a name, as resolved on this host."""
     try:
         return sorted({str(entry[4][0]) for entry in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)})
     except OSError:
@@ -278,7 +278,7 @@ def resolve(name: str) -> List[str]:
 
 
 def route(name: str) -> Optional[str]:
-    """The address of this host on the way to that one."""
+    """Returns this host's address on the route to another host."""
     for family, kind, protocol, _, address in socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM):
         try:
             with socket.socket(family, kind, protocol) as asked:
@@ -290,7 +290,7 @@ def route(name: str) -> Optional[str]:
 
 
 def answer(request: Dict[str, Any], ports: Ports) -> Any:
-    """To one request."""
+    """Returns the answer to one request."""
     what = request["do"]
     if what == "facts":
         return facts()
@@ -309,7 +309,7 @@ def answer(request: Dict[str, Any], ports: Ports) -> Any:
 
 
 def main() -> None:
-    """Until input ends: with ssh, or with who asks."""
+    """Answers requests until the input ends, which it does with the ssh connection or with the asking process."""
     ports = Ports()
     for line in sys.stdin:
         try:

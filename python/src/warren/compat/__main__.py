@@ -1,4 +1,4 @@
-"""python -m warren.compat: runs a script, or a module, as warren.compat says."""
+"""python -m warren.compat: runs a script or a module unchanged, as described for warren.compat."""
 import contextlib
 import os
 import runpy
@@ -8,7 +8,7 @@ from typing import Any
 
 from warren.compat import _imports
 
-#: As a shell reports a program that Ctrl-C has ended.
+#: The exit code that shells report for a program ended by Ctrl-C.
 _INTERRUPTED = 130
 
 
@@ -18,15 +18,15 @@ def _leave_xgboost_in_the_end(stack: contextlib.ExitStack) -> None:
 
 
 def _horovod_has_failed(_: Any, error: Any, __: Any) -> None:
-    """A rank that ends with a failure does not wait until the others have done their work."""
+    """A rank that fails must not wait until the others have finished."""
     job = sys.modules.get("warren.horovod._job")
     if job is not None and error is not None and not (isinstance(error, SystemExit) and not error.code):
         job.abandon()
 
 
 def main() -> None:
-    """Runs the script that the arguments name. What it raises is the verdict: the tracker is told, and the exit code is that of
-    Python for it, 130 for KeyboardInterrupt."""
+    """Runs the script named by the arguments. Any exception propagates: the tracker is told, and the exit code is Python's for it, or 130
+    for KeyboardInterrupt."""
     if len(sys.argv) < 2 or sys.argv[1:] == ["-m"]:
         sys.exit("usage: python -m warren.compat SCRIPT [ARGUMENT...]\n       python -m warren.compat -m MODULE [ARGUMENT...]")
     is_module = sys.argv[1] == "-m"

@@ -1,4 +1,4 @@
-"""What happens when a script imports one of the packages that this is for."""
+"""Import hooks for the packages that warren.compat supports."""
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -8,14 +8,14 @@ import types
 from typing import Any, Callable, List, Optional, Sequence
 
 
-#: Horovod's modules inside of others that have all that is in them: `horovod.torch.mpi_ops` is taken for `horovod.torch`.
+#: Horovod's submodules whose contents the enclosing module has: `horovod.torch.mpi_ops` becomes `horovod.torch`.
 _INSIDE = ("basics", "compression", "exceptions", "functions", "mpi_ops", "optimizer", "process_sets",
            "sync_batch_norm")
 
 
 class _Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The modules of a package by the names of another: `horovod.torch` is warren.horovod.torch, one module with two names. A
-    package of that name that is installed is not looked at."""
+    """Provides the modules of one package under the names of another: `horovod.torch` is warren.horovod.torch, one module with two names.
+    An installed package of that name is ignored."""
 
     def __init__(self, name: str, ours: str) -> None:
         self._name, self._ours = name, ours
@@ -44,11 +44,11 @@ class _Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return sys.modules[self._our_name(spec.name)]
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__ = self._spec_before  # importing has made it that of the other name
+        module.__spec__ = self._spec_before  # importing has set it to that of the other name
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
-    """Calls a function when a package was imported, once."""
+    """Calls a function once, when a package has been imported."""
 
     def __init__(self, name: str, function: Callable[[], None]) -> None:
         self._name, self._function = name, function
@@ -73,7 +73,7 @@ class _WhenImported(importlib.abc.MetaPathFinder):
         loader.exec_module = exec_module
 
 
-#: To be called when XGBoost is there, and has what it had.
+#: Functions to call once XGBoost is imported and its old features are restored.
 _xgboost_is_there: List[Callable[[], None]] = []
 
 
@@ -92,7 +92,7 @@ def _install_xgboost() -> None:
 
 
 def install() -> None:
-    """Once."""
+    """Installs the hooks. Called once."""
     sys.meta_path.insert(0, _Renamed("horovod", "warren.horovod"))
     if "xgboost" in sys.modules:
         _install_xgboost()

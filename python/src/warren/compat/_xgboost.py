@@ -1,5 +1,5 @@
-"""What XGBoost 0.7 to 1.x had and newer versions removed: `xgboost.rabit`, DMatrix from a text file, and arguments such as
-`feval` and `ntree_limit`; docs/how-to/xgboost.md has them all."""
+"""Features of XGBoost 0.7 to 1.x that newer versions removed: `xgboost.rabit`, DMatrix from a text file, and arguments such as `feval` and
+`ntree_limit`; docs/how-to/xgboost.md has a complete list."""
 import contextlib
 import enum
 import inspect
@@ -16,18 +16,18 @@ import xgboost as xgb
 from warren import _training_1x
 from warren import xgboost as wxgb
 
-#: Later ones want to be told the format, or do not read text at all.
+#: From this version on, XGBoost needs to be told the format, or does not read text at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
-#: From then on `xgboost.rabit` is what is left of it over `xgboost.collective`, or nothing.
+#: From this version on, `xgboost.rabit` is a remnant over `xgboost.collective`, or missing.
 _COLLECTIVE_SINCE = (1, 7)
-#: From then on callbacks had to be objects; what else is missing came later.
+#: From this version on, callbacks must be objects; other features were removed later.
 _ALL_WAS_THERE_BEFORE = (1, 6)
-#: How a file of DMatrix.save_binary begins.
+#: The first bytes of a file written by DMatrix.save_binary.
 _SAVED_MATRIX = b"\x01\xab\xff\xff"
 
 
 class _Op(enum.IntEnum):
-    """As it was in 1.x."""
+    """The operations of XGBoost 1.x."""
 
     MAX = 0
     MIN = 1
@@ -36,7 +36,7 @@ class _Op(enum.IntEnum):
 
 
 def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
-    """`key=value` arguments go before the environment."""
+    """Joins the job; `key=value` arguments take precedence over the environment."""
     names = {"DMLC_TRACKER_URI": "dmlc_tracker_uri", "DMLC_TRACKER_PORT": "dmlc_tracker_port",
              "DMLC_TASK_ID": "dmlc_task_id", "rabit_tracker_uri": "dmlc_tracker_uri",
              "rabit_tracker_port": "dmlc_tracker_port", "rabit_task_id": "dmlc_task_id"}
@@ -55,11 +55,11 @@ def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDAr
     if prepare_fun is not None:
         prepare_fun(data)
     operations = xgb.collective.Op
-    if int(op) == _Op.OR and not hasattr(operations, "BITWISE_OR"):  # 1.7, where it is the greatest of each bit
+    if int(op) == _Op.OR and not hasattr(operations, "BITWISE_OR"):  # 1.7, where it is the maximum of each bit
         bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8))
         whole: NDArray[Any] = np.packbits(xgb.collective.allreduce(bits, operations.MAX))
         return whole.view(data.dtype).reshape(data.shape)
-    # Bitwise or has another number now.
+    # Bitwise or has a different number in newer versions.
     wanted = operations.BITWISE_OR if int(op) == _Op.OR else operations(int(op))
     result: NDArray[Any] = xgb.collective.allreduce(data, wanted)
     return result
@@ -95,7 +95,7 @@ def _rabit() -> types.ModuleType:
 
 
 def _text(data: Any) -> Any:
-    """The data set that `DMatrix(data)` means, if it is one of text, and no matrix that XGBoost has saved; else None. A Path is one file,
+    """Returns the data set that `DMatrix(data)` means if it is text, and not a matrix saved by XGBoost; else None. A Path is one file,
     whatever characters it has."""
     if not isinstance(data, (str, os.PathLike)):
         return None
@@ -113,7 +113,7 @@ def _text(data: Any) -> Any:
 
 
 def _reads_text() -> None:
-    """DMatrix("file") reads this worker's share of the text again."""
+    """Makes DMatrix("file") read this worker's share of a text file again."""
     original = xgb.DMatrix.__init__
     names = list(inspect.signature(original).parameters)[2:]
 
@@ -126,7 +126,7 @@ def _reads_text() -> None:
             matrix, described = wxgb.read_csr(name)
         except ValueError as error:
             raise xgb.core.XGBoostError(str(error)) from error
-        # What the caller says goes before what the file does.
+        # The caller's arguments take precedence over the file's contents.
         given = {*names[:len(args)], *options}
         if "qid" in given:
             given.add("group")
@@ -137,7 +137,7 @@ def _reads_text() -> None:
 
 
 def install() -> None:
-    """Once; does nothing where XGBoost still has it all."""
+    """Restores the features that this version of XGBoost lacks. Called once."""
     if wxgb.VERSION >= _COLLECTIVE_SINCE:
         sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()
     if wxgb.VERSION >= _TEXT_WAS_READ_BEFORE:

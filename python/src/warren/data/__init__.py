@@ -1,9 +1,8 @@
-"""Data sets as arrays, shared out over the workers of a job. See docs/how-to/data.md.
+"""Data sets as arrays, divided among the workers of a job. See docs/how-to/data.md.
 
-`load` gives this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they lie; `batches` the same some rows at a
-time. `read` is Warren's reader of text alone. `scatter` shares out rows that one worker has, and `gather` brings rows of all workers
-together.
-"""
+`load` returns this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they are stored; `batches` yields it some rows at
+a time. `read` is Warren's reader for text formats alone. `scatter` distributes rows that one worker has, and `gather` collects rows from
+all workers."""
 import sys
 from typing import NoReturn
 
@@ -18,7 +17,7 @@ __all__ = ["Rows", "SameRowsWarning", "Table", "Wanted", "batches", "current_pee
 
 
 def main() -> NoReturn:
-    """Becomes rabit-data with this process's arguments; for files with named columns does it itself."""
+    """Becomes rabit-data with this process's arguments; handles files with named columns itself."""
     from warren.data import _commands  # pylint: disable=import-outside-toplevel
 
     sys.exit(_commands.main(sys.argv[1:]))

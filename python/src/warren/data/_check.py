@@ -1,4 +1,4 @@
-"""What each worker got of a data set, in one table: looked at before anybody trains."""
+"""A table of what each worker got of a data set, printed before training starts."""
 import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -17,7 +17,7 @@ _MOST_COLUMNS = 60
 
 
 class Range(NamedTuple):
-    """Of a column's values that are there."""
+    """The range of a column's values, without missing ones."""
 
     least: float
     greatest: float
@@ -33,7 +33,7 @@ class Range(NamedTuple):
         return Range(float(kept.min()), float(kept.max()), float(kept.sum(dtype="float64")), int(kept.size))
 
     def joined(self, other: "Range") -> "Range":
-        """Of both."""
+        """The range of the values of both."""
         return Range(min(self.least, other.least), max(self.greatest, other.greatest), self.total + other.total,
                      self.number + other.number)
 
@@ -43,25 +43,25 @@ class Range(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Of one worker's share."""
+    """The summary of one worker's share."""
 
     rows: int
     label: Optional[Range]
     weight: Optional[Range]
     queries: Optional[int]
     columns: List[Tuple[str, str, Range]]  #: name, type, values
-    entries: int  #: values that are there
+    entries: int  #: values that are not missing
 
 
 def summary(table: Table) -> Summary:
-    """Goes through all values once."""
+    """Reads all values once."""
     rows, width = table.features.shape
     names = table.names or [str(column) for column in range(width)]
     types = table.types or ["q"] * width
     if isinstance(table.features, np.ndarray):
         columns = [(name, kind, Range.of(table.features[:, at])) for at, (name, kind) in enumerate(zip(names, types))]
     else:
-        # Of text, with a column for each number: too many to be told one by one, in general.
+        # Text has a column for each number: usually too many to list.
         by_column = table.features.tocsc() if width <= _MOST_COLUMNS else None
         columns = [] if by_column is None else [
             (name, kind, Range.of(by_column.data[by_column.indptr[at]:by_column.indptr[at + 1]]))
@@ -73,7 +73,7 @@ def summary(table: Table) -> Summary:
 
 
 def added(before: Summary, more: Summary) -> Summary:
-    """Of the rows of both, of one worker. Queries end where the first one's rows do."""
+    """The summary of the rows of both, which are one worker's. A query that continues in `more` is counted in both."""
     def both(one: Optional[Range], other: Optional[Range]) -> Optional[Range]:
         return None if one is None or other is None else one.joined(other)
 
@@ -84,7 +84,7 @@ def added(before: Summary, more: Summary) -> Summary:
 
 
 def report(uri: str, width: int, workers: List[Summary], categories: Dict[str, List[Any]]) -> str:
-    """The table. Pure."""
+    """The table as text. Pure."""
     rows = sum(one.rows for one in workers)
     lines = [f"{uri}: {rows:,} rows, {width:,} features, {len(workers)} worker{'s' if len(workers) > 1 else ''}"]
     cells = [["worker", "rows", "share", "values", "label", "weight", "queries"]]
@@ -122,17 +122,17 @@ def _aligned(cells: List[List[str]]) -> List[str]:
 
 
 def wanted(check: Optional[bool]) -> bool:
-    """Whether the caller asks for it, or the one who started the job."""
+    """Whether to print the table: if the caller asks for it or, if the caller does not say, if the job was started with --check-data."""
     return os.environ.get(VARIABLE, "0") not in ("", "0") if check is None else check
 
 
 def show(uri: str, table: Table, peers: Peers) -> None:
-    """On rank 0's standard error. A collective call."""
+    """Prints the table on rank 0's standard error. A collective call."""
     tell(uri, int(table.features.shape[1]), summary(table), peers, table.categories)
 
 
 def tell(uri: str, width: int, ours: Summary, peers: Peers, categories: Dict[str, List[Any]]) -> None:
-    """The same of what was counted already."""
+    """Like `show`, for a summary that exists already."""
     workers = peers.allgather(ours, objects=True) if peers.connected else [ours]
     if peers.rank == 0 or not peers.connected:
         print(report(uri, width, workers, categories), file=sys.stderr, flush=True)

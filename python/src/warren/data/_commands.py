@@ -1,4 +1,4 @@
-"""warren data inspect|validate|convert|shard: what rabit-data does for text, for Parquet, Arrow and CSV, too."""
+"""warren data inspect|validate|convert|shard: rabit-data's commands, which are for text, extended to Parquet, Arrow and CSV."""
 import argparse
 import contextlib
 import itertools
@@ -23,7 +23,7 @@ _USAGE = """warren data inspect  DATA [--workers N]     rows, columns, ranges, w
        warren data convert  DATA OUTPUT            the rows as one file: .parquet, .arrow, .feather, .csv, or LibSVM text (.svm, .libsvm, .txt)
        warren data shard    DATA N OUTPUT          the N workers' shares as files in the folder OUTPUT, Parquet or --to arrow, csv, libsvm"""
 _TEXT_ENDINGS = (".svm", ".libsvm", ".txt")
-#: Columns that text may have when it becomes a table, in which every row has all of them.
+#: The most columns that text may have to become a table, in which every row has all columns.
 _MOST_COLUMNS = 20000
 _ROW_GROUP = 1 << 17
 _PART = re.compile(r"part-\d+-of-\d+\.\w+")
@@ -60,8 +60,7 @@ def _wanted(given: argparse.Namespace, uri: str) -> _load.Wanted:
 
 
 def is_columns(words: Sequence[str]) -> bool:
-    """Whether these arguments of rabit-data speak of files with named columns: of their reading, or of their writing. Looks at the
-    files."""
+    """Whether these arguments of rabit-data read or write files with named columns. Looks at the files."""
     paths = [word for word in words[1:] if not word.startswith("-")]
     if any(word.split("=")[0] in ("--label", "--format", "--features", "--exclude") for word in words):
         return True
@@ -76,7 +75,7 @@ def is_columns(words: Sequence[str]) -> bool:
 
 
 def run(words: Sequence[str]) -> int:
-    """The exit code. Errors are ValueError, OSError, ImportError."""
+    """Returns the exit code. Errors are ValueError, OSError or ImportError."""
     given = _parser().parse_args(list(words))
     wanted = _wanted(given, given.words[0])
     counts = {"inspect": 1, "validate": 1, "convert": 2, "shard": 3}
@@ -103,7 +102,7 @@ def _inspect(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     start = time.monotonic()
     found, size, categories, width = [], 0, {}, 0
     if not wanted.is_text:
-        # So that the shares' categories are alike.
+        # All shares must have the same categories.
         with contextlib.closing(wanted.source(_peers.Alone())) as source:
             categories = _converter.Converter(source, None).categories.values
             size = sum(file.size for file in source.files)
@@ -124,7 +123,7 @@ def _inspect(given: argparse.Namespace, wanted: _load.Wanted) -> int:
 
 
 def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.Table], Callable[[], _table.Table]]:
-    """The tables of a share, and an empty one like them."""
+    """The tables of a share, and a function that makes an empty one of the same form."""
     if wanted.is_text:
         table = wanted.text(peers)
         if table.features.shape[1] > _MOST_COLUMNS:
@@ -144,8 +143,8 @@ def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.
 
 
 def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
-    """All files' columns, then all values: not just the first thing that is wrong."""
-    findings: Dict[str, None] = {}  # what is wrong with all files is said of each of them, in the same words
+    """Checks the columns of all files, and then all values, and reports every problem instead of only the first."""
+    findings: Dict[str, None] = {}  # a problem that all files share is found for each of them, with the same text
     count = 0
 
     def note(error: Exception) -> None:
@@ -162,7 +161,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     files = _files.find(wanted.uri, storage_options=wanted.options.storage_options)
 
     def alone(file: _files.File) -> Source:
-        """This one of the data set: its folders say the same of it as among the others."""
+        """A single file of the data set, with the same values from folder names as among the other files."""
         return wanted.source(_peers.Alone(), files=[file], of_all=files)
 
     good: List[_files.File] = []
@@ -196,7 +195,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
 
 
 def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
-    """Reads all values, and tells `note` what is wrong with them. Returns the number of rows."""
+    """Reads all values, and reports every problem to `note`. Returns the number of rows."""
     found: Dict[str, Dict[Any, Any]] = {name: {} for name in _converter.categorical(source)}
     readable = []
     for one in source.slices:
@@ -227,8 +226,8 @@ def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
 
 
 def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]:
-    """A share as what a file of this kind is written from: tables of pyarrow, with the columns as they are stored where they have
-    names; tables of numbers for LibSVM text. At least one, with no rows in it if there are none."""
+    """Yields a share in the form from which a file of this kind is written: pyarrow tables, with columns as they are stored if they have
+    names; tables of numbers for LibSVM text. Yields at least one table, without rows if the share has none."""
     if kind == "libsvm" or wanted.is_text:
         tables, empty = _tables(wanted, peers)
         first = next(tables, None)
@@ -238,7 +237,7 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     with contextlib.closing(wanted.source(peers, as_stored=True)) as source, contextlib.closing(_load.bar(source, True)) as shown:
-        # An Arrow file has one dictionary a column: it is known before the first row is written.
+        # An Arrow file has one dictionary for each column, which must be known before the first row is written.
         names = source.layout.read()
         dictionaries = _dictionaries(wanted, peers, source) if kind == "arrow" else {}
         given = False
@@ -251,7 +250,7 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
 
 
 def _dictionaries(wanted: _load.Wanted, peers: _peers.Peers, source: Source) -> Dict[str, Any]:
-    """The values of all dictionary columns of a share, in order, as arrays of pyarrow, by a pass over these."""
+    """Returns the values of all dictionary columns of a share, sorted, as pyarrow arrays. Takes one pass over these columns."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     kinds = {field.name: field.type for field in source.stored_schema(source.layout.read()) if pa.types.is_dictionary(field.type)}
@@ -312,7 +311,7 @@ def _kind_of_output(path: str, given: Optional[str]) -> str:
 
 
 def _written(path: str, kind: str, rows: Iterator[Any]) -> None:
-    """One file, which appears when it is whole."""
+    """Writes one file, which appears once it is complete."""
     with _files.open_output(path) as file:
         if kind == "libsvm":
             for table in rows:
@@ -331,7 +330,8 @@ def _written(path: str, kind: str, rows: Iterator[Any]) -> None:
 
 
 def _arrow(table: _table.Table) -> Any:
-    """Labels, weights and queries first, under these names; missing values are null, categories words again."""
+    """Returns a pyarrow table: labels, weights and queries first, under these names; missing values are null, and categories are words
+    again."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     columns: Dict[str, Any] = {}
@@ -363,7 +363,8 @@ def _arrow(table: _table.Table) -> Any:
 
 
 def _libsvm(table: _table.Table) -> str:
-    """Rows as text; categories as their codes. Missing values are not written, others are, with the digits that float32 needs."""
+    """Returns the rows as text; categories are written as their codes. Missing values are left out; other values have the digits that
+    float32 needs."""
     import scipy.sparse  # pylint: disable=import-outside-toplevel
 
     if isinstance(table.features, np.ndarray):
@@ -385,7 +386,7 @@ def _libsvm(table: _table.Table) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code of `warren data ...`, and of the package's rabit-data: text is for Warren's reader."""
+    """Returns the exit code of `warren data ...`, and of the package's rabit-data, which passes text on to Warren's reader."""
     try:
         of_text = os.path.basename(sys.argv[0]).startswith("rabit-data")
         asks = not words or any(word in ("-h", "--help") for word in words)

@@ -1,4 +1,4 @@
-"""What callers use: a data set, whatever its format and wherever it lies, as tables."""
+"""The public functions: a data set of any format, wherever it is stored, as tables."""
 import contextlib
 import operator
 import os
@@ -19,7 +19,7 @@ from warren.data._peers import Peers
 from warren.data._table import Table
 
 _TEXT = ("libsvm", "libfm")
-#: What the reader of text takes behind a "?": docs/how-to/data-text.md.
+#: The options that the text reader takes after a "?": docs/how-to/data-text.md.
 _TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|delimiter|header|part|n|shuffle|bad_rows)"
                 "=(?:/|[^&/]*)")
 _PART_OPTION = re.compile(r"\?(?:.*&)?part=")
@@ -27,8 +27,7 @@ _TEXT_OPTIONS = re.compile(rf"\?({_TEXT_OPTION}(?:&{_TEXT_OPTION})*)$")
 
 
 def _paths(uri: Any) -> Union[str, List[str]]:
-    """A str as it is, a list of one name for a Path, a list of names for a list; those that begin with ~ in full. Raises TypeError for
-    anything else."""
+    """Returns a str unchanged, and a list of names for a Path or a list; a leading ~ is expanded. Raises TypeError for anything else."""
     if isinstance(uri, str):
         return _in_full(uri)
     if isinstance(uri, os.PathLike):
@@ -45,7 +44,7 @@ def _in_full(name: str) -> str:
 
 
 class Wanted:
-    """What a caller asks for, checked: the arguments that all these functions have in common."""
+    """A checked request: the arguments that all these functions have in common."""
 
     def __init__(self, uri: Uri, *, label: Names = None, weight: Optional[str] = None, qid: Optional[str] = None,
                  base_margin: Names = None, features: Names = None, exclude: Names = None, categorical: Names = None,
@@ -53,7 +52,7 @@ class Wanted:
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                  delimiter: Optional[str] = None, storage_options: Optional[Mapping[str, Any]] = None, nthread: int = 0) -> None:
         self.uri, self.categories, self.nthread = _paths(uri), categories, nthread
-        #: All arguments but the data set's name.
+        #: All arguments except the data set's name.
         self.given = {name: value for name, value in locals().items() if name not in ("self", "uri")}
         for what, name in (("weight", weight), ("qid", qid)):
             if name is not None and not (isinstance(name, str) and name):
@@ -70,10 +69,10 @@ class Wanted:
                                tuple(dict.fromkeys([*names(categorical, "categorical"), *(categories or {})])), tuple(categories or ()))
         self.options = Options(format, filters, shuffle, delimiter or "", storage_options)
         self.is_text = self._is_text()
-        self._shape: Optional[NDArray[Any]] = None  # what _text.shape gives, once it was needed
+        self._shape: Optional[NDArray[Any]] = None  # the result of _text.shape, once it has been needed
 
     def _is_text(self) -> bool:
-        """Whether it is Warren's reader of text that reads it. All workers come to the same answer."""
+        """Whether Warren's text reader reads the data set. The answer is the same on all workers."""
         kind = self.options.format
         if kind is not None:
             if kind not in (*_TEXT, *_formats.FORMATS):
@@ -91,17 +90,17 @@ class Wanted:
 
     @property
     def text_format(self) -> str:
-        """The format of a data set of text, such as "libsvm"."""
+        """The format of a text data set, such as "libsvm"."""
         found = _TEXT_OPTIONS.search(self.uri.partition("#")[0]) if isinstance(self.uri, str) else None
         said = [option[len("format="):] for option in (found[1].split("&") if found else []) if option.startswith("format=")]
         return self.options.format or (said[-1] if said else "libsvm")
 
     def _looks_like_columns(self) -> bool:
-        """Whether the first file is one with columns, by its name or its content, where the names of the data set say nothing."""
+        """Whether the first file has columns, by its name or its content, if the names in the data set do not tell."""
         try:
             files = _files.find(self.uri, storage_options=self.options.storage_options)
         except (OSError, ValueError):
-            return False  # the reader of text says what is wrong
+            return False  # the text reader will report the error
         for file in files:
             if file.size:
                 if _formats.by_name(file.uri) is not None:
@@ -111,8 +110,8 @@ class Wanted:
         return False
 
     def text(self, peers: Peers) -> Table:
-        """This worker's share of a data set of text. All of `peers` call it. Raises ValueError with file, line and column of what is
-        wrong, the same on all of them."""
+        """Returns this worker's share of a text data set. All of `peers` call it. Raises ValueError with the file, line and column of the
+        problem, the same on all of them."""
         if self.request != Request() or self.options.filters is not None or self.categories is not None:
             raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text has its labels, weights and queries in it, "
                              "and its features have numbers: leave label, weight, qid, features, filters and categories out")
@@ -131,10 +130,10 @@ class Wanted:
         elif peers.connected:
             rows, queries = _peers.with_greatest(peers, read)
             names_part = isinstance(self.uri, str) and _PART_OPTION.search(self.uri.partition("#")[0])
-            if rows.group_sizes is not None and not names_part:  # else the reader has looked at all parts
+            if rows.group_sizes is not None and not names_part:  # otherwise the reader has looked at all parts
                 _queries.require_together(peers, queries, refuse)
         else:
-            # Nobody can be asked what the other shares have: the whole data set is.
+            # No other share can be asked what it has, so the whole data set is read.
             if self._shape is None:
                 self._shape = _text.shape(self.uri, **how)
             shape = self._shape
@@ -145,27 +144,27 @@ class Wanted:
         return _table.of_rows(rows)
 
     def table(self, peers: Peers, *, check: Optional[bool], progress: bool, whole: bool = False) -> Table:
-        """This worker's share, or with `whole` all rows, in memory. `peers` are those who call it together."""
+        """Returns this worker's share, or all rows if `whole`, in memory. All of `peers` call it together."""
         readers = _peers.Alone() if whole else peers
         if self.is_text:
             table = self.text(readers)
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
                 table = _converter.loaded(source, self.categories, shown)
-        # All who read the whole have the same rows: they are shown once, as those of one.
+        # All ranks that read the whole have the same rows: they are shown once, as those of one worker.
         if _check.wanted(check) and not (whole and peers.rank > 0):
             _check.show(shown_uri(self.uri), table, readers)
         return table
 
     def source(self, peers: Peers, as_stored: bool = False, files: Optional[Sequence[_files.File]] = None,
                of_all: Optional[Sequence[_files.File]] = None) -> Source:
-        """The data set, with named columns, open; `as_stored`: whatever the types of the columns are. `files`, `of_all`: see
-        Source."""
+        """Opens a data set with named columns; with `as_stored`, columns of any type. `files` and `of_all` are as for Source."""
         return Source(self.uri, self.request._replace(as_stored=as_stored), peers, self.options, files, of_all)
 
 
 def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
-    """The job that this process is in, or what is given. Raises ValueError where one of both is, or what is no rank."""
+    """Returns the job of this process, or the given rank of the given world. Raises ValueError if only one of them is given, or if it is
+    not a rank of that world."""
     if (rank is None) != (world is None):
         raise ValueError(f"rank and world are {rank!r} and {world!r}: expected both, or none of them for those of the job that this "
                          "process is in")
@@ -175,7 +174,7 @@ def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
 
 
 def whole_number(name: str, value: Any, meaning: str) -> int:
-    """An argument. Raises TypeError for what is no whole number, such as True."""
+    """Returns the argument as an int. Raises TypeError for anything but a whole number, including True."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -186,52 +185,52 @@ def whole_number(name: str, value: Any, meaning: str) -> int:
 
 def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, check: Optional[bool] = None,
          progress: bool = True, **wanted: Any) -> Table:
-    """This worker's share of a data set, in memory.
+    """Returns this worker's share of a data set, in memory.
 
-    `uri`: a str is a file, a folder (with those in it), a pattern, or several of them between ";": paths, or s3://, gs://,
-    abfs://, hdfs://, http(s):// and what else fsspec opens. A Path, and each element of a list, is one file or folder, whatever
-    characters its name has. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm"; None: what names and contents say. Of
-    LibSVM, libfm and CSV text as `read` takes it (with a "?") nothing below but `shuffle` has a meaning.
+    `uri`: a str is a file, a folder (with the files in it), a pattern, or several of them separated by ";": paths, or s3://, gs://,
+    abfs://, hdfs://, http(s):// and anything else that fsspec opens. A Path, and each element of a list, is one file or folder, whatever
+    characters its name has. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm"; None decides by names and contents. For
+    LibSVM, libfm and CSV text as `read` takes it (with a "?"), only `shuffle` of the following applies.
 
-    `label`, `weight`, `qid`, `base_margin`: names of columns; `label` and `base_margin` may be several. `features`: names or
-    patterns, None: all others; `exclude`: those not. `categorical`: columns of words or numbers that are categories; dictionary
-    columns (pandas' categories) are without being named. `categories`: the values of each, such as those of the training data when it
-    is predicted; None: those of all workers' rows. `filters`: [(column, operator, value), ...], all of them, or a list of such
-    lists, any of them. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: of CSV;
-    None: a tab where the name ends in .tsv (or .tsv.gz, ...), a comma where not.
-    `storage_options`: for fsspec. `nthread`: that read text, 0 for one a core.
+    `label`, `weight`, `qid`, `base_margin`: names of columns; `label` and `base_margin` may be several. `features`: names or patterns; None
+    means all other columns; `exclude`: columns to leave out. `categorical`: columns of words or numbers that are categories; dictionary
+    columns (pandas' categories) need not be named. `categories`: the values of each, such as those of the training data for predictions;
+    None takes them from the rows of all workers. `filters`: [(column, operator, value), ...], which must all hold, or a list of such lists,
+    of which one must hold. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: for CSV; None
+    means a tab if the name ends in .tsv (or .tsv.gz, ...), else a comma. `storage_options`: for fsspec. `nthread`: the number of threads
+    that read text, 0 for one per core.
 
-    `rank`, `world`: which share, of how many; None: those of the job that this process has joined (XGBoost's communicator,
-    Warren's, torch.distributed's), or all. Shares are about equal in bytes; one after the other they are the data set, each row
-    once, in the same order for any number of workers. Queries are never torn. A share may have no rows. All shares have the same
-    columns, and the same of labels, weights and queries. Workers of a job agree on them; where `rank` and `world` are given,
-    categories have to be, and all of a data set of text is read once more for them.
+    `rank`, `world`: which share, and of how many; None means those of the job that this process has joined (XGBoost's communicator,
+    Warren's, torch.distributed's), or the whole data set outside a job. Shares are about equal in bytes; concatenated they are the data
+    set, each row once, in the same order for any number of workers. Queries are never split. A share may have no rows. All shares have the
+    same columns, and either all or none have labels, weights and queries. Workers of a job agree on these; if `rank` and `world` are given,
+    `categories` must be given too, and for a text data set the whole is read once more.
 
-    `check`: prints a table of what each worker got on rank 0's standard error (None: where dmlc-submit was told --check-data).
-    `progress`: on rank 0's terminal, if it has one; in a job of dmlc-submit that of all workers, by it.
+    `check`: prints a table of what each worker got on rank 0's standard error (None: if dmlc-submit was started with --check-data).
+    `progress`: shows the progress on rank 0's terminal, if it has one; in a job of dmlc-submit, dmlc-submit shows that of all workers.
 
-    All workers of a job call it, with the same arguments. Raises ValueError and OSError with file, row group, column and row of what is
-    wrong, the same on all workers. Workers tell each other of files and columns by messages that are sealed with the job's token:
-    RuntimeError for one that is not. In a job without a token they are pickles, and the other workers are trusted."""
+    All workers of a job call it, with the same arguments. Raises ValueError or OSError with the file, row group, column and row of the
+    problem, the same on all workers. Workers exchange information about files and columns in messages sealed with the job's token: raises
+    RuntimeError for a message that is not sealed. In a job without a token the messages are pickles, and the other workers are trusted."""
     return Wanted(uri, **wanted).table(peers_of(rank, world), check=check, progress=progress)
 
 
 def bar(source: Source, progress: bool) -> _progress.Progress:
-    """The progress of reading all of this rank's share."""
+    """Returns a progress display for reading all of this rank's share."""
     return _progress.Progress(f"reading {shown_uri(source.uri)}", source.rows, source.bytes, progress, draws=source.peers.rank == 0)
 
 
 def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Optional[int] = None, world: Optional[int] = None,
             drop_last: bool = False, **wanted: Any) -> Iterator[Any]:
-    """This worker's share, `batch_rows` rows at a time, read ahead by a thread; memory for a few batches and one row group.
+    """Yields this worker's share, `batch_rows` rows at a time, read ahead by a thread; needs memory for a few batches and one row group.
     The arguments are those of `load`.
 
-    `kind`: "numpy" gives a Table each; "torch" the same with tensors for arrays (text as dense ones); "arrow" a pyarrow.Table
-    each with the columns as they are stored, those of labels, weights and queries among them. `drop_last`: no last batch with
-    fewer rows. With `shuffle` give another seed each epoch. The number of batches may differ by rank. All workers call it; what
-    is wrong with the data set's columns is raised at once and on all of them, what is wrong with a value in the iteration of
-    the one who reads it. Rows of a query that are not together in a share are an error in place of its last batch; a query that another
-    worker's share has, too, is not noticed here (`load` notices it)."""
+    `kind`: "numpy" yields Tables; "torch" the same with tensors instead of arrays (text as dense ones); "arrow" pyarrow.Tables with the
+    columns as they are stored, including those of labels, weights and queries. `drop_last`: leaves out a last batch with fewer rows. With
+    `shuffle`, pass another seed for each epoch. The number of batches may differ between ranks. All workers call it. A problem with the
+    data set's columns is raised immediately and on all of them; a problem with a value is raised during the iteration, on the worker that
+    reads it. If the rows of a query are not together in a share, an error is raised instead of the last batch; a query that also occurs in
+    another worker's share is not detected here (`load` detects it)."""
     if kind not in ("numpy", "torch", "arrow"):
         raise ValueError(f"kind is {kind!r}, expected numpy, torch or arrow")
     batch_rows = whole_number("batch_rows", batch_rows, "rows")

@@ -1,8 +1,8 @@
-"""What the data package needs of a job, whichever library this process has joined it by: XGBoost, Warren, torch.distributed.
+"""The communication that the data package needs, over the library by which this process has joined a job: XGBoost, Warren,
+torch.distributed.
 
-Collective calls: all ranks make the same ones in the same order. What a rank does next depends on what all of them know, never
-on what it alone has seen; an error of one rank is told to the others by `agree`. Not thread safe.
-"""
+Collective calls: all ranks make the same ones in the same order. A rank's next step depends only on what all of them know, never on what it
+alone has seen; `agree` passes an error of one rank on to the others. Not thread-safe."""
 import ctypes
 import os
 import sys
@@ -18,48 +18,48 @@ Piece = Union[memoryview, bytes, bytearray]
 Greatest = Callable[[NDArray[Any]], NDArray[Any]]
 _ALLGATHER, _BROADCAST = "warren.data allgather", "warren.data broadcast"
 
-#: Objects of up to so many bytes, of all ranks together, are gathered by one allreduce, which sends each byte about twice as
-#: often as broadcasts do and waits once only.
+#: Objects of up to this many bytes, over all ranks together, are gathered by one allreduce, which sends each byte about twice as often as
+#: broadcasts do, but waits only once.
 ALLREDUCE_BYTES = 1 << 20
 
 
 class Peers(Protocol):
-    """The ranks of a job, from one rank's side."""
+    """The ranks of a job, as seen by one rank."""
 
     rank: int
     world: int
-    connected: bool  #: whether the calls below are there
+    connected: bool  #: whether the calls below can be used
 
     def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
-        """Every rank's object, in rank order. `objects`: whether it may be more than plain data (warren._sealed), which in a job
-        without a token then are pickles that are loaded as they come. Raises TypeError on all ranks where one rank's cannot be
-        sent, RuntimeError where another rank's bytes are not those of a process of this job."""
+        """Returns every rank's object, in rank order. `objects` allows more than plain data (warren._sealed); in a job without a token
+        these are pickles, which are loaded without any check. Raises TypeError on all ranks if a rank's object cannot be sent, and
+        RuntimeError if another rank's bytes do not come from a process of this job."""
 
     def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
-        """Rank `root`'s object; what others give does not matter. `objects` and errors as for `allgather`."""
+        """Returns rank `root`'s object; the other ranks' values are ignored. `objects` and errors are as for `allgather`."""
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
-        """Rank `root`'s bytes into the arrays of all other ranks, which are as long as its own. The root's may be read-only."""
+        """Copies rank `root`'s bytes into the arrays of all other ranks, which have the same length. The root's array may be read-only."""
 
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The greatest of all ranks at each place, in a new array. All give as many values."""
+        """Returns the elementwise maximum over all ranks, in a new array. All ranks pass the same number of values."""
 
 
 def check_root(root: Any, world: int) -> None:
-    """Raises ValueError where there is no such rank."""
+    """Raises ValueError unless `root` is a rank."""
     if isinstance(root, bool) or not isinstance(root, (int, np.integer)) or not 0 <= root < world:
         raise ValueError(f"root is {root!r}, expected a rank from 0 to {world - 1}")
 
 
 class _Job:
-    """Everything out of two calls, `_maximum` and `broadcast_bytes`."""
+    """Implements all calls with two: `_maximum` and `broadcast_bytes`."""
 
     rank: int
     world: int
     connected = True
 
     def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The elementwise maximum over all ranks, of uint8 or uint64; may be done in place."""
+        """The elementwise maximum over all ranks, for uint8 or uint64; may work in place."""
         raise NotImplementedError
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
@@ -74,7 +74,7 @@ class _Job:
         lengths[self.rank] = len(own)
         sizes = [int(length) for length in self.greatest(lengths)]
         if sum(sizes) <= ALLREDUCE_BYTES:
-            # Where a rank has no bytes it has zeros: the greatest bytes of all ranks are all of them.
+            # Each rank has zeros outside its own part, so the maximum over all ranks contains all parts.
             begin = sum(sizes[:self.rank])
             whole = np.zeros(sum(sizes), np.uint8)
             whole[begin:begin + len(own)] = np.frombuffer(own, np.uint8)
@@ -86,7 +86,7 @@ class _Job:
         return [_sealed.loads(piece, _ALLGATHER, rank, objects=objects) for rank, piece in enumerate(pieces)]
 
     def _broadcast_piece(self, own: Piece, size: int, root: int) -> Piece:
-        """Rank `root`'s `size` bytes, which all ranks know the number of. `own` matters on the root."""
+        """Returns rank `root`'s `size` bytes; all ranks know the size. `own` matters only on the root."""
         array = np.frombuffer(own, np.uint8) if self.rank == root else np.empty(size, np.uint8)
         self.broadcast_bytes(array, root)
         return array.data
@@ -100,8 +100,8 @@ class _Job:
 
 
 class _XGBoost(_Job):
-    """Over `xgboost.collective`, or `xgboost.rabit` before 1.7. Bytes go straight to XGBoost's C function: the one of Python
-    pickles them, makes three copies, and lets them go only when the garbage collector runs."""
+    """Peers over `xgboost.collective`, or `xgboost.rabit` before 1.7. Bytes are passed directly to XGBoost's C function: its Python
+    function pickles them, makes three copies, and frees them only when the garbage collector runs."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -122,7 +122,7 @@ class _XGBoost(_Job):
 
 
 class _Warren(_Job):
-    """Over a communicator of Warren's. Can send to one rank alone."""
+    """Peers over one of Warren's communicators. Can also send to a single rank."""
 
     def __init__(self, communicator: Any) -> None:
         self._communicator = communicator
@@ -137,7 +137,7 @@ class _Warren(_Job):
             self._communicator.broadcast(array, root)
 
     def move(self, array: NDArray[np.uint8], source: int, to: int) -> None:
-        """From one rank into the array of another, as long as its own. These two alone call it."""
+        """Sends the array of rank `source` into the array of rank `to`, which has the same length. Only these two ranks call it."""
         if array.size and self.rank == source:
             self._communicator.send(array, to)
         elif array.size:
@@ -145,7 +145,7 @@ class _Warren(_Job):
 
 
 class _Torch(_Job):
-    """Over the default group of torch.distributed, with tensors where its backend takes them."""
+    """Peers over the default group of torch.distributed, with tensors on the device that its backend uses."""
 
     _DEVICES = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}
 
@@ -158,7 +158,7 @@ class _Torch(_Job):
         return self._torch.from_numpy(array).to(self._device)
 
     def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
-        # PyTorch reduces no uint64: the upper bit turned over, they have the order of int64.
+        # PyTorch cannot reduce uint64: with the top bit flipped, the values sort like int64.
         wide = values.dtype == np.uint64
         top = np.uint64(1 << 63)
         tensor = self._tensor((values ^ top).view(np.int64) if wide else values)
@@ -169,7 +169,7 @@ class _Torch(_Job):
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
         if not array.size:
             return
-        # PyTorch has no tensors that are read-only, and warns. A thread of gloo's may hold the array for a while afterwards.
+        # PyTorch has no read-only tensors, and warns. A gloo thread may hold the array for a while afterwards.
         tensor = self._tensor(array if array.flags.writeable else array.copy())
         self._distributed.broadcast(tensor, root)
         if self.rank != root and tensor.device.type != "cpu":
@@ -177,19 +177,19 @@ class _Torch(_Job):
 
 
 class Alone:
-    """Rank 0 of 1."""
+    """A world of one rank."""
 
     rank = 0
     world = 1
     connected = True
 
     def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
-        """The one object."""
+        """Returns the object in a list."""
         del objects
         return [value]
 
     def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
-        """The object itself."""
+        """Returns the object itself."""
         del objects
         check_root(root, 1)
         return value
@@ -200,12 +200,12 @@ class Alone:
         check_root(root, 1)
 
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """A copy."""
+        """Returns a copy."""
         return np.array(values, np.uint64)
 
 
 class _Given:
-    """A rank and a number of ranks that somebody has said, with nothing to talk over."""
+    """A rank and world size given by the caller, without communication."""
 
     connected = False
 
@@ -218,7 +218,7 @@ class _Given:
             "instead, as in `with warren.xgboost.communicator(): ...`, and leave rank and number of ranks out")
 
     def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
-        """Raises RuntimeError, as all of them."""
+        """Raises RuntimeError, like the other calls."""
         del value, objects
         self._refuse()
 
@@ -239,8 +239,8 @@ class _Given:
 
 
 def of(rank: int, world: int) -> Peers:
-    """Rank `rank` of `world`, without communication: calls that need others raise RuntimeError. Of one rank, it is Alone. Raises
-    ValueError where that is no rank."""
+    """Returns rank `rank` of `world`, without communication: calls that need other ranks raise RuntimeError. For a world of one rank this
+    is Alone. Raises ValueError if it is not a rank of that world."""
     if world < 1 or not 0 <= rank < world:
         raise ValueError(f"rank {rank} of {world}: expected a rank from 0 to {world - 1}" if world >= 1 else
                          f"a job of {world} ranks: expected at least one")
@@ -250,15 +250,15 @@ def of(rank: int, world: int) -> Peers:
 
 
 def over_xgboost(module: Any) -> Peers:
-    """The communicator of `module`, `xgboost.collective` or `xgboost.rabit`."""
+    """Returns the peers of the communicator of `module`, `xgboost.collective` or `xgboost.rabit`."""
     if module.get_world_size() > 1:
         return _XGBoost(module)
     return Alone()
 
 
 def prove_over_xgboost(module: Any) -> None:
-    """All ranks of XGBoost's communicator prove the job's token to each other (warren._sealed). A collective call. Raises RuntimeError
-    where a rank has not proved it, or where XGBoost's own communication fails on the way."""
+    """Makes all ranks of XGBoost's communicator prove to each other that they know the job's token (warren._sealed). A collective call.
+    Raises RuntimeError if a rank fails to prove it, or if XGBoost's own communication fails."""
     peers = over_xgboost(module)
     if not isinstance(peers, _XGBoost):
         return
@@ -274,7 +274,7 @@ def _of_xgboost() -> Optional[Peers]:
     if "xgboost" not in sys.modules:
         return None
     module = sys.modules.get("xgboost.collective") or sys.modules.get("xgboost.rabit")
-    # One that is still being imported has no functions yet.
+    # A module that is still being imported has no functions yet.
     if module is None or not hasattr(module, "get_world_size") or module.get_world_size() <= 1:
         return None
     return _XGBoost(module)
@@ -287,7 +287,7 @@ def _of_warren() -> Optional[Peers]:
     from warren import collectives  # pylint: disable=import-outside-toplevel
     try:
         world = collectives.world()
-    except RuntimeError:  # before `init`, and after `finalize`
+    except RuntimeError:  # before `init`, or after `finalize`
         return None
     return _Warren(world) if world.size > 1 else None
 
@@ -300,9 +300,9 @@ def _of_torch() -> Optional[Peers]:
 
 
 def current() -> Peers:
-    """The job that this process is in: XGBoost's communicator, else Warren's, else the default group of torch.distributed, else
-    none (Alone). Only libraries that are imported already are looked at. Raises RuntimeError in a worker of a job of several, or one
-    of several processes of mpirun, srun or torchrun, that has not joined it: alone it would take all rows for its own."""
+    """Returns the job of this process: XGBoost's communicator, else Warren's, else the default group of torch.distributed, else Alone. Only
+    libraries that have been imported are considered. Raises RuntimeError if this process is one of several workers of a job, or one of
+    several processes of mpirun, srun or torchrun, and has not joined it: by itself it would take all rows as its own."""
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
@@ -330,7 +330,7 @@ _KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, FileNotFoundEr
 
 
 def _told(error: BaseException) -> Tuple[str, str]:
-    """The nearest kind that all ranks know, and what to say."""
+    """The nearest exception class that all ranks know, and the message."""
     for kind in type(error).__mro__:
         if _KINDS.get(kind.__name__) is kind:
             return kind.__name__, str(error) or kind.__name__
@@ -338,20 +338,20 @@ def _told(error: BaseException) -> Tuple[str, str]:
 
 
 def agree(peers: Peers, error: Optional[BaseException]) -> None:
-    """Ends a step that may fail on some ranks. A collective call: each rank gives what went wrong for it, or None. Raises the
-    lowest rank's error on all, with the same words, and of the same kind where it is one of Python's own."""
+    """Ends a step that may fail on some ranks. A collective call: each rank passes its error, or None. Raises the error of the lowest
+    failed rank on all ranks, with the same text, and of the same class if that is a built-in one."""
     found = peers.allgather(None if error is None else _told(error))
     for rank, told in enumerate(found):
         if told is not None:
             kind, text = told
             words = text if peers.world == 1 or text.startswith("rank ") else f"rank {rank}: {text}"
-            # These say all in their words; of others it matters where they come from.
+            # These errors explain themselves; for others, the traceback is needed.
             foreseen = isinstance(error, (ValueError, OSError, ImportError))
             raise _KINDS[kind](words) from (error if rank == peers.rank and not foreseen else None)
 
 
 def together(peers: Peers, work: Callable[[], T]) -> T:
-    """What `work` gives; where it fails on a worker, the error of the lowest such rank on all of them. All call it."""
+    """Returns the result of `work`. If it fails on some ranks, raises the error of the lowest of them on all ranks. All ranks call it."""
     failure: Optional[Exception] = None
     try:
         result = work()
@@ -365,8 +365,8 @@ def together(peers: Peers, work: Callable[[], T]) -> T:
 
 
 def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
-    """What `work` gives, which gets a function that gives the greatest values of all workers, and calls it once. An error that it raises
-    before is raised on all workers, that of the lowest such rank. All call it."""
+    """Returns the result of `work`, which is passed a function for the elementwise maximum over all workers, and calls it once. If `work`
+    fails before that, the error of the lowest such rank is raised on all ranks. All ranks call it."""
     asked = False
 
     def greatest(values: NDArray[Any]) -> NDArray[Any]:
@@ -385,8 +385,8 @@ def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
 
 
 def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:
-    """A collective call: raises ValueError on all ranks where one gives other arguments than rank 0, naming both. Each would read
-    other rows than the others think, or wait for them."""
+    """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both: otherwise each would read other
+    rows than the others expect, or wait for them. A collective call."""
     if peers.world == 1 or not peers.connected:
         return
     said = peers.allgather({name: repr(value) for name, value in arguments.items()})

@@ -1,4 +1,4 @@
-"""How far reading is: on a terminal, or to who watches the job."""
+"""The progress of reading: drawn on a terminal, or reported to whoever watches the job."""
 import os
 import sys
 import time
@@ -6,14 +6,14 @@ from typing import Any, Callable, Optional
 
 from warren import _reporting
 
-#: Between two pictures of it.
+#: The time between two updates.
 _EVERY_S = 0.1
-#: Of a terminal that does not say it.
+#: The width of a terminal that does not report it.
 _WIDTH = 80
 
 
 def line(what: str, rows: int, size: int, seconds: float, total_rows: Optional[int], total_bytes: int, width: int) -> str:
-    """What is shown: rows, bytes, how fast, how long it will take. Pure."""
+    """The text to show: rows, bytes, speed, and the time left. Pure."""
     of_rows = f" of {total_rows:,}" if total_rows is not None else ""
     speed = size / seconds if seconds > 0 else 0.0
     left = f", {_time((total_bytes - size) / speed)} left" if speed > 0 and size < total_bytes else ""
@@ -35,8 +35,8 @@ def _width(stream: Any) -> int:
 
 
 class Progress:
-    """One line on a terminal, drawn again and again; nothing where there is none. A worker of dmlc-submit reports instead what would be
-    drawn, and dmlc-submit shows what all of them read. To be closed. One thread uses it."""
+    """One line on a terminal, redrawn repeatedly; nothing without a terminal. A worker of dmlc-submit reports its progress instead, and
+    dmlc-submit shows that of all workers. Must be closed. Used by one thread."""
 
     def __init__(self, what: str, total_rows: Optional[int], total_bytes: int, wanted: bool = True, draws: bool = True,
                  stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,7 +48,7 @@ class Progress:
         self._start = self._last = clock()
 
     def __call__(self, rows: int, size: int) -> None:
-        """So many more of them."""
+        """Adds rows and bytes."""
         self._rows, self._bytes = self._rows + rows, self._bytes + size
         now = self._clock()
         if not (self._draws or self._reports) or now - self._last < _EVERY_S:
@@ -64,11 +64,11 @@ class Progress:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except OSError:  # a terminal that has gone, or takes nothing now
+        except OSError:  # the terminal is gone, or accepts nothing now
             self._draws = False
 
     def close(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self._reports and self._last != self._start:
             _reporting.reading("", self._rows, self._bytes, self._total_bytes, self._clock() - self._start)
         if self._draws and self._last != self._start:

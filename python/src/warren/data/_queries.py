@@ -1,4 +1,4 @@
-"""Queries whose rows are not together: they end, and come again on this worker or another."""
+"""Detects queries whose rows are not together: those that end and occur again, on this worker or another."""
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
@@ -10,17 +10,17 @@ Key = TypeVar("Key", int, str)
 
 
 def repeated(queries: NDArray[Any]) -> Optional[Any]:
-    """The least query that is there twice, or None."""
+    """The smallest query that occurs twice, or None."""
     values, counts = np.unique(queries, return_counts=True)
     return values[int(np.flatnonzero(counts > 1)[0])] if (counts > 1).any() else None
 
 
 def require_together(peers: Peers, ours: Mapping[Key, NDArray[Any]], refuse: Callable[[Key, Any], None]) -> None:
-    """Calls `refuse` on all workers with a file and one of its queries that several workers have: shares are cut between queries, so
-    that each is of one worker, if its rows are together. `ours`: this worker's queries by file, each once. All workers call it."""
+    """Calls `refuse`, on all workers, with a file and one of its queries that several workers have. Shares are cut between queries, so each
+    query belongs to one worker if its rows are together. `ours`: this worker's queries by file, each once. All workers call it."""
     if peers.world == 1 or not peers.connected:
         return
-    # Where sorted files are shared by workers, the least and the greatest say that nothing comes again.
+    # If workers share sorted files, the ranges of their queries already show that no query occurs twice.
     spans = peers.allgather({file: (queries.min(), queries.max()) for file, queries in ours.items() if len(queries)}, objects=True)
     shared = {file for of_one in spans for file in of_one if _overlap([one[file] for one in spans if file in one])}
     if not shared:

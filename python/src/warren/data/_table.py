@@ -11,25 +11,25 @@ from warren.data._columnar.pieces import group_sizes
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows of a data set; a share of it, or a batch of that."""
+    """Rows of a data set: a share of it, or a batch of a share."""
 
-    features: Any  #: float32, (rows, features), missing values as NaN; of LibSVM, libfm and CSV text a scipy.sparse.csr_matrix
-    names: Optional[List[str]]  #: of the features; None: they have numbers
-    types: Optional[List[str]]  #: "q" numbers, "int" whole ones, "i" true or false, "c" categories: XGBoost's letters
+    features: Any  #: float32, (rows, features), with NaN for missing values; for LibSVM, libfm and CSV text a scipy.sparse.csr_matrix
+    names: Optional[List[str]]  #: names of the features, or None if they are numbered
+    types: Optional[List[str]]  #: XGBoost's letters: "q" number, "int" whole number, "i" true or false, "c" category
     label: Optional[NDArray[Any]]  #: float32, (rows) or (rows, labels)
     weight: Optional[NDArray[Any]]  #: float32, (rows)
     qid: Optional[NDArray[Any]]  #: the query of each row, int64, counted from 0 in this share
     base_margin: Optional[NDArray[Any]]  #: float32, (rows) or (rows, groups)
-    categories: Dict[str, List[Any]]  #: what the codes of categorical features stand for, alike on all workers
+    categories: Dict[str, List[Any]]  #: the values of categorical features by their codes, the same on all workers
 
     @property
     def group_sizes(self) -> Optional[NDArray[Any]]:
-        """The rows of each query, uint32; None: there are no queries."""
+        """The number of rows of each query, uint32, or None without queries."""
         return None if self.qid is None else group_sizes(self.qid)[0]
 
     @property
     def query_weight(self) -> Optional[NDArray[Any]]:
-        """The weight of each query, which all its rows have; None: there are no weights or no queries."""
+        """The weight of each query, which all its rows have; None without weights or queries."""
         if self.qid is None or self.weight is None:
             return None
         return self.weight[np.unique(self.qid, return_index=True)[1]]
@@ -38,12 +38,12 @@ class Table:
         return int(self.features.shape[0])
 
 
-#: What a table has of each row besides the features.
+#: The columns of a table other than the features.
 OF_ROWS = ("label", "weight", "qid", "base_margin")
 
 
 def of_rows(rows: _text.Rows) -> Table:
-    """What the reader of text gives, as a table."""
+    """Converts the result of the text reader to a table."""
     import scipy.sparse  # pylint: disable=import-outside-toplevel
 
     count = len(rows.offsets) - 1
@@ -54,8 +54,8 @@ def of_rows(rows: _text.Rows) -> Table:
 
 
 def resized(tables: Iterator[Table], rows: int, drop_last: bool, whole_queries: bool = False) -> Iterator[Table]:
-    """The same rows in tables of exactly so many, the last one perhaps fewer. With `whole_queries` each ends where a query does:
-    tables have more rows, of a query that is longer."""
+    """Yields the same rows in tables of exactly `rows` rows; the last one may have fewer. With `whole_queries`, each table ends at the end
+    of a query, and has more rows if a query is longer."""
     waiting: List[Table] = []
     count = 0
     for table in tables:
@@ -68,7 +68,7 @@ def resized(tables: Iterator[Table], rows: int, drop_last: bool, whole_queries: 
             end = begin + rows
             if whole_queries:
                 assert whole.qid is not None
-                # Of queries that go on behind, it is known when they are over that they are.
+                # The end of a query is known only once the next one has begun.
                 end = _end_of_query(whole.qid, begin, end)
                 if end == begin:
                     break
@@ -80,7 +80,7 @@ def resized(tables: Iterator[Table], rows: int, drop_last: bool, whole_queries: 
 
 
 def _end_of_query(qid: NDArray[Any], begin: int, end: int) -> int:
-    """The last end of a query up to `end`, or the first one behind; `begin` where that is not known yet."""
+    """The last end of a query up to `end`, or else the first one after it; `begin` if it is not known yet."""
     ends = np.flatnonzero(qid[begin + 1:] != qid[begin:-1]) + begin + 1
     if ends.size == 0:
         return begin
@@ -89,14 +89,14 @@ def _end_of_query(qid: NDArray[Any], begin: int, end: int) -> int:
 
 
 def cut_out(table: Table, begin: int, end: int) -> Table:
-    """Rows of a table, without a copy."""
+    """Returns some rows of a table, without a copy."""
     def of_one(array: Any) -> Any:
         return None if array is None else array[begin:end]
     return dataclasses.replace(table, features=table.features[begin:end], **{name: of_one(getattr(table, name)) for name in OF_ROWS})
 
 
 def concatenated(tables: Sequence[Table]) -> Table:
-    """One after the other."""
+    """Concatenates the tables."""
     first = tables[0]
     if len(tables) == 1:
         return first

@@ -1,8 +1,7 @@
 """Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader (libwarren_data) for Python.
 
-What is behind a scheme (s3://...) the reader asks for in ranges, by calling Python: _RemoteFiles. Such a read goes on in a
-thread of its own, so that the caller's can be interrupted.
-"""
+The reader requests files with a scheme (s3://...) in ranges, by calling Python: _RemoteFiles. Such a read runs in a separate thread, so
+that the caller's thread can be interrupted."""
 import collections
 import contextlib
 import ctypes
@@ -31,14 +30,14 @@ T = TypeVar("T")
 Uri = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 _AllreduceMax = Callable[[NDArray[Any]], NDArray[Any]]
 
-#: A path with a scheme among the paths of a data set. file:// is the reader's own.
+#: A path with a scheme among the paths of a data set. The reader handles file:// itself.
 _REMOTE = re.compile(rb"(?:^|;)(?!file://)[A-Za-z0-9+.-]*://")
 _REMOTE_PATH = re.compile(rb"(?!file://)[A-Za-z0-9+.-]*://")
-#: Where the options of a data set begin: another '?' is a wildcard of a path.
+#: The start of a data set's options; any other '?' is a wildcard in a path.
 _OPTIONS = re.compile(rb"\?[a-z_]+=")
-#: A password in a URI, which no message shows.
+#: A password in a URI, which must not appear in messages.
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
-#: Opening one costs a request, and one that is open holds no connection.
+#: The most files kept open. Opening one costs a request; an open one holds no connection.
 _MOST_OPEN_FILES = 1024
 
 
@@ -64,27 +63,27 @@ class _Queries(ctypes.Structure):
 
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Queries))
-#: The number of values that `shape` gives.
+#: The number of values that `shape` returns.
 _SHAPE_WORDS = 8
 
 
 class Rows(NamedTuple):
-    """A share of a data set in CSR form. Entry e of row r is offsets[r] <= e < offsets[r + 1]: values[e] in column
-    indices[e], counted from 0; what is not there is missing."""
+    """A share of a data set in CSR form. The entries e of row r are offsets[r] <= e < offsets[r + 1]: values[e] in column indices[e],
+    counted from 0; all other values are missing."""
 
     offsets: NDArray[Any]  #: int64, rows + 1
-    indices: NDArray[Any]  #: int32; int64 where there are more than 2^31 columns
+    indices: NDArray[Any]  #: int32, or int64 for more than 2^31 columns
     values: NDArray[Any]  #: float32
     columns: int  #: the number of columns of the whole data set
     labels: NDArray[Any]  #: float32, (rows) or (rows, labels), the same in all shares
-    weights: Optional[NDArray[Any]]  #: float32, one a row, or a query; None: no row of the data set has one, all weigh 1
-    group_sizes: Optional[NDArray[Any]]  #: uint32, rows of each query; None: the data set has no queries
-    bad_rows: int  #: left out with bad_rows=skip
-    first_bad_row: Optional[str]  #: where, and what was wrong with it
+    weights: Optional[NDArray[Any]]  #: float32, one for each row, or for each query; None if no row of the data set has one: all weigh 1
+    group_sizes: Optional[NDArray[Any]]  #: uint32, rows of each query; None if the data set has no queries
+    bad_rows: int  #: rows left out with bad_rows=skip
+    first_bad_row: Optional[str]  #: its position and what is wrong with it
 
 
 class _Owner:
-    """Keeps the library's memory as long as an array refers to it."""
+    """Keeps the library's memory alive as long as an array refers to it."""
 
     def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p) -> None:
         self._free = library.warren_data_free
@@ -94,7 +93,7 @@ class _Owner:
         self._free(self._handle)
 
     def array(self, address: Optional[int], count: int, kind: Any, dtype: str) -> NDArray[Any]:
-        """Without a copy. `kind`: a simple type of ctypes."""
+        """An array on that memory, without a copy. `kind` is a simple ctypes type."""
         if not address or count == 0:
             return np.empty(0, dtype)
         memory = (kind * count).from_address(address)
@@ -105,13 +104,13 @@ class _Owner:
 class _OpenFile:
     def __init__(self, file: Any) -> None:
         self.file = file
-        self.lock = threading.Lock()  #: held while it is opened
+        self.lock = threading.Lock()  #: held while the file is opened
         self.ranges: Any = None
         self.users = 0
 
 
 class _OpenFiles:
-    """Opens files when they are read first. The `most` ones that were used last stay open. Thread safe."""
+    """Opens files when they are first read. The `most` files used last stay open. Thread-safe."""
 
     def __init__(self, open_one: Callable[[Any], Any], most: int) -> None:
         self._open_one = open_one
@@ -121,7 +120,7 @@ class _OpenFiles:
 
     @contextlib.contextmanager
     def opened(self, file: Any) -> Iterator[Any]:
-        """What `open_one` has made of `file`; open for as long as the block. Who opens another one does not wait."""
+        """Yields what `open_one` made of `file`, which stays open within the block. Opening one file does not block users of another."""
         with self._lock:
             entry = self._files.setdefault(file.uri, _OpenFile(file))
             entry.users += 1
@@ -137,7 +136,7 @@ class _OpenFiles:
             self._close_all_but(self._most)
 
     def close(self) -> None:
-        """When nobody uses any."""
+        """Closes all files; none may be in use."""
         self._close_all_but(0)
 
     def _close_all_but(self, most: int) -> None:
@@ -150,8 +149,8 @@ class _OpenFiles:
 
 
 class _RemoteFiles:
-    """Callbacks by which the reader finds and reads remote files, from its own threads. With `exact`, paths are not patterns. `failure`
-    is the first exception of any callback. After `stop`, new calls fail at once; running calls end by the store's deadlines."""
+    """Callbacks with which the reader finds and reads remote files, from its own threads. With `exact`, paths are not patterns. `failure`
+    is the first exception of any callback. After `stop`, new calls fail immediately; running calls end by the store's deadlines."""
 
     def __init__(self, storage_options: Optional[Mapping[str, Any]], exact: bool) -> None:
         self._exact = exact
@@ -164,11 +163,11 @@ class _RemoteFiles:
         self.callbacks = _Files(None, _LIST(self._list), _READ_AT(self._read_at))
 
     def stop(self) -> None:
-        """From any thread."""
+        """May be called from any thread."""
         self._stopped = True
 
     def close(self) -> None:
-        """When the reader is done."""
+        """To be called when the reader is done."""
         self._open_files.close()
 
     def _try(self, action: Callable[[], None]) -> int:
@@ -178,7 +177,7 @@ class _RemoteFiles:
             action()
             return 0
         except BaseException as error:  # pylint: disable=broad-except
-            # The reader stops, and `read` raises it.
+            # The reader stops, and `read` raises the error.
             self.failure = self.failure or error
             return -1
 
@@ -216,8 +215,8 @@ def _library() -> ctypes.CDLL:
 
 
 class _Named:
-    """A data set as the reader of text is told of it. `uri`: a str is path[;path...][?key=value...]; a Path, and each element of a list,
-    is one file or folder. `options`: more of them, key=value[&key=value...]. Raises ValueError for what no file can be called."""
+    """A data set in the form that the text reader takes. `uri`: a str is path[;path...][?key=value...]; a Path, and each element of a list,
+    is one file or folder. `options` are additional ones, key=value[&key=value...]. Raises ValueError for a name that no file can have."""
 
     def __init__(self, uri: Uri, options: str, threads: int, storage_options: Optional[Mapping[str, Any]]) -> None:
         if not -2**31 <= operator.index(threads) < 2**31:
@@ -233,11 +232,11 @@ class _Named:
                              "would use them; leave them out")
 
     def shown(self) -> str:
-        """For messages."""
+        """The name for messages."""
         return _shown(b"; ".join(self.names))
 
     def struct(self, files: Optional[_Files]) -> _DataSet:
-        """Refers to this object's bytes."""
+        """Returns a struct that refers to this object's bytes."""
         found = _DataSet(threads=self.threads, files=None if files is None else ctypes.pointer(files))
         if self.exact:
             found.paths = (ctypes.c_char_p * len(self.names))(*self.names)
@@ -249,7 +248,7 @@ class _Named:
         return found
 
     def call(self, function: Callable[[_DataSet], int], files: Optional[_Files]) -> None:
-        """Raises ValueError with the reader's words where `function`, of the library, fails."""
+        """Calls `function` of the library. Raises ValueError with the reader's message if it fails."""
         if function(self.struct(files)) == 0:
             return
         words = _shown(_library().warren_data_last_error())
@@ -259,20 +258,18 @@ class _Named:
 
 def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, options: str = "", threads: int = 0,
          allreduce_max: Optional[_AllreduceMax] = None, storage_options: Optional[Mapping[str, Any]] = None) -> Rows:
-    """Reads part `part` of `parts`, or the one that `uri` names. Without these: this worker's share in a job, which all workers call
-    for together, and everything outside of one.
+    """Reads part `part` of `parts`, or the part that `uri` names. Without these, reads this worker's share in a job, where all workers call
+    it together, and everything outside a job.
 
     `uri`: a str is "path[;path...][?key=value[&key=value...]]", see docs/how-to/data-text.md. A Path, and each element of a list, is the
-    name of one file or folder, whatever characters it has. `options`: key=value[&key=value...], as behind the "?".
+    name of one file or folder, whatever characters it has. `options`: key=value[&key=value...], as after the "?".
 
-    All parts have the same columns, labels, weights and queries. `allreduce_max` makes the workers agree on them: it takes an array of
-    uint64 and returns it with the greatest of all workers for each element; it is called in this thread. Without it, or where `uri`
-    names a part, the whole data set is read once more for them. `storage_options` are for the stores of paths with a scheme
-    (s3://...), as pandas has them. Raises ValueError with file, line and column of what is wrong, and what a store raises
-    (OSError: FileNotFoundError, ...) as it is, and RuntimeError where `part` and `parts` are left out in one of several processes of a
-    job or launcher that has not joined it. KeyboardInterrupt ends the read of remote files: requests that are under way go
-    on until they are answered or given up.
-    """
+    All parts have the same columns, and the same kinds of labels, weights and queries. `allreduce_max` makes the workers agree on them: it
+    takes an array of uint64 and returns the elementwise maximum over all workers; it is called in this thread. Without it, or if `uri`
+    names a part, the whole data set is read once more to find them. `storage_options` are for the stores of paths with a scheme (s3://...),
+    as in pandas. Raises ValueError with the file, line and column of the problem, any error of a store unchanged (OSError:
+    FileNotFoundError, ...), and RuntimeError if `part` and `parts` are left out in one of several processes of a job or launcher that has
+    not joined it. KeyboardInterrupt ends the read of remote files; pending requests continue until they are answered or time out."""
     def read_part(number: int, of: int, greatest: Optional[_AllreduceMax]) -> Rows:
         return read_share(uri, number, of, options=options, threads=threads, allreduce_max=greatest, storage_options=storage_options)[0]
 
@@ -285,7 +282,7 @@ def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, o
 
 def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, allreduce_max: Optional[_AllreduceMax],
                storage_options: Optional[Mapping[str, Any]]) -> Tuple[Rows, Dict[str, NDArray[Any]]]:
-    """What `read` gives, and the queries of the rows, uint64, by the names of their files."""
+    """Returns the result of `read`, and the queries of the rows, uint64, by file name."""
     for name, number in (("part", part), ("parts", parts)):
         if not -2**31 <= operator.index(number) < 2**31:
             raise ValueError(f"{name} is {number}, which is no number of parts")
@@ -294,8 +291,8 @@ def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, a
 
 
 def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Optional[Mapping[str, Any]] = None) -> NDArray[Any]:
-    """What `allreduce_max` gives to those who read all parts of a data set, from reading all of it: for callers who read several parts
-    and have no job. The arguments and errors are those of `read`."""
+    """Returns the result of `allreduce_max` for workers that read all parts of a data set, by reading all of it: for callers that read
+    several parts and have no job. The arguments and errors are those of `read`."""
     named = _Named(uri, options, threads, storage_options)
 
     def find(files: Optional[_Files], _: Optional[_AllreduceMax]) -> NDArray[Any]:
@@ -308,7 +305,8 @@ def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Opt
 
 def _with_files(named: _Named, allreduce_max: Optional[_AllreduceMax],
                 work: Callable[[Optional[_Files], Optional[_AllreduceMax]], T]) -> T:
-    """What `work` gives, which gets the callbacks that read remote files (None: all are local) and what to agree by."""
+    """Returns the result of `work`, which gets the callbacks that read remote files (None if all files are local) and the function to agree
+    by."""
     if not named.is_remote:
         return work(None, allreduce_max)
     remote = _RemoteFiles(named.storage_options, named.exact)
@@ -359,7 +357,7 @@ def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_Allredu
 
 
 def _shown(text: bytes) -> str:
-    """A message of the library, without the passwords that URIs in it may have."""
+    """A message of the library, without the passwords of URIs in it."""
     return _PASSWORD.sub(r"\1:***@", text.decode(errors="replace"))
 
 
@@ -374,7 +372,7 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
     groups = owner.array(arrays.group_sizes, arrays.groups, ctypes.c_uint32, "uint32") if arrays.group_sizes else None
     return Rows(
         owner.array(arrays.offsets, arrays.rows + 1, ctypes.c_uint64, "int64"),
-        # What SciPy takes without a copy, and where that has too few, what has enough.
+        # SciPy takes this type without a copy; if its range is too small, a wider one.
         owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "int32") if arrays.columns <= 2**31
         else owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "uint32").astype("int64"),
         owner.array(arrays.values, arrays.entries, ctypes.c_float, "float32"), int(arrays.columns), labels,
@@ -386,10 +384,10 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
 def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_max: Optional[_AllreduceMax],
                        stop: Callable[[], None]) -> T:
     """Runs `work(allreduce_max)` in another thread and returns its result. This thread makes the calls of `allreduce_max` for it, since
-    communicators belong to threads. A signal's exception (KeyboardInterrupt) is raised at once: `stop` asks `work` to end, and the
-    process waits for that only before it exits."""
-    asked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays to reduce; at the end None
-    answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays, or the exception
+    communicators belong to threads. A signal's exception (KeyboardInterrupt) is raised immediately: `stop` asks `work` to end, and the
+    process waits for that only when it exits."""
+    asked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays to reduce, and None at the end
+    answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays, or an exception
     results: List[T] = []
     failures: List[BaseException] = []
 
@@ -411,7 +409,7 @@ def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_m
 
     thread = threading.Thread(target=run, name="warren.data.read")
     try:
-        thread.start()  # in here: once it runs, nothing may keep it from being stopped
+        thread.start()  # inside the try block: a running thread must always be stopped
         while (values := asked.get()) is not None:
             assert allreduce_max is not None
             answers.put(allreduce_max(values))
@@ -419,7 +417,7 @@ def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_m
         stop()
         answers.put(error)
         if isinstance(error, Exception) and thread.is_alive():
-            thread.join()  # all that was read by then
+            thread.join()  # short: reductions come after all reading
         raise
     if failures:
         raise failures[0]

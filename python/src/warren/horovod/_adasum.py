@@ -1,17 +1,16 @@
 """Adasum, the adaptive sum of gradients (Maleki et al., "Scaling Distributed Training with Adaptive Summation", MLSys 2021, section 3).
 
-Of two vectors it is
+For two vectors it is
 
     Adasum(a, b) = (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b
 
-which is their sum where they are orthogonal and their mean where they are parallel. Of 2^k vectors it is that of the Adasums of the two
-halves, as Horovod computes it: neighbours first.
+which is their sum if they are orthogonal and their mean if they are parallel. For 2^k vectors it is the Adasum of the Adasums of the two
+halves, in the order in which Horovod computes it: neighbours first.
 
-How it works here: every partial result is a linear combination of the ranks' vectors, and so are the inner products of partial results of
-the inner products of the vectors. An all-to-all gives each rank its share of the elements of all vectors, of which it computes the
-inner products; an allreduce adds these up; each rank has the same coefficients then, combines its share, and an allgather collects the
-shares. Twice a vector is moved, as by an allreduce, and all ranks have the same bits.
-"""
+Implementation: every partial result is a linear combination of the ranks' vectors, so its inner products are combinations of the inner
+products of the vectors. An all-to-all gives each rank its share of the elements of all vectors, from which it computes partial inner
+products; an allreduce adds these up. Then all ranks have the same coefficients; each combines its share, and an allgather collects the
+shares. The data moved are twice the size of a vector, as for an allreduce, and all ranks get the same bits."""
 from typing import Tuple
 
 import numpy as np
@@ -20,12 +19,12 @@ from warren._calls import Array
 
 #: Elements that are converted to float64 at a time.
 _BLOCK = 1 << 16
-#: A partial result that is so much smaller than what it is made of is nothing but rounding, and adds without being scaled.
+#: A partial result smaller than its operands by this factor consists of rounding errors only, and is added without scaling.
 _ROUNDING = 1e-14
 
 
 def inner_products(parts: Array) -> Array:
-    """The matrix (ranks, ranks) of float64 for some elements of all vectors, shape (ranks, elements)."""
+    """Returns the float64 matrix (ranks, ranks) of the inner products of some elements of all vectors, given as (ranks, elements)."""
     products = np.zeros((len(parts), len(parts)))
     for begin in range(0, parts.shape[1], _BLOCK):
         block = parts[:, begin:begin + _BLOCK].astype(np.float64)
@@ -34,7 +33,8 @@ def inner_products(parts: Array) -> Array:
 
 
 def coefficients(products: Array) -> Array:
-    """What each rank's vector is multiplied with in the result, by the inner products of all vectors. Their number is a power of 2."""
+    """Returns the coefficient of each rank's vector in the result, given the inner products of all vectors. Their number is a power of
+    2."""
     norms = np.sqrt(np.diagonal(products))
 
     def scaled(vector: Array, product: float) -> Array:
@@ -55,7 +55,7 @@ def coefficients(products: Array) -> Array:
 
 
 def combination(factors: Array, parts: Array) -> Array:
-    """The sum of the vectors' elements, each multiplied with its factor, computed in float64 and rounded once to their type."""
+    """Returns the linear combination of the vectors' elements, computed in float64 and rounded once to their type."""
     result = np.empty(parts.shape[1], parts.dtype)
     for begin in range(0, parts.shape[1], _BLOCK):
         result[begin:begin + _BLOCK] = factors @ parts[:, begin:begin + _BLOCK].astype(np.float64)
@@ -67,7 +67,7 @@ def is_power_of_two(number: int) -> bool:
 
 
 def check(size: int, dtype: str, what: str) -> None:
-    """Raises NotImplementedError for a number of ranks and ValueError for a type that there is no Adasum of."""
+    """Raises NotImplementedError for a number of ranks, and ValueError for a type, that Adasum does not support."""
     if not is_power_of_two(size):
         raise NotImplementedError(f"{what}: Adasum is of 2, 4, 8, ... ranks, and there are {size}; start as many, or take op=hvd.Average")
     allowed: Tuple[str, ...] = ("float16", "float32", "float64")

@@ -1,4 +1,4 @@
-"""Operations on NumPy arrays, for frameworks whose tensors can be seen as such. What comes out is always another array."""
+"""Operations on NumPy arrays, for frameworks whose tensors can be viewed as such. Results are always new arrays."""
 from typing import Any, List, Sequence, Tuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from warren.horovod._named import Memory, Pending, ReduceOp, is_integer, memory_
 
 
 def _scaled(array: Array, factor: float) -> Array:
-    """Computed in float64 for integers, and cut off; in float32 for floats of 16 bits."""
+    """Scales an array: integers in float64, with truncation; 16-bit floats in float32."""
     if factor == 1.0:
         return array
     wide: Any = np.float64 if is_integer(array.dtype.name) else np.float32 if array.itemsize == 2 else array.dtype
@@ -18,7 +18,7 @@ def _scaled(array: Array, factor: float) -> Array:
 
 
 def _finished(array: Array, op: int, factor: float, size: int) -> Array:
-    """The engine does not average integers."""
+    """Completes an average of integers, which the engine does not compute, and scales the result."""
     if op == ReduceOp.Average and is_integer(array.dtype.name):
         if factor == 1.0:
             return _divided(array, size)
@@ -27,7 +27,7 @@ def _finished(array: Array, op: int, factor: float, size: int) -> Array:
 
 
 def _divided(array: Array, size: int) -> Array:
-    """Integers, towards zero."""
+    """Divides integers, rounding towards zero."""
     quotient, rest = np.divmod(array, np.asarray(size, array.dtype))
     divided: Array = quotient + ((quotient < 0) & (rest != 0)).astype(array.dtype)
     return divided
@@ -35,7 +35,7 @@ def _divided(array: Array, size: int) -> Array:
 
 def allreduce(arrays: Sequence[Array], name: str, op: int, before: float, after: float,
               process_set: ProcessSet) -> "Pending[List[Array]]":
-    """Several of them are carried out together."""
+    """Several arrays are reduced together."""
     named = process_set.named(name)
     sources = [_scaled(array, before) for array in arrays]
     targets = [np.empty_like(source, order="C") for source in sources]
@@ -67,7 +67,7 @@ def broadcast(array: Array, name: str, root_rank: int, process_set: ProcessSet) 
 
 
 def alltoall(array: Array, splits: Any, name: str, process_set: ProcessSet) -> "Pending[Tuple[Array, Array]]":
-    """`splits` may be None, for equal parts."""
+    """`splits` is None for equal parts."""
     named = process_set.named(name)
 
     def allocate(shape: Tuple[int, ...], _: int) -> Memory:
@@ -78,7 +78,7 @@ def alltoall(array: Array, splits: Any, name: str, process_set: ProcessSet) -> "
 
 
 def splits_of(rows: int, splits: Any, size: int) -> List[int]:
-    """How many of the rows go to each rank. Raises ValueError where that makes no sense."""
+    """Returns the number of rows for each rank. Raises ValueError if the splits are invalid."""
     if splits is None:
         if rows % size:
             raise ValueError(f"alltoall: {rows} rows are no equal parts for {size} ranks; give splits")

@@ -1,4 +1,4 @@
-"""What all of Horovod's modules have, whatever their framework."""
+"""The part of the API that all of Horovod's framework modules share."""
 import importlib.util
 from typing import Any
 
@@ -20,17 +20,17 @@ __all__ = [
     "start_timeline", "stop_timeline",
 ]
 
-#: The frameworks that there is a module for.
+#: The frameworks that have a module here.
 _FRAMEWORKS = ("torch", "tensorflow", "keras")
 
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:  # pylint: disable=unused-argument
-    """Whether there is a module for that framework, and the framework."""
+    """Whether there is a module for the framework, and the framework is installed."""
     return ext_base_name in _FRAMEWORKS and importlib.util.find_spec(ext_base_name) is not None
 
 
 def check_extension(ext_name: str, *_: Any) -> None:
-    """Raises ImportError unless `horovod.torch`, say, can be used. What Horovod was compiled with does not count here."""
+    """Raises ImportError unless the module, such as `horovod.torch`, can be used. Horovod's build options do not matter here."""
     framework = ext_name.rpartition(".")[2]
     if framework not in _FRAMEWORKS:
         raise ImportError(f"{ext_name}: warren.horovod has modules for {', '.join(_FRAMEWORKS)}, not for {framework}")
@@ -38,7 +38,7 @@ def check_extension(ext_name: str, *_: Any) -> None:
         raise ImportError(f"{ext_name} needs {framework}, which is not installed")
 
 
-# The libraries that Horovod may have been compiled with. This engine is none of them.
+# The libraries that Horovod may have been built with; Warren uses none of them.
 
 def mpi_threads_supported() -> bool:
     return False

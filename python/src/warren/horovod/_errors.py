@@ -1,17 +1,17 @@
-"""Errors of warren.horovod, and what says by name that it is not there."""
+"""Errors of warren.horovod, and the object that reports hvd.elastic as unsupported."""
 from typing import Any
 
 
 class HorovodInternalError(RuntimeError):
-    """An operation has failed: a rank died, or the ranks called different things by one name."""
+    """Raised if an operation has failed: a rank died, or the ranks submitted different operations under one name."""
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """Of elastic jobs, which are not there; scripts catch it."""
+    """Raised by elastic jobs in Horovod, never here; it exists for scripts that catch it."""
 
 
 class Elastic:
-    """In place of `hvd.elastic`."""
+    """Stands in for `hvd.elastic`: using any member raises NotImplementedError."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""The job, as Horovod's functions show it: who this rank is, sets of processes, and what the environment says."""
+"""The job, as seen by Horovod's functions: this rank's numbers, process sets, and Horovod's environment variables."""
 import atexit
 import os
 import sys
@@ -15,7 +15,7 @@ _NOT_BEGUN = "Horovod has not been initialized; use hvd.init()."
 
 
 class ProcessSet:
-    """Ranks that call operations among themselves. One that was made is given to `hvd.init` or `hvd.add_process_set`."""
+    """A set of ranks that run operations among themselves. It becomes part of the job by `hvd.init` or `hvd.add_process_set`."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
         try:
@@ -28,27 +28,27 @@ class ProcessSet:
         self._named: Optional[Named] = None
 
     def size(self) -> Optional[int]:
-        """None before it is part of the job."""
+        """Returns the number of ranks; None until it is part of the job."""
         return None if self.process_set_id is None or self.ranks is None else len(self.ranks)
 
     def rank(self) -> Optional[int]:
-        """This rank's place in it; None before it is part of the job. Operations take ranks of the job."""
+        """Returns this process's rank within the set; None until it is part of the job. Operations take ranks of the job."""
         if self.process_set_id is None:
             return None
         return self.named("rank").rank
 
     def included(self) -> Optional[bool]:
-        """Whether this rank is in it; None for the set of all before `hvd.init`."""
+        """Whether this rank belongs to the set; None for the set of all ranks before `hvd.init`."""
         return rank() in self.ranks if self.ranks else None
 
     def has_others(self, what: str) -> bool:
-        """Whether this rank shares it with others. Raises ValueError before `hvd.init`, and where it is not part of the job."""
+        """Whether the set has this rank and at least one other. Raises ValueError before `hvd.init`, or if it is not part of the job."""
         if self.process_set_id is None:
             self.named(what)
         return bool(self.included()) and (self.size() or 0) > 1
 
     def named(self, what: str) -> Named:
-        """Its operations. Raises ValueError where this rank has no part in them."""
+        """Returns the operations of the set. Raises ValueError if this rank does not belong to it."""
         if self._named is None:
             if self.process_set_id is None:
                 raise ValueError(_NOT_BEGUN if self is global_process_set else f"{what}: {self} is not part of the job; "
@@ -57,7 +57,7 @@ class ProcessSet:
         return self._named
 
     def place_of(self, of_job: int, what: str) -> int:
-        """A rank of the job in this set."""
+        """Returns the set's own rank of a rank of the job. Raises ValueError if the set does not have it."""
         if self.ranks is None or of_job not in self.ranks:
             raise ValueError(f"{what}: rank {of_job} is not a member of {self}")
         return self.ranks.index(of_job)
@@ -67,7 +67,7 @@ class ProcessSet:
 
     __repr__ = __str__
 
-    # --- for this module ---
+    # --- internal ---
 
     def _begin(self, number: int, communicator: Communicator) -> None:
         self.process_set_id = number
@@ -83,16 +83,16 @@ global_process_set = ProcessSet([])
 
 
 class _Job:
-    """Between init and shutdown."""
+    """The state between init and shutdown."""
 
     def __init__(self, world: Communicator) -> None:
-        # A launcher that has said HOROVOD_RANK before may have counted in another order than the engine.
+        # A launcher that sets HOROVOD_RANK may number the ranks in another order than the engine.
         self.world = world.split(0, int(_number("HOROVOD_RANK") or 0))
         here = self.world.local()
-        self.local = _place(here.split(0, self.world.rank))  # in the order of these ranks
+        self.local = _place(here.split(0, self.world.rank))  # ordered by these ranks
         here.free()
         local_ranks, local_sizes = self.world.allgather(np.array([self.local])).reshape(-1, 2).T
-        alike = np.flatnonzero(local_ranks == self.local[0])  # one of each host that has so many
+        alike = np.flatnonzero(local_ranks == self.local[0])  # one rank of each host that has this local rank
         self.cross = int(np.searchsorted(alike, self.world.rank)), len(alike)
         self.is_homogeneous = bool((local_sizes == local_sizes[0]).all())
         self.sets: Dict[int, ProcessSet] = {}
@@ -143,7 +143,7 @@ def _number(name: str) -> Optional[float]:
 
 
 def _coordinator_options() -> Dict[str, Any]:
-    """What Horovod's variables say; where they say nothing, Warren's own do."""
+    """Returns the options set by Horovod's variables; the rest are left to Warren's variables and defaults."""
     options: Dict[str, Any] = {}
     fusion_bytes, cycle_ms, autotune = (_number(f"HOROVOD_{name}") for name in ("FUSION_THRESHOLD", "CYCLE_TIME", "AUTOTUNE"))
     if fusion_bytes is not None:
@@ -171,9 +171,9 @@ def _begin_timeline() -> None:
 # --- Horovod's functions ---
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the job that dmlc-submit, mpirun or srun started; alone it is one of one rank. A second call does nothing.
-    `process_sets` are added to it. Ranks are those of HOROVOD_RANK where the launcher has set it; HOROVOD_RANK, HOROVOD_SIZE, and the same
-    with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError when the job cannot be joined."""
+    """Joins the job started by dmlc-submit, mpirun or srun; without a launcher it is a job of one rank. A second call does nothing.
+    `process_sets` are added to it. Ranks are those of HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE, and the same
+    with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
     global _job  # pylint: disable=global-statement
     if _job is not None:
         return
@@ -192,7 +192,7 @@ def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Se
 
 
 def shutdown() -> None:
-    """Ends all operations, on all ranks. The job goes on, and `init` begins again."""
+    """Ends all operations, on all ranks. The process stays in the job, and `init` may be called again."""
     global _job  # pylint: disable=global-statement
     job, _job = _job, None
     if job is not None:
@@ -210,7 +210,7 @@ def _leave_at_exit() -> None:
 
 
 def _leave() -> None:
-    """A rank that ends with an exception is not one that is done: the others are to be told that it is lost."""
+    """Leaves the job at exit, unless the process fails with an exception: then the other ranks are to learn that it is lost."""
     if _process != os.getpid() or getattr(sys, "last_type", None) is not None:
         return
     shutdown()
@@ -218,7 +218,7 @@ def _leave() -> None:
 
 
 def abandon() -> None:
-    """At the end of this process the job will not be left in order, since it has failed."""
+    """Prevents this process from leaving the job at exit, because it has failed."""
     global _process  # pylint: disable=global-statement
     _process = 0
 
@@ -242,7 +242,7 @@ def size() -> int:
 
 
 def process_set_of(process_set_id: int) -> ProcessSet:
-    """The set with that number; 0 is that of all ranks. Raises ValueError where there is none."""
+    """Returns the process set with this number; 0 is the set of all ranks. Raises ValueError if there is no such set."""
     sets = _begun().sets
     if process_set_id not in sets:
         raise ValueError(f"there is no process set {process_set_id}; those of the job are {', '.join(map(str, sets))}")
@@ -250,32 +250,32 @@ def process_set_of(process_set_id: int) -> ProcessSet:
 
 
 def local_rank() -> int:
-    """Among the ranks of this host."""
+    """Returns this process's rank among those of its host."""
     return _begun().local[0]
 
 
 def local_size() -> int:
-    """How many ranks this host has."""
+    """Returns the number of ranks on this host."""
     return _begun().local[1]
 
 
 def cross_rank() -> int:
-    """Among the ranks with this one's place on their hosts."""
+    """Returns this process's position among the ranks with the same local rank, one per host."""
     return _begun().cross[0]
 
 
 def cross_size() -> int:
-    """How many hosts have a rank at this one's place."""
+    """Returns the number of hosts that have a rank with this local rank."""
     return _begun().cross[1]
 
 
 def is_homogeneous() -> bool:
-    """Whether all hosts have as many ranks."""
+    """Whether all hosts have the same number of ranks."""
     return _begun().is_homogeneous
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:  # pylint: disable=unused-argument
-    """Before `init`: what happens from there on is written to a file for each rank. Raises RuntimeError afterwards."""
+    """Writes a timeline to one file for each rank, from `init` on. Must be called before `init`; raises RuntimeError afterwards."""
     if _job is not None or _process is not None:
         raise RuntimeError("hvd.start_timeline: Warren's timeline is one of the whole job: call this before hvd.init, or set "
                            "HOROVOD_TIMELINE or WARREN_TIMELINE in the environment")
@@ -283,19 +283,20 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:  # pylint
 
 
 def stop_timeline() -> None:
-    """The file is whole when the job is left."""
+    """Does nothing: the timeline is complete when the process leaves the job."""
     _begun()
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """All ranks of the job call it. Raises ValueError where there is one with the same ranks."""
+    """Adds a process set. All ranks of the job call it. Raises ValueError if there is one with the same ranks."""
     made = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     _begun().add(made)
     return made
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Whether there was one to be removed. All ranks of the job call it; what its ranks have under way ends with an error."""
+    """Removes a process set; returns whether there was one to remove. All ranks of the job call it; pending operations of the set end with
+    an error."""
     if process_set.process_set_id is None or process_set is global_process_set:
         return False
     _begun().remove(process_set)
@@ -312,6 +313,6 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join(device: int = -1) -> int:  # pylint: disable=unused-argument
-    """This rank has no more batches: it takes part in the allreduces and barriers of the others with elements that change
-    nothing, until all ranks have called this. Returns the rank that was last."""
+    """Declares that this rank has no more batches: until all ranks have called it, this rank takes part in the allreduces and barriers of
+    the others with neutral elements. Returns the last rank that called it."""
     return global_process_set.named("join").join()

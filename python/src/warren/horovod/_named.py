@@ -1,10 +1,8 @@
-"""Named operations on the memory of tensors, of whatever framework.
+"""Named operations on the memory of tensors of any framework.
 
-How the data flows: a framework describes its tensors as `Memory`; a method of `Named` gives the engine one named operation for
-each of them, on that very memory, and returns a handle. Where the ranks bring different numbers of rows (allgather, alltoall), a
-small operation first tells them to each other, and the one with the data is given as soon as it has ended, by the thread
-that ended it: nobody has to wait for that.
-"""
+Data flow: a framework describes its tensors as `Memory`. A method of `Named` submits one named operation for each of them to the engine,
+directly on that memory, and returns a handle. If the ranks may bring different numbers of rows (allgather, alltoall), a small operation
+first exchanges the sizes; the thread that completes it then submits the one with the data, so no caller has to wait in between."""
 import collections
 import ctypes
 import functools
@@ -26,7 +24,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @unique
 class ReduceOp(IntEnum):
-    """What a reduction makes of the elements of all ranks, in Horovod's numbers."""
+    """How a reduction combines the elements of all ranks, with Horovod's numbers."""
 
     Average = 0
     Sum = 1
@@ -40,11 +38,11 @@ _OPS = {ReduceOp.Sum: Op.SUM, ReduceOp.Min: Op.MIN, ReduceOp.Max: Op.MAX, Reduce
 
 
 class Memory(NamedTuple):
-    """A contiguous tensor."""
+    """The memory of a contiguous tensor."""
 
     at: int
     shape: Tuple[int, ...]
-    dtype: str  # as NumPy calls it
+    dtype: str  # NumPy's name of the type
     num_elements: int
     element_bytes: int
     owner: Any
@@ -68,7 +66,7 @@ def is_integer(dtype: str) -> bool:
 
 
 def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
-    """The engine's type and operation. An average of integers is a sum there, and the caller divides."""
+    """Returns the engine's type and operation. For an average of integers this is the sum; the caller divides."""
     if op == ReduceOp.Adasum:
         raise NotImplementedError(f"{what}: Adasum is for allreduce; take op=hvd.Average or op=hvd.Sum")
     kind = _c.TYPES.get(dtype)
@@ -80,7 +78,7 @@ def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
 
 
 def op_of(op: Optional[int], average: Optional[bool]) -> ReduceOp:
-    """Of arguments of which Horovod takes both, one at a time."""
+    """The operation given by `op` or by `average`; Horovod accepts either, but not both."""
     if op is not None and average is not None:
         raise ValueError("`op` and `average` both say what the reduction is: give `op` alone")
     if op is None:
@@ -89,22 +87,22 @@ def op_of(op: Optional[int], average: Optional[bool]) -> ReduceOp:
 
 
 def shares_of(rows: int, size: int) -> List[int]:
-    """The rows of each rank where they are dealt out: the first ranks have one more."""
+    """The number of rows of each rank if rows are distributed: the first ranks get one more."""
     return [rows // size + (rank < rows % size) for rank in range(size)]
 
 
 class Waitable(Protocol[T_co]):
-    """An operation that was begun."""
+    """An operation that has been started."""
 
     def wait(self) -> T_co:
-        """The result, when it is there; raises RuntimeError when it failed."""
+        """Returns the result once the operation has ended; raises RuntimeError if it failed."""
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the operation has ended, successfully or not."""
 
 
 class Pending(Generic[T]):
-    """Operations that a caller waits for together, and what is left to do then. Thread safe."""
+    """Operations that a caller waits for together, followed by a function of their results. Thread-safe."""
 
     def __init__(self, handles: Sequence[Waitable[Any]], finish: Callable[[List[Any]], T]) -> None:
         self._handles, self._finish = handles, finish
@@ -114,7 +112,7 @@ class Pending(Generic[T]):
         self._error: Optional[Exception] = None
 
     def wait(self) -> T:
-        """The result, when it is there. Raises HorovodInternalError when one of them failed, after all have ended."""
+        """Waits for all operations and returns the result. Raises HorovodInternalError if one of them failed, once all have ended."""
         with self._lock:
             if not self._is_finished:
                 self._end()
@@ -134,18 +132,18 @@ class Pending(Generic[T]):
         self._is_finished, self._handles = True, ()
 
     def done(self) -> bool:
-        """Whether all have ended, well or not."""
+        """Whether all operations have ended, successfully or not."""
         return self._is_finished or all(handle.done() for handle in self._handles)
 
 
 class _Steps(Generic[T]):
-    """Operations in steps: those of a step begin, in whatever thread, when all of the step before have ended well. The result is that of
-    the last step. Thread safe."""
+    """Operations in steps: those of a step start, in any thread, when all operations of the previous step have succeeded. The result is
+    that of the last step. Thread-safe."""
 
     def __init__(self, first: "Handle[Any]", begins: Sequence[Callable[[], Sequence["Handle[Any]"]]], end: Callable[[], None]) -> None:
-        """`begins`: each starts the next step. `end` is called once, when all have ended, or it is certain that they never begin."""
+        """Each of `begins` starts one further step. `end` is called once, when all steps have ended or can no longer start."""
         self._begins, self._end = list(begins), end
-        # The thread that waits may be the one that hears of an end, on the way.
+        # Reentrant: the waiting thread may itself be notified that an operation has ended.
         self._lock = threading.RLock()
         self._step = 0
         self._handles: Sequence["Handle[Any]"] = [first]
@@ -165,7 +163,7 @@ class _Steps(Generic[T]):
                 self._go_on(step)
 
     def _go_on(self, step: int) -> None:
-        """All of this step have ended."""
+        """Called when all operations of this step have ended: starts the next step, if there is one."""
         if step != self._step or self._is_over:
             return
         handles: Sequence["Handle[Any]"] = ()
@@ -183,7 +181,7 @@ class _Steps(Generic[T]):
             handle.when_done(functools.partial(self._one_has_ended, step + 1))
 
     def wait(self) -> List[T]:
-        """Raises the first error, after all of its step have ended."""
+        """Returns the results of the last step. Raises the first error, once all operations of its step have ended."""
         while True:
             with self._lock:
                 step, handles = self._step, self._handles
@@ -193,7 +191,7 @@ class _Steps(Generic[T]):
                     results.append(handle.wait())
                 except RuntimeError as failure:
                     error = error or failure
-            with self._lock:  # those who hear of the ends may be later
+            with self._lock:  # the notifications may still be on their way
                 if step == self._step:
                     self._error = self._error or error
                     self._go_on(step)
@@ -206,12 +204,12 @@ class _Steps(Generic[T]):
         return self._is_over
 
 
-#: Makes the tensor for a result: of what shape, and like which of the tensors.
+#: Allocates the tensor for a result, given its shape and the index of the input that it resembles.
 Allocate = Callable[[Tuple[int, ...], int], Memory]
 
 
 class Named:
-    """The operations of some ranks. Thread safe."""
+    """The operations of a set of ranks. Thread-safe."""
 
     def __init__(self, communicator: Communicator, coordinator: Coordinator) -> None:
         self.rank, self.size = communicator.rank, communicator.size
@@ -221,17 +219,16 @@ class Named:
         self.reset()
 
     def reset(self) -> None:
-        """When all ranks are at one place: operations without a name are counted from here."""
+        """Restarts the counting of unnamed operations; called when all ranks are at the same point."""
         self._num_unnamed = collections.defaultdict(itertools.count)
 
     def name_of(self, kind: str, given: Optional[str]) -> str:
-        """An operation's in the engine. Those without one are counted, each kind for itself, which gives the same on all
-        ranks."""
+        """The engine's name of an operation. Unnamed operations are counted for each kind, which gives the same names on all ranks."""
         return f"{kind}.{given}" if given else f"{kind}.noname.{next(self._num_unnamed[kind])}"
 
     def _give(self, call: "Call[T]", name: str, alike: str, size: int = 1) -> "Handle[T]":
-        """`alike` is what the engine does not compare by itself, and has to be the same on all ranks: it goes into the name of
-        the operation's group, of which `size` operations are carried out together."""
+        """Submits a call. `alike` describes what must be the same on all ranks but is not compared by the engine: it becomes part of the
+        name of the operation's group, whose `size` operations are carried out together."""
         if name in self._negotiated:
             raise _is_under_way(name)
         try:
@@ -245,10 +242,11 @@ class Named:
                 raise HorovodInternalError("Horovod has been shut down on this rank") from error
             raise
 
-    # --- of one size on all ranks ---
+    # --- operations with the same size on all ranks ---
 
     def allreduce(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> Sequence[Waitable[Any]]:
-        """Into `targets`, which may be `sources`. Several of them are carried out together, but for Adasum, which is each one's own."""
+        """Reduces `sources` into `targets`, which may be the same. They are carried out together, except with Adasum, which treats each of
+        them separately."""
         if op == ReduceOp.Adasum:
             for source in sources:
                 _adasum.check(self.size, source.dtype, name)
@@ -261,7 +259,7 @@ class Named:
         return self._give_all(calls, name, sources)
 
     def reduce_scatter(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> List["Handle[Any]"]:
-        """Each rank's share of the rows (see shares_of) into `targets`."""
+        """Stores each rank's share of the reduced rows (see shares_of) in `targets`."""
         calls = []
         for source, target in zip(sources, targets):
             kind, operation = reduction(op, source.dtype, name)
@@ -286,10 +284,10 @@ class Named:
     def barrier(self, name: str) -> "Handle[None]":
         return self._give(Call("WarrenBarrier", (None,), None), name, name)
 
-    # --- whose sizes the ranks tell each other ---
+    # --- operations whose sizes the ranks exchange first ---
 
     def allgather(self, name: str, sources: Sequence[Memory], allocate: Allocate) -> Waitable[List[Any]]:
-        """All ranks' rows, one after the other."""
+        """Concatenates the rows of all ranks."""
         mine = np.array([source.shape[0] for source in sources], np.int64)
         rows = np.empty((self.size, len(sources)), np.int64)
         bytes_of_all = _sizes([mine.nbytes] * self.size)
@@ -310,7 +308,7 @@ class Named:
         return self._negotiate(first, name, sources, begin)
 
     def all_to_all(self, name: str, source: Memory, splits: Sequence[int], allocate: Allocate) -> Waitable[List[Any]]:
-        """splits[r] rows for rank r. The result is two: the rows of all ranks for this one, and how many of each."""
+        """Sends splits[r] rows to rank r. Returns two results: the rows from all ranks, and how many came from each."""
         send = np.array(splits, np.int64)
         rows = np.empty(self.size, np.int64)
         each = _sizes([send.itemsize] * self.size)
@@ -335,7 +333,7 @@ class Named:
         return _Steps(handle, [begin], lambda: self._negotiated.discard(name))
 
     def _adasum(self, name: str, source: Memory, target: Memory) -> Waitable[Any]:
-        """See _adasum.py. The ranks have as many elements."""
+        """Computes Adasum, as described in _adasum.py. All ranks have the same number of elements."""
         if name in self._negotiated:
             raise _is_under_way(name)
         counts = shares_of(source.num_elements, self.size)
@@ -361,7 +359,7 @@ class Named:
         self._negotiated.add(name)
         return _Steps(handle, [multiply, combine], lambda: self._negotiated.discard(name))
 
-    # --- all together ---
+    # --- the whole set ---
 
     def join(self) -> int:
         try:
@@ -372,7 +370,7 @@ class Named:
         return last
 
     def close(self) -> None:
-        """Ends what is under way, on all ranks."""
+        """Ends all pending operations, on all ranks."""
         try:
             self._coordinator.close()
         finally:

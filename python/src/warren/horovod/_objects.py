@@ -1,5 +1,5 @@
-"""Objects of Python between ranks: pickled, by cloudpickle where it is installed, and sealed with the job's token (warren._sealed). In
-a job without a token, and where ranks link without it (WARREN_ENGINE=mpi without dmlc-submit), all ranks are trusted: a pickle runs
+"""Python objects exchanged between ranks: pickled, with cloudpickle if it is installed, and sealed with the job's token (warren._sealed).
+In a job without a token, and if ranks connect without it (WARREN_ENGINE=mpi without dmlc-submit), all ranks are trusted: a pickle runs
 whatever code its sender chose."""
 from typing import Any, List, Optional
 
@@ -17,8 +17,8 @@ except ImportError:
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """The root's. It is pickled, and its length told first. Raises TypeError on all ranks where it cannot be, RuntimeError where
-    the bytes are not sealed with the job's token."""
+    """Returns the root's object. It is pickled, and its length is sent first. Raises TypeError on all ranks if it cannot be pickled, and
+    RuntimeError if the bytes are not sealed with the job's token."""
     whole = process_set.named("broadcast_object").name_of("broadcast_object", name)
     is_root = rank() == root_rank
     message = _sealed.seal_or_refuse(obj, "broadcast_object", root_rank, write=_dump) if is_root else b""
@@ -29,7 +29,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
-    """All ranks', in their order. Errors as for `broadcast_object`."""
+    """Returns the objects of all ranks, in rank order. Errors are as for `broadcast_object`."""
     whole = process_set.named("allgather_object").name_of("allgather_object", name)
     own = _sealed.seal_or_refuse(obj, "allgather_object", rank(), write=_dump)
     (lengths,) = allgather([np.array([len(own)])], f"{whole}.lengths", process_set).wait()

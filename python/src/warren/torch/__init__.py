@@ -2,18 +2,18 @@
 
     import torch.distributed as dist
     import warren.torch
+
     dist.init_process_group("warren")
     dist.all_reduce(gradient)
 
-Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun, or alone; DistributedDataParallel, FSDP,
-DTensor and whatever else calls torch.distributed run on it as they are. Ranks of one host share memory; sums have the same bits
-on all ranks. A rank that dies is named, within a second, to the ranks that wait for it. docs/how-to/frameworks.md has more.
+Start it with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun, or by itself. DistributedDataParallel, FSDP, DTensor
+and everything else that calls torch.distributed run on it unchanged. Ranks of one host share memory; sums have the same bits on all ranks.
+If a rank dies, the ranks waiting for it name it within a second. See docs/how-to/frameworks.md for more.
 
-Beside it, over `warren.collectives`, what TorchMPI had: `synchronize_parameters`, `synchronize_gradients`, `AllReduceSGDEngine`,
+The module also has TorchMPI's features, over `warren.collectives`: `synchronize_parameters`, `synchronize_gradients`, `AllReduceSGDEngine`,
 `ParameterServer`, `Downpour`, `EASGD`.
 
-PyTorch 1.13, and from 2.4 on. Tensors in host memory; on GPUs the main collectives of the backend.
-"""
+Supports PyTorch 1.13, and 2.4 or later; tensors in host memory, and for the main collectives of the backend also on GPUs."""
 import datetime as _datetime
 import functools as _functools
 from typing import Any as _Any
@@ -38,12 +38,12 @@ def _register() -> None:
         return
     try:
         _dist.Backend.register_backend("warren", create, extended_api=True, devices=["cpu", "cuda"])
-    except TypeError:  # before PyTorch 2.1 backends were not told apart by devices
+    except TypeError:  # before PyTorch 2.1 a backend had no devices
         _dist.Backend.register_backend("warren", create, extended_api=True)
 
 
 def _for_our_groups(function: _Callable[..., None]) -> _Callable[..., None]:
-    """torch.distributed.monitored_barrier, which PyTorch up to 2.9 refuses for all backends but gloo."""
+    """Wraps torch.distributed.monitored_barrier, which PyTorch up to 2.9 refuses for all backends but gloo."""
     @_functools.wraps(function)
     def monitored_barrier(group: _Any = None, timeout: _Any = None, wait_all_ranks: bool = False) -> None:
         chosen = _dist.group.WORLD if group is None else group

@@ -1,10 +1,9 @@
 """Collectives of tensors on a GPU.
 
-How the data flows: a call is put on the stream that is PyTorch's current one, behind what is there, by warren/c_api.h's
-functions for device memory (docs/how-to/gpu.md: NCCL, CUDA IPC or the host), and the caller goes on. c10d's work is an event behind
-it: who waits for that lets his current stream wait. So it is with NCCL's backend, and so DistributedDataParallel wants it.
-Other collectives go by host memory: `Staging` copies there and back.
-"""
+Data flow: a call is enqueued on PyTorch's current stream, after the work already there, by the device-memory functions of warren/c_api.h
+(docs/how-to/gpu.md: NCCL, CUDA IPC or the host), and the caller goes on. c10d's work is an event recorded after it: waiting for the work
+makes the caller's current stream wait. NCCL's backend works in the same way, and DistributedDataParallel relies on it. Other collectives go
+through host memory: `Staging` copies there and back."""
 from typing import Any, List, Sequence
 
 import torch
@@ -19,7 +18,7 @@ from warren.torch._work import keep, let_go
 
 
 class DeviceWork(C10dWork):  # type: ignore[misc]
-    """A call that is on a stream."""
+    """A call enqueued on a stream."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor]) -> None:
         super().__init__()
@@ -29,7 +28,7 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
         keep(self)
 
     def wait(self, timeout: Any = None) -> bool:  # pylint: disable=unused-argument
-        """The current stream waits; the caller does not. Raises RuntimeError when it is known that the call has failed."""
+        """Makes the current stream wait, but not the caller. Raises RuntimeError if the call is known to have failed."""
         let_go(self)
         if self._handle.done():
             self._handle.wait()
@@ -58,7 +57,7 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
 
     def get_future(self) -> "Future[List[Tensor]]":
         future: "Future[List[Tensor]]" = Future(devices=[self._device])
-        future.set_result(self._result)  # whose readers' streams wait for the current one
+        future.set_result(self._result)  # streams of its readers wait for the current one
         return future
 
 
@@ -68,7 +67,7 @@ def has(*tensors: Any) -> bool:
 
 
 def alike(tensors: Sequence[Tensor]) -> bool:
-    """Whether all are tensors of one size on GPUs."""
+    """Whether all are tensors of the same size on GPUs."""
     return has(*tensors) and len({tensor.numel() for tensor in tensors}) == 1
 
 
@@ -95,14 +94,14 @@ def broadcast(comm: Any, tensor: Tensor, opts: Any) -> C10dWork:
 
 
 def allgather(comm: Any, outputs: List[Tensor], source: Tensor) -> C10dWork:
-    """`outputs`: of all ranks, one after the other: one tensor, or several that are alike."""
+    """`outputs`: the results of all ranks in rank order, as one tensor, or as several of the same size."""
     staging = Staging(on_device=True)
     data, (made, kept) = staging.source(source), staging.targets(outputs)
     return _put(comm, "WarrenDeviceAllgather", (data.data_ptr(), made, num_bytes(data), _c.BYTES), outputs, staging, (data, kept))
 
 
 def reduce_scatter(comm: Any, output: Tensor, sources: List[Tensor], opts: Any) -> C10dWork:
-    """`sources`: for all ranks, as `outputs` above."""
+    """`sources`: the inputs for all ranks, in the same form as `outputs` above."""
     kind, op, width = reduction(op_of(opts), output.dtype, "reduce_scatter")
     staging = Staging(on_device=True)
     (data, kept), made = staging.sources(sources), staging.target(output)

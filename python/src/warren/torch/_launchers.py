@@ -1,5 +1,5 @@
-"""Where neither torchrun nor dmlc-submit has set RANK and MASTER_ADDR: the engine knows how the ranks of mpirun, srun and a
-tracker find each other, and torch.distributed is told what torchrun would have said. A program that nobody has launched is one
+"""Makes init_process_group work if neither torchrun nor dmlc-submit has set RANK and MASTER_ADDR: the engine knows how the ranks of mpirun,
+srun and a tracker find each other, and sets the variables that torchrun would have set. A program started without a launcher is a single
 rank."""
 import functools
 import os
@@ -15,7 +15,7 @@ _LONGEST_PLACE = 256
 
 
 def _address() -> str:
-    """Of this host, for others: that of its name where that is not its alone, else that of the default route."""
+    """This host's address for other hosts: that of its name unless it is a loopback address, else that of the default route."""
     for *_, place in _addresses_of(socket.gethostname()):
         if not str(place[0]).startswith("127.") and place[0] != "::1":
             return str(place[0])
@@ -40,7 +40,7 @@ def _free_port() -> int:
 
 
 def _find_each_other() -> None:
-    """Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT; what is set stays."""
+    """Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT unless they are set already."""
     world = communicator_or_world(None, "init_process_group")
     local = world.local()
     place = np.zeros(_LONGEST_PLACE, np.uint8)
@@ -66,5 +66,5 @@ def _finding(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[A
 
 
 def install() -> None:
-    """For init_process_group() without arguments that say who and where this rank is, with any backend."""
+    """Makes init_process_group() work with any backend without arguments that give this rank and the address of rank 0."""
     _rendezvous_handlers["env"] = _finding(_rendezvous_handlers["env"])

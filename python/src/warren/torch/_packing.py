@@ -1,4 +1,4 @@
-"""Tensors of a module as one row of elements for each type, and reductions of such rows."""
+"""Tensors of a module packed into one row of elements for each type, and reductions of such rows."""
 from typing import Any, Dict, Iterable, List, Sequence
 
 import torch
@@ -11,7 +11,7 @@ from warren.torch._tensors import PARTS, TYPES, check_on_host, num_bytes
 
 
 def by_type(tensors: Iterable[Tensor]) -> List[List[Tensor]]:
-    """Those of one type together, in their order."""
+    """Groups the tensors by type, keeping their order."""
     found: Dict[Any, List[Tensor]] = {}
     for tensor in tensors:
         found.setdefault(tensor.dtype, []).append(tensor)
@@ -19,25 +19,25 @@ def by_type(tensors: Iterable[Tensor]) -> List[List[Tensor]]:
 
 
 def pack(tensors: Sequence[Tensor]) -> Tensor:
-    """A copy of their elements, in one row."""
+    """Returns a copy of the elements of all tensors, in one row."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def unpack(row: Tensor, tensors: Sequence[Tensor]) -> None:
-    """Into the tensors, which keep their memory."""
+    """Copies the row into the tensors, in place."""
     with torch.no_grad():
         for tensor, part in zip(tensors, parts_of(row, tensors)):
             tensor.copy_(part)
 
 
 def parts_of(row: Tensor, tensors: Sequence[Tensor]) -> List[Tensor]:
-    """What belongs to each of them, in its shape."""
+    """Returns each tensor's part of the row, in its shape."""
     parts = torch.split(row, [tensor.numel() for tensor in tensors])
     return [part.view(tensor.shape) for part, tensor in zip(parts, tensors)]
 
 
 def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: str) -> "collectives.Call[Tensor]":
-    """In place, on a contiguous tensor: a sum or an average where it is complex."""
+    """An in-place allreduce of a contiguous tensor; a complex tensor needs a sum or an average."""
     check_on_host(tensor, what)
     parts = torch.view_as_real(tensor) if tensor.dtype in PARTS else tensor
     if parts.dtype not in TYPES:
@@ -48,7 +48,7 @@ def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: st
 
 
 def broadcast(communicator: Communicator, tensor: Tensor, root: int, what: str) -> None:
-    """In place, a contiguous tensor."""
+    """Broadcasts a contiguous tensor, in place."""
     check_on_host(tensor, what)
     own = communicator._comm  # pylint: disable=protected-access
     collectives.Call("WarrenBroadcast", (own, tensor.data_ptr(), num_bytes(tensor), _c.BYTES, root), tensor).run()

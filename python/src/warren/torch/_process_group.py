@@ -1,9 +1,8 @@
-"""A process group of torch.distributed whose collectives are the engine's.
+"""A process group of torch.distributed whose collectives run on the engine.
 
-How the data flows: a call of c10d comes with tensors and options. It is made into one call of warren/c_api.h on the tensors'
-memory where they are contiguous, and on contiguous copies else, which are copied back when it has ended. c10d's work is the
-engine's handle; where the caller waits at once (`async_op=False`), the call is made while he waits, and there is none.
-"""
+Data flow: a call of c10d brings tensors and options. It becomes one call of warren/c_api.h, directly on the tensors' memory if they are
+contiguous, else on contiguous copies, which are copied back when the call has ended. c10d's work is the engine's handle. If the caller
+waits immediately (`async_op=False`), the call runs synchronously, without a handle."""
 import ctypes
 import datetime
 import json
@@ -24,17 +23,18 @@ from warren.torch._tensors import (Staging, check, is_async, kind_of, materializ
                                    row_bytes, seconds_of, sizes)
 from warren.torch._work import Callbacks, Done, Receive, Several, Work
 
-#: PyTorch 2.0 and later warn where nobody says whether the indices of a sparse tensor are to be checked; these were checked as the
-#: tensors of the ranks were made.
+#: PyTorch 2.0 and later warn unless told whether to check the indices of a sparse tensor; these were checked when the ranks' tensors were
+#: made.
 _UNCHECKED = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
 
 
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
-    """What init_process_group("warren") and new_group make. Threads: one at a time."""
+    """The group made by init_process_group("warren") and new_group. To be used by one thread at a time."""
 
     def __init__(self, communicator: Communicator, store: Any, timeout: datetime.timedelta, mailbox: collectives.Mailbox,
                  ranks: Sequence[int], tags: int) -> None:
-        """`ranks`: those of this group, as the mailbox counts; `tags`: a number of 32 bits that no other group of it has."""
+        """`ranks`: the ranks of this group, as numbered by the mailbox. `tags`: a 32-bit number that is unique among the groups of the
+        mailbox."""
         super().__init__(communicator.rank, communicator.size)
         self._communicator, self._store = communicator, store
         self._mailbox, self._ranks, self._tags = mailbox, ranks, tags
@@ -47,15 +47,15 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def communicator(self) -> Communicator:
-        """The engine's; false after `shutdown`."""
+        """The engine's communicator; false after `shutdown`."""
         return self._communicator
 
     @property
     def mailbox(self) -> collectives.Mailbox:
-        """For messages; groups that are made of the default one share it."""
+        """The mailbox for messages; groups derived from the default group share it."""
         return self._mailbox
 
-    # --- what c10d asks of a group ---
+    # --- c10d's queries of a group ---
 
     def getBackendName(self) -> str:  # pylint: disable=invalid-name
         return "warren"
@@ -74,7 +74,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._description
     # pylint: enable=invalid-name
 
-    # Up to PyTorch 2.6 these do not ask the above.
+    # Up to PyTorch 2.6, c10d uses these instead of the methods above.
     @property
     def group_name(self) -> str:
         return self._name
@@ -97,7 +97,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def _device_types(self) -> List[torch.device]:
-        # Until it is known there, torch.distributed takes devices for those of backends in C++, and hooks into these.
+        # Until the group is registered there, torch.distributed would take devices for those of C++ backends, and hook into them.
         return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
 
     def _get_backend(self, device: Any) -> "ProcessGroup":  # pylint: disable=unused-argument
@@ -117,7 +117,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._store
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:
-        """For how long calls wait for a rank that lives."""
+        """Sets how long calls wait for a rank that is alive."""
         self._timeout = timeout
         self._seconds = max(0.0, timeout.total_seconds())
         self._communicator.set_timeout(self._seconds)
@@ -125,7 +125,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     _set_default_timeout = set_timeout
 
     def shutdown(self) -> None:
-        """Leaves it, without the others."""
+        """Leaves the group; the other ranks need not call it."""
         self._comm = None
         self._communicator.free()
 
@@ -170,7 +170,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._run("WarrenAllreduce", (at, at, count, kind, op), list(tensors), opts, staging, kept)
 
     def _sparse_allreduce(self, tensor: Tensor, opts: Any) -> C10dWork:
-        """The sum of sparse tensors: the elements of all ranks, added up where they meet. The caller waits."""
+        """The sum of sparse tensors: elements of all ranks, added up if their indices are equal. Blocks the caller."""
         if tensor.layout != torch.sparse_coo:
             raise RuntimeError(f"allreduce: sparse tensors are taken as torch.sparse_coo, and this one is {tensor.layout}; give it "
                                "tensor.to_sparse_coo()")
@@ -186,7 +186,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return Done([tensor])
 
     def _sparse_counts(self, own: Tensor) -> List[int]:
-        """How many elements each rank has. Raises RuntimeError on all ranks where their tensors are not alike."""
+        """Returns the number of elements of each rank. Raises RuntimeError on all ranks if their tensors differ in type, shape or sparse
+        dimensions."""
         about = f"{own.dtype} of shape {list(own.shape)} with {own.sparse_dim()} sparse dimensions"
         record = json.dumps([own._nnz(), about]).encode()
         lengths = self._communicator.allgather(np.array([len(record)], np.int64)).tolist()
@@ -200,7 +201,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return [count for count, _ in all_ranks]
 
     def _gather_rows(self, own: Tensor, counts: Sequence[int]) -> Tensor:
-        """The rows of all ranks, one after the other, of which there may be none."""
+        """Concatenates the rows of all ranks; a rank may have none."""
         source = materialized(own)
         gathered = torch.empty((sum(counts), *own.shape[1:]), dtype=own.dtype)
         width = num_bytes(gathered) // max(1, sum(counts))
@@ -251,7 +252,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         counts = sizes(width * part.numel() for part in parts)
         return self._run("WarrenReduceScatterV", (at, made.data_ptr(), counts, kind, op), [output], opts, staging, (kept, made))
 
-    # --- what is only moved ---
+    # --- collectives that only move data ---
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None) -> C10dWork:
         tensor = one(tensors, "broadcast")
@@ -374,12 +375,12 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return Receive(handle, [tensor], staging, lambda: self._ranks.index(found.value))
 
     def _tag(self, tag: int) -> int:
-        """Groups have the mailbox of the default one, and tags of their own in it."""
+        """Groups share the mailbox of the default group, so each has its own range of tags."""
         if not 0 <= tag < 1 << 31:
             raise ValueError(f"tag {tag}: expected 0 to {(1 << 31) - 1}")
         return self._tags << 31 | tag
 
-    # --- lists of the above, as functional collectives and FSDP have them ---
+    # --- lists of the above, for functional collectives and FSDP ---
 
     def _all(self, works: List[C10dWork], opts: Any) -> C10dWork:
         result = [tensor for work in works for tensor in work.result()]
@@ -408,14 +409,14 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # --- methods that c10d expects of its built-in backends ---
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        """A barrier over the store: where ranks do not come, rank 0 knows which, and the group can be used afterwards. Raises
-        RuntimeError on all that came."""
+        """A barrier over the store: rank 0 finds out which ranks are missing, and the group stays usable. Raises RuntimeError on all ranks
+        that came."""
         number, self._num_monitored = self._num_monitored, self._num_monitored + 1
         timeout = timeout if timeout is not None else self._timeout
         name = f"monitored_barrier/{number}"
         if self._rank != 0:
             self._store.set(f"{name}/{self._rank}", b"here")
-            # Rank 0 waits for `timeout`, and may have come late.
+            # Rank 0 waits for `timeout`, and may have started late.
             self._store.wait([name], 2 * timeout + datetime.timedelta(seconds=5))
             text = self._store.get(name).decode()
         else:
@@ -453,7 +454,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 raise ValueError(f"{what}: tensors of {tensor.dtype} and of {like.dtype}")
 
     def _rows(self, tensor: Tensor, counts: Sequence[int]) -> Any:
-        """The bytes for each rank, of so many rows; none: equal parts."""
+        """The bytes for each rank, given the number of rows for each; equal parts if `counts` is empty."""
         rows = len(tensor) if tensor.dim() > 0 else 0
         if not counts:
             if rows % self._size:

@@ -1,4 +1,4 @@
-"""How the ranks of a process group find each other: by the store that torch.distributed gives them."""
+"""How the ranks of a process group find each other: through the store that torch.distributed gives them."""
 import datetime
 import struct
 import weakref
@@ -8,14 +8,14 @@ from typing import Any, List, Optional, Sequence
 from warren import collectives
 from warren.torch._process_group import ProcessGroup
 
-#: The default group, while there is one of this backend.
+#: The default group, if it has this backend.
 _default: "Optional[weakref.ref[ProcessGroup]]" = None
 
 
 def _over(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> collectives.Allgather:
-    """Rank 0 collects what the ranks say, so that the store is asked twice for each rank."""
+    """Returns an allgather over the store. Rank 0 collects the records, so that the store is accessed twice for each rank."""
     round_number = 0
-    # A store may have served a group of this name before.
+    # The store may have served an earlier group of this name.
     meeting = f"warren/{store.add(f'warren/meetings/{rank}', 1)}"
 
     def allgather(record: bytes) -> Sequence[bytes]:
@@ -48,7 +48,7 @@ def _unpack(data: bytes, count: int) -> List[bytes]:
 
 
 def create(options: Any, _: Any = None) -> ProcessGroup:
-    """For torch.distributed, which calls it on the ranks of the new group, with the store that they share."""
+    """Called by torch.distributed on the ranks of a new group, with the store that they share."""
     global _default  # pylint: disable=global-statement
     rank, size, timeout = options.group_rank, options.group_size, options.timeout
     ranks = list(options.global_ranks_in_group)

@@ -1,4 +1,4 @@
-"""Parameters and gradients of modules that are the same on all ranks: all at once, or each gradient as soon as it is ready."""
+"""Makes parameters and gradients of modules the same on all ranks: all at once, or each gradient as soon as it is ready."""
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -13,8 +13,8 @@ from warren.torch._tensors import Staging, check_on_host
 
 def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
                            communicator: Optional[Communicator] = None) -> None:
-    """Makes parameters and buffers those of rank `root`, or, with `average`, the parameters the averages over all ranks. All
-    ranks call it, with equal modules; by default those of the world, which is joined if it was not yet."""
+    """Copies rank `root`'s parameters and buffers to all ranks or, with `average`, averages the parameters over all ranks. All ranks call
+    it, with equal modules. `communicator` defaults to the world, which is joined if necessary."""
     comm = communicator_or_world(communicator, "synchronize_parameters")
     tensors = list(module.parameters()) + ([] if average else list(module.buffers()))
     for group in by_type(tensors):
@@ -27,13 +27,13 @@ def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
 
 
 def synchronize_gradients(module: Module, average: bool = True, communicator: Optional[Communicator] = None) -> None:
-    """Makes the gradients their averages over all ranks, or their sums: all of a type are one allreduce. A gradient that a rank
-    has not counts as zeros; one that no rank has stays None. All ranks call it, as above."""
+    """Replaces the gradients by their averages (or sums) over all ranks, with one allreduce for each type. A gradient missing on a rank
+    counts as zeros; one missing on all ranks stays None. All ranks call it, as above."""
     comm = communicator_or_world(communicator, "synchronize_gradients")
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     for group in by_type(parameters):
         gradients = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in group]
-        # How many ranks have each is a part of the row: without that there would be another allreduce.
+        # The number of ranks that have each gradient is part of the row, which saves another allreduce.
         row = pack([*gradients, _presence(group)])
         allreduce_call(comm, row, Op.AVG if average else Op.SUM, "synchronize_gradients").run()
         *reduced, presence = parts_of(row, [*gradients, _presence(group)])
@@ -47,17 +47,18 @@ def _presence(parameters: List[Tensor]) -> Tensor:
 
 
 def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[Any, Any]:
-    """Calls it each time that autograd has finished the gradient. What has to be kept for that, and what removes it."""
+    """Calls `function` each time autograd has finished the gradient. Returns an object that must be kept for that, and the hook's
+    handle."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
         return None, parameter.register_post_accumulate_grad_hook(lambda _: function())
-    # The node that accumulates it lives as long as somebody keeps it.
+    # The node that accumulates the gradient must be kept alive.
     node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
     return node, node.register_hook(lambda *_: function())
 
 
 class GradientsInFlight:
-    """Each gradient's allreduce begins when backward has made it. All ranks make it, with equal modules, and close it; between
-    `begin` and `finish` there is one backward. The ranks' gradients may be ready in different orders."""
+    """Starts the allreduce of each gradient as soon as backward has computed it. All ranks create it, with equal modules, and close it;
+    between `begin` and `finish` there is one backward. The gradients may become ready in a different order on each rank."""
 
     def __init__(self, module: Module, average: bool, communicator: Communicator) -> None:
         self._parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
@@ -73,7 +74,7 @@ class GradientsInFlight:
         self._is_begun = True
 
     def finish(self) -> None:
-        """Returns when all gradients are the averages, or sums."""
+        """Returns when all gradients are averaged or summed."""
         self._is_begun = False
         presence = torch.tensor([name in self._under_way for name in self._parameters], dtype=torch.int32)
         anywhere = self._enqueue(" presence", presence, Op.SUM)
@@ -95,7 +96,7 @@ class GradientsInFlight:
         self._coordinator.close()
 
     def detach(self) -> None:
-        """Leaves the module, without the others, who are told when they need this rank."""
+        """Removes the hooks from the module. The other ranks need not do so; they get an error if they still need this rank."""
         for _, hook in self._hooks:
             hook.remove()
         self._hooks = []

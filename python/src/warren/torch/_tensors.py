@@ -1,4 +1,4 @@
-"""Tensors as the engine takes them: types and operations in its numbers, and contiguous memory."""
+"""Tensors in the engine's terms: its numbers for types and operations, and contiguous memory."""
 import ctypes
 import datetime
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
@@ -15,24 +15,24 @@ TYPES = {
     torch.int64: _c.TYPES["int64"], torch.float32: _c.TYPES["float32"], torch.float64: _c.TYPES["float64"],
     torch.float16: _c.TYPES["float16"], torch.bfloat16: _c.TYPES["bfloat16"],
 }
-#: Complex numbers are reduced as pairs of these.
+#: The element types as pairs of which complex numbers are reduced.
 PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 _OPS = {
     "SUM": Op.SUM, "AVG": Op.AVG, "PRODUCT": Op.PROD, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BITAND, "BOR": Op.BITOR,
     "BXOR": Op.BITXOR,
 }
-#: What an operation is on bytes that are 0 or 1: sums and products are "any" and "all", as the other backends have them.
+#: The operations for bytes that are 0 or 1: sums and products mean "any" and "all", as in the other backends.
 _BOOL_OPS = {"SUM": Op.MAX, "PRODUCT": Op.MIN, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BITAND, "BOR": Op.BITOR,
              "BXOR": Op.BITXOR}
 
 
 def kind_of(op: Any) -> Any:
-    return getattr(op, "op", op)  # of a ReduceOp
+    return getattr(op, "op", op)  # op is a ReduceOp
 
 
 def _reductions() -> Dict[Tuple[int, torch.dtype], Tuple[int, int, int]]:
-    """The engine's type and operation, and how many of its elements a tensor's element is, by c10d's operation, as a number, and
-    the tensors' type."""
+    """Maps c10d's operation (as a number) and the tensors' type to the engine's type and operation, and to the number of its elements in
+    one of the tensor's elements."""
     found = {}
     for name, op in _OPS.items():
         number = int(kind_of(getattr(dist.ReduceOp, name)))
@@ -52,7 +52,7 @@ _REDUCTIONS = _reductions()
 
 
 def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int, int]:
-    """As above. Raises RuntimeError where the type has no such operation."""
+    """Looks up _REDUCTIONS. Raises RuntimeError if the type does not support the operation."""
     kind = kind_of(op)
     found = _REDUCTIONS.get((int(kind), dtype))
     if found is None:
@@ -63,7 +63,7 @@ def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int, int]:
 
 
 def check(tensor: Any, what: str) -> Tensor:
-    """A dense tensor in host memory or on a GPU of CUDA's."""
+    """Returns the tensor. Raises unless it is a dense tensor in host memory or on a CUDA GPU."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{what}: a tensor is expected, not {type(tensor).__name__}")
     if tensor.device.type not in ("cpu", "cuda"):
@@ -81,7 +81,7 @@ def check_on_host(tensor: Any, what: str) -> Tensor:
 
 
 def one(tensors: Any, what: str) -> Tensor:
-    """Of a list with one tensor, or the tensor itself."""
+    """The tensor itself, or the only tensor of a list."""
     if isinstance(tensors, Tensor):
         return check(tensors, what)
     if len(tensors) != 1:
@@ -94,7 +94,7 @@ def num_bytes(tensor: Tensor) -> int:
 
 
 def op_of(opts: Any) -> Any:
-    """Options, or an operation in their place; the sum where there are none."""
+    """The operation of an options object, or the operation itself; the sum if None."""
     return dist.ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
 
 
@@ -112,29 +112,28 @@ def row_bytes(tensor: Tensor) -> int:
 
 
 def is_async(opts: Any) -> bool:
-    """Before PyTorch 2.7 options do not tell."""
+    """Whether the caller does not wait. Before PyTorch 2.7 the options do not tell, so it is assumed."""
     return getattr(opts, "asyncOp", True)
 
 
 def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
-    """None: as long as the group waits."""
+    """The timeout in seconds; None means the group's timeout."""
     return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether its elements lie in memory one after the other, as they are: conjugates are views of memory with other signs."""
+    """Whether its elements are stored contiguously and unmodified: a conjugate is a view of memory with other signs."""
     return bool(tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg())
 
 
 def materialized(tensor: Tensor) -> Tensor:
-    """The tensor itself if it is plain, or a copy that is."""
+    """The tensor itself if it is plain, else a plain copy."""
     return tensor.resolve_conj().resolve_neg().contiguous()
 
 
 class Staging:
-    """Contiguous memory in place of tensors that are none, of a list of them, or of those that are elsewhere, and what has to be
-    copied back. `on_device`: the memory is on the tensors' device and not in the host's. Copies between the two have ended when
-    they return."""
+    """Contiguous memory for tensors that are not contiguous, for a list of tensors, or for tensors in other memory, and what has to be
+    copied back. `on_device`: the memory is on the tensors' device instead of in host memory. Copies between the two are synchronous."""
 
     def __init__(self, on_device: bool = False) -> None:
         self._on_device = on_device
@@ -148,7 +147,7 @@ class Staging:
         return made if self._there(tensor) else made.cpu()
 
     def target(self, tensor: Tensor, keeps: bool = False) -> Tensor:
-        """`keeps`: what is in it is needed, too."""
+        """`keeps`: the current contents are needed, too."""
         there = self._there(tensor)
         if there and is_plain(tensor):
             return tensor
@@ -162,7 +161,7 @@ class Staging:
         return made
 
     def _joined(self, tensors: Sequence[Tensor]) -> Optional[int]:
-        """Where they lie one after the other; None where they do not."""
+        """The address of the tensors if they are adjacent in memory, else None."""
         first: int = tensors[0].data_ptr() if tensors else 0
         at = first
         for tensor in tensors:
@@ -175,7 +174,7 @@ class Staging:
         return torch.cat([materialized(tensor if self._there(tensor) else tensor.cpu()).reshape(-1) for tensor in tensors])
 
     def sources(self, tensors: Sequence[Tensor]) -> Tuple[int, Any]:
-        """The address of all of them in a row, and what has to stay meanwhile."""
+        """The address of all tensors in a row, and an object that must stay alive as long as it is used."""
         at = self._joined(tensors)
         if at is not None:
             return at, tensors

@@ -1,4 +1,4 @@
-"""What c10d calls a work: an operation under way, or one that has ended."""
+"""c10d's works: operations that are pending or have ended."""
 import threading
 import time
 import warnings
@@ -13,7 +13,7 @@ from torch.futures import Future
 from warren.collectives import Handle
 from warren.torch._tensors import Staging
 
-#: Up to PyTorch 2.6 callers in C++ keep of such an object what is C++ in it: the rest is kept here until they have waited.
+#: Up to PyTorch 2.6, C++ callers keep only the C++ part of such an object: the Python part is kept here until they have waited.
 _of_callers_in_cpp: Optional[Set[Any]] = None if hasattr(dist.AllreduceOptions, "asyncOp") else set()
 
 
@@ -28,7 +28,7 @@ def let_go(work: Any) -> None:
 
 
 class Callbacks:
-    """Notices when callbacks of one group's futures begin operations in an order that may differ between ranks. Thread safe."""
+    """Detects callbacks of a group's futures that start operations in an order that may differ between ranks. Thread-safe."""
 
     _here = threading.local()
 
@@ -44,7 +44,7 @@ class Callbacks:
 
     @staticmethod
     def complete(future: "Future[None]") -> None:
-        """Its callbacks run in this thread."""
+        """Completes the future; its callbacks run in this thread."""
         depth = getattr(Callbacks._here, "depth", 0)
         Callbacks._here.depth = depth + 1
         try:
@@ -53,7 +53,7 @@ class Callbacks:
             Callbacks._here.depth = depth
 
     def look_at_call(self, name: str) -> None:
-        """Warns, once, of a call inside a callback while other callbacks are still to come."""
+        """Warns, once, of a call inside a callback while other callbacks are pending."""
         if getattr(Callbacks._here, "depth", 0) == 0 or self._num_in_flight == 0 or self._is_said:
             return
         self._is_said = True
@@ -64,23 +64,23 @@ class Callbacks:
 
 
 class Work(C10dWork):  # type: ignore[misc]
-    """An operation under way. Thread safe."""
+    """A pending operation. Thread-safe."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging, callbacks: Optional[Callbacks] = None) -> None:
-        """`callbacks`: of the group, for operations that all ranks begin in one order."""
+        """`callbacks`: those of the group, for operations that all ranks start in the same order."""
         super().__init__()
         self._handle, self._result, self._staging = handle, result, staging
         self._callbacks = callbacks
         self._error: Optional[BaseException] = None
         self._ended: Optional["Future[None]"] = None
         self._future: Optional["Future[List[Tensor]]"] = None
-        # Whoever waits may be the one that carries it out, and hears of its end on the way.
+        # Reentrant: the waiting thread may run the operation itself, and is then notified of its end.
         self._lock = threading.RLock()
         self._is_finished = self._is_told = False
         keep(self)
 
     def _finish(self, wait: Callable[[], Any]) -> None:
-        """Once: when `wait` has returned, results are copied to where they belong."""
+        """Runs once: when `wait` has returned, copies the results back."""
         with self._lock:
             if self._is_finished:
                 return
@@ -93,7 +93,7 @@ class Work(C10dWork):  # type: ignore[misc]
             self._is_finished = True
 
     def wait(self, timeout: Any = None) -> bool:  # pylint: disable=arguments-differ
-        """Raises RuntimeError when the operation failed, or has not ended after `timeout`."""
+        """Raises RuntimeError if the operation failed, or has not ended within `timeout`."""
         if not self._is_finished:
             if timeout is not None and timeout.total_seconds() > 0:
                 _poll(self._handle.done, timeout.total_seconds())
@@ -125,7 +125,7 @@ class Work(C10dWork):  # type: ignore[misc]
         with self._lock:
             if self._future is not None:
                 return self._future
-            # An error that `set_exception` sets is one in Python alone; one that is raised in `then` is so in C++, too.
+            # An error set by `set_exception` is visible in Python only; one raised in `then` is visible in C++, too.
             self._ended = Future()
             self._future = self._ended.then(self._value)
         if self._callbacks is not None:
@@ -137,7 +137,7 @@ class Work(C10dWork):  # type: ignore[misc]
             return self._future
         try:
             self._handle.when_done(self._when_done)
-        except ValueError:  # it has been waited for meanwhile
+        except ValueError:  # it has been waited for in the meantime
             self._finish(self._handle.wait)
             self._tell()
         return self._future
@@ -156,7 +156,7 @@ class Work(C10dWork):  # type: ignore[misc]
         return self._result
 
     def _tell(self) -> None:
-        """Completes the future, if there is one, once."""
+        """Completes the future, if there is one and it is not complete yet."""
         with self._lock:
             if self._ended is None or self._is_told:
                 return
@@ -168,7 +168,7 @@ class Work(C10dWork):  # type: ignore[misc]
 
 
 class Receive(Work):
-    """A receive, which knows whose message it was."""
+    """A receive, which also knows the sender."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging, source: Callable[[], int]) -> None:
         super().__init__(handle, result, staging)
@@ -181,7 +181,7 @@ class Receive(Work):
 
 
 class Done(C10dWork):  # type: ignore[misc]
-    """An operation whose caller has waited for it."""
+    """An operation that has ended; its caller has waited for it."""
 
     def __init__(self, result: List[Tensor]) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class Done(C10dWork):  # type: ignore[misc]
 
 
 class Several(C10dWork):  # type: ignore[misc]
-    """Operations that are waited for together."""
+    """Several operations that are waited for together."""
 
     def __init__(self, works: List[C10dWork], result: List[Tensor]) -> None:
         super().__init__()
@@ -252,7 +252,7 @@ class Several(C10dWork):  # type: ignore[misc]
 
 
 def _poll(condition: Callable[[], bool], seconds: float) -> None:
-    """Raises RuntimeError when it is not true after so long."""
+    """Waits for the condition. Raises RuntimeError if it is still false after `seconds`."""
     end, pause = time.monotonic() + seconds, 20e-6
     while not condition():
         if time.monotonic() > end:

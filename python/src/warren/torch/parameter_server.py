@@ -1,6 +1,6 @@
-"""Parameter servers for tensors, and what TorchMPI builds on them: Downpour SGD and elastic averaging (EASGD).
+"""Parameter servers for tensors, and TorchMPI's algorithms on top of them: Downpour SGD and elastic averaging (EASGD).
 
-Both let each rank train by itself, at its own pace, and now and then exchange something with parameters that lie on servers:
+With both, each rank trains independently, at its own pace, and exchanges parameters with the servers at intervals:
 
     easgd = warren.torch.EASGD(network, beta=0.9, update_frequency=10, init_delay=20)
     for step, (inputs, targets) in enumerate(batches):
@@ -10,11 +10,10 @@ Both let each rank train by itself, at its own pace, and now and then exchange s
         optimizer.step()
     easgd.close()
 
-Ranks need not take equally many steps, but all come to step `init_delay`, where the servers are made, and to `close`.
+Ranks need not take the same number of steps, but all must reach step `init_delay`, where the servers are created, and `close`.
 
-Downpour: J. Dean et al., Large Scale Distributed Deep Networks, 2012, section 4.1. EASGD: S. Zhang, A. Choromanska, Y. LeCun,
-Deep learning with Elastic Averaging SGD, 2015, algorithm 1 (asynchronous).
-"""
+Downpour: J. Dean et al., Large Scale Distributed Deep Networks, 2012, section 4.1. EASGD: S. Zhang, A. Choromanska, Y. LeCun, Deep learning
+with Elastic Averaging SGD, 2015, algorithm 1 (asynchronous)."""
 from typing import Any, Callable, List, Optional, Union
 
 import torch
@@ -37,7 +36,7 @@ def _array(tensor: Tensor, what: str) -> Any:
 
 
 class ParameterServer:
-    """warren.parameter_server.ParameterServer of tensors in host memory, which are not copied."""
+    """warren.parameter_server.ParameterServer for tensors in host memory, which are not copied."""
 
     def __init__(self, tensor: Tensor, communicator: Optional[Communicator] = None, servers: Optional[int] = None,
                  root: Optional[int] = None) -> None:
@@ -48,7 +47,7 @@ class ParameterServer:
         return self._server.send(None if tensor is None else _array(tensor, "send"), rule, scale)
 
     def receive(self, out: Optional[Tensor] = None) -> Handle[Tensor]:
-        """`wait` returns the tensor."""
+        """Like that of warren.parameter_server, but `wait` returns a tensor."""
         if out is None:
             out = torch.empty(self._server.shape, dtype=self._like.dtype)
         return self._server.receive(_array(out, "receive")).with_result(out)
@@ -64,7 +63,7 @@ class ParameterServer:
 
 
 class _Row:
-    """The parameters of one type, in one row, and their server."""
+    """All parameters of one type, in one row, and their server."""
 
     def __init__(self, parameters: List[Tensor], communicator: Communicator, servers: Optional[int]) -> None:
         self.parameters = parameters
@@ -74,12 +73,12 @@ class _Row:
         self.sent: Optional[Handle[None]] = None
 
     def fetch(self) -> None:
-        """Asks for what the servers have, with what was sent before."""
+        """Requests the servers' values, including everything sent before."""
         self.settle()
         self.fetched = self.server.receive(self.values)
 
     def take(self) -> Tensor:
-        """What was fetched."""
+        """Returns the fetched values."""
         if self.fetched is None:
             self.fetch()
         assert self.fetched is not None
@@ -90,20 +89,19 @@ class _Row:
         self.sent = self.server.send(row, "add", scale)
 
     def settle(self) -> None:
-        """The last send is on the servers."""
+        """Waits until the servers have applied the last send."""
         sent, self.sent = self.sent, None
         if sent is not None:
             sent.wait()
 
 
 class Update:
-    """What Downpour and EASGD share: when servers are made, asked, and heard."""
+    """The common part of Downpour and EASGD: when servers are created, asked, and their answers used."""
 
     def __init__(self, module: Module, update_frequency: int = 10, init_delay: int = 100, prefetch: int = 0,
                  servers: Optional[int] = None, communicator: Optional[Communicator] = None) -> None:
-        """`init_delay`: the step at which the servers are made, of the parameters that the ranks have then: each serves its part
-        of its own. Every `update_frequency` steps after that the parameters of the servers are heard, which are asked for
-        `prefetch` steps before."""
+        """`init_delay`: the step at which the servers are created, from the current parameters of the ranks; each serves its part of its
+        own. From then on, the servers' parameters are used every `update_frequency` steps, and requested `prefetch` steps before that."""
         if update_frequency < 1 or init_delay < 0 or not 0 <= prefetch <= update_frequency:
             raise ValueError(f"update_frequency {update_frequency}, init_delay {init_delay}, prefetch {prefetch}; expected one "
                              "from 1 on, one from 0 on, and one from 0 to update_frequency")
@@ -114,7 +112,7 @@ class Update:
         self._rows: List[_Row] = []
 
     def update(self, step: int) -> None:
-        """After backward, before the optimizer's step; `step` counts from 0, by one."""
+        """To be called after backward and before the optimizer's step; `step` counts up from 0."""
         if step < self._init_delay:
             return
         if step == self._init_delay:
@@ -131,39 +129,39 @@ class Update:
         return since > 0 and since % self._frequency == 0
 
     def settle(self) -> None:
-        """Returns when what this rank has sent is on the servers."""
+        """Returns when the servers have applied everything that this rank has sent."""
         for row in self._rows:
             row.settle()
 
     def pull(self) -> None:
-        """Makes the module's parameters those of the servers."""
+        """Replaces the module's parameters by those of the servers."""
         self.settle()
         for row in self._rows:
             row.fetched = None
             unpack(row.server.receive().wait(), row.parameters)
 
     def close(self) -> None:
-        """All ranks call it; what this one has sent is on the servers before they end."""
+        """Ends the servers once they have applied everything that was sent. All ranks call it."""
         self.settle()
         for row in self._rows:
             row.server.free()
         self._rows = []
 
     def _integrate(self, row: _Row) -> None:
-        """What has come from the servers becomes a part of what the module has."""
+        """Combines the values received from the servers with the module's parameters."""
         raise NotImplementedError
 
     def _send(self, since: int) -> None:
-        """`since`: steps since the servers were made."""
+        """`since`: the number of steps since the servers were created."""
 
 
 class Downpour(Update):
-    """Gradients are added up and sent every `send_frequency` steps; the module's parameters become those of the servers every
-    `update_frequency` steps, and in between are what its own optimizer makes of them."""
+    """Adds up gradients and sends them every `send_frequency` steps. The module's parameters are replaced by those of the servers every
+    `update_frequency` steps, and in between are updated by its own optimizer."""
 
     def __init__(self, module: Module, lr: Optional[float] = None, local_update: Optional[Callable[[Tensor], Tensor]] = None,
                  send_frequency: int = 1, **how: Any) -> None:
-        """What is sent is -lr times the gradients, or what `local_update` makes of the row of them. `how`: as `Update` has it."""
+        """Sends -lr times the gradients, or the result of `local_update` on the row of gradients. `how`: the arguments of `Update`."""
         super().__init__(module, **how)
         if (lr is None) == (local_update is None) or send_frequency < 1:
             raise ValueError("Downpour takes either a learning rate `lr` or a `local_update`, and a send_frequency from 1 on")
@@ -188,11 +186,11 @@ class Downpour(Update):
 
 
 class EASGD(Update):
-    """Every `update_frequency` steps (tau) the module's parameters and those of the servers (the center) move towards each
-    other by alpha = beta / ranks of their difference."""
+    """Every `update_frequency` steps (tau), the module's parameters and those of the servers (the center) move towards each other by alpha
+    = beta / world size of their difference."""
 
     def __init__(self, module: Module, beta: float = 0.9, **how: Any) -> None:
-        """`how`: as `Update` has it."""
+        """`how`: the arguments of `Update`."""
         super().__init__(module, **how)
         self._alpha = beta / self._communicator.size
 

@@ -1,12 +1,10 @@
-"""Training with hooks: on one process, or on all ranks with the gradients averaged. The interface is torchnet's, as TorchMPI
-extends it.
+"""Training with hooks: on one process, or on all ranks with averaged gradients. The interface is torchnet's, as extended by TorchMPI.
 
     engine = warren.torch.AllReduceSGDEngine(asynchronous=True)
     engine.hooks.on_forward_criterion = lambda state: print(state.t, state.loss.item())
     engine.train(network, torch.nn.CrossEntropyLoss(), batches, lr=0.1, max_epochs=5)
 
-All ranks train with equal numbers of batches: each with its own, the mean of whose losses over all ranks is what is minimized.
-"""
+All ranks train on their own batches, the same number on each; the loss that is minimized is the mean over all ranks."""
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
@@ -19,13 +17,13 @@ from warren._world import communicator_or_world
 from warren.collectives import Communicator
 from warren.torch._synchronize import GradientsInFlight, synchronize_gradients, synchronize_parameters
 
-#: Batches of (inputs, targets), as often as it is iterated; or a function that gives such for each epoch.
+#: Batches of (inputs, targets) that can be iterated repeatedly, or a function that returns the batches of an epoch.
 Batches = Union[Iterable[Any], Callable[[], Iterable[Any]]]
 
 
 @dataclass
 class State:
-    """What hooks see, and may change."""
+    """The state passed to hooks, which may change it."""
 
     network: Module
     criterion: Any
@@ -34,7 +32,7 @@ class State:
     optimizer: Any = None
     max_epochs: int = 1
     epoch: int = 0
-    t: int = 0  #: steps done
+    t: int = 0  #: number of steps done
     sample: Any = None
     output: Optional[Tensor] = None
     loss: Optional[Tensor] = None
@@ -44,8 +42,8 @@ Hook = Callable[[State], None]
 
 
 class Hooks:
-    """One function each, or None. `on_backward` is called when the gradients are those of all ranks, before the update; each
-    of training, and on_start, on_sample, on_forward, on_forward_criterion, on_end of testing, too."""
+    """A function, or None, for each event. `on_backward` is called once the gradients have been combined over all ranks, before the update.
+    Training calls all hooks; testing calls on_start, on_sample, on_forward, on_forward_criterion and on_end."""
 
     NAMES = ("on_start", "on_start_epoch", "on_sample", "on_forward", "on_forward_criterion", "on_backward_criterion",
              "on_backward", "on_update", "on_end_epoch", "on_end")
@@ -62,7 +60,7 @@ class Hooks:
 
 
 def prefetched(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same, where a thread makes the next one while the present one is used."""
+    """Yields the same batches, but a thread loads the next one while the current one is used."""
     end = object()
     iterator = iter(batches)
     with ThreadPoolExecutor(1, "warren prefetch") as pool:
@@ -76,17 +74,17 @@ def prefetched(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 class SGDEngine:
-    """Trains and tests in this process alone."""
+    """Trains and tests in this process only."""
 
     def __init__(self, prefetch: bool = False) -> None:
-        """`prefetch`: a thread loads the next batch while the network trains on the present one."""
+        """`prefetch`: a thread loads the next batch while the network trains on the current one."""
         self.hooks = Hooks()
         self._prefetch = prefetch
 
     def train(self, network: Module, criterion: Any, batches: Batches, lr: Optional[float] = None, max_epochs: int = 1,
               optimizer: Any = None) -> State:
-        """By plain SGD with the rate `lr`, or by an optimizer of torch.optim. `criterion(output, target)` is the loss. Returns
-        the state at the end."""
+        """Trains by plain SGD with learning rate `lr`, or with a torch.optim optimizer. `criterion(output, target)` is the loss. Returns
+        the final state."""
         if (lr is None) == (optimizer is None):
             raise ValueError("train takes either a learning rate `lr` or an `optimizer`")
         if optimizer is None:
@@ -104,7 +102,7 @@ class SGDEngine:
         return state
 
     def test(self, network: Module, criterion: Any, batches: Batches) -> State:
-        """The network's outputs and losses, for the hooks."""
+        """Computes the network's outputs and losses, for the hooks. Returns the final state."""
         state = State(network, criterion, batches, False)
         was_training = network.training
         network.eval()
@@ -147,13 +145,13 @@ class SGDEngine:
 
 
 class AllReduceSGDEngine(SGDEngine):
-    """Trains on all ranks: parameters are rank 0's at first, and each step's gradients the averages over all ranks. So the
-    parameters are the same on all ranks, bit for bit, after each step; whether the gradients are asynchronous changes no bit."""
+    """Trains on all ranks: the parameters start as rank 0's, and each step uses the gradients averaged over all ranks. So the parameters
+    are the same on all ranks, bit for bit, after each step, whether or not the gradients are asynchronous."""
 
     def __init__(self, asynchronous: bool = False, average: bool = True, prefetch: bool = False,
                  communicator: Optional[Communicator] = None) -> None:
-        """`asynchronous`: each gradient's allreduce begins when backward has made it, while it goes on to the others. `average`:
-        false for sums, as TorchMPI has them. `communicator`: by default the world, which is joined if it was not yet."""
+        """`asynchronous`: the allreduce of each gradient starts as soon as backward has computed it, while backward continues. `average`:
+        false for sums, as in TorchMPI. `communicator` defaults to the world, which is joined if necessary."""
         super().__init__(prefetch)
         self._communicator = communicator_or_world(communicator, "AllReduceSGDEngine")
         self._asynchronous, self._average = asynchronous, average

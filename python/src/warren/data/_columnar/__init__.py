@@ -1,6 +1,5 @@
 """Data sets with named columns: Parquet, Arrow, CSV.
 
-How the data flows: `source` lists the files, and with `formats` reads what they say of themselves; `columns` compares that, and `pieces`
-shares it out (both without files, of values alone). `source` then reads this worker's pieces, `ahead` of who uses them, and
-`converter` makes tables of numbers of them, with `columns`.
-"""
+Data flow: `source` lists the files, and reads their metadata with `formats`. `columns` compares the metadata, and `pieces` divides the rows
+(both are pure functions, without access to files). `source` then reads this worker's pieces, `ahead` of their use, and `converter` turns
+them into tables of numbers, with `columns`."""

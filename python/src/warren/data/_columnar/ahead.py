@@ -1,4 +1,4 @@
-"""Reading ahead of who uses it."""
+"""Reading ahead in a thread."""
 import queue
 import threading
 from typing import Any, Callable, Iterator, Optional, Tuple, TypeVar
@@ -7,8 +7,8 @@ T = TypeVar("T")
 
 
 def ahead(make: Callable[[], Iterator[T]], depth: int) -> Iterator[T]:
-    """What the iterator gives, made by a thread that is up to `depth` ahead. It ends with the generator, also one that is closed
-    before its end."""
+    """Yields the iterator's items, produced by a thread that is up to `depth` items ahead. The thread ends with the generator, even if that
+    is closed early."""
     ready: "queue.Queue[Tuple[Any, Optional[BaseException]]]" = queue.Queue(depth)
     stopped = threading.Event()
     end = object()

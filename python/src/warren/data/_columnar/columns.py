@@ -1,4 +1,4 @@
-"""Which columns of a table are what, and their values as float32. Types of columns are pyarrow's."""
+"""The roles of a table's columns, and their values as float32. Column types are pyarrow's."""
 import datetime
 import decimal
 import difflib
@@ -10,39 +10,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 Names = Union[str, Sequence[str], None]
-#: Rows that are turned from columns into rows at a time: a block of them stays in the processor's cache.
+#: The number of rows transposed from columns to rows at a time: such a block stays in the processor's cache.
 _BLOCK_ROWS = 4096
-#: Booleans that are stored in a byte each.
+#: The extension type of booleans stored in one byte each.
 _BOOL8 = "arrow.bool8"
-#: The number of columns of which a message says what is wrong with them.
+#: The most columns whose problems one message lists.
 _MOST_WRONG = 8
 
 
 class Request(NamedTuple):
-    """What the caller wants of the columns, by name."""
+    """The columns that the caller asks for, by name."""
 
     label: Tuple[str, ...] = ()
     weight: Optional[str] = None
     qid: Optional[str] = None
     base_margin: Tuple[str, ...] = ()
-    features: Optional[Tuple[str, ...]] = None  #: names or patterns; None: all that are nothing else
+    features: Optional[Tuple[str, ...]] = None  #: names or patterns; None means all columns without another role
     exclude: Tuple[str, ...] = ()
-    categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns are without being named
-    given: Tuple[str, ...] = ()  #: categorical columns whose values the caller gives; files may have them as different types
-    as_stored: bool = False  #: columns of any type, for who takes them as they are
+    categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns need not be named
+    given: Tuple[str, ...] = ()  #: categorical columns whose values the caller gives; their type may differ between files
+    as_stored: bool = False  #: columns of any type, for callers that take them unchanged
 
     def others(self) -> List[str]:
-        """The columns that are no features."""
+        """The columns that are not features."""
         return [*self.label, *([self.weight] if self.weight else []), *([self.qid] if self.qid else []), *self.base_margin]
 
 
 class Column(NamedTuple):
-    """One of the table as it is read, all files agreeing."""
+    """A column as it is read; all files agree on it."""
 
     name: str
-    kind: str  #: "number", "integer", "bool", "category", "vector"; "any" of those that stay as they are stored
+    kind: str  #: "number", "integer", "bool", "category", "vector"; "any" for columns kept as they are stored
     width: int = 1  #: the number of elements of a vector
-    values: str = ""  #: the kind of a category's values, such as "words", for messages; "": the file has none
+    values: str = ""  #: the kind of a category's values, such as "words", for messages; "" if the file has no values
 
 
 class Layout(NamedTuple):
@@ -50,25 +50,25 @@ class Layout(NamedTuple):
 
     features: List[Column]
     request: Request
-    text_queries: bool = False  #: whether qid has words
+    text_queries: bool = False  #: whether qid contains words
 
     def read(self) -> List[str]:
-        """The names of all columns to be read, each once."""
+        """The names of all columns to be read, without duplicates."""
         return list(dict.fromkeys([*(column.name for column in self.features), *self.request.others()]))
 
     def names(self) -> List[str]:
-        """The names of the features: vectors have one for each element."""
+        """The names of the features; a vector has a name for each element."""
         return [name for column in self.features for name in
                 ([column.name] if column.kind != "vector" else [f"{column.name}.{k}" for k in range(column.width)])]
 
     def types(self) -> List[str]:
-        """XGBoost's letters: q numbers, int whole ones, i yes or no, c categories."""
+        """XGBoost's letters: q number, int whole number, i yes or no, c category."""
         letters = {"number": "q", "integer": "int", "bool": "i", "category": "c", "vector": "q"}
         return [letters[column.kind] for column in self.features for _ in range(column.width)]
 
 
 def names(given: Names, what: str) -> Tuple[str, ...]:
-    """One name or several. Raises TypeError for anything else."""
+    """Returns one name or several as a tuple. Raises TypeError for anything else."""
     if given is None:
         return ()
     found = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else (given,)
@@ -78,8 +78,7 @@ def names(given: Names, what: str) -> Tuple[str, ...]:
 
 
 def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
-    """What a column of a type of pyarrow can be, and its width: one of Column's kinds, or why not: words that end with what to
-    do."""
+    """Returns one of Column's kinds for a column of a pyarrow type, and its width; or a message that ends with a remedy, and 0."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types = pa.types
@@ -107,7 +106,7 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
 
 
 def values_of(kind: Any) -> str:
-    """The kind of values that a categorical column of this type has; "" if it has none. Values of one kind can be compared."""
+    """The kind of values of a categorical column of this type; "" if it has none. Values of one kind can be compared."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types = pa.types
@@ -127,19 +126,19 @@ def values_of(kind: Any) -> str:
 
 
 def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]:
-    """Types by name. Raises ValueError where a name stands for two columns."""
+    """Returns types by name. Raises ValueError if two columns have the same name."""
     fields: Dict[str, Any] = {}
     for field in schema:
         if field.name in fields:
             raise ValueError(f"has two columns {field.name!r}: rename one")
         fields[field.name] = field.type
-    fields.update(partition)  # what a folder says goes before what its files do
+    fields.update(partition)  # folder names take precedence over the files' columns
     return fields
 
 
 def _index_of_pandas(schema: Any) -> List[str]:
-    """Columns that are a DataFrame's index, which is no feature unless it is named: row numbers say too much of sorted rows. Of CSV
-    the one without a name."""
+    """The columns that are a DataFrame's index. The index is not used as a feature unless it is named: the row numbers of sorted rows
+    reveal too much. For CSV, this is the column without a name."""
     try:
         said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         index = said.get("index_columns") or []
@@ -149,8 +148,8 @@ def _index_of_pandas(schema: Any) -> List[str]:
 
 
 def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -> List[str]:
-    """The names of the features, in the order in which they were asked for, or in the table's without its `index`. Raises
-    ValueError for one that there is none of."""
+    """Returns the names of the features, in the order in which they were asked for, or in the table's order without its `index`. Raises
+    ValueError for a name that matches no column."""
     others = set(request.others())
 
     def matching(patterns: Sequence[str], what: str) -> List[str]:
@@ -174,8 +173,7 @@ def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -
 
 
 def near(name: str, columns: Sequence[str]) -> List[str]:
-    """The columns that a user most likely meant by `name`, the nearest first, at most three. Upper case, blanks, "_" and "-" do not
-    count."""
+    """The columns that a user most likely meant by `name`, nearest first, at most three. Case, blanks, "_" and "-" are ignored."""
     def plain(text: str) -> str:
         return "".join(text.casefold().split()).replace("_", "").replace("-", "")
 
@@ -187,7 +185,7 @@ def near(name: str, columns: Sequence[str]) -> List[str]:
 
 
 def absent(what: str, name: str, columns: Sequence[str]) -> ValueError:
-    """The error of an argument `what` that names a column which is not there: near names stand first."""
+    """The error for an argument `what` that names a missing column; similar names come first."""
     nearest = near(name, columns)
     meant = " or ".join([*([", ".join(map(repr, nearest[:-1]))] if nearest[:-1] else []), *map(repr, nearest[-1:])])
     others = [column for column in columns if column not in nearest]
@@ -201,8 +199,8 @@ def shown(columns: Sequence[str]) -> str:
 
 
 def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) -> Layout:
-    """What is read of a file with this schema. `partition`: names and types of what its folders say. Raises ValueError with words
-    that follow on the file's name."""
+    """Returns the layout of a file with this schema. `partition`: names and types of the columns given by its folders. Raises ValueError
+    with a message that continues after the file's name."""
     fields = _fields(schema, partition)
     columns, wrong = [], []
     for name in _chosen(fields, request, [] if request.as_stored else _index_of_pandas(schema)):
@@ -237,8 +235,8 @@ def _is_text(kind: Any) -> bool:
 
 
 def agreed(first: Layout, other: Layout) -> Layout:
-    """What both can be read as: whole numbers and others are numbers. Raises ValueError with words that follow on the name of
-    the other's file."""
+    """Returns a layout that fits both: whole numbers and other numbers become numbers. Raises ValueError with a message that continues
+    after the name of the other's file."""
     ours, theirs = {column.name: column for column in first.features}, {column.name: column for column in other.features}
     missing, more = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
     if missing:
@@ -269,7 +267,7 @@ def _said(column: Column) -> str:
 
 
 def _storage(array: Any) -> Any:
-    """What an extension array is stored as; bool8 as booleans."""
+    """The storage of an extension array; booleans for bool8."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if not isinstance(array, pa.ExtensionArray):
@@ -283,15 +281,15 @@ _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64",
 
 
 def _bits(buffer: Any, offset: int, count: int) -> NDArray[np.bool_]:
-    """So many bits of a buffer of pyarrow."""
+    """Unpacks some bits of a pyarrow buffer."""
     first = offset // 8
     found = np.unpackbits(np.frombuffer(buffer, np.uint8, -(-(offset + count) // 8) - first, first), bitorder="little")
     return found[offset - 8 * first:offset - 8 * first + count].view(np.bool_)
 
 
 def _to_numpy(chunk: Any) -> NDArray[Any]:
-    """What chunk.to_numpy gives, which imports pandas; that takes longer than to load a small data set. A boolean with missing values is
-    a float32 here."""
+    """Like chunk.to_numpy, which imports pandas; that takes longer than loading a small data set. Booleans with missing values become
+    float32 here."""
     name, count = str(chunk.type), len(chunk)
     if count == 0 or (name != "bool" and name not in _DTYPES) or chunk.buffers()[1] is None:
         found: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
@@ -309,7 +307,7 @@ def _to_numpy(chunk: Any) -> NDArray[Any]:
 
 
 def numbers(chunk: Any) -> NDArray[Any]:
-    """An array of pyarrow as one of NumPy, missing values as NaN, without a copy where that can be."""
+    """A pyarrow array as a NumPy array, with NaN for missing values, without a copy if possible."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     chunk = _storage(chunk)
@@ -324,7 +322,7 @@ def numbers(chunk: Any) -> NDArray[Any]:
 
 
 def identifiers(chunk: Any) -> NDArray[Any]:
-    """Values that are only compared: whole numbers, or objects of Python. None is missing."""
+    """Values that are only compared: whole numbers, or Python objects. None means missing."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if pa.types.is_dictionary(chunk.type):
@@ -337,7 +335,7 @@ def identifiers(chunk: Any) -> NDArray[Any]:
 
 
 def vectors(chunk: Any, width: int) -> NDArray[Any]:
-    """The same of fixed_size_list: (rows, width)."""
+    """Like `numbers`, for a fixed_size_list: (rows, width)."""
     chunk = _storage(chunk)
     found = numbers(chunk.values)[chunk.offset * width:(chunk.offset + len(chunk)) * width].reshape(len(chunk), width)
     if chunk.null_count:
@@ -347,7 +345,7 @@ def vectors(chunk: Any, width: int) -> NDArray[Any]:
 
 
 def _plain(values: Any) -> Any:
-    """The values as a type that pyarrow compares, with NaN as missing and -0.0 as 0.0, which it equals."""
+    """The values in a type that pyarrow can compare, with NaN as missing and -0.0 as 0.0, since these are equal."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
     import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
@@ -361,8 +359,8 @@ def _plain(values: Any) -> Any:
 
 
 class Categories:
-    """The values of the categorical features, and their codes: 0 for the first one. Alike on all workers. Raises ValueError for
-    values that are there twice, missing ones, and what is no single value."""
+    """The values of the categorical features, and their codes, counted from 0. The same on all workers. Raises ValueError for duplicate or
+    missing values, and for anything but a single value."""
 
     def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
         # -0.0 equals 0.0.
@@ -380,8 +378,8 @@ class Categories:
             self._codes[name] = {value: code for code, value in enumerate(of_one)}
 
     def codes(self, name: str, chunk: Any) -> NDArray[Any]:
-        """The codes as float32, missing values as NaN. Raises ValueError for a value that is not one of the categories; the caller puts the
-        place in front of the message."""
+        """Returns the codes as float32, with NaN for missing values. Raises ValueError for a value that is not one of the categories; the
+        caller prefixes the message with the position."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         indices = None
@@ -423,7 +421,7 @@ class Categories:
                 self._by_word[name] = {_word(value): code for value, code in known.items()}
                 self._by_word[name].update((str(value), code) for value, code in known.items())
             by_word = self._by_word[name]
-            # As Python compares them, and else, where there is a number here and a word there, as words: each value once.
+            # Compares as Python does, or as words if one side is a number and the other a word. Each value is looked up once.
             try:
                 encoded = values.dictionary_encode()
                 values = encoded.dictionary
@@ -442,18 +440,18 @@ class Categories:
 
 
 def _word(value: Any) -> str:
-    """A value as a word: decimals without zeros at their end, of which another file may have more."""
+    """The value as a word: decimals without trailing zeros, since another file may have more of them."""
     return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
-#: A value of a category in three forms: as JSON has it (words and numbers as they are, all others as words; `Categories` knows both),
-#: as Python has it (the word again if Python has no such time), and the key by which values of one kind (values_of) are ordered.
+#: A value of a category in three forms: for JSON (words and numbers unchanged, all others as words; `Categories` knows both), in Python
+#: (the word again if Python cannot represent the time), and the key by which values of one kind (values_of) are ordered.
 _Value = Tuple[Any, Any, Any]
 
 
 def _values(name: str, array: Any) -> List[Optional[_Value]]:
-    """The values of an array of column `name`, without a dictionary; None where one is missing. Raises ValueError for times that
-    Python does not have."""
+    """The values of an array of column `name`, without a dictionary; None if missing. Raises ValueError for times that Python cannot
+    represent."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types, kind = pa.types, array.type
@@ -479,7 +477,7 @@ def _values(name: str, array: Any) -> List[Optional[_Value]]:
 
 
 def _with_nanoseconds(moment: Any, nanoseconds: int) -> str:
-    """The word of a time of Python's and 1 to 999 nanoseconds."""
+    """The word for a Python time plus 1 to 999 nanoseconds."""
     word, zone = str(moment), ""
     if isinstance(moment, datetime.datetime):
         plain = str(moment.replace(tzinfo=None))
@@ -489,13 +487,13 @@ def _with_nanoseconds(moment: Any, nanoseconds: int) -> str:
 
 
 def used(column: Any) -> Iterator[Any]:
-    """Arrays of pyarrow with the values that a chunked array has, most of them once."""
+    """Yields pyarrow arrays with the values of a chunked array, mostly without duplicates."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         chunk = _storage(chunk)
         if pa.types.is_dictionary(chunk.type):
-            # Those that are used: a dictionary may have more, such as those of rows that were left out.
+            # A dictionary may contain unused values, such as those of rows that were filtered out.
             used = chunk.indices.unique().drop_null()
             chunk = _plain(chunk.dictionary).take(used)
         chunk = _plain(chunk)
@@ -507,7 +505,8 @@ def used(column: Any) -> Iterator[Any]:
 
 
 def sorted_once(parts: Sequence[Any], kind: Any) -> Any:
-    """The values of arrays that `used` gave of columns of type `kind`, each once and in order, without missing ones. An array of pyarrow."""
+    """Returns the values of arrays from `used`, for columns of type `kind`, sorted and without duplicates or missing values, as a pyarrow
+    array."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
     import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
@@ -516,7 +515,7 @@ def sorted_once(parts: Sequence[Any], kind: Any) -> Any:
 
 
 def places(chunk: Any, values: Any) -> Any:
-    """The place of each value of a dictionary array in an array that `sorted_once` gave: int32, without one where it is missing."""
+    """Returns the index of each value of a dictionary array in an array from `sorted_once`, as int32; null if missing."""
     import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
     chunk = _storage(chunk)
@@ -524,22 +523,22 @@ def places(chunk: Any, values: Any) -> Any:
 
 
 def categories(name: str, column: Any) -> Dict[Any, Any]:
-    """The values of column `name`, a chunked array, as JSON has them, each with what they are ordered by: see `in_order`. Raises
+    """Returns the values of column `name`, a chunked array, in the form for JSON, each with its sort key: see `in_order`. Raises
     ValueError."""
     return {value[0]: value[2] for chunk in used(column) for value in _values(name, chunk) if value is not None}
 
 
 def in_order(orders: Mapping[Any, Any]) -> List[Any]:
-    """Values that `categories` gave, from the least on: the same however they are ordered there. Pure."""
+    """Returns values from `categories` in ascending order, regardless of their order there. Pure."""
     values = list(orders)
     if len(set(orders.values())) < len(values):
-        values.sort(key=str)  # one moment in several zones
+        values.sort(key=str)  # one instant in several time zones
     return sorted(values, key=orders.__getitem__)
 
 
 def fill(out: NDArray[Any], table: Any, columns: Sequence[Column], categories: Categories) -> None:
-    """Writes the features of a table into `out`, float32, (rows, features): a block of rows at a time, which stays in the cache
-    while its columns are written."""
+    """Writes the features of a table into `out`, float32, (rows, features). Works on blocks of rows, which stay in the cache while their
+    columns are written."""
     parts: List[Tuple[int, int, Any]] = []  # (first row, column, values)
     place = 0
     for column in columns:

@@ -1,4 +1,4 @@
-"""Batches of a source as tables of numbers."""
+"""Converts batches of a source to tables of numbers."""
 import dataclasses
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -18,13 +18,13 @@ class _Runs(NamedTuple):
     """The queries of a batch's rows."""
 
     queries: NDArray[Any]  #: the query of each row
-    numbers: NDArray[Any]  #: the number of each row's query: queries count from 0, in the order in which they come
-    starts: NDArray[Any]  #: the row with which each run of rows of a query begins
-    weight: Optional[float]  #: the weight of the query that goes on from the batch before; None: none does, or it is not known
+    numbers: NDArray[Any]  #: the number of each row's query: queries are counted from 0 in order of appearance
+    starts: NDArray[Any]  #: the first row of each run of rows of a query
+    weight: Optional[float]  #: the weight of the query that continues from the previous batch; None if unknown, or if no query does
 
 
 class Converter:
-    """Turns batches of a source into tables. Makes the workers agree on the categories: all make it at the same time."""
+    """Converts batches of a source to tables. Makes the workers agree on the categories: all of them create it at the same time."""
 
     def __init__(self, source: Source, categories: Optional[Mapping[str, Sequence[Any]]]) -> None:
         self.source, self.layout = source, source.layout
@@ -36,13 +36,13 @@ class Converter:
         if lacking:
             raise ValueError(f"{shown_uri(self.source.uri)}: categories says nothing of the categorical column {_columns.shown(lacking)}")
         if self.source.format_name == "csv":
-            # The categories of CSV are words, such as 007. A missing value stays one, to be refused.
+            # The categories of CSV are words, such as 007. Missing values are kept, and rejected later.
             return {name: [None if value is None or value != value else str(value) for value in values]
                     for name, values in categories.items()}
         return categories
 
     def _found(self) -> Dict[str, List[Any]]:
-        """Those of all workers, in order: a pass over the categorical columns of each worker's share."""
+        """Returns the categories of all workers, sorted; takes a pass over the categorical columns of each worker's share."""
         peers, wanted = self.source.peers, categorical(self.source)
         if not wanted:
             return {}
@@ -61,14 +61,14 @@ class Converter:
         return {name: _columns.in_order({value: order for one in all_of_them for value, order in one[name].items()}) for name in wanted}
 
     def start(self) -> None:
-        """Before the share is gone through once more."""
+        """To be called before another pass over the share."""
         self._count = 0  # the number of queries so far
-        self._last: Tuple[Any, ...] = ()  # the file and the query of the last row
-        self._weight: Optional[float] = None  # the weight of the last row; None if it is not known
+        self._last: Tuple[Any, ...] = ()  # the file and query of the last row
+        self._weight: Optional[float] = None  # the weight of the last row, or None if unknown
         self._starts: Dict[int, List[NDArray[Any]]] = {}  # by file: the query of each run of rows
 
     def empty(self) -> Table:
-        """No rows, with all columns."""
+        """A table with all columns and no rows."""
         request, width = self.layout.request, len(self.layout.names())
 
         def none(count: int, dtype: str = "float32") -> Optional[NDArray[Any]]:
@@ -78,11 +78,11 @@ class Converter:
                      self.categories.values)
 
     def table(self, batch: Batch, out: Optional[NDArray[Any]] = None) -> Table:
-        """`out`: where the features go, float32, (rows, features); None: new memory. Raises ValueError that says where a value is
-        missing or wrong."""
+        """Converts a batch. `out` receives the features, float32, (rows, features); None allocates it. Raises ValueError that names the
+        position of a missing or invalid value."""
         layout, table = self.layout, batch.table
         features = np.empty((len(table), len(layout.names())), "float32") if out is None else out
-        # First, so that queries can be followed through rows in which something else is wrong.
+        # Done first, to keep track of queries even if the rows have another problem.
         runs = self._runs(batch) if layout.request.qid else None
         try:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -100,14 +100,14 @@ class Converter:
                      self.categories.values)
 
     def _numbers(self, batch: Batch, names: Sequence[str], what: str) -> Optional[NDArray[Any]]:
-        """Float32, (rows) or (rows, names); None of none of them."""
+        """The columns as float32, (rows) or (rows, names), or None without names."""
         columns = []
         for name in names:
             parts = [_columns.numbers(chunk) for chunk in batch.table.column(name).chunks]
             column = np.concatenate(parts) if parts else np.empty(0)
             with np.errstate(over="ignore"):
                 column, given = column.astype("float32"), column
-            bad = np.isnan(column) if what == "label" else ~np.isfinite(column)  # labels of survival may be infinite
+            bad = np.isnan(column) if what == "label" else ~np.isfinite(column)  # survival labels may be infinite
             bad |= np.isinf(column) & np.isfinite(given)
             if what == "weight":
                 bad |= column < 0
@@ -141,7 +141,7 @@ class Converter:
         return _Runs(queries, numbers, starts, weight)
 
     def _require_one_weight(self, batch: Batch, runs: _Runs, weight: NDArray[Any]) -> None:
-        """Raises ValueError where rows of one query have different weights, in this batch or since the batch before."""
+        """Raises ValueError if rows of one query have different weights, in this batch or compared to the previous one."""
         of_runs = weight[runs.starts]
         if runs.weight is not None:
             of_runs[0] = runs.weight
@@ -152,14 +152,15 @@ class Converter:
         self._weight = float(weight[-1])
 
     def _goes_on(self, file: int, query: Any) -> bool:
-        """Whether the first row of a batch is of the same query as the row before. Shuffled files have queries of their own."""
+        """Whether the first row of a batch belongs to the same query as the previous row. With shuffled files, queries do not continue
+        across files."""
         if not self._last or self._last[1] != query:
             return False
         return bool(self.source.options.shuffle is None or self._last[0] == file)
 
     def check_queries(self) -> None:
-        """After the last row: whether a query had ended and came again in the same file, on this worker or another. Files may number
-        their queries anew. All workers call it. Raises ValueError on all."""
+        """To be called after the last row. Raises ValueError on all workers if a query had ended and occurs again in the same file, on this
+        worker or another. Different files may reuse query numbers. All workers call it."""
         peers = self.source.peers
         if self.layout.request.qid is None:
             return
@@ -167,14 +168,14 @@ class Converter:
         if peers.connected:
             _queries.require_together(peers, ours, self._refuse)
             return
-        # Nobody can be asked what the other shares have of a file.
+        # No other share can be asked what it has of a file.
         for file in ours:
             queries = self.source.queries_of_file(file)
             if queries is not None:
                 self.require_together(file, queries)
 
     def check_own_queries(self) -> Dict[int, NDArray[Any]]:
-        """The same among this worker's rows. The queries of each file."""
+        """Does the same for this worker's rows alone. Returns the queries of each file."""
         ours = self.own_queries()
         for file, queries in ours.items():
             self.require_together(file, queries)
@@ -185,7 +186,7 @@ class Converter:
         return {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
 
     def require_together(self, file: int, queries: NDArray[Any]) -> None:
-        """Raises ValueError where one of a file's queries is there twice."""
+        """Raises ValueError if a query occurs twice in `queries` of a file."""
         query = _queries.repeated(queries)
         if query is not None:
             self._refuse(file, query)
@@ -201,7 +202,8 @@ def categorical(source: Source) -> List[str]:
 
 
 def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]]) -> None:
-    """Adds the categories of a batch to `found`: values and what they are ordered by, by column. Raises ValueError that says where."""
+    """Adds the categories of a batch to `found`: for each column, values with their sort keys. Raises ValueError that names the
+    position."""
     try:
         for name, orders in found.items():
             orders.update(_columns.categories(name, batch.table.column(name)))
@@ -210,7 +212,7 @@ def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]
 
 
 def loaded(source: Source, categories: Optional[Mapping[str, Sequence[Any]]], progress: Callable[[int, int], None]) -> Table:
-    """All of this worker's share. `progress` is told rows and bytes that came."""
+    """Returns all of this worker's share. `progress` is called with the numbers of new rows and bytes."""
     converter = Converter(source, categories)
     table = together(source.peers, lambda: _filled(converter, progress))
     converter.check_queries()
@@ -219,7 +221,7 @@ def loaded(source: Source, categories: Optional[Mapping[str, Sequence[Any]]], pr
 
 def _filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
     source, width = converter.source, len(converter.layout.names())
-    # Where the number of rows is known, they are written to where they stay: there is no moment with two of each.
+    # If the number of rows is known, they are written directly to their final place, so that there are never two copies.
     features = None if source.rows is None else np.empty((source.rows, width), "float32")
     tables: List[Table] = []
     row = 0
@@ -241,7 +243,8 @@ def _filled(converter: Converter, progress: Callable[[int, int], None]) -> Table
 
 
 def share_of(batch: Batch) -> int:
-    """About how many bytes of the source the rows of a batch are; 0 where only the piece's size is known, but for its first rows."""
+    """The approximate size of a batch's rows in the source. If only the piece's size is known, that is attributed to its first rows, and
+    the others count 0."""
     piece = batch.slice.piece
     if piece.rows > 0:
         return piece.size * len(batch.table) // piece.rows

@@ -1,4 +1,4 @@
-"""Formats with named columns, read by pyarrow: one class a format, and a row in FORMATS."""
+"""Formats with named columns, read by pyarrow: a class for each format, listed in FORMATS."""
 import base64
 import contextlib
 import re
@@ -9,47 +9,47 @@ from warren.data._columnar.pieces import Piece
 
 #: Rows that are decoded at a time.
 BATCH_ROWS = 65536
-#: A CSV file's ranges: so many in the whole data set, but neither so small that reading one is all overhead, nor so large that memory
-#: is short. They depend on the data set alone, so that its rows' order does, too.
+#: The ranges of CSV files: this number in the whole data set, but neither so small that overhead dominates, nor so large that memory runs
+#: short. They depend on the data set alone, and so does the order of its rows.
 _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
-#: What is looked at to find out the columns of a CSV file.
+#: The bytes examined to find the columns of a CSV file.
 _CSV_FIRST_BYTES = 1 << 20
-#: Text of compressed CSV that is parsed at a time.
+#: The bytes of compressed CSV that are parsed at a time.
 _CSV_BLOCK_BYTES = 8 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-#: A file of so many record batches could not be shared out by them.
+#: A file with at most this number of record batches is too coarse to be divided at their boundaries alone.
 _FEW_BATCHES = 16
 
 
 class Contents(NamedTuple):
-    """What a file says of itself."""
+    """A file's metadata."""
 
     schema: Any  #: pyarrow.Schema
     pieces: List[Piece]
-    guessed: Tuple[str, ...] = ()  #: columns of CSV in which no value was seen: their type here says nothing
-    hint: str = ""  #: what may be the cause of an error about the columns
+    guessed: Tuple[str, ...] = ()  #: columns of CSV without any value so far: their type here is arbitrary
+    hint: str = ""  #: a possible cause of an error in the columns
 
 
 class Reading(NamedTuple):
     """How files are read."""
 
     storage_options: Optional[Mapping[str, Any]]
-    delimiter: str  #: between the cells of CSV; "": what the file's name says
-    types: Mapping[str, Any]  #: the types of CSV's columns, which do not say them themselves
+    delimiter: str  #: the delimiter of CSV; "" decides by the file's name
+    types: Mapping[str, Any]  #: the types of CSV's columns, which the files do not contain
     csv_bytes: int  #: the size of a range of CSV
-    words: Tuple[str, ...] = ()  #: columns of CSV that are read as they are written, such as 007
-    few_files: bool = False  #: fewer than several for each worker: they are cut at rows
+    words: Tuple[str, ...] = ()  #: columns of CSV that are read as text, such as 007
+    few_files: bool = False  #: there are so few files per worker that they are cut within their pieces
 
 
 def csv_range(total: int) -> int:
-    """How large ranges of CSV files are in a data set of so many bytes."""
+    """The size of the ranges of CSV files in a data set of this many bytes."""
     return min(max(total // _CSV_RANGES, _CSV_LEAST_BYTES), _CSV_MOST_BYTES)
 
 
 def settled(contents: Mapping[int, Contents]) -> Dict[int, Contents]:
-    """The same, by the numbers of the files, where columns in which a file shows no value have the type that they have in the
-    first file that shows one. Pure."""
+    """Returns the same contents, by file number, except that columns without any value in a file get their type from the first file that
+    has one. Pure."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if not any(one.guessed for one in contents.values()):
@@ -68,37 +68,38 @@ def settled(contents: Mapping[int, Contents]) -> Dict[int, Contents]:
 
 
 class Format:
-    """Opens files of one format. An object serves one file and one thread. `kept`: what another object of the same file left."""
+    """Opens files of one format. An object serves one file and one thread. `kept` is the `kept` of an earlier object for the same file."""
 
     name = ""
     suffixes: Tuple[str, ...] = ()
-    magic = b""  #: that files begin with
+    magic = b""  #: the first bytes of a file
 
     def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
         self.file, self.number, self.reading = file, number, reading
-        #: What need not be read again when the file is opened again, and about how large it is.
+        #: Data that need not be read again when the file is reopened, and their approximate size.
         self.kept: Any = kept
         self.kept_bytes = 0
 
     def contents(self, keep: Any) -> Contents:
-        """Without pieces in which no row passes `keep`, an expression of pyarrow or None, by what the file says of itself."""
+        """Returns the contents, without the pieces in which, by the metadata, no row passes `keep`, a pyarrow expression or None."""
         raise NotImplementedError
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
-        """Record batches of a piece's rows, in order."""
+        """Yields record batches of a piece's rows, in order."""
         raise NotImplementedError
 
     @staticmethod
     def place(file: _files.File, piece: Piece) -> str:
-        """For messages: the piece within its file, which need not be open."""
+        """The position of a piece within its file, for messages. The file need not be open."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Closes the file. Nothing may be read afterwards."""
+        """Closes the file; it can no longer be read."""
 
 
 class Parquet(Format):
-    """Pieces are row groups. Dictionary columns of other values than words, which pyarrow reads as these values, stay dictionaries."""
+    """Pieces are row groups. Dictionary columns with values other than words, which pyarrow reads as plain values, are restored as
+    dictionaries."""
 
     name, suffixes, magic = "parquet", (".parquet", ".parq", ".pq"), b"PAR1"
 
@@ -115,10 +116,10 @@ class Parquet(Format):
         self.kept_bytes = self.kept.serialized_size
 
     def _reader(self) -> Any:
-        """A new one for each use: it keeps in memory what it has read ahead, for as long as it lives."""
+        """Returns a new reader for each use, since a reader keeps all data read ahead in memory as long as it lives."""
         import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
 
-        # Many small reads become few large ones, which is what stores are for.
+        # Combines many small reads into a few large ones, as suits object stores.
         return pq.ParquetFile(self._source, metadata=self.kept, pre_buffer=True)
 
     def contents(self, keep: Any) -> Contents:
@@ -131,7 +132,7 @@ class Parquet(Format):
         if keep is not None:
             import pyarrow.dataset as ds  # pylint: disable=import-outside-toplevel  # imports pandas, too
 
-            # Folders' names are no columns of the file; what they say was looked at before.
+            # Folder names are not columns of the file; the conditions on them have been evaluated already.
             fragment = ds.ParquetFileFormat().make_fragment(self._source)
             numbers = [group.id for group in fragment.subset(keep, schema=schema).row_groups]
         groups = ((number, metadata.row_group(number)) for number in numbers)
@@ -151,14 +152,14 @@ class Parquet(Format):
             yield batch
 
     def _dictionaries(self, schema: Any) -> Dict[str, Any]:
-        """The original types of columns that were written as dictionaries and are plain in the schema, from the writer's note."""
+        """The original types of columns that were written as dictionaries but are plain in the schema, as noted by the writer."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         noted = (self.kept.metadata or {}).get(b"ARROW:schema")
         try:
             written = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(noted))) if noted else ()
         except (ValueError, OSError):
-            written = ()  # pyarrow says what is wrong with it, or does without
+            written = ()  # pyarrow reports the problem, or ignores it
         types = {field.name: field.type for field in schema}
         return {field.name: pa.dictionary(pa.int32(), types[field.name]) for field in written
                 if pa.types.is_dictionary(field.type) and field.type.value_type == types.get(field.name) and schema.names.count(field.name) == 1}
@@ -172,8 +173,8 @@ class Parquet(Format):
 
 
 class Arrow(Format):
-    """Arrow's IPC files, Feather among them: pieces are record batches. How many rows they have is known when they are read; where there
-    are few of them, they are read for that."""
+    """Arrow's IPC files, including Feather: pieces are record batches. Their numbers of rows are known only once they have been read; if a
+    file has few batches, they are read to find out."""
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
 
@@ -189,7 +190,7 @@ class Arrow(Format):
         count = self._reader.num_record_batches
         rows = [-1] * count
         if self.reading.few_files and count <= _FEW_BATCHES:
-            rows = [self._reader.get_batch(k).num_rows for k in range(count)]  # which reads them
+            rows = [self._reader.get_batch(k).num_rows for k in range(count)]  # reads the batches
         ends = [self.file.size * k // count for k in range(count + 1)] if count else []
         return Contents(self._reader.schema, [Piece(self.number, k, rows[k], max(ends[k + 1] - ends[k], 1)) for k in range(count)])
 
@@ -214,13 +215,13 @@ def _closed_on_error(source: Any) -> Iterator[None]:
 
 
 class Csv(Format):
-    """CSV with a line of names: pieces are ranges of bytes, of which the rows that begin in them are read; files that begin as
-    compressed ones do, whatever their names, are one piece each. Lines end with LF or CR LF, and no cell has a line end in it. What
-    is kept: the names of the columns, the bytes and the lines up to the end of the line that has them, and the compression."""
+    """CSV with a header line. Pieces are byte ranges; a range contains the rows that begin in it. Files that start like compressed ones,
+    whatever their names, are one piece each. Lines end with LF or CR LF, and no cell contains a line end. Kept are the column names, the
+    numbers of bytes and lines up to the end of the header, and the compression."""
 
     name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
     _endings = ("", ".gz", ".zst", ".bz2")
-    #: How compressed files begin. Text can begin with BZh, and with PAR1.
+    #: The first bytes of compressed files. Text can begin with BZh, and with PAR1, so more bytes are compared.
     _codecs = {rb"\x1f\x8b": "gzip", rb"\x28\xb5\x2f\xfd": "zstd", rb"BZh[1-9]1AY&SY": "bz2"}
     _others = {rb"\xfd7zXZ\x00": "compressed with xz", rb"PK\x03\x04": "a ZIP archive", rb"\x04\x22\x4d\x18": "compressed with LZ4",
                rb"PAR1\x15": "a Parquet file", rb"ARROW1\x00": "an Arrow file"}
@@ -234,7 +235,7 @@ class Csv(Format):
 
     @staticmethod
     def is_compressed(piece: Piece) -> bool:
-        """Whether a piece is one of compressed text: other pieces begin behind the line of names."""
+        """Whether a piece is a compressed file: other pieces begin after the header line."""
         return piece.begin == 0
 
     def _text(self, begin: int, end: int) -> bytes:
@@ -246,8 +247,8 @@ class Csv(Format):
         return pa.input_stream(pa.BufferReader(content), compression=self._codec)
 
     def _first(self, most: int, content: bytes = b"") -> Tuple[bytes, bool]:
-        """The file's first bytes of text, and whether that is all. Finds out what it is compressed with. `content`: of a compressed
-        file that was read already."""
+        """Returns the first bytes of the file's text, and whether that is all of it. Detects the compression. `content`: the contents of a
+        compressed file, if they have been read already."""
         first = content[:most] or self._text(0, most)
         for begin, what in self._others.items():
             if re.match(begin, first):
@@ -261,7 +262,7 @@ class Csv(Format):
 
     def _options(self, types: Mapping[str, Any], columns: Optional[Sequence[str]],
                  block: Optional[int] = None) -> Tuple[Any, Any, Any]:
-        """For pyarrow's readers of text without the line of names."""
+        """The options for pyarrow's CSV readers, for text without the header line."""
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
         return (csv.ReadOptions(use_threads=False, column_names=self.kept[0], block_size=block),
@@ -269,7 +270,7 @@ class Csv(Format):
                 csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True, include_columns=columns))
 
     def _header(self, first: bytes, whole: bool) -> int:
-        """Sees to it that `kept` is there. Where the rows begin."""
+        """Makes sure that `kept` is set. Returns the offset of the first row."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
@@ -300,13 +301,13 @@ class Csv(Format):
         if rows.strip():
             with self._explained(rows, self.kept[2], ""):
                 schema = csv.read_csv(pa.BufferReader(rows), *self._options(words, None)).schema
-        # What has nothing at first may have something later.
+        # A column without values at first may have some later.
         guessed = tuple(field.name for field in schema if pa.types.is_null(field.type))
         return Contents(pa.schema([(field.name, pa.float64() if field.name in guessed else field.type) for field in schema]), pieces,
                         guessed, self._hint())
 
     def _hint(self) -> str:
-        """A table of one column may be one of several between other delimiters."""
+        """A hint that a table of one column may have several with another delimiter."""
         names = self.kept[0]
         likely = [one for one in ",;\t|" if one != self._delimiter and one in names[0]] if len(names) == 1 else []
         return f"; the line of names has no {self._delimiter!r}: is delimiter={likely[0]!r} what is meant?" if likely else ""
@@ -322,7 +323,7 @@ class Csv(Format):
                 first, whole = self._first(_CSV_FIRST_BYTES, content)
             self._header(first, whole)
         if content:
-            # A block after the other, whose types have to be known: only the first one would be looked at.
+            # The text is read in blocks; without types, pyarrow would infer them from the first block alone.
             types = {**{name: pa.string() for name in columns}, **self.reading.types}
             with self._decompressed(content) as stream, self._explained(None, self.kept[2], ""):
                 stream.read(self.kept[1])
@@ -330,7 +331,7 @@ class Csv(Format):
                     for row in range(0, len(batch), BATCH_ROWS):
                         yield batch.slice(row, BATCH_ROWS)
             return
-        # From the byte before on: where that ends a line, a row begins with the range.
+        # Starts one byte early: if that byte ends a line, a row begins at the start of the range.
         begin, end = piece.begin - 1, piece.begin + piece.size - 1
         text = self._text(begin, end)
         while end < self.file.size:
@@ -340,7 +341,7 @@ class Csv(Format):
             if line:
                 break
             end += len(more)
-        # A header without a line end has no row behind it.
+        # After a header without a line end there are no rows.
         text = text[text.find(b"\n") + 1 or len(text):]
         if text.strip():
             with self._explained(text, 0, " of this range"):
@@ -349,8 +350,8 @@ class Csv(Format):
 
     @contextlib.contextmanager
     def _explained(self, text: Optional[bytes], before: int, of: str) -> Iterator[None]:
-        """Adds lines and columns to errors of pyarrow. `text` is the lines that were parsed, or None if they are no longer in memory;
-        `before` is the number of lines before them; `of` is what lines are counted from."""
+        """Adds lines and columns to pyarrow's errors. `text` is the text that was parsed, or None if it is no longer in memory; `before` is
+        the number of lines before it; `of` tells where line numbers start."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         try:
@@ -367,8 +368,8 @@ class Csv(Format):
 
 
 def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
-    """Where the first line that is not blank begins and ends in the first bytes of a CSV file, which are all of it or not. Raises
-    ValueError. Pure."""
+    """Returns the begin and end of the first line that is not blank, in the first bytes of a CSV file; `whole` if these are all of it.
+    Raises ValueError. Pure."""
     begin = len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
     while True:
         end = first.find(b"\n", begin) + 1
@@ -383,7 +384,7 @@ def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
 
 
 def explained(error: str, names: Sequence[str], text: Optional[bytes], before: int, of: str) -> str:
-    """What pyarrow says of a CSV file, with the line and the column's name. See Csv._explained. Pure."""
+    """Rewrites pyarrow's error message for a CSV file with the line and the column's name. See Csv._explained. Pure."""
     found = re.match(r"(?:In CSV column #(?P<column>\d+)|CSV parse error): (?:Row #(?P<row>\d+): )?(?P<what>.*)", error,
                      re.DOTALL)
     if found is None:
@@ -392,7 +393,7 @@ def explained(error: str, names: Sequence[str], text: Optional[bytes], before: i
     if found["row"]:
         row = int(found["row"])
         if text is not None:
-            # Blank lines are no rows.
+            # Blank lines are not rows.
             lines = (number for number, line in enumerate(re.split(rb"\r\n|\n|\r", text), 1) if line)
             row = next((number for count, number in enumerate(lines, 1) if count == row), row)
         places.append(f"line {before + row}{of}")
@@ -408,28 +409,28 @@ FORMATS: Dict[str, Any] = {one.name: one for one in (Parquet, Arrow, Csv)}
 
 
 def _ends_with(uri: str, suffixes: Any) -> bool:
-    """Whether a name has one of these endings, in any case of its letters; that of a URI may have "?..." or "#..." behind it."""
+    """Whether a name has one of these endings, ignoring case; in a URI, "?..." or "#..." may follow."""
     lower = uri.lower()
     return lower.endswith(suffixes) or ("://" in lower and re.split("[?#]", lower, maxsplit=1)[0].endswith(suffixes))
 
 
 def by_name(uri: str) -> Optional[str]:
-    """The format that a path's ending says; None: none of these."""
+    """The format given by a path's ending, or None."""
     return next((name for name, one in FORMATS.items() if _ends_with(uri, one.suffixes)), None)
 
 
 def by_content(first: bytes) -> Optional[str]:
-    """The format of a file that begins so; None: none of these."""
+    """The format of a file that begins with these bytes, or None."""
     return next((name for name, one in FORMATS.items() if one.magic and first.startswith(one.magic)), None)
 
 
 class Opened:
-    """The files that were opened last, and what they say of themselves; those that were used least recently are closed when there
-    are too many of the one or too much of the other. Used by one thread at a time."""
+    """The files that were opened last, and their metadata. The least recently used files are closed if there are too many, and their
+    metadata dropped if they take too much memory. Used by one thread at a time."""
 
-    #: Each is a descriptor.
+    #: The most open files; each needs a descriptor.
     _MOST = 256
-    #: The limit for what is kept of all files, as stored; in memory it is a few times as much.
+    #: The limit for the kept metadata of all files, as stored; in memory they take a few times as much.
     _MOST_KEPT_BYTES = 64 << 20
 
     def __init__(self, files: Sequence[_files.File], kind: Any, reading: Reading) -> None:
@@ -459,11 +460,11 @@ class Opened:
 
     def _close(self, number: int) -> None:
         one = self._opened.pop(number)
-        # CSV has read its names meanwhile.
+        # A CSV file may have read its header since.
         self._kept[number] = one.kept, one.kept_bytes
         one.close()
 
     def close(self) -> None:
-        """All of them. They can be opened again."""
+        """Closes all files. They can be opened again."""
         for number in list(self._opened):
             self._close(number)

@@ -1,9 +1,8 @@
-"""Which rows of a data set are whose: pure functions over what is known of its files.
+"""Division of a data set's rows among workers: pure functions of the files' metadata.
 
-A data set is a list of pieces: the row groups of Parquet files, the record batches of Arrow files, ranges of CSV files. Laid end
-to end they are its rows, in an order that depends on the files and the seed alone. The list is cut into one share a worker, by
-bytes; so the shares of any number of workers, one after the other, are the same rows in the same order, each of them once.
-"""
+A data set is a list of pieces: the row groups of Parquet files, the record batches of Arrow files, ranges of CSV files. Concatenated they
+are its rows, in an order that depends only on the files and the seed. The list is cut into one share for each worker, by bytes; so the
+concatenated shares of any number of workers are the same rows in the same order, each row once."""
 import bisect
 import itertools
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
@@ -11,40 +10,40 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: A cut moves to the nearest end of a piece where that changes a worker's share by less than this part of it; else the piece is
-#: read by the workers on both sides, each of which keeps its own rows: reading happens once, unequal shares cost time each round.
+#: A cut moves to the nearest boundary of a piece if that changes a worker's share by less than this fraction. Otherwise the workers on both
+#: sides read the piece, and each keeps its own rows: reading happens once, whereas unequal shares cost time in every round.
 SNAP = 1 / 64
 
 
 class Piece(NamedTuple):
-    """What is read at a time."""
+    """The unit of reading."""
 
-    file: int  #: its number in the list of files
-    place: int  #: within the file, from 0
-    rows: int  #: -1: not known before it is read
+    file: int  #: index in the list of files
+    place: int  #: index within the file
+    rows: int  #: -1 if unknown until it is read
     size: int  #: in bytes
-    begin: int = 0  #: of CSV: its first byte in the file
+    begin: int = 0  #: for CSV: the offset of the first byte in the file
 
 
 class Cut(NamedTuple):
-    """Before row `row` of piece `piece`; the end of all is (number of pieces, 0)."""
+    """A cut before row `row` of piece `piece`; the end of the data set is (number of pieces, 0)."""
 
     piece: int
     row: int
 
 
 class Slice(NamedTuple):
-    """Rows `begin` up to `end` of a piece; end None: all that follow."""
+    """Rows `begin` up to `end` of a piece, or up to its end if `end` is None."""
 
     piece: Piece
-    number: int  #: of the piece in the order of the data set
+    number: int  #: the index of the piece in the order of the data set
     begin: int
     end: Optional[int]
 
 
 def ordered(pieces: Sequence[Piece], seed: Optional[int], whole_files: bool) -> List[Piece]:
-    """The pieces in the seed's order, those without rows left out. With `whole_files` files are shuffled, and each keeps its order.
-    Seeds and orders are those of NumPy's RandomState, which stay the same between its versions."""
+    """Returns the pieces in the order given by the seed, without empty ones. With `whole_files`, files are shuffled, and each keeps its
+    order. The order is that of NumPy's RandomState, which is stable across its versions."""
     kept = [piece for piece in pieces if piece.rows != 0]
     if seed is None:
         return kept
@@ -60,13 +59,13 @@ def rows_in_order(piece: Piece, rows: int, seed: int) -> NDArray[Any]:
 
 
 def cut(pieces: Sequence[Piece], world: int, number: int) -> Cut:
-    """Where share `number` of `world` begins (`number` = world: where the last one ends)."""
+    """The cut at which share `number` of `world` begins; for `number` = world, the end of the last share."""
     if number <= 0:
         return Cut(0, 0)
     ends = list(itertools.accumulate(piece.size for piece in pieces))
     if number >= world or not ends:
         return Cut(len(pieces), 0)
-    # Bytes times world, which are whole numbers.
+    # Multiplied by world, all positions are whole numbers.
     place = number * ends[-1]
     at = bisect.bisect_right(ends, place // world)
     if at == len(pieces):
@@ -81,11 +80,11 @@ def cut(pieces: Sequence[Piece], world: int, number: int) -> Cut:
 
 def cut_between_queries(place: Cut, count: int, queries_of: Callable[[int], NDArray[Any]],
                         may_go_on: Callable[[int], bool] = lambda _: True) -> Cut:
-    """`place`, or where the query that it would tear begins. `queries_of`: the query of each row of a piece, by its number.
-    `may_go_on(k)`: whether a query of piece k - 1 may go on in piece k (not where a shuffled file begins)."""
+    """Returns `place`, or the start of the query that it would split. `queries_of` returns the query of each row of a piece.
+    `may_go_on(k)`: whether a query of piece k - 1 may continue in piece k (not at the start of a shuffled file)."""
     piece, row = place
     while piece < count and row >= len(queries_of(piece)):
-        piece, row = piece + 1, 0  # none of its rows is behind the cut
+        piece, row = piece + 1, 0  # none of its rows is after the cut
     if piece == count:
         return Cut(count, 0)
     query = queries_of(piece)[row]
@@ -102,7 +101,7 @@ def cut_between_queries(place: Cut, count: int, queries_of: Callable[[int], NDAr
 
 
 def share(pieces: Sequence[Piece], begin: Cut, end: Cut) -> List[Slice]:
-    """What lies between two cuts."""
+    """The slices between two cuts."""
     found = []
     for number in range(begin.piece, min(end.piece + 1, len(pieces))):
         first = begin.row if number == begin.piece else 0
@@ -113,8 +112,7 @@ def share(pieces: Sequence[Piece], begin: Cut, end: Cut) -> List[Slice]:
 
 
 def group_sizes(queries: NDArray[Any]) -> Tuple[NDArray[Any], Optional[int]]:
-    """How many rows each query has, uint32, in order; and the first row of a query that was there before and had ended, if
-    there is one."""
+    """Returns the number of rows of each query, uint32, in order; and the first row of a query that had ended and occurs again, or None."""
     if len(queries) == 0:
         return np.empty(0, "uint32"), None
     starts = np.concatenate([[0], np.flatnonzero(queries[1:] != queries[:-1]) + 1])

@@ -1,9 +1,8 @@
-"""A data set of files with named columns, open for reading by one worker of a job.
+"""A data set of files with named columns, opened for reading by one worker of a job.
 
-Rank 0 lists the files; each worker reads what some of them say of themselves (columns and pieces: _formats.py); all exchange
-that, so that a store is asked once. What the columns are is then agreed on (_columns.py), and who reads what is computed (_pieces.py);
-the one is an error with the same words on all workers, before anybody has read a row.
-"""
+Rank 0 lists the files; each worker reads the metadata of some of them (columns and pieces: formats.py), and all exchange these, so that a
+store is asked only once. The workers then agree on the columns (columns.py), and compute who reads what (pieces.py). A disagreement is an
+error with the same text on all workers, before any row is read."""
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -25,11 +24,11 @@ from warren.data._peers import Peers, same_on_all, together
 
 Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
 
-#: Files that are asked at a time what they hold: stores take long to answer, and many questions at once.
+#: Files whose metadata are read concurrently: stores are slow to answer, but answer many requests at once.
 _ASKED_AT_ONCE = 16
-#: For each worker: fewer are cut within their pieces, where they say how many rows these have.
+#: If there are fewer files per worker than this, they are cut within their pieces, provided that the numbers of rows are known.
 _FEW_FILES = 4
-#: Batches that are read ahead of the one that is used.
+#: Batches that are read ahead of the current one.
 _AHEAD = 2
 
 
@@ -48,12 +47,12 @@ class Batch(NamedTuple):
 
     table: Any  #: pyarrow.Table
     slice: Slice
-    row: int  #: the first row's place in its piece; -1 if rows are shuffled
+    row: int  #: the index of the first row in its piece, or -1 if rows are shuffled
 
 
 @contextlib.contextmanager
 def _about(file: _files.File, place: str = "") -> Iterator[None]:
-    """Errors begin with where they are."""
+    """Prefixes errors with the file and the position in it."""
     uri = _files.shown(file.uri)
     where = f"{uri}{', ' + place if place else ''}"
     try:
@@ -61,17 +60,17 @@ def _about(file: _files.File, place: str = "") -> Iterator[None]:
     except OSError as error:
         if uri in str(error):
             raise
-        # What reads Parquet says OSError of a damaged file, too.
+        # The Parquet reader also raises OSError for damaged files.
         raise type(error)(f"{where}: {error}") from None
-    except (ValueError, KeyError) as error:  # pyarrow's among them
+    except (ValueError, KeyError) as error:  # including pyarrow's
         raise ValueError(f"{where}: {str(error).strip()}" if uri not in str(error) else str(error)) from None
-    except (TypeError, NotImplementedError) as error:  # by pyarrow, and by libraries that register types with it
+    except (TypeError, NotImplementedError) as error:  # from pyarrow, and from libraries that register types with it
         raise ValueError(f"{where}: {error}") from error
 
 
 @contextlib.contextmanager
 def _of_pieces(pieces: Sequence[Piece], kind: Any) -> Iterator[None]:
-    """Errors of a file's columns end with the row groups that have them: all of a file have the same."""
+    """Appends the row groups of the file to errors in its columns: all row groups of a file have the same columns."""
     try:
         yield
     except ValueError as error:
@@ -83,7 +82,7 @@ def _of_pieces(pieces: Sequence[Piece], kind: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hinted(hint: str) -> Iterator[None]:
-    """Errors end with what may be their cause."""
+    """Appends a possible cause to errors."""
     try:
         yield
     except ValueError as error:
@@ -91,11 +90,11 @@ def _hinted(hint: str) -> Iterator[None]:
 
 
 class Source:
-    """See above. Used by one thread; all workers of the job make it at the same time. Raises ValueError and OSError, the same on
-    all workers.
+    """A data set, as described above. Used by one thread; all workers of the job create it at the same time. Raises ValueError or OSError,
+    the same on all workers.
 
-    `files`: those that `uri` stands for, where they are listed already; `of_all`: those that folders' types are told by, where
-    they are some of more."""
+    `files`: the files of `uri`, if they have been listed already. `of_all`: the files that determine the types of folder columns, if
+    `files` are only some of them."""
 
     def __init__(self, uri: Uri, request: _columns.Request, peers: Peers, options: Options,
                  files: Optional[Sequence[_files.File]] = None, of_all: Optional[Sequence[_files.File]] = None) -> None:
@@ -108,7 +107,7 @@ class Source:
         listed = together(peers, lambda: self._listed(files) if peers.rank == 0 or not peers.connected else [])
         self.files: List[_files.File] = peers.broadcast(listed, 0, objects=True) if peers.connected else listed
         if peers.world > 1:
-            # Copies of the data on each host's own disk may have been written at other times.
+            # Copies of the data on the hosts' own disks may have different modification times.
             self.files = [file if _is_remote(file) else dataclasses.replace(file, tag="") for file in self.files]
         self._folders = together(peers, lambda: self._partition_types(self.files if of_all is None else of_all))
         self._format = together(peers, self._chosen_format)
@@ -146,10 +145,10 @@ class Source:
         return _formats.FORMATS[name]
 
     def _asked(self) -> Dict[int, _formats.Contents]:
-        """What this worker's part of the files holds. Empty files of formats that have none are an error of that file."""
+        """Returns the contents of this worker's part of the files. An empty file is an error if the format has no empty files."""
         peers = self.peers
         mine = range(peers.rank, len(self.files), peers.world) if peers.connected else range(len(self.files))
-        # The filter for rows. Values that folders give are tested below, file by file.
+        # The filter for rows. Conditions on folder values are tested below, file by file.
         keep = self._expression(self.options.filters)
 
         def ask(number: int) -> Tuple[int, _formats.Contents]:
@@ -181,12 +180,12 @@ class Source:
         of_folders = [[one for one in group if one[0] in told] for group in _groups(self.options.filters)]
         if told and all(of_folders) and not len(pa.table(told).filter(self._expression(of_folders))):
             return []
-        # Row groups are left out by the conditions on columns alone.
+        # Row groups are filtered by the conditions on columns alone.
         of_columns = [[one for one in group if one[0] not in told] for group in _groups(self.options.filters)]
         return opened.contents(self._expression(of_columns)).pieces if all(of_columns) else found.pieces
 
     def _try_filters(self, schema: Any, file: _files.File, keep: Any) -> None:
-        """Raises ValueError where values cannot be compared with what the columns have."""
+        """Raises ValueError if the filters' values cannot be compared with the columns' types."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         kinds = {field.name: field.type for field in schema} | {key: self._folders[key] for key, _ in file.partition}
@@ -211,7 +210,7 @@ class Source:
             raise ValueError(f"filters={filters!r}: {error}") from None
 
     def _partition_types(self, files: Sequence[_files.File]) -> Dict[str, Any]:
-        """The types of the columns that folders give: whole numbers if all values are, else categories."""
+        """The types of the columns given by folders: whole numbers if all values are, else categories."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         values: Dict[str, List[str]] = {}
@@ -232,7 +231,8 @@ class Source:
         return value if "dictionary" in str(self._folders[key]) else int(value)
 
     def _agreed(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
-        """The columns of all files, and the first one's schema; `as_stored` the types that all files' values have a place in."""
+        """Returns the columns of all files, and the first one's schema; with `as_stored`, its types are widened to fit the values of all
+        files."""
         if not contents:
             raise ValueError(f"{shown_uri(self.uri)}: there is no file")
         contents = _formats.settled(contents)
@@ -258,7 +258,7 @@ class Source:
         return found, whole
 
     def stored_schema(self, columns: Sequence[str]) -> Any:
-        """The pyarrow.Schema of these columns in batches, in this order, including columns that folders give."""
+        """The pyarrow.Schema of these columns in batches, in this order, including columns given by folders."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         def field(name: str) -> Any:
@@ -270,7 +270,7 @@ class Source:
         return pa.schema([field(name) for name in columns], self.schema.metadata)
 
     def _csv_types(self, schema: Any) -> Dict[str, Any]:
-        """What CSV's columns are read as: a whole number at first may be another later."""
+        """The types as which CSV's columns are read: a column that starts with whole numbers may have fractions later."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         if self._format is not _formats.Csv:
@@ -311,7 +311,7 @@ class Source:
 
     @property
     def rows(self) -> Optional[int]:
-        """The rows of this worker's share before filters, or None if they are unknown until it is read."""
+        """The number of rows of this worker's share before filters, or None if unknown until it is read."""
         if any(one.piece.rows < 0 for one in self.slices):
             return None
         return sum((one.piece.rows if one.end is None else one.end) - one.begin for one in self.slices)
@@ -322,14 +322,14 @@ class Source:
         return sum(int(one.piece.size * _part(one)) for one in self.slices)
 
     def where(self, one: Slice, row: int = -1) -> str:
-        """For messages: a piece, and a row of it, counted from 0."""
+        """The position for messages: a piece, and a row of it, counted from 0."""
         file = self.files[one.piece.file]
-        # The thread that reads uses the open files.
+        # The open files belong to the reading thread, so this does not use them.
         place = self._format.place(file, one.piece)
         return f"{_files.shown(file.uri)}, {place}" + (f", row {row}" if row >= 0 else "")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """This worker's rows, in order, that the filters let through; read ahead by a thread. Close what is not used to its end."""
+        """Yields this worker's rows, in order, that pass the filters; a thread reads ahead. Close the generator if it is not exhausted."""
         return ahead(functools.partial(self._all_batches, columns), _AHEAD)
 
     def _all_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
@@ -338,11 +338,11 @@ class Source:
             yield from self._batches(one, columns, filtered=True)
             file = self.files[one.piece.file]
             if last[one.piece.file] == number and _is_remote(file):
-                # Stores say nothing of an object that is overwritten between two reads: once more, whether it is the one listed.
+                # A store does not report that an object was overwritten between two reads: this checks once more that it is the listed one.
                 _files.Ranges(file, storage_options=self.options.storage_options).close()
 
     def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
-        """The query of each run of rows of a file that other shares have rows of, too; None where this share has all of them."""
+        """The query of each run of rows of a file, if other shares have rows of it; None if this share has all of them."""
         qid = self._request.qid
         pieces = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces) if piece.file == file]
         if qid is None or not set(pieces) - set(self.slices):
@@ -355,12 +355,12 @@ class Source:
         return found
 
     def batches_of(self, one: Slice, columns: Sequence[str]) -> Iterator[Batch]:
-        """The same of one slice, without reading ahead."""
+        """Like `batches`, for one slice, without reading ahead."""
         return self._batches(one, columns, filtered=True)
 
     @property
     def format_name(self) -> str:
-        """Such as "parquet"."""
+        """The format's name, such as "parquet"."""
         return str(self._format.name)
 
     def _batches(self, one: Slice, columns: Sequence[str], filtered: bool) -> Iterator[Batch]:
@@ -385,7 +385,7 @@ class Source:
 
         def completed(table: Any) -> Any:
             for at, field in enumerate(table.schema):
-                if pa.types.is_string_view(field.type):  # polars'; much else takes the older type only
+                if pa.types.is_string_view(field.type):  # polars writes these; many libraries accept only the older type
                     table = table.set_column(at, field.name, table.column(at).cast(pa.large_string()))
             for key, value in told:
                 if key in needed:
@@ -427,7 +427,7 @@ class Source:
                 yield Batch(table, one, row)
 
     def _any_column(self) -> List[str]:
-        """One to count rows by, where all that is asked for are names of folders."""
+        """A column by which to count rows if only folder columns are asked for."""
         return [next(name for name in self.schema.names if name not in self._folders)]
 
     def close(self) -> None:
@@ -435,9 +435,9 @@ class Source:
         self._opened.close()
 
 
-#: Folders' names that are numbers: those with leading zeros are words.
+#: Folder values that are numbers; those with leading zeros are words.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-#: What writers call the folder of rows without a value.
+#: The folder name that writers use for rows without a value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -446,14 +446,14 @@ def _is_remote(file: _files.File) -> bool:
 
 
 def shown_uri(uri: Uri) -> str:
-    """For messages: without passwords and keys."""
+    """The URI for messages, without passwords and keys."""
     if isinstance(uri, (str, bytes, os.PathLike)):
         return ";".join(map(_files.shown, os.fsdecode(uri).split(";")))
     return "; ".join(_files.shown(os.fsdecode(one)) for one in uri)
 
 
 def _field_of_both(first: Any, other: Any) -> Any:
-    """A field in which the values of both have a place. Raises ValueError with words that follow on the other's file."""
+    """A field that can hold the values of both. Raises ValueError with a message that continues after the other file's name."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if first.equals(other):
@@ -466,14 +466,14 @@ def _field_of_both(first: Any, other: Any) -> Any:
 
 
 def _part(one: Slice) -> float:
-    """How much of its piece a slice is."""
+    """The fraction of its piece that a slice covers."""
     if one.piece.rows <= 0:
         return 1.0
     return ((one.piece.rows if one.end is None else one.end) - one.begin) / one.piece.rows
 
 
 def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
-    """The columns that filters name: [(column, op, value), ...], all of them, or a list of such lists, any of them."""
+    """The columns named by filters: [(column, op, value), ...], which must all hold, or a list of such lists, of which one must hold."""
     found: Dict[str, None] = {}
     if filters is not None and (not isinstance(filters, (list, tuple)) or filters and isinstance(filters[0], str)):
         raise ValueError(f"filters={filters!r}: expected a list of (column, operator, value), such as [('year', '>=', 2024)]")
@@ -488,7 +488,7 @@ def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
 
 
 def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
-    """Any of these, all of the conditions in one."""
+    """The filters as a list of groups: one group must hold, with all of its conditions."""
     if not filters:
         return []
     if not isinstance(filters[0], list):
@@ -497,7 +497,7 @@ def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
 
 
 def _queries(table: Any, name: str) -> NDArray[Any]:
-    """The query of each row, as numbers or words. Raises ValueError where one is missing."""
+    """The query of each row, as numbers or words. Raises ValueError if one is missing."""
     column = table.column(name)
     if column.null_count:
         raise ValueError(f"column {name!r}, the qid, has no value in {column.null_count} rows")

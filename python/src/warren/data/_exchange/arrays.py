@@ -1,4 +1,4 @@
-"""Columns of NumPy's arrays and SciPy's CSR matrices."""
+"""Columns of NumPy arrays and SciPy CSR matrices."""
 import dataclasses
 from typing import Any, List, Sequence, Tuple
 
@@ -10,7 +10,7 @@ from warren.data._exchange.columns import Buffer, Builder, Column, Spec, must_eq
 
 @dataclasses.dataclass(frozen=True)
 class ArraySpec(Spec):
-    """Rows of an array."""
+    """The spec of an array's rows."""
 
     dtype: Any
     row_shape: Tuple[int, ...]
@@ -29,7 +29,7 @@ class ArraySpec(Spec):
 
 
 class ArrayBuilder(Builder):
-    """Fills an array from its begin."""
+    """Fills an array from its start."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array, self._filled = array, 0
@@ -45,7 +45,7 @@ class ArrayBuilder(Builder):
 
 
 class ArrayColumn(Column):
-    """An array of one dimension or more."""
+    """An array of one or more dimensions."""
 
     def __init__(self, array: NDArray[Any], where: str) -> None:
         super().__init__(ArraySpec(where, array.dtype, array.shape[1:]), len(array))
@@ -60,14 +60,14 @@ class ArrayColumn(Column):
 
 
 def raw(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """The bytes; a copy where the array is not contiguous."""
+    """Returns the array's bytes; a copy if it is not contiguous."""
     contiguous = np.ascontiguousarray(array)
     return contiguous.reshape(-1).view(np.uint8) if contiguous.size and contiguous.dtype.itemsize else np.empty(0, np.uint8)
 
 
 @dataclasses.dataclass(frozen=True)
 class CsrSpec(Spec):
-    """Rows of a CSR matrix."""
+    """The spec of a CSR matrix's rows."""
 
     kind: str
     dtype: Any
@@ -77,7 +77,7 @@ class CsrSpec(Spec):
     name = "a CSR matrix"
 
     def merged(self, other: "CsrSpec") -> "CsrSpec":
-        """With the wider indices. Raises Differs."""
+        """The result has the wider of the index types. Raises Differs."""
         must_equal(self.where, self.kind, other.kind)
         must_equal(self.where, self.dtype, other.dtype)
         must_equal(self.where, self.columns, other.columns, "columns: ")
@@ -109,13 +109,13 @@ class CsrBuilder(Builder):
     def finish(self) -> Any:
         import scipy.sparse  # pylint: disable=import-outside-toplevel
         matrix = getattr(scipy.sparse, self._spec.kind)((len(self._offsets) - 1, self._spec.columns), dtype=self._spec.dtype)
-        # Given to the constructor, indices of 64 bits would become narrower ones in a copy, on some ranks only.
+        # The constructor would copy 64-bit indices to narrower ones, on some ranks only.
         matrix.data, matrix.indices, matrix.indptr = self._values, self._indices, self._offsets
         return matrix
 
 
 class CsrColumn(Column):
-    """A CSR matrix, of the class `kind`."""
+    """A CSR matrix of the class `kind`."""
 
     def __init__(self, matrix: Any, where: str, kind: str) -> None:
         super().__init__(CsrSpec(where, kind, matrix.dtype, matrix.indptr.dtype, matrix.shape[1]), int(matrix.shape[0]))
@@ -129,7 +129,7 @@ class CsrColumn(Column):
         return (end - begin) * index + self.entries(begin, end) * (index + int(self.spec.dtype.itemsize))
 
     def encode(self, begin: int, end: int) -> List[Buffer]:
-        """Where rows end, indices, values."""
+        """Returns the row ends, indices and values."""
         matrix, index_dtype = self._matrix, self.spec.index_dtype
         first, last = matrix.indptr[begin], matrix.indptr[end]
         ends = (matrix.indptr[begin + 1:end + 1] - first).astype(index_dtype, copy=False)
@@ -137,7 +137,7 @@ class CsrColumn(Column):
 
 
 def of_numpy(array: NDArray[Any], where: str) -> ArrayColumn:
-    """Raises ValueError for what cannot be sent."""
+    """Raises ValueError if the array cannot be sent."""
     if isinstance(array, (np.ma.MaskedArray, np.matrix)):
         raise ValueError(f"{where} is a {type(array).__name__}, expected a plain array: use .filled() or numpy.asarray()")
     if array.ndim == 0:
@@ -148,7 +148,7 @@ def of_numpy(array: NDArray[Any], where: str) -> ArrayColumn:
 
 
 def of_scipy(matrix: Any, where: str, kind: str) -> CsrColumn:
-    """Raises ValueError for what is not CSR."""
+    """Raises ValueError unless the matrix is CSR."""
     if getattr(matrix, "format", "") != "csr":
         raise ValueError(f"{where} is a {type(matrix).__name__} of SciPy's, expected CSR: use .tocsr()")
     return CsrColumn(matrix, where, kind)

@@ -1,4 +1,4 @@
-"""Columns of pyarrow: a whole table is one, for Arrow's streams have all its columns."""
+"""Columns of pyarrow. A whole table is one column, since Arrow's streams contain all columns of a table."""
 import dataclasses
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -6,14 +6,14 @@ from warren.data._exchange.columns import Buffer, Builder, Column, Differs, Spec
 
 
 def pyarrow() -> Any:
-    """The package, with its compute functions."""
+    """Imports the package, with its compute functions."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
     import pyarrow.compute  # pylint: disable=import-outside-toplevel,unused-import
     return pa
 
 
 def _wider(pa: Any, types: Sequence[Any], values: int) -> Any:
-    """A type for the codes of so many values, one of these where it is wide enough."""
+    """Returns an integer type for the codes of this many values: the given one, if all are the same and it is wide enough."""
     if all(kind == types[0] for kind in types) and values <= 1 << (types[0].bit_width - 1):
         return types[0]
     return pa.int32() if values < 1 << 31 else pa.int64()
@@ -21,7 +21,7 @@ def _wider(pa: Any, types: Sequence[Any], values: int) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class ArrowSpec(Spec):
-    """Rows of a table; columns that are dictionary-encoded with their dictionaries, which are sent once."""
+    """The spec of a table's rows. It contains the dictionaries of dictionary-encoded columns, which are sent once."""
 
     kind: str
     schema: Any
@@ -29,7 +29,7 @@ class ArrowSpec(Spec):
     name = "an Arrow table"
 
     def sent_schema(self) -> Any:
-        """With codes in place of values."""
+        """The schema with codes in place of the values."""
         pa, schema = pyarrow(), self.schema
         for place, _ in self.dictionaries:
             field = schema.field(place)
@@ -37,7 +37,7 @@ class ArrowSpec(Spec):
         return schema
 
     def merged(self, other: "ArrowSpec") -> "ArrowSpec":
-        """With the values of both dictionaries, this one's first. Raises Differs."""
+        """Unites the values of both dictionaries, this one's first. Raises Differs."""
         pa = pyarrow()
         must_equal(self.where, self.kind, other.kind)
         must_equal(self.where, self.schema.names, other.schema.names, "columns ")
@@ -66,15 +66,15 @@ class ArrowSpec(Spec):
 
 
 class ArrowBuilder(Builder):
-    """Keeps pieces as they come: a table has a chunk for each, and nothing is copied once more. A RecordBatch and an Array have
-    no chunks: to make one of several pieces takes their memory a second time."""
+    """Keeps the pieces as they are received: they become chunks of a table, without another copy. A RecordBatch or Array has no chunks, so
+    making one from several pieces takes twice the memory."""
 
     def __init__(self, spec: ArrowSpec) -> None:
         self._spec, self._pieces = spec, [spec.sent_schema().empty_table()]
 
     def add(self, buffers: Sequence[memoryview], rows: int) -> None:
         pa = pyarrow()
-        # A copy: the buffer has other columns, too, and is used again.
+        # A copy, since the buffer also contains other columns and is reused.
         with pa.ipc.open_stream(pa.py_buffer(bytes(buffers[0]))) as reader:
             table, schema = reader.read_all(), self._spec.sent_schema()
         self._pieces.append(table if table.schema.equals(schema, check_metadata=True) else table.cast(schema))
@@ -104,7 +104,7 @@ def _one_array(pa: Any, column: Any) -> Any:
 
 
 class ArrowColumn(Column):
-    """A Table; a RecordBatch, ChunkedArray or Array as one."""
+    """A Table, or a RecordBatch, ChunkedArray or Array converted to one."""
 
     def __init__(self, table: Any, where: str, kind: str) -> None:
         pa = pyarrow()
@@ -131,11 +131,11 @@ class ArrowColumn(Column):
         self.spec = spec
 
     def nbytes(self, begin: int, end: int) -> int:
-        """Without what a stream has besides them."""
+        """Without the overhead of a stream."""
         return int(self._table.slice(begin, end - begin).nbytes)
 
     def encode(self, begin: int, end: int) -> List[Buffer]:
-        """These rows as an Arrow stream of its own."""
+        """Returns these rows as a separate Arrow stream."""
         pa, rows = pyarrow(), self._table.slice(begin, end - begin)
         for place, new in self._new_codes.items():
             rows = rows.set_column(place, rows.schema.field(place).name, new.take(rows.column(place)))
@@ -146,7 +146,7 @@ class ArrowColumn(Column):
 
 
 def of_arrow(table: Any, where: str, name: str) -> ArrowColumn:
-    """Of a table, batch or array of the class `name`."""
+    """Returns the column of a table, batch or array of the class `name`."""
     pa = pyarrow()
     if name == "Table":
         return ArrowColumn(table, where, name)

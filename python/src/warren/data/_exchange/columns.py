@@ -1,9 +1,8 @@
-"""What a table is taken apart into: columns, and the tree that they are the leaves of.
+"""The parts of a table: columns, and the tree whose leaves they are.
 
-A column has a spec, which says what it is without its rows and can be pickled; `encode` gives the bytes of some of its rows, and
-a builder, which the spec makes, puts rows together again. So nobody ever holds more than a piece besides the rows. Specs of
-several ranks are merged; a column then encodes its rows for the merged spec.
-"""
+A column has a spec, which describes it without its rows and can be pickled. `encode` returns the bytes of some of its rows, and a builder,
+made by the spec, reassembles the rows. So no rank holds more than one piece in addition to the rows. The specs of several ranks are merged;
+each column then encodes its rows for the merged spec."""
 import dataclasses
 from typing import Any, Iterator, List, Sequence, Tuple
 
@@ -11,7 +10,7 @@ Buffer = Any  # bytes, or a contiguous array
 
 
 class Differs(ValueError):
-    """Two ranks' rows are not of one kind: what this rank has, and what the other."""
+    """The rows of two ranks are of different kinds: describes both."""
 
     def __init__(self, where: str, this: str, other: str) -> None:
         super().__init__(f"{where}: {this} and {other}")
@@ -19,41 +18,41 @@ class Differs(ValueError):
 
 
 def must_equal(where: str, this: Any, other: Any, what: str = "") -> None:
-    """Raises Differs."""
+    """Raises Differs unless both are equal."""
     if this != other:
         raise Differs(where, f"{what}{this}", f"{what}{other}")
 
 
 class Builder:
-    """Puts the rows of a column together."""
+    """Assembles the rows of a column."""
 
     def add(self, buffers: Sequence[memoryview], rows: int) -> None:
-        """The next rows. The buffers are used again afterwards."""
+        """Adds the next rows. The buffers are reused afterwards."""
         raise NotImplementedError
 
     def finish(self) -> Any:
-        """The array or table."""
+        """Returns the array or table."""
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a column is. Equal on all ranks once it is merged."""
+    """The description of a column. The same on all ranks once it is merged."""
 
     where: str  #: for messages
-    buffers = 1  # how many `encode` gives
+    buffers = 1  # the number of buffers from `encode`
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The name for messages."""
         raise NotImplementedError
 
     def merged(self, other: Any) -> "Spec":
-        """For rows of both, which are of one class. Raises Differs."""
+        """Returns the spec for the rows of both, which have the same class. Raises Differs."""
         raise NotImplementedError
 
     def builder(self, rows: int, entries: int) -> Builder:
-        """Of so many rows with so many entries."""
+        """Returns a builder for this number of rows and entries."""
         raise NotImplementedError
 
 
@@ -64,52 +63,52 @@ class Column:
         self.spec, self.rows = spec, rows
 
     def adapt(self, spec: Any) -> None:
-        """`spec` is this one's, merged with others."""
+        """Sets the spec to this one merged with those of other ranks."""
         self.spec = spec
 
     def entries(self, begin: int, end: int) -> int:
-        """What a builder has to know of these rows besides their number."""
+        """The number of entries of these rows, if a builder needs it in addition to their number."""
         del begin, end
         return 0
 
     def nbytes(self, begin: int, end: int) -> int:
-        """About as many as `encode` gives."""
+        """The approximate number of bytes from `encode`."""
         raise NotImplementedError
 
     def encode(self, begin: int, end: int) -> List[Buffer]:
-        """These rows."""
+        """Returns the buffers of these rows."""
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """What a table, which is no column itself, is made of; a class for each kind."""
+    """The description of a table that consists of other tables or columns; a subclass for each kind."""
 
     where: str
-    detail: Any  #: what it takes besides its children
+    detail: Any  #: everything except the children
     children: Tuple[Any, ...]
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The name for messages."""
         raise NotImplementedError
 
     def make(self, parts: List[Any]) -> Any:
-        """The table, of what was made of the children."""
+        """Returns the table, given the tables made of the children."""
         raise NotImplementedError
 
     def merged_detail(self, other: Any) -> Any:
-        """For the rows of both. Raises Differs."""
+        """The detail for the rows of both. Raises Differs."""
         must_equal(self.where, self.detail, other.detail)
         return self.detail
 
     def shared_detail(self, begin: int, end: int) -> Any:
-        """For these of the rows."""
+        """The detail for rows `begin` to `end`."""
         del begin, end
         return self.detail
 
     def merged(self, other: Any) -> "Node":
-        """For the rows of both, those of `other` after these. Raises Differs."""
+        """Returns the node for the rows of both, those of `other` last. Raises Differs."""
         detail = self.merged_detail(other)
         if len(self.children) != len(other.children):
             raise Differs(self.where, f"{len(self.children)} parts", f"{len(other.children)}")
@@ -117,14 +116,14 @@ class Node:
 
 
 def merged(this: Any, other: Any) -> Any:
-    """The spec of the rows of both specs. Raises Differs where there is none."""
+    """Returns the spec for the rows of both specs. Raises Differs if they cannot be combined."""
     if type(this) is not type(other):
         raise Differs(this.where, this.name, other.name)
     return this.merged(other)
 
 
 def share(spec: Any, begin: int, end: int) -> Any:
-    """The spec of some rows of a table of this spec: what its index of pandas, a range, is then."""
+    """Returns the spec for some rows of a table with this spec; it differs if the table has a pandas range index."""
     if not isinstance(spec, Node):
         return spec
     children = tuple(share(child, begin, end) for child in spec.children)
@@ -132,12 +131,12 @@ def share(spec: Any, begin: int, end: int) -> Any:
 
 
 def specs_of(spec: Any) -> List[Any]:
-    """Of the columns, in the order in which they were taken out."""
+    """The specs of the columns, in the order in which they were taken out."""
     if isinstance(spec, Node):
         return [one for child in spec.children for one in specs_of(child)]
     return [spec]
 
 
 def assemble(spec: Any, values: Iterator[Any]) -> Any:
-    """The table of what its columns' builders have made, in their order."""
+    """Returns the table, given the results of its columns' builders, in their order."""
     return spec.make([assemble(child, values) for child in spec.children]) if isinstance(spec, Node) else next(values)

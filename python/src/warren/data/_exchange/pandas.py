@@ -1,4 +1,4 @@
-"""Frames, series and indices of pandas: trees of columns, of which each may have a type of its own."""
+"""pandas' frames, series and indices: trees of columns, each of which may have a different type."""
 import dataclasses
 from typing import Any, List, Optional, Type
 
@@ -12,18 +12,18 @@ from warren.data._exchange.columns import Buffer, Column, Differs, Node, Spec, m
 
 @dataclasses.dataclass(frozen=True)
 class CategoricalSpec(Spec):
-    """Rows of categories: codes, and what they stand for."""
+    """The spec of categorical rows: codes and their categories."""
 
     categories: Any
     ordered: bool
     name = "categories"
 
     def codes(self) -> "np.dtype[Any]":
-        """Their type."""
+        """The type of the codes."""
         return np.dtype(np.int8 if len(self.categories) < 1 << 7 else np.int16 if len(self.categories) < 1 << 15 else np.int32)
 
     def merged(self, other: "CategoricalSpec") -> "CategoricalSpec":
-        """With the categories of both, this one's first. Raises Differs."""
+        """Unites the categories of both, this one's first. Raises Differs."""
         must_equal(self.where, self.categories.dtype, other.categories.dtype, "categories of ")
         must_equal(self.where, self.ordered, other.ordered, "ordered=")
         if self.categories.equals(other.categories):
@@ -38,7 +38,7 @@ class CategoricalSpec(Spec):
 
 
 class CategoricalBuilder(ArrayBuilder):
-    """The same for codes."""
+    """Fills an array of codes."""
 
     def __init__(self, spec: CategoricalSpec, array: NDArray[Any]) -> None:
         super().__init__(array)
@@ -50,7 +50,7 @@ class CategoricalBuilder(ArrayBuilder):
 
 
 class CategoricalColumn(Column):
-    """A column of categories. The code -1 is a missing value."""
+    """A categorical column. The code -1 means a missing value."""
 
     def __init__(self, categorical: Any, where: str) -> None:
         spec = CategoricalSpec(where, categorical.categories, bool(categorical.ordered))
@@ -60,7 +60,7 @@ class CategoricalColumn(Column):
 
     def adapt(self, spec: CategoricalSpec) -> None:
         if len(spec.categories) != len(self.spec.categories):
-            # The last one is what the code -1 finds.
+            # The code -1 indexes the last element.
             self._new_codes = np.append(spec.categories.get_indexer(self.spec.categories), -1).astype(spec.codes())
         self.spec = spec
 
@@ -73,7 +73,7 @@ class CategoricalColumn(Column):
 
 
 class Series(Node):
-    """Values and index; the detail is its name."""
+    """Values and index; the detail is the series' name."""
 
     name = "a pandas Series"
 
@@ -90,18 +90,18 @@ class Frame(Node):
 
     def make(self, parts: List[Any]) -> Any:
         import pandas as pd  # pylint: disable=import-outside-toplevel
-        # By number at first: names may be there twice.
+        # Numbered at first, because names may occur twice.
         frame = pd.DataFrame(dict(enumerate(parts[:-1])), index=parts[-1], copy=False)
         frame.columns = self.detail
         return frame
 
     def merged_detail(self, other: "Frame") -> Any:
-        must_equal(self.where, list(self.detail), list(other.detail))  # an Index has no single truth
+        must_equal(self.where, list(self.detail), list(other.detail))  # comparing an Index gives an array, not a bool
         return self.detail
 
 
 class Index(Node):
-    """Levels; none where it is a range. The detail is their names, and the range or None."""
+    """The levels of an index; none if it is a range. The detail is their names, and the range or None."""
 
     name = "a pandas Index"
 
@@ -124,7 +124,7 @@ class Index(Node):
 
 
 def _joined(this: Optional[range], other: Optional[range]) -> Optional[range]:
-    """The range of an index that goes on in another one; None: it does not."""
+    """The range of both indices if the second continues the first, else None."""
     if this is None or other is None or this.step != other.step:
         return None
     if not this or not other:
@@ -133,7 +133,7 @@ def _joined(this: Optional[range], other: Optional[range]) -> Optional[range]:
 
 
 class Zoned(Node):
-    """Times in UTC; the detail is their zone."""
+    """Times in UTC; the detail is their time zone."""
 
     name = "a column of times with a zone"
 
@@ -143,7 +143,7 @@ class Zoned(Node):
 
 
 class Extension(Node):
-    """An array of Arrow's; the detail is the type of pandas' that it becomes."""
+    """An Arrow array; the detail is the pandas type that it becomes."""
 
     name = "a column of a pandas extension type"
 
@@ -152,8 +152,8 @@ class Extension(Node):
 
 
 def of_pandas(table: Any, where: str, columns: List[Any], whole_index: bool) -> Node:
-    """The tree of a DataFrame or Series, whose columns are appended. With `whole_index` an index that is a range is a column,
-    too. Raises ValueError for what cannot be sent."""
+    """Returns the tree of a DataFrame or Series, and appends its columns to `columns`. With `whole_index`, a range index is sent as a
+    column, too. Raises ValueError if something cannot be sent."""
     kind: Type[Node]
     inside = "" if where == "the table" else f"{where}, "
     if hasattr(table, "columns"):
@@ -166,7 +166,7 @@ def of_pandas(table: Any, where: str, columns: List[Any], whole_index: bool) -> 
     index, where_index = table.index, f"{inside}the index"
     of_range = range(index.start, index.stop, index.step) if type(index).__name__ == "RangeIndex" else None
     levels: List[Any] = []
-    # A frame without columns has its index alone to say how many rows there are; so it is a column then.
+    # In a frame without columns, only the index tells the number of rows, so it is sent as a column.
     if of_range is None or whole_index or not children:
         places = range(len(index))
         for level in range(index.nlevels):
@@ -177,7 +177,7 @@ def of_pandas(table: Any, where: str, columns: List[Any], whole_index: bool) -> 
 
 
 def _values(series: Any, where: str, columns: List[Any]) -> Any:
-    """The spec of what a series has beside its index."""
+    """The spec of a series' values, without its index."""
     column, wrapped = _column(series, where)
     columns.append(column)
     if wrapped is None:
@@ -187,7 +187,7 @@ def _values(series: Any, where: str, columns: List[Any]) -> Any:
 
 
 def _column(series: Any, where: str) -> Any:
-    """A column, and the class and detail of the node around it or None."""
+    """Returns a column, and the class and detail of the node around it, or None."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         if dtype.hasobject:

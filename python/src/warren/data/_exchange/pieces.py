@@ -1,4 +1,4 @@
-"""Rows of columns as bytes, and back. A piece is the sizes of its buffers, 8 bytes each, and the buffers, each filled up to a
+"""Rows of columns as bytes, and back. A piece consists of the sizes of its buffers, 8 bytes each, and the buffers, each padded to a
 multiple of 8 bytes; all in the order of the columns."""
 from typing import Any, Iterator, Sequence, Tuple
 
@@ -15,21 +15,21 @@ def _padded(size: int) -> int:
 
 
 class Memory:
-    """Memory for one piece after the other. Each is overwritten by the next."""
+    """Reusable memory for one piece at a time: each overwrites the previous one."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """`size` bytes, not set."""
+        """Returns `size` uninitialized bytes."""
         if self._bytes.size < size:
-            self._bytes = np.empty(0, np.uint8)  # let go before there is more
+            self._bytes = np.empty(0, np.uint8)  # freed before more is allocated
             self._bytes = np.empty(size, np.uint8)
         return self._bytes[:size]
 
 
 def encode(columns: Sequence[Any], begin: int, end: int, memory: Memory) -> NDArray[np.uint8]:
-    """These rows of all columns: the sizes of buffers, then the buffers."""
+    """Returns rows `begin` to `end` of all columns as one piece."""
     buffers = [np.frombuffer(buffer, np.uint8) if len(memoryview(buffer)) else np.empty(0, np.uint8)
                for column in columns for buffer in column.encode(begin, end)]
     sizes = [buffer.size for buffer in buffers]
@@ -44,8 +44,8 @@ def encode(columns: Sequence[Any], begin: int, end: int, memory: Memory) -> NDAr
 
 
 def pieces(columns: Sequence[Any], begin: int, end: int, piece_bytes: int, memory: Memory) -> Iterator[Tuple[int, NDArray[np.uint8]]]:
-    """Rows `begin` to `end`, in order: (number of rows, bytes). A piece has up to `piece_bytes`, or one row. Each is in `memory`,
-    and gone when the next is asked for."""
+    """Yields rows `begin` to `end`, in order: (number of rows, bytes). A piece has up to `piece_bytes`, or one row. Each is in `memory`,
+    and valid only until the next one is requested."""
     if begin >= end:
         return
     if end - begin > 1 and sum(column.nbytes(begin, end) for column in columns) > piece_bytes:
@@ -57,15 +57,15 @@ def pieces(columns: Sequence[Any], begin: int, end: int, piece_bytes: int, memor
 
 
 class TableBuilder:
-    """Puts a table together out of pieces in the order of their rows."""
+    """Assembles a table from pieces, in the order of their rows."""
 
     def __init__(self, spec: Any, rows: int, entries: Sequence[int]) -> None:
-        """`entries`: each column's."""
+        """`entries`: the number of entries of each column."""
         self._spec, self._specs = spec, specs_of(spec)
         self._builders = [one.builder(rows, count) for one, count in zip(self._specs, entries)]
 
     def add(self, rows: int, piece: Any) -> None:
-        """The next rows. `piece` may be used again afterwards."""
+        """Adds the next rows. `piece` may be reused afterwards."""
         view = memoryview(piece).cast("B")
         count = sum(spec.buffers for spec in self._specs)
         sizes = iter(np.frombuffer(view[:8 * count], np.uint64).tolist())
@@ -79,5 +79,5 @@ class TableBuilder:
             builder.add(buffers, rows)
 
     def finish(self) -> Any:
-        """The table."""
+        """Returns the table."""
         return assemble(self._spec, (builder.finish() for builder in self._builders))

@@ -1,4 +1,4 @@
-"""Columns of polars: a whole frame is one, for polars' streams have all its columns."""
+"""Columns of polars. A whole frame is one column, since polars' streams contain all columns of a frame."""
 import dataclasses
 import io
 from typing import Any, List, Sequence
@@ -19,7 +19,7 @@ def _encoded(frame: Any) -> memoryview:
 
 @dataclasses.dataclass(frozen=True)
 class PolarsSpec(Spec):
-    """Rows of a DataFrame; `empty` has none, as a stream."""
+    """The spec of a DataFrame's rows; `empty` is a stream of the frame without rows."""
 
     kind: str
     empty: bytes
@@ -38,7 +38,7 @@ class PolarsSpec(Spec):
 
 
 class PolarsBuilder(Builder):
-    """Keeps pieces as they come."""
+    """Keeps the pieces as they are received."""
 
     def __init__(self, spec: PolarsSpec) -> None:
         self._kind, self._pieces = spec.kind, [_decoded(spec.empty)]
@@ -53,7 +53,7 @@ class PolarsBuilder(Builder):
 
 
 class PolarsColumn(Column):
-    """A DataFrame; a Series as one."""
+    """A DataFrame, or a Series converted to one."""
 
     def __init__(self, frame: Any, where: str, kind: str) -> None:
         super().__init__(PolarsSpec(where, kind, _encoded(frame.clear()).tobytes()), int(frame.height))
@@ -61,16 +61,16 @@ class PolarsColumn(Column):
         self._row_bytes = frame.estimated_size() / max(self.rows, 1)
 
     def nbytes(self, begin: int, end: int) -> int:
-        """If all rows were as long."""
+        """An estimate that assumes rows of equal size."""
         return int((end - begin) * self._row_bytes)
 
     def encode(self, begin: int, end: int) -> List[Buffer]:
-        """These rows as a stream of polars'."""
+        """Returns these rows as a polars stream."""
         return [_encoded(self._frame.slice(begin, end - begin))]
 
 
 def of_polars(table: Any, where: str, kind: str) -> PolarsColumn:
-    """Of a DataFrame or Series. Raises ValueError for Python objects."""
+    """Returns the column of a DataFrame or Series. Raises ValueError for Python objects."""
     frame = table if kind == "DataFrame" else table.to_frame()
     for label, dtype in frame.schema.items():
         if str(dtype).startswith("Object"):

@@ -1,7 +1,6 @@
-"""Predictions of all workers' rows as files, in the order of rows: a folder with a file of each worker, or one file.
+"""Predictions for all workers' rows as files, in the order of rows: a folder with a file for each worker, or one file.
 
-`write` is a collective call. Nothing is seen of a file until all workers have written theirs.
-"""
+`write` is a collective call. No file becomes visible until all workers have written theirs."""
 import contextlib
 import os
 import posixpath
@@ -20,8 +19,8 @@ _PART = re.compile(r"part-[0-9]+-of-[0-9]+\.\w+")
 
 
 class _Sink:
-    """What pyarrow writes to: its writer, which writes once more when it is let go of, has to be able to do so after an error;
-    and it must not close the file, which is for others to do."""
+    """The file object for pyarrow. pyarrow's writer writes once more when it is destroyed, which must work even after an error; and it must
+    not close the file, which has another owner."""
 
     closed = False
 
@@ -30,32 +29,32 @@ class _Sink:
         self.drops = False
 
     def write(self, data: Any) -> int:
-        """All of it, or nothing when it is not wanted any more."""
+        """Writes the data, or drops it after `drops` has been set."""
         return len(data) if self.drops else int(self._file.write(data))
 
     def flush(self) -> None:
-        """The file is flushed when it is closed."""
+        """Does nothing: the file is flushed when it is closed."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing: the owner closes the file."""
 
 
 class _Writer:
-    """Of one file."""
+    """Writes one file."""
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Further rows."""
+        """Writes further rows."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Writes what comes after the last row."""
+        """Writes anything that follows the last row."""
 
     def abandon(self) -> None:
-        """Nothing is written from now on."""
+        """Nothing is written after this call."""
 
 
 class _Parquet(_Writer):
-    """Columns prediction, or prediction_0, prediction_1, ...; each piece is a group of rows."""
+    """Columns prediction, or prediction_0, prediction_1, ...; each piece is a row group."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
         try:
@@ -83,7 +82,7 @@ class _Parquet(_Writer):
 
 
 class _Csv(_Writer):
-    """A line of names, and a line for each row; floats so that they can be read back with all their bits."""
+    """A header line, and a line for each row; floats have enough digits to be read back exactly."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
         self._file = file
@@ -95,7 +94,7 @@ class _Csv(_Writer):
 
 
 class _Npy(_Writer):
-    """NumPy's own format, of any shape."""
+    """NumPy's own format, for any shape."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
         self._file = file
@@ -115,13 +114,13 @@ def _names(row_shape: Tuple[int, ...]) -> List[str]:
 
 
 def part_name(rank: int, world: int, suffix: str) -> str:
-    """Of a worker's file; names have the order of ranks."""
+    """The name of a worker's file; names sort in rank order."""
     digits = max(5, len(str(world)))
     return f"part-{rank:0{digits}d}-of-{world:0{digits}d}.{suffix}"
 
 
 def format_of(path: str, named: Optional[str]) -> str:
-    """`parquet`, `csv` or `npy`, by what was named, else by the path's suffix. Raises ValueError for others."""
+    """Returns `parquet`, `csv` or `npy`, as named, or else by the path's suffix. Raises ValueError for any other."""
     suffix = posixpath.splitext(path.rstrip("/"))[1].lstrip(".").lower()
     found = suffix if named is None else named
     if found not in _FORMATS:
@@ -139,7 +138,7 @@ def _on_disk(path: str) -> str:
 
 
 def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
-    """The names at `path` that a run may have written, and that this one would write beside or over."""
+    """The names at `path` that an earlier run may have written, and that this run would add to or overwrite."""
     if _local(path):
         place = _on_disk(path)
         if whole:
@@ -157,7 +156,7 @@ def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
 
 
 def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], storage_options: Any) -> List[str]:
-    """The files of another run that are not replaced. Raises FileExistsError where something is there and stays."""
+    """Returns the files of another run that will not be overwritten. Raises FileExistsError if existing files must not be replaced."""
     found = _there(path, whole, storage_options)
     if found and not overwrite:
         what = "is there already" if whole else f"holds {len(found)} parts of another run already, such as {found[0]}"
@@ -170,7 +169,7 @@ def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], st
 
 
 def _layout(peers: _peers.Peers, found: NDArray[Any], path: str) -> Tuple[Any, Tuple[int, ...], List[int]]:
-    """Element type, shape of a row, and each rank's rows. Ranks without rows are not asked for shapes."""
+    """Returns the element type, the shape of a row, and the number of rows of each rank. The shapes of ranks without rows are ignored."""
     told = peers.allgather((len(found), found.dtype, found.shape[1:]))
     with_rows = [(rank, dtype, shape) for rank, (rows, dtype, shape) in enumerate(told) if rows]
     first, dtype, shape = with_rows[0] if with_rows else (0, told[0][1], told[0][2])
@@ -193,9 +192,9 @@ def _predicted(predict: Callable[[], Any], path: str, form: str) -> NDArray[Any]
 
 def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: bool, form: Optional[str],
           storage_options: Options, piece_bytes: int = PIECE_BYTES) -> None:
-    """What `predict` gives on each rank, as `warren.xgboost.predict_to` says."""
+    """Writes the result of `predict` on each rank, as documented for `warren.xgboost.predict_to`."""
     peers = _peers.current()
-    # Each step may fail on some ranks, and is one of all: they agree on it before the next one.
+    # Each step may fail on some ranks, so all ranks agree on its outcome before the next one.
     step = Transfer(peers, piece_bytes)
     place = os.fspath(path).rstrip("/") or "/"
     suffix = step.attempt(format_of, place, form)
@@ -205,7 +204,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
         if one != said[0]:
             raise ValueError(f"predict_to: rank 0 and rank {rank} differ in path, format, whole, overwrite: {said[0]} and {one}")
     own = [part_name(rank, peers.world, suffix) for rank in range(peers.world)]
-    # Disks may be each host's own; of a store one rank asks.
+    # Each host may have its own disks, so all ranks check; a store is checked by one rank.
     stale = step.attempt(_check_place, place, whole, overwrite, own, storage_options) if _local(place) or peers.rank == 0 else []
     step.agree()
     found = step.attempt(_predicted, predict, place, suffix)
@@ -231,7 +230,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
         if writer is not None:
             step.attempt(writer.finish)
             step.attempt(_flushed, file)
-        step.agree()  # an error, of any rank, leaves the block, and then no file is to be seen
+        step.agree()  # an error on any rank leaves the block, and then no file becomes visible
         step.attempt(output.close)
     step.agree()
     for name in stale:
@@ -246,13 +245,14 @@ def _opened(output: contextlib.ExitStack, target: str, storage_options: Any) -> 
 
 
 def _flushed(file: Any) -> None:
-    """A full disk shows here at the latest: afterwards files of other ranks may have their names."""
+    """Flushes the file to disk, which detects a full disk at the latest: after this step, the files of other ranks may already have their
+    names."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def _write_whole(step: Transfer, found: NDArray[Any], writer: Any) -> None:
-    """Rank 0 writes what comes from the ranks, in their order."""
+    """Rank 0 writes the rows of all ranks, in rank order."""
     specs: List[Any] = []
 
     def take(rows: int, piece: Any) -> None:

@@ -1,8 +1,7 @@
-"""Rows that one rank has, shared out to all; and rows of all ranks, brought together on one.
+"""Distributes rows of one rank to all, and collects the rows of all ranks on one.
 
-Over Warren's communicators each rank gets its own rows alone; others, XGBoost's among them, have broadcasts only, and each rank
-passes over what is not its own. Every error of one rank is raised on all of them.
-"""
+Over Warren's communicators each rank receives only its own rows. Other communicators, including XGBoost's, only have broadcasts, and each
+rank skips the rows that are not its own. An error on any rank is raised on all of them."""
 from typing import Any, List, Optional, Sequence, Tuple
 
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ _SCATTER = "warren.data.scatter"
 
 
 def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece_bytes: Any) -> None:
-    """All ranks raise the same ValueError, or none does."""
+    """Raises the same ValueError on all ranks, or on none."""
     error: Optional[BaseException] = None
     try:
         _peers.check_root(root, peers.world)
@@ -39,23 +38,22 @@ def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece
 
 
 def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = PIECE_BYTES) -> Any:
-    """This rank's share of the rows that rank `root` has. A collective call of the job that this process is in; outside of one,
-    all.
+    """Returns this rank's share of the rows that rank `root` has. A collective call of the job that this process is in; outside a job,
+    returns all rows.
 
-    Rank `root` gives the table, others None: a NumPy array of one dimension or more and any dtype without objects (rows are along
-    the first axis), a CSR matrix of SciPy's, a DataFrame or Series of pandas or polars, a Table, RecordBatch or array of pyarrow,
-    or a tuple, list or dict of these (and of None) with the same number of rows: `X, y = scatter((X, y))`. Shares are of the same
-    kind, with columns, dtypes and categories; they are contiguous, in rank order, and differ by at most a row. With fewer rows
-    than ranks the last ranks get none: an empty table of that kind.
+    Rank `root` passes the table, the others None: a NumPy array of one or more dimensions and any dtype without objects (rows are along the
+    first axis), a SciPy CSR matrix, a pandas or polars DataFrame or Series, a pyarrow Table, RecordBatch or array, or a tuple, list or dict
+    of these (and of None) with the same number of rows: `X, y = scatter((X, y))`. Shares are of the same kind, with the same columns,
+    dtypes and categories; they are contiguous, in rank order, and differ by at most one row. If there are fewer rows than ranks, the last
+    ranks get an empty table of that kind.
 
-    `group`, on the root: the number of rows of each query, in order. Queries then stay whole, balanced by rows, and the result is
-    a pair: this rank's rows, and an int64 array of the sizes of its queries.
+    `group`, on the root: the number of rows of each query, in order. Queries are then never split, shares are balanced by rows, and the
+    result is a pair: this rank's rows, and an int64 array of the sizes of its queries.
 
-    Sent in pieces of up to `piece_bytes` (or of a row that is longer): no rank needs memory for more than its share and two
-    pieces. Raises on all ranks, in the same words: ValueError for what cannot be sent (Python objects, lengths that differ), for
-    a `root` that ranks do not agree on, or a table on another rank. RuntimeError when a rank was lost, or the description of the rows
-    is not sealed with the job's token; in a job without a token it is a pickle, and the other ranks are trusted. Not thread safe.
-    """
+    Rows are sent in pieces of up to `piece_bytes` (or of one longer row): no rank needs memory for more than its share and two pieces.
+    Raises on all ranks, with the same text: ValueError for anything that cannot be sent (Python objects, different lengths), for a `root`
+    that ranks do not agree on, or for a table on another rank. Raises RuntimeError if a rank was lost, or if the description of the rows is
+    not sealed with the job's token; in a job without a token it is a pickle, and the other ranks are trusted. Not thread-safe."""
     peers = _peers.current()
     _agree_on_root(peers, root, "scatter", table is not None, piece_bytes)
     transfer = Transfer(peers, piece_bytes)
@@ -64,7 +62,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
     if peers.rank == root:
         columns, plan = transfer.attempt(_plan, table, group, root, peers.world) or ([], b"")
     transfer.agree()
-    # As bytes: a rank that lacks a package cannot load it, and has to be able to say so.
+    # Sent as bytes: a rank that lacks a package cannot load the plan, and must be able to report that.
     sent = peers.broadcast(plan, root)
     loaded = transfer.attempt(_begun, sent, root, peers.rank)
     transfer.agree()
@@ -77,7 +75,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
 
 
 def _plan(table: Any, group: Any, root: int, world: int) -> Tuple[List[Any], bytes]:
-    """On the root: the columns, and what the others have to know."""
+    """Returns, on the root, the columns, and the information that the other ranks need."""
     spec, columns = flatten(table)
     rows = columns[0].rows
     sizes: Sequence[Any] = [None] * world
@@ -98,17 +96,16 @@ def _begun(plan: bytes, root: int, rank: int) -> Tuple[List[int], Optional[NDArr
 
 
 def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
-    """All ranks' rows in rank order, on rank `root`; None elsewhere. A collective call of the job that this process is in;
-    outside of one, the rows.
+    """Returns the rows of all ranks in rank order, on rank `root`; None on the other ranks. A collective call of the job that this process
+    is in; outside a job, returns the rows.
 
-    The kinds are those of `scatter`. All ranks give the same kind, columns and dtypes; a rank without rows may give None, and
-    where all do the result is None. Categories (pandas, dictionaries of Arrow) are unified: those of the lowest rank first. An
-    index of pandas that is a range on all ranks, each going on where the one before ended, stays one.
+    The kinds of tables are those of `scatter`. All ranks pass the same kind, columns and dtypes; a rank without rows may pass None, and if
+    all do the result is None. Categories (of pandas, or Arrow dictionaries) are united, those of the lowest rank first. A pandas range
+    index on all ranks, each continuing the previous one, stays a range index.
 
-    Sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, in the same words:
-    ValueError for what differs between ranks, with rank and column, for what cannot be sent, and for a single value, which has no
-    rows. RuntimeError as by `scatter`. Not thread safe.
-    """
+    Rows are sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, with the same text:
+    ValueError for differences between ranks, with rank and column, for anything that cannot be sent, and for a single value, which has no
+    rows. Raises RuntimeError as `scatter` does. Not thread-safe."""
     peers = _peers.current()
     builder: List[TableBuilder] = []
 

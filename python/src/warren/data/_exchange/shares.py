@@ -1,4 +1,4 @@
-"""Which rows are whose, and what a caller may say about it. Pure functions."""
+"""Which rows belong to which rank, and checks of the caller's arguments for it. Pure functions."""
 from typing import Any, List, Tuple
 
 import numpy as np
@@ -6,14 +6,14 @@ from numpy.typing import NDArray
 
 
 def even_cuts(rows: int, world: int) -> List[int]:
-    """Where each rank's share begins, and at last where the last one ends: contiguous shares in rank order, the first ones longer
-    by a row where it does not come out even."""
+    """Returns the first row of each rank's share, and finally the end of the last one: contiguous shares in rank order; if they cannot be
+    equal, the first ones are longer by a row."""
     return [rank * (rows // world) + min(rank, rows % world) for rank in range(world + 1)]
 
 
 def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
-    """The same for rows in groups that stay whole: cuts as rows, and as groups. Each cut is the end of a group nearest to where
-    it would be between rows, the earlier one of two."""
+    """Like `even_cuts`, for rows in groups that are never split: returns the cuts as rows, and as groups. Each cut is the end of a group
+    nearest to the even cut, or the earlier of two."""
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     wanted = np.array(even_cuts(int(ends[-1]), world), np.int64)
     after = np.searchsorted(ends, wanted)
@@ -24,7 +24,7 @@ def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
 
 
 def checked_group(group: Any, rows: int) -> NDArray[Any]:
-    """The sizes of queries, which a caller gives, as int64. Raises ValueError where they are not those of so many rows."""
+    """Returns the caller's sizes of queries as int64. Raises ValueError unless they add up to `rows`."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" and sizes.size:
         raise ValueError(f"group is an array of {sizes.dtype} with {sizes.ndim} dimensions, expected the number of rows of "
@@ -38,6 +38,6 @@ def checked_group(group: Any, rows: int) -> NDArray[Any]:
 
 
 def check_piece_bytes(piece_bytes: Any) -> None:
-    """Raises ValueError."""
+    """Raises ValueError unless it is a whole number of at least 1."""
     if isinstance(piece_bytes, bool) or not isinstance(piece_bytes, (int, np.integer)) or piece_bytes < 1:
         raise ValueError(f"piece_bytes is {piece_bytes!r}, expected a number of bytes from 1 on")

@@ -1,5 +1,5 @@
-"""Tables of every kind, taken apart into columns: NumPy arrays, SciPy CSR, pandas, polars, pyarrow; tuples, lists and dicts of
-them. A library is imported where a table is its own."""
+"""Splits tables of every kind into columns: NumPy arrays, SciPy CSR, pandas, polars, pyarrow; tuples, lists and dicts of them. A library is
+imported only if a table belongs to it."""
 from typing import Any, List, Tuple
 
 import numpy as np
@@ -32,7 +32,7 @@ class Container(Node):
 
 
 class Nothing(Node):
-    """None, in one of these."""
+    """None as an element of a container."""
 
     name = "None"
 
@@ -41,8 +41,8 @@ class Nothing(Node):
 
 
 def flatten(table: Any, where: str = "the table", whole_index: bool = False) -> Tuple[Any, List[Any]]:
-    """A table's spec, and its columns. With `whole_index` an index of pandas that is a range is a column like others, too, since
-    another rank's may be none. Raises ValueError that says where something is that cannot be sent, or that lengths differ."""
+    """Returns a table's spec and its columns. With `whole_index`, a pandas range index is sent as a column, too, since another rank's index
+    may not be a range. Raises ValueError that names what cannot be sent, or if lengths differ."""
     columns: List[Any] = []
     spec = _flat(table, where, columns, whole_index)
     lengths = {column.rows: column.spec.where for column in columns}
@@ -79,7 +79,7 @@ def _flat(table: Any, where: str, columns: List[Any], whole_index: bool) -> Any:
 
 
 def _kind_of(table: Any) -> Tuple[str, str]:
-    """The package and the name of a table's class, the nearest one that is known."""
+    """The package and the name of a table's class, or of its nearest known base class."""
     for kind in type(table).__mro__:
         package = kind.__module__.split(".", maxsplit=1)[0]
         if package in ("scipy", "pandas", "polars", "pyarrow"):

@@ -1,4 +1,4 @@
-"""Pieces of rows from one rank to another. Nobody needs memory for more than its rows and two pieces."""
+"""Sends pieces of rows from one rank to another. No rank needs memory for more than its rows and two pieces."""
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -17,8 +17,8 @@ Pieces = Iterator[Tuple[int, NDArray[np.uint8]]]
 
 
 class Transfer:
-    """Pieces from one rank to another. After an error of this rank its pieces are passed over, so that the others go on, and all
-    come to the end."""
+    """Sends pieces from one rank to another. After an error of this rank its pieces are skipped, so that the other ranks can go on, and all
+    reach the end."""
 
     def __init__(self, peers: _peers.Peers, piece_bytes: int) -> None:
         self._peers, self._piece_bytes = peers, piece_bytes
@@ -27,7 +27,7 @@ class Transfer:
         self.error: Optional[BaseException] = None
 
     def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result; None after an error, this one's or one before."""
+        """Returns the function's result, or None after an error, of this call or an earlier one."""
         if self.error is None:
             try:
                 return function(*arguments)
@@ -36,12 +36,12 @@ class Transfer:
         return None
 
     def agree(self) -> None:
-        """Raises the first error of any rank on all. A collective call."""
+        """Raises the error of the lowest failed rank on all ranks. A collective call."""
         _peers.agree(self._peers, self.error)
 
     def rows(self, begin: int, end: int, source: int, to: int, columns: Sequence[Any], take: Callable[[int, Any], None]) -> None:
-        """Rows `begin` to `end` of `source`'s `columns` to `to`, which takes them in pieces. All ranks call it; columns matter on
-        `source`."""
+        """Sends rows `begin` to `end` of `source`'s `columns` to `to`, which takes them in pieces. All ranks call it; `columns` matters
+        only on `source`."""
         rank = self._peers.rank
         if source == to:
             if rank == to:
@@ -54,7 +54,7 @@ class Transfer:
                 self._receive(end - begin, source, to, take)
 
     def _pieces(self, columns: Sequence[Any], begin: int, end: int) -> Pieces:
-        """These rows, up to an error."""
+        """Yields these rows, until an error occurs."""
         found = pieces(columns, begin, end, self._piece_bytes, self._memory)
         while (piece := self.attempt(next, found, None)) is not None:
             yield piece
@@ -70,7 +70,7 @@ class Transfer:
             self._move(np.array([rows, piece.size], np.uint64).view(np.uint8), source, to)
             self._move(piece, source, to)
         if self.error is not None:
-            self._move(np.zeros(16, np.uint8), source, to)  # no rows: there will be none
+            self._move(np.zeros(16, np.uint8), source, to)  # zero rows: no more follow
 
     def _receive(self, count: int, source: int, to: int, take: Callable[[int, Any], None]) -> None:
         header = np.empty(2, np.uint64)
@@ -87,9 +87,9 @@ class Transfer:
 
     def gather(self, rows: Any, root: int, begin: Callable[[Any, Sequence[int], Sequence[int]], None],
                take: Callable[[int, Any], None]) -> Any:
-        """All ranks' rows to the root, which is told of what comes (`begin`: spec, rows of each rank, entries of each column),
-        and then takes the pieces in rank order. All ranks call it, and `agree` afterwards. Returns the spec; None: no rank has
-        rows, and nothing comes."""
+        """Sends the rows of all ranks to the root, which is first told what to expect (`begin`: spec, rows of each rank, entries of each
+        column), and then takes the pieces in rank order. All ranks call it, and `agree` afterwards. Returns the spec, or None if no rank
+        has rows, in which case nothing is sent."""
         peers = self._peers
         spec, columns = (self.attempt(_flat_rows, rows) or (None, [])) if rows is not None else (None, [])
         self.agree()
@@ -117,7 +117,7 @@ def _flat_rows(rows: Any) -> Tuple[Any, List[Any]]:
 
 
 def _merged(plans: Sequence[bytes]) -> Tuple[Any, List[int]]:
-    """The spec of all ranks' rows, and how many entries the columns have together."""
+    """Returns the spec of all ranks' rows, and the total number of entries of each column."""
     whole: Any = None
     totals: List[int] = []
     first = 0

@@ -1,21 +1,20 @@
-"""Files anywhere, for all readers of this package: on disks, in object stores, on web servers.
+"""File access for all readers of this package: local disks, object stores, web servers.
 
-- Local paths and file:// need the standard library only; so do http:// and https://.
+- Local paths and file:// need only the standard library; so do http:// and https://.
 - s3://, gs://, hdfs://, abfs:// are read by pyarrow.
-- All others, and every one with `storage_options`, by fsspec, as with pandas and polars.
+- All other schemes, and all with `storage_options`, are read by fsspec, as in pandas and polars.
 
-Names are as the store has them: nothing is percent-decoded, but by http and https, whose names are URLs. A name that exists
-is that file, whatever characters it has; only other names with *, ? or [ are patterns.
+Names are used as they are in the store: nothing is percent-decoded, except by http and https, whose names are URLs. A name that exists is
+that file, whatever characters it has; only other names with *, ? or [ are patterns.
 
-What is where:
+Modules:
 
-- listing: `find` says which files a name stands for, with size and tag.
-- ranges: `Ranges` reads byte ranges of one of them, again and again where the network fails, and checks that it is still the file
-  that was listed. `open_arrow` gives the same to pyarrow.
-- output: `open_output` writes a file that appears whole or not at all.
-- names, retry: what names mean, and what is tried again. Pure functions.
-- stores: where files are, a module for each kind of store.
-"""
+- listing: `find` returns the files that a name stands for, with size and tag.
+- ranges: `Ranges` reads byte ranges of a file, retries if the network fails, and checks that it is still the file that was listed.
+  `open_arrow` provides the same to pyarrow.
+- output: `open_output` writes a file that appears complete or not at all.
+- names, retry: the meaning of names, and which errors are retried. Pure functions.
+- stores: access to files, with a module for each kind of store."""
 from warren.data._files.listing import File, find
 from warren.data._files.names import hint_of_exact, shown
 from warren.data._files.output import open_output

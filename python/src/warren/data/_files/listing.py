@@ -1,4 +1,4 @@
-"""Which files a name stands for."""
+"""Finds the files that a name stands for."""
 import os
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar, Union
@@ -11,29 +11,28 @@ from warren.data._files.stores import Entry, Store, locate
 T = TypeVar("T")
 
 _SHOWN_NAMES = 5
-_Ask = Callable[[Callable[[str], Any], str], Any]  # calls a store with a name, again after transient errors
+_Ask = Callable[[Callable[[str], Any], str], Any]  # calls a store with a name, and retries after transient errors
 
 
 @dataclass(frozen=True)
 class File:
-    """A file as `find` listed it. Can be pickled: one process lists, the others are sent the list."""
-    uri: str  #: as a user would write it: a path, or scheme://...
-    size: int  #: bytes
-    tag: str  #: changes when the content does: an ETag, or the time of modification; "": the store tells neither
-    partition: Tuple[Tuple[str, str], ...] = ()  #: key and value of each folder key=value below the given folder, URL-decoded
+    """A file as listed by `find`. Can be pickled: one process lists, and sends the list to the others."""
+    uri: str  #: the name as a user would write it: a path, or scheme://...
+    size: int  #: in bytes
+    tag: str  #: changes with the content: an ETag, or the modification time; "" if the store provides neither
+    partition: Tuple[Tuple[str, str], ...] = ()  #: keys and values of the folders named key=value below the given folder, URL-decoded
 
 
 def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -> List[File]:
-    """The files that a name stands for: a file, a folder (all files below it; names that begin with "." or "_" are left out), a
-    pattern (*, ?, [..] within a segment, ** over segments; a folder that matches stands for what is below it), several of those
-    separated by ";". A Path, and each name of a sequence, is one file or folder, whatever characters it has. Files of each
-    name come in the order of their paths' bytes. Empty files are files.
+    """Returns the files that a name stands for: a file, a folder (all files below it, except names that begin with "." or "_"), a pattern
+    (*, ?, [..] within a segment, ** across segments; a matching folder stands for the files below it), or several of those separated by
+    ";". A Path, and each name of a sequence, is one file or folder, whatever characters it has. The files of each name are sorted by the
+    bytes of their paths. Empty files are included.
 
-    http and https name files only: they cannot list. Thread safe; tries again after transient errors.
+    http and https only name files: they cannot list. Thread-safe; retries after transient errors.
 
-    Raises FileNotFoundError where a name stands for no file, ValueError for a file that is named twice or a bad name, ImportError
-    with what to install, and OSError for what the store says.
-    """
+    Raises FileNotFoundError if a name stands for no file, ValueError for a file that is named twice or an invalid name, ImportError that
+    says what to install, and OSError for errors of the store."""
     exact = not isinstance(uri, str)
     if isinstance(uri, str):
         items = [one for one in uri.split(";") if one]
@@ -42,7 +41,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
     if not items or not all(isinstance(one, str) and one for one in items):
         raise ValueError(f"{uri!r}: expected the name of a file, a folder or a pattern")
     found: List[File] = []
-    named: Dict[Any, Tuple[str, File]] = {}  # the user's name and the file, by what tells files apart
+    named: Dict[Any, Tuple[str, File]] = {}  # the user's name and the file, by what identifies files
     for item in items:
         for file, identity in _find_one(item, storage_options, exact):
             before = named.setdefault(identity or file.uri, (item, file))
@@ -53,7 +52,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
 
 
 def _twice(item: str, file: File, again: str, other: File) -> str:
-    """The words that say by which names one file is found twice."""
+    """The part of the message that tells by which names one file was found twice."""
     if _plain(file.uri) == _plain(other.uri):
         return f", by '{shown(item)}' and by '{shown(again)}'"
     return f": {shown(file.uri)} is the same file"
@@ -64,7 +63,7 @@ def _plain(uri: str) -> str:
 
 
 def _find_one(item: str, storage_options: Options, exact: bool) -> List[Tuple[File, Tuple[int, ...]]]:
-    """The files, each with its identity (see Entry)."""
+    """Returns the files, each with its identity (see Entry)."""
     store, given = locate(item, storage_options)
     name = given.rstrip("/") or ("/" if given.startswith("/") else "")
     must_be_folder = given.endswith("/")
@@ -90,19 +89,19 @@ def _find_one(item: str, storage_options: Options, exact: bool) -> List[Tuple[Fi
                                 + (hint_of_exact(name) if exact else ""))
     if not files:
         raise FileNotFoundError(f"{what}: no file found. {_instead(store, ask, base)}")
-    # A listing may tell no tags; the file itself may.
+    # A listing may lack tags that the store returns for a single file.
     files = [one if one.tag else ask(store.info, one.name) or one for one in files]
     files.sort(key=lambda one: one.name.encode("utf-8", "surrogateescape"))
     return [(File(store.uri(one.name), one.size, one.tag, partition_of(below(base, one.name)[:-1])), one.identity) for one in files]
 
 
 def _shown_files(folder: str, files: List[Entry]) -> List[Entry]:
-    """Those that are neither hidden nor in a hidden folder."""
+    """Returns the files that are neither hidden nor in a hidden folder."""
     return [one for one in files if not any(map(is_hidden, below(folder, one.name)))]
 
 
 def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[Entry]:
-    """Level by level, so that folders that do not match are not listed."""
+    """Expands a pattern level by level, so that folders that do not match are not listed."""
     try:
         listed = ask(store.walk if pattern[:1] in ([], ["**"]) else store.entries, folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -123,7 +122,7 @@ def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[En
 
 
 def _instead(store: Store, ask: _Ask, folder: str) -> str:
-    """What there is where nothing was found."""
+    """The part of the message that tells what a folder contains if nothing was found."""
     place = shown(store.uri(folder))
     try:
         entries = ask(store.entries, folder)

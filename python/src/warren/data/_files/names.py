@@ -1,7 +1,6 @@
-"""What names mean: URIs, folders, patterns, hidden files, partitions. Pure functions.
+"""The meaning of names: URIs, folders, patterns, hidden files, partitions. Pure functions.
 
-A name is what a store has after its scheme and authority. Its segments are separated by "/".
-"""
+A name is the part of a URI after the scheme and authority. Its segments are separated by "/"."""
 import fnmatch
 import functools
 import os
@@ -14,7 +13,7 @@ Options = Optional[Mapping[str, Any]]
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 ARROW_SCHEMES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
-# What a URI for pyarrow has after its path, with one of these keys. Other question marks belong to names and patterns.
+# The options at the end of a URI for pyarrow have one of these keys. Any other question mark belongs to the name or pattern.
 _URI_KEYS = frozenset(("endpoint_override", "scheme", "region", "retry_limit_seconds", "project_id", "user", "replication",
                        "buffer_size", "default_block_size", "kerb_ticket", "enable_tls", "tls_verify_server",
                        "blob_storage_authority", "dfs_storage_authority", "credential_kind", "tenant_id", "client_id",
@@ -24,8 +23,8 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 def split_uri(uri: str) -> Tuple[str, str, str, str]:
-    """scheme ("" for a local path), authority, name and options ("?key=value..." of pyarrow's). The name has no "/" before it,
-    but where it is a local path."""
+    """Returns the scheme ("" for a local path), authority, name and options ("?key=value...", for pyarrow). The name has no leading "/",
+    unless it is a local path."""
     found = SCHEME.match(uri)
     if found is None:
         return "", "", uri, ""
@@ -47,13 +46,13 @@ def split_uri(uri: str) -> Tuple[str, str, str, str]:
 
 
 def shown(uri: str) -> str:
-    """For messages: without the passwords that a URI may have."""
+    """The URI for messages, without passwords."""
     uri = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@", r"\1:***@", uri)
     return re.sub(r"(?i)([?&](?:[a-z_.-]*(?:secret|password|token|signature|sig|credential)[a-z_.-]*)=)[^&#]*", r"\1***", uri)
 
 
 def join(folder: str, name: str) -> str:
-    """The name of what is in a folder; "" is the folder above all."""
+    """The name of an entry of a folder; "" is the root folder."""
     return folder + name if not folder or folder.endswith("/") else f"{folder}/{name}"
 
 
@@ -63,23 +62,23 @@ def below(folder: str, name: str) -> List[str]:
 
 
 def is_hidden(segment: str) -> bool:
-    """Of a name in a folder: markers and unfinished output, such as _SUCCESS, _temporary, .crc."""
+    """Whether a name in a folder is hidden: markers and unfinished output, such as _SUCCESS, _temporary, .crc."""
     return segment.startswith((".", "_"))
 
 
 def partition_of(folders: Sequence[str]) -> Tuple[Tuple[str, str], ...]:
-    """Those of the folders that are named key=value."""
+    """The keys and values of the folders named key=value."""
     pairs = (folder.partition("=") for folder in folders)
     return tuple((urllib.parse.unquote(key), urllib.parse.unquote(value)) for key, equals, value in pairs if key and equals)
 
 
 def has_magic(path: str) -> bool:
-    """Whether it would be a pattern, if no file has that name."""
+    """Whether the path is a pattern, provided that no file has that name."""
     return _MAGIC.search(path) is not None
 
 
 def hint_of_exact(name: str) -> str:
-    """For messages about a name that is taken as it is, and that no file has: "", or what its characters would mean elsewhere."""
+    """A hint for messages about a name that is taken literally and does not exist: "", or the meaning that its characters have in a str."""
     if not has_magic(name) and ";" not in name:
         return ""
     return ("; a Path and an element of a list are the name of one file or folder: give several names, patterns and options as one "
@@ -87,7 +86,7 @@ def hint_of_exact(name: str) -> str:
 
 
 def split_pattern(name: str) -> Tuple[str, List[str]]:
-    """The folder before the first segment that is a pattern, and the segments from there on."""
+    """Returns the folder before the first segment that is a pattern, and the segments from there on."""
     segments = name.split("/")
     first = next(k for k, one in enumerate(segments) if has_magic(one))
     return "/".join(segments[:first]) or ("/" if name.startswith("/") else ""), [one for one in segments[first:] if one]
@@ -99,18 +98,18 @@ def _compiled(pattern: str) -> "re.Pattern[str]":
 
 
 def segment_matches(pattern: str, segment: str) -> bool:
-    """One segment of a path. Hidden ones are matched only by patterns that begin with the same "." or "_"."""
+    """Whether a pattern matches a segment of a path. Hidden segments are matched only by patterns with the same first "." or "_"."""
     if is_hidden(segment) and not pattern.startswith(segment[0]):
         return False
     return _compiled(pattern).match(segment) is not None
 
 
 def matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether the pattern's segments match the path's, or those of a folder that it is in. ** stands for any number of segments,
-    none of them hidden. What is below a matched folder has no hidden segment either."""
+    """Whether the pattern's segments match the path's, or those of a folder that contains it. ** stands for any number of segments, none of
+    them hidden. Below a matched folder, paths with a hidden segment do not match."""
     if pattern and pattern[-1] == "**":
-        pattern = [*pattern, "*"]  # what is below a folder, not the folder
-    places = _past_stars(pattern, {0})  # in the pattern, to which the path so far may have brought us
+        pattern = [*pattern, "*"]  # the contents of a folder, not the folder itself
+    places = _past_stars(pattern, {0})  # the positions in the pattern that the path so far may have reached
     for count, segment in enumerate(path):
         if len(pattern) in places and not any(map(is_hidden, path[count:])):
             return True
@@ -122,7 +121,7 @@ def matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
 
 
 def _past_stars(pattern: Sequence[str], places: Set[int]) -> Set[int]:
-    """With the places after each **, which may stand for no segment."""
+    """Adds the positions after each **, which may stand for no segment."""
     every = set()
     for place in places:
         every.add(place)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear complete or not at all."""
 import contextlib
 import io
 import os
@@ -15,16 +15,15 @@ from warren.data._files.stores.interface import unfinished_name
 
 @contextlib.contextmanager
 def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[bytes]]:
-    """A binary file to write to, which can seek. It appears under its name whole, at the end of the block; after an exception in
-    the block or a failed write, whatever was there before is there still.
+    """Yields a seekable binary file to write to. It appears complete under its name at the end of the block; after an exception in the
+    block or a failed write, the previous contents stay.
 
-    Local: written beside it, flushed to the disk (fsync), renamed. What killed writers of the same file left beside it is removed.
-    Stores: written to a temporary file of this host ($TMPDIR), then uploaded, since pyarrow's uploads cannot be called off: closing
-    one, even after an exception, completes it.
+    Local files are written to a file in the same folder, flushed to the disk (fsync), and renamed. Files left there by killed writers of
+    the same file are removed. Stores: the data are written to a temporary file on this host ($TMPDIR), and then uploaded, because pyarrow's
+    uploads cannot be cancelled: closing one, even after an exception, completes it.
 
-    Raises FileNotFoundError where the folder is missing, ValueError where it cannot be written, OSError for what the store says.
-    Errors of the disk (a full one) name the file.
-    """
+    Raises FileNotFoundError if the folder is missing, ValueError if the store cannot be written to, OSError for errors of the store. Disk
+    errors (such as a full disk) name the file."""
     text = os.fspath(uri)
     store, name = locate(text, storage_options)
     if not name or name.endswith("/"):
@@ -50,7 +49,7 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
 
 @contextlib.contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Errors of calls that are given a descriptor name the file."""
+    """Adds the file's name to errors of calls that take a descriptor."""
     try:
         yield
     except OSError as error:
@@ -60,14 +59,14 @@ def _naming(name: str) -> Iterator[None]:
 
 
 class _Named(io.FileIO):
-    """A file whose failed writes name it."""
+    """A file whose write errors name it."""
 
     def __init__(self, fd: int, shown_name: str) -> None:
         super().__init__(fd, "r+")
         self._shown_name = shown_name
 
     def write(self, data: Any) -> int:
-        """As FileIO does."""
+        """Like FileIO.write."""
         with _naming(self._shown_name):
             return super().write(data)
 
@@ -78,7 +77,7 @@ def _writer(fd: int, shown_name: str) -> Iterator["io.BufferedRandom"]:
     try:
         yield file
     except BaseException:
-        file.raw.close()  # without what is in its buffer, for which the disk may be too full
+        file.raw.close()  # discards the buffer, for which the disk may be too full
         raise
     file.close()
 
@@ -89,19 +88,18 @@ def _check_open(file: IO[bytes], name: str) -> None:
 
 
 def _aside(goal: str) -> "tuple[str, int]":
-    """A new file beside `goal`, locked for as long as it is open."""
+    """Creates a new file in the folder of `goal`, locked as long as it is open."""
     while True:
         name = unfinished_name(goal)
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        # Whoever removes leftovers may have come between the two calls.
+        # It may have been removed as a leftover between the two calls.
         if _locks.try_lock(fd) is not False and os.fstat(fd).st_nlink > 0:
             return name, fd
         os.close(fd)
 
 
 def _remove_leftovers(goal: str) -> None:
-    """Removes what killed writers of `goal` have left beside it. Those of living ones are locked; where the file system has no locks
-    all stay."""
+    """Removes the files of killed writers of `goal`. Files of live writers are locked; if the file system has no locks, all files stay."""
     folder, name = os.path.split(goal)
     leftover = re.compile(re.escape(f".{name}.") + r"\d+\.[0-9a-f]{8}\.unfinished")
     for found in os.listdir(folder):
@@ -118,7 +116,7 @@ def _remove_leftovers(goal: str) -> None:
 
 @contextlib.contextmanager
 def _local_output(name: str) -> Iterator[IO[bytes]]:
-    goal = os.path.realpath(name)  # a link stays one
+    goal = os.path.realpath(name)  # a symbolic link stays one
     folder = os.path.dirname(goal)
     if os.path.isdir(goal):
         raise IsADirectoryError(f"{name}: a folder; expected the name of a file to write")
@@ -134,14 +132,14 @@ def _local_output(name: str) -> Iterator[IO[bytes]]:
             file.flush()
             with _naming(name):
                 os.fsync(fd)
-            os.rename(unfinished, goal)  # while its lock is held: it is no leftover
+            os.rename(unfinished, goal)  # while its lock is held, so that it is not taken for a leftover
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
         raise
     folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # some file systems refuse it, and the file has its name by now
-            os.fsync(folder_fd)  # the name, too, is on the disk
+        with contextlib.suppress(OSError):  # some file systems refuse it; the file already has its name
+            os.fsync(folder_fd)  # makes the name durable, too
     finally:
         os.close(folder_fd)

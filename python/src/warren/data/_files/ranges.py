@@ -1,4 +1,4 @@
-"""Byte ranges of files, for whoever reads."""
+"""Byte ranges of files."""
 import concurrent.futures
 import io
 import os
@@ -14,26 +14,25 @@ from warren.data._files.stores.interface import PIECE_BYTES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECES_AT_ONCE = 4  # a connection of an object store gives some 100 MB/s; more of them use the network that there is
+PIECES_AT_ONCE = 4  # one connection to an object store transfers some 100 MB/s; several use the available bandwidth
 
 
 def pieces(offset: int, size: int, most: int) -> List[Tuple[int, int]]:
-    """(offset, size) of a range cut into at most `most` bytes each, of about the same size."""
+    """Splits a range into (offset, size) of at most `most` bytes each, of about the same size."""
     count = -(-size // most)
     cuts = [offset + size * k // count for k in range(count + 1)] if count else []
     return [(begin, end - begin) for begin, end in zip(cuts, cuts[1:])]
 
 
 class Ranges:
-    """Byte ranges of a file that `find` listed. Thread safe. Not for use after a fork: open it in the process that reads.
+    """Byte ranges of a file listed by `find`. Thread-safe. Not usable after a fork: open it in the process that reads.
 
-    Each range is tried again after transient errors, from the byte that it had got to where the store gives that (http, https,
-    local), else from the last piece of PIECE_BYTES. When opened, after each failure, and with each local read and http
-    answer, size and tag are compared with those listed.
-    """
+    Each range is retried after transient errors: from the last byte received if the store supports it (http, https, local), else from the
+    last piece of PIECE_BYTES. Size and tag are compared with the listed ones on opening, after each failure, and with each local read and
+    http response."""
 
     def __init__(self, file: File, *, storage_options: Options = None, retry: Retry = Retry()) -> None:
-        """Raises FileNotFoundError where it was deleted since, OSError where it changed since or the store fails."""
+        """Raises FileNotFoundError if the file has been deleted since it was listed, OSError if it has changed or the store fails."""
         self.file = file
         self._retry = retry
         self._store, self._name = locate(file.uri, storage_options)
@@ -69,14 +68,14 @@ class Ranges:
                            "again, and let nothing write to it meanwhile")
 
     def check(self) -> None:
-        """Asks the store again whether the file is still the one listed. For after the last read: a store that overwrites an
-        object between two reads of it says nothing by itself. Raises as the constructor does."""
+        """Asks the store again whether the file is still the listed one. To be called after the last read: a store does not report that an
+        object was overwritten between two reads. Raises the same errors as the constructor."""
         handle = persist(self._open, f"{shown(self.file.uri)}: to check it", self._retry)
         handle.close()
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Exactly `size` bytes from `offset` on. Raises ValueError where the file does not have them or is closed; OSError with
-        file, byte range, attempts and the store's words."""
+        """Returns exactly `size` bytes from `offset` on. Raises ValueError if the range is outside the file or the file is closed; OSError
+        with the file, byte range, number of attempts and the store's message."""
         if offset < 0 or size < 0 or offset + size > self.file.size:
             raise ValueError(f"{shown(self.file.uri)}: {size} bytes from {offset} on are not in a file of {self.file.size} bytes")
         with self._lock:
@@ -114,7 +113,7 @@ class Ranges:
                 self._reopen()
             handle = self._handle
             failed = True
-            # A local file gives at most 2 GiB at once, which is no failure.
+            # A local read returns at most 2 GiB, which is not a failure.
             while have < size:
                 before = have
                 try:
@@ -130,14 +129,14 @@ class Ranges:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _reopen(self) -> None:
-        """After a failure: the same file, or an error. The handle before it may be in use by other threads: close() closes it."""
+        """Reopens the same file after a failure, or raises an error. Other threads may still use the old handle, which close() closes."""
         handle = self._open()
         with self._lock:
             self._retired.append(self._handle)
             self._handle = handle
 
     def close(self) -> None:
-        """May be called again. Reads under way in other threads are waited for."""
+        """Waits for reads in other threads. May be called repeatedly."""
         with self._lock:
             if self._closed:
                 return
@@ -155,7 +154,7 @@ class Ranges:
 
 
 class _Raw(io.RawIOBase):
-    """Ranges as Python's files are."""
+    """Ranges as a Python file."""
 
     def __init__(self, ranges: Ranges) -> None:
         super().__init__()
@@ -194,11 +193,10 @@ class _Raw(io.RawIOBase):
 
 
 def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile":
-    """The file for pyarrow's readers, to be closed. Reads are those of `Ranges`, one at a time. Read Parquet with
-    pre_buffer=True: pyarrow then asks for few large ranges, not for many small ones.
+    """Opens the file for pyarrow's readers; the caller closes it. Reads go through `Ranges`, one at a time. Read Parquet with
+    pre_buffer=True: pyarrow then requests few large ranges instead of many small ones.
 
-    Raises ImportError without pyarrow, and as `Ranges` does.
-    """
+    Raises ImportError without pyarrow, and the errors of `Ranges`."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -206,7 +204,7 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
     ranges = Ranges(file, storage_options=storage_options)
     store, name = locate(file.uri, storage_options)
     if isinstance(store, Local):
-        # Not mapped: a file that is cut while it is mapped ends the process.
+        # Not mapped: if a mapped file is truncated, the process is killed.
         try:
             native = pa.OSFile(name, "r")
             ranges.check()  # it is still the one that was checked before it was opened by name

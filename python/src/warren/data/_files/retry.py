@@ -1,4 +1,4 @@
-"""What is tried again after a storage error, how often, and what is raised in the end. Nothing here knows a store."""
+"""Which storage errors are retried, how often, and what is raised in the end. Independent of the store."""
 import concurrent.futures
 import errno
 import http.client
@@ -26,29 +26,29 @@ _NO_USE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG, errno.EBADF, er
 
 @dataclass(frozen=True)
 class Retry:
-    """How often and how long a request is tried. It ends at the first of `attempts` and `total_s`."""
+    """How often and how long a request is tried: until `attempts` or `total_s` is reached."""
     attempts: int = 6
     first_wait_s: float = 0.2
     greatest_wait_s: float = 10.0
-    total_s: float = 300.0  #: no attempt begins after so long
+    total_s: float = 300.0  #: no attempt starts later than this
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or not 0 <= self.first_wait_s <= self.greatest_wait_s or not self.total_s > 0:
             raise ValueError(f"{self}: at least one attempt is expected, 0 <= first_wait_s <= greatest_wait_s, and total_s > 0")
 
     def wait_s(self, failures: int, chance: float) -> float:
-        """How long to wait after the `failures`th failure, from 1: twice as long each time. `chance`, of [0, 1), takes up to
-        half of it off, so that workers that failed together do not come back together."""
+        """Returns how long to wait after the `failures`th failure, counted from 1; it doubles each time. `chance`, in [0, 1), reduces it by
+        up to half, so that workers that failed at the same time do not retry at the same time."""
         doubled = self.first_wait_s * 2.0 ** min(failures - 1, 100)
         return min(self.greatest_wait_s, doubled) * (1 - chance / 2)
 
 
 class Changed(OSError):
-    """The file is not the one that was listed, or none that can be read. Never tried again."""
+    """The file is not the listed one, or cannot be read at all. Never retried."""
 
 
 class Cut(ConnectionError):
-    """A read that ended early, with what had come."""
+    """A read that ended early, with the data received so far."""
 
     def __init__(self, data: bytes, why: str) -> None:
         super().__init__(why)
@@ -56,7 +56,7 @@ class Cut(ConnectionError):
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it wraps."""
+    """The error and the errors that it wraps."""
     following: Optional[object] = error
     for _ in range(8):
         if not isinstance(following, BaseException):
@@ -66,8 +66,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def kind_of(error: BaseException) -> str:
-    """What a storage error is: "missing", "denied", "transient" (trying again may help), "final" (it will not), or "foreign": not
-    from storage at all, as a fault in a program is."""
+    """Classifies a storage error: "missing", "denied", "transient" (a retry may help), "final" (a retry is useless), or "foreign" (not a
+    storage error at all, but for example a bug)."""
     if isinstance(error, (Changed, IsADirectoryError, NotADirectoryError, FileExistsError)):
         return "final"
     for one in _causes(error):
@@ -75,9 +75,9 @@ def kind_of(error: BaseException) -> str:
             return "missing"
         if isinstance(one, PermissionError):
             return "denied"
-        if isinstance(one, OSError) and isinstance(one, ValueError):  # a TLS certificate that is not valid
+        if isinstance(one, OSError) and isinstance(one, ValueError):  # an invalid TLS certificate
             return "final"
-        # aiohttp gives a broken body the code 400, which no server has sent.
+        # aiohttp reports a broken body as status 400, which no server has sent.
         status = one.code if isinstance(one, urllib.error.HTTPError) else getattr(one, "status", None)
         aws = re.search(r"AWS Error ([A-Z0-9_]+)(?: \(HTTP status (\d+)\))?", str(one))
         if aws is not None:
@@ -99,16 +99,16 @@ def kind_of(error: BaseException) -> str:
 
 
 def words(error: BaseException) -> str:
-    """What it says, in one line and without passwords."""
+    """The error's message, on one line and without passwords."""
     return shown(" ".join(str(error).split())) or type(error).__name__
 
 
 def persist(step: Callable[[], T], what: str, retry: Retry, *, sleep: Callable[[float], None] = time.sleep,
             clock: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random) -> T:
-    """The result of `step`, which is tried again after transient errors. `what`: the begin of messages, "s3://b/x: bytes 0-9".
+    """Returns the result of `step`, which is retried after transient errors. `what` is the start of messages, such as "s3://b/x: bytes
+    0-9".
 
-    Raises FileNotFoundError, PermissionError, TimeoutError or OSError with the number of attempts and the store's words.
-    """
+    Raises FileNotFoundError, PermissionError, TimeoutError or OSError with the number of attempts and the store's message."""
     begin = clock()
     attempt = 0
     while True:

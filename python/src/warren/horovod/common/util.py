@@ -1,4 +1,4 @@
-"""`horovod.common.util`, as far as scripts use it."""
+"""The functions of `horovod.common.util` that scripts use."""
 import contextlib
 import os
 from typing import Any, Iterator, List, Optional, Sequence, TypeVar
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:  # pylint: disable=unused-argument
-    """False: operations take tensors in host memory."""
+    """Returns False: operations take tensors in host memory."""
     return False
 
 
-# The arguments that these have here and not in the frameworks' modules.
+# Unlike those in the frameworks' modules, these have a parameter.
 
 def mpi_built(verbose: bool = False) -> bool:  # pylint: disable=unused-argument
     return _basics.mpi_built()
@@ -44,7 +44,7 @@ def ccl_built(verbose: bool = False) -> bool:  # pylint: disable=unused-argument
 
 @contextlib.contextmanager
 def env(**variables: Optional[str]) -> Iterator[None]:
-    """A block in which these variables of the environment are set, or absent where the value is None."""
+    """Within the block, these environment variables have the given values; None removes a variable."""
     before = {name: os.environ.get(name) for name in variables}
     _set_environment(variables)
     try:
@@ -62,7 +62,7 @@ def _set_environment(variables: Any) -> None:
 
 
 def split_list(items: Sequence[T], n: int) -> List[Sequence[T]]:
-    """At most n parts of the list, in order, of which the first have one more where they cannot be equal."""
+    """Splits the list into at most n parts, in order; if they cannot be equal, the first ones have one element more."""
     each, more = divmod(len(items), n)
     ends = [each * (index + 1) + min(index + 1, more) for index in range(n)]
     return [items[begin:end] for begin, end in zip([0, *ends], ends) if end > begin]

@@ -29,29 +29,29 @@ def _value(tensor: Any) -> Any:
 
 def allreduce(value: Any, name: Optional[str] = None, average: Optional[bool] = None, prescale_factor: float = 1.0,
               postscale_factor: float = 1.0, op: Optional[int] = None, compression: Any = Compression.none) -> Any:
-    """The reduction of what can be made a tensor, by default the average, as an array."""
+    """Returns the reduction of anything that can be made a tensor, the average by default, as an array."""
     return _value(_tensorflow.allreduce(value, average, compression=compression, op=op, prescale_factor=prescale_factor,
                                         postscale_factor=postscale_factor, name=name))
 
 
 def allgather(value: Any, name: Optional[str] = None) -> Any:
-    """All ranks' rows, one after the other, as an array."""
+    """Returns the rows of all ranks, concatenated, as an array."""
     return _value(_tensorflow.allgather(value, name))
 
 
 def broadcast(value: Any, root_rank: int, name: Optional[str] = None) -> Any:
-    """The root's, as an array."""
+    """Returns the root's value, as an array."""
     return _value(_tensorflow.broadcast(value, root_rank, name))
 
 
 def reducescatter(value: Any, name: Optional[str] = None, op: int = Average) -> Any:
-    """This rank's share of the rows of a reduction, as an array."""
+    """Returns this rank's share of the rows of a reduction, as an array."""
     return _value(_tensorflow.reducescatter(value, op=op, name=name))
 
 
 def load_model(filepath: Any, custom_optimizers: Any = None, custom_objects: Any = None, compression: Any = Compression.none,
                legacy_opts: bool = False) -> Any:  # pylint: disable=unused-argument
-    """A model that was saved, with an optimizer that takes the gradients of all ranks, and has the state of the saved one."""
+    """Loads a saved model, with an optimizer that uses the gradients of all ranks and has the state of the saved one."""
     found = {kind.__name__: kind for kind in custom_optimizers or ()}
     model = _keras.models.load_model(filepath, custom_objects={**found, **(custom_objects or {})})
     saved = model.optimizer

@@ -1,4 +1,4 @@
-"""Callbacks of Keras for the training of several ranks."""
+"""Keras callbacks for training on several ranks."""
 from typing import Any, Callable, Dict, Iterable, Optional, Union
 
 import keras
@@ -12,7 +12,7 @@ __all__ = ["BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback", "
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Makes the model's and the optimizer's variables the root's, when the first batch has made them all."""
+    """Copies the root's model and optimizer variables to all ranks after the first batch, when all of them exist."""
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Any = None) -> None:  # pylint: disable=unused-argument
         super().__init__()
@@ -29,7 +29,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignor
 
 
 class MetricAverageCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Makes the metrics of an epoch those of all ranks, for the callbacks behind this one."""
+    """Averages the metrics of an epoch over all ranks, for the callbacks after this one."""
 
     def __init__(self, device: str = "") -> None:  # pylint: disable=unused-argument
         super().__init__()
@@ -45,8 +45,8 @@ def _decay(factor: float, start_epoch: int) -> Callable[[float], float]:
 
 
 class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Makes the learning rate `initial_lr` times `multiplier`, a number to the power of the epoch or a function of it, from
-    `start_epoch` to before `end_epoch`: at the start of each epoch or, where not `staircase`, of each batch."""
+    """Sets the learning rate to `initial_lr` times `multiplier` (a number, raised to the power of the epoch, or a function of the epoch) in
+    the epochs from `start_epoch` up to, but not including, `end_epoch`: at the start of each epoch, or of each batch unless `staircase`."""
 
     def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[float], float]], start_epoch: int = 0,
                  end_epoch: Optional[int] = None, staircase: bool = True, momentum_correction: bool = True,
@@ -58,7 +58,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
         self.staircase, self.momentum_correction, self.steps_per_epoch = staircase, momentum_correction, steps_per_epoch
         self._multiplier = multiplier if callable(multiplier) else _decay(multiplier, start_epoch)
         self._epoch = 0
-        self._momentum: Optional[float] = None  # while another one is there
+        self._momentum: Optional[float] = None  # the original value while a corrected one is set
 
     def on_train_begin(self, logs: Any = None) -> None:  # pylint: disable=unused-argument
         if not self.staircase and not self.steps_per_epoch:
@@ -81,7 +81,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
         optimizer = self.model.optimizer
         before, after = float(optimizer.learning_rate), self.initial_lr * self._multiplier(epoch)
         optimizer.learning_rate = after
-        # A momentum that is a number of Python is part of the compiled step, and stays.
+        # A momentum that is a Python number is compiled into the step, and cannot be changed.
         momentum: Any = getattr(optimizer, "momentum", None)
         if self.momentum_correction and hasattr(momentum, "assign") and before > 0:
             self._momentum = float(momentum)
@@ -98,12 +98,12 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
-    """Raises the learning rate from initial_lr / size to initial_lr, batch by batch, in the first epochs."""
+    """Raises the learning rate from initial_lr / size to initial_lr, batch by batch, during the first epochs."""
 
     def __init__(self, initial_lr: float, warmup_epochs: int = 5, momentum_correction: bool = True,
                  steps_per_epoch: Optional[int] = None, verbose: int = 0) -> None:
         def multiplier(epoch: float) -> float:
-            # So that the last batch of an epoch has the epoch's whole number.
+            # The last batch of an epoch corresponds to a whole number of epochs.
             reached = epoch + 1.0 / (self.steps_per_epoch or 1)
             return (reached * (size() - 1) / warmup_epochs + 1) / size()
 

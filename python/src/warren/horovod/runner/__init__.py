@@ -1,9 +1,9 @@
-"""`horovod.runner`: its launcher is dmlc-submit here."""
+"""`horovod.runner`: dmlc-submit replaces its launcher here."""
 from typing import Any, NoReturn, Optional
 
 
 def run(func: Any, args: Any = (), kwargs: Optional[Any] = None, np: int = 1, *_: Any, **__: Any) -> NoReturn:
-    """Raises NotImplementedError, which says how to start the function: there is no launcher here that calls one in new processes."""
+    """Raises NotImplementedError, which says how to start the function: no launcher here calls a function in new processes."""
     name = getattr(func, "__name__", "the function")
     raise NotImplementedError(
         f"horovod.run: warren.horovod cannot call {name} in {np} new processes. Call {name}(...) at the end of a script, and start that "

@@ -1,13 +1,14 @@
 """Horovod's API for TensorFlow over Warren's engine; see warren.horovod.
 
     import warren.horovod.tensorflow as hvd
+
     hvd.init()
     with tf.GradientTape() as tape:
         ...
     gradients = hvd.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
 
-TensorFlow 2 with Keras 3, eager and in tf.function (by tf.py_function, which XLA does not compile). Tensors in host memory.
-"""
+For TensorFlow 2 with Keras 3, eager and in tf.function (through tf.py_function, which XLA does not compile). Tensors must be in host
+memory."""
 from warren.horovod import _basics
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._objects import allgather_object, broadcast_object

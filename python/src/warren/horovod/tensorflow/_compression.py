@@ -1,11 +1,11 @@
-"""What gradients travel as."""
+"""Compression of gradients while they are reduced."""
 from typing import Any, Tuple
 
 import tensorflow as tf
 
 
 class NoneCompressor:
-    """As they are."""
+    """Does not compress."""
 
     @staticmethod
     def compress(tensor: Any) -> Tuple[Any, Any]:
@@ -17,7 +17,7 @@ class NoneCompressor:
 
 
 class FP16Compressor:
-    """Floating point of 16 bits. The engine adds it up as float32, and rounds once."""
+    """Converts to 16-bit floating point. The engine sums these as float32, and rounds once."""
 
     @staticmethod
     def compress(tensor: Any) -> Tuple[Any, Any]:
@@ -29,7 +29,7 @@ class FP16Compressor:
 
 
 class Compression:
-    """For the argument `compression`: any class with these two functions does."""
+    """The values for the argument `compression`; any class with these two functions can be used."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

@@ -1,4 +1,4 @@
-"""Gradients of all ranks: of a tf.GradientTape, and of an optimizer of Keras."""
+"""Gradients of all ranks, for a tf.GradientTape and for a Keras optimizer."""
 from typing import Any, List, Optional, Sequence
 
 import tensorflow as tf
@@ -10,7 +10,7 @@ from warren.horovod.tensorflow._ops import grouped_allreduce
 
 
 class Reduction:
-    """How gradients are reduced, one and all at once: they are given to the engine together, and packed there."""
+    """Reduces gradients. They are submitted to the engine together, and fused there."""
 
     def __init__(self, compression: Any, op: int, predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
         self._op = ReduceOp(op)
@@ -24,7 +24,7 @@ class Reduction:
         self._is_local: List[Any] = []
 
     def leave_local(self, variable: Any) -> None:
-        """Its gradient is this rank's."""
+        """Excludes a variable: its gradient stays this rank's own."""
         self._is_local.append(variable)
 
     def __call__(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
@@ -43,12 +43,12 @@ class Reduction:
 
 
 class _DistributedTape:
-    """What a tape's class is given by DistributedGradientTape."""
+    """The methods that DistributedGradientTape adds to a tape's class."""
 
     _hvd_reduction: Reduction
 
     def register_local_source(self, source: Any) -> None:
-        """Its gradient is this rank's."""
+        """Excludes a variable: its gradient stays this rank's own."""
         self._hvd_reduction.leave_local(source)
 
     def gradient(self, target: Any, sources: Any, *args: Any, **options: Any) -> Any:
@@ -62,7 +62,7 @@ def DistributedGradientTape(gradtape: Any, device_dense: str = "",
                             compression: Any = Compression.none, sparse_as_dense: bool = False, op: int = ReduceOp.Average,
                             gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None,
                             process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
-    """The tape, whose `gradient` gives the gradients of all ranks."""
+    """Returns the tape with a `gradient` method that returns the gradients reduced over all ranks."""
     kind: Any = type("DistributedGradientTape", (_DistributedTape, type(gradtape)), {})
     made = kind.__new__(kind)
     made.__dict__.update(vars(gradtape))
@@ -71,14 +71,14 @@ def DistributedGradientTape(gradtape: Any, device_dense: str = "",
 
 
 class _Variables(List[Any]):
-    """A list that may be called, as scripts for Keras 2 do with what is one in Keras 3."""
+    """A list that can also be called: Keras 3 has a list here, and scripts written for Keras 2 call a method."""
 
     def __call__(self) -> List[Any]:
         return self
 
 
 class _DistributedKerasOptimizer:
-    """What an optimizer's class is given by DistributedOptimizer."""
+    """The methods that DistributedOptimizer adds to an optimizer's class."""
 
     _hvd_reduction: Reduction
     _hvd_factor: float
@@ -88,7 +88,7 @@ class _DistributedKerasOptimizer:
         return _Variables(super().variables)  # type: ignore[misc]
 
     def register_local_var(self, variable: Any) -> None:
-        """Its gradient is this rank's."""
+        """Excludes a variable: its gradient stays this rank's own."""
         self._hvd_reduction.leave_local(variable)
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
@@ -110,9 +110,9 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
                          average_aggregated_gradients: bool = False, num_groups: int = 0,
                          groups: Any = None, process_set: ProcessSet = global_process_set,
                          scale_local_gradients: bool = True) -> Any:
-    """A new optimizer of Keras with the options of the given one, which takes the gradients of all ranks. With
-    `backward_passes_per_step` Keras adds up so many before it takes a step, or averages them with
-    `average_aggregated_gradients`."""
+    """Returns a new Keras optimizer with the options of the given one, which uses the gradients of all ranks. With
+    `backward_passes_per_step`, Keras sums the gradients of that many passes before it takes a step; `average_aggregated_gradients` averages
+    them instead."""
     if not hasattr(type(optimizer), "apply"):
         raise TypeError(f"DistributedOptimizer takes an optimizer of Keras 3, not {type(optimizer).__name__}; "
                         "for others there is hvd.DistributedGradientTape")

@@ -1,6 +1,5 @@
-"""Operations on TensorFlow's tensors. Eager ones are seen as NumPy arrays, without a copy, and a result is copied once; in a
-graph the same is done by tf.py_function, by names that are fixed when the graph is made, one after the other as the graph was
-made."""
+"""Operations on TensorFlow tensors. Eager tensors are viewed as NumPy arrays without a copy, and a result is copied once. In a graph,
+tf.py_function does the same, under names fixed when the graph is built, in the order in which it was built."""
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -15,22 +14,22 @@ from warren.horovod.tensorflow._compression import Compression
 
 
 class OperationError(HorovodInternalError, tf.errors.FailedPreconditionError):  # type: ignore[misc]
-    """HorovodInternalError, and what TensorFlow's operations raise."""
+    """A HorovodInternalError that is also the error raised by TensorFlow's operations."""
 
     def __init__(self, message: str) -> None:
         tf.errors.FailedPreconditionError.__init__(self, None, None, message)
 
 
 class ArgumentError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]
-    """ValueError, and what TensorFlow's operations raise."""
+    """A ValueError that is also the error raised by TensorFlow's operations."""
 
     def __init__(self, message: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)
 
 
 def _number_in_graph() -> Tuple[str, int]:
-    """The function that is being made, and how many operations it has by now: a rank that makes it once more than others, for another
-    shape, gives them the same names."""
+    """The function being traced, and the number of operations it has so far: a rank that traces it once more than others, for another
+    shape, gets the same names."""
     graph = tf.compat.v1.get_default_graph()
     number = getattr(graph, "_warren_operations", 0)
     graph._warren_operations = number + 1
@@ -38,7 +37,7 @@ def _number_in_graph() -> Tuple[str, int]:
 
 
 def name_of(kind: str, given: Optional[str], process_set: ProcessSet) -> str:
-    """Where none is given, they are counted: in graphs when these are made."""
+    """The name of an operation. If none is given, operations are counted; in a graph, when it is built."""
     if given or tf.executing_eagerly():
         return process_set.named(kind).name_of(kind, given)
     function, number = _number_in_graph()
@@ -46,7 +45,7 @@ def name_of(kind: str, given: Optional[str], process_set: ProcessSet) -> str:
 
 
 def _array(tensor: Any) -> Array:
-    """Its memory, where TensorFlow shows it."""
+    """The tensor's memory as an array, without a copy if TensorFlow exposes it."""
     if tensor.dtype == tf.string:
         raise ValueError("warren.horovod takes tensors of numbers, and this one is of strings; hvd.broadcast_object and "
                          "hvd.allgather_object take anything")
@@ -58,7 +57,7 @@ def _array(tensor: Any) -> Array:
 
 def run(function: Callable[..., Sequence[Array]], tensors: Sequence[Any], dtypes: Sequence[Any],
         shapes: Sequence[Any]) -> List[Any]:
-    """The function takes and gives arrays; here or, in a graph, when that runs."""
+    """Calls the function, which takes and returns arrays, now or, in a graph, when the graph runs."""
 
     def on_eager(*eager: Any) -> List[Any]:
         try:
@@ -77,9 +76,9 @@ def run(function: Callable[..., Sequence[Array]], tensors: Sequence[Any], dtypes
 
 
 def _in_order(make: Callable[[], Any]) -> List[Any]:
-    """The outputs of an operation that runs behind the one before it in this graph: a rank that waits in one of them holds a
-    thread, and ranks that each wait in another one would wait for ever. TensorFlow itself does that in functions, and not in
-    their gradients."""
+    """Returns the outputs of an operation that runs after the previous one in this graph. A rank that waits in an operation blocks a
+    thread, so ranks that each wait in a different one could deadlock. TensorFlow itself orders operations in functions, but not in their
+    gradients."""
     graph = tf.compat.v1.get_default_graph()
     if not graph.building_function:
         raise NotImplementedError("warren.horovod works eagerly and in tf.function, not in graphs for sessions of TensorFlow 1")
@@ -126,8 +125,8 @@ def allreduce(tensor: Any, average: Optional[bool] = None, device_dense: str = "
               compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
               postscale_factor: float = 1.0, name: Optional[str] = None, process_set: ProcessSet = global_process_set,
               ignore_name_scope: bool = False) -> Any:
-    """The reduction of a tensor over all ranks, by default the average. Of tf.IndexedSlices: the slices of all ranks, one after
-    the other, divided by the number of ranks for an average."""
+    """Returns the reduction of a tensor over all ranks, the average by default. For tf.IndexedSlices this is the concatenation of the
+    slices of all ranks, divided by the number of ranks for an average."""
     return grouped_allreduce([tensor], average, device_dense, device_sparse, compression, op, prescale_factor, postscale_factor,
                              process_set, ignore_name_scope, name)[0]
 
@@ -137,7 +136,7 @@ def grouped_allreduce(tensors: Sequence[Any], average: Optional[bool] = None,
                       compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
                       postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                       ignore_name_scope: bool = False, name: Optional[str] = None) -> List[Any]:
-    """The same of several tensors, which are carried out together."""
+    """Like `allreduce`, for several tensors, which are reduced together."""
     chosen = op_of(op, average)
     results: List[Any] = [None] * len(tensors)
     for index, tensor in enumerate(tensors):
@@ -184,7 +183,7 @@ def _reducescatter(tensors: Sequence[Any], name: str, op: int, before: float, af
 def reducescatter(tensor: Any, device_dense: str = "", compression: Any = Compression.none, op: int = ReduceOp.Average,
                   name: Optional[str] = None, process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
                   prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> Any:
-    """This rank's share of the rows of a reduction; the first ranks get one more where they cannot be equal."""
+    """Returns this rank's share of the rows of a reduction; if the shares cannot be equal, the first ranks get one row more."""
     return grouped_reducescatter([tensor], device_dense, compression, op, name, process_set, ignore_name_scope, prescale_factor,
                                  postscale_factor)[0]
 
@@ -194,17 +193,17 @@ def grouped_reducescatter(tensors: Sequence[Any], device_dense: str = "",
                           process_set: ProcessSet = global_process_set,
                           ignore_name_scope: bool = False,
                           prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> List[Any]:
-    """The same of several tensors, which are carried out together."""
+    """Like `reducescatter`, for several tensors, which are reduced together."""
     compressed, contexts = zip(*(compression.compress(tensor) for tensor in _tensors(tensors)))
     whole = name_of("reducescatter" if len(tensors) == 1 else "grouped_reducescatter", name, process_set)
     reduced = _reducescatter(compressed, whole, op, prescale_factor, postscale_factor, process_set)
     return [compression.decompress(tensor, context) for tensor, context in zip(reduced, contexts)]
 
 
-# --- what is only moved ---
+# --- operations that only move data ---
 
 def _allgather(tensors: Sequence[Any], name: str, process_set: ProcessSet) -> List[Any]:
-    """Each rank's gradient is the average of what all ranks have for its rows."""
+    """The gradient of a rank is the part for its rows of the average over all ranks."""
 
     @tf.custom_gradient  # type: ignore[misc]
     def gathered(*sources: Any) -> Tuple[Any, Callable[..., Any]]:
@@ -225,20 +224,20 @@ def _allgather(tensors: Sequence[Any], name: str, process_set: ProcessSet) -> Li
 
 def allgather(tensor: Any, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> Any:
-    """All ranks' rows, one after the other; ranks may bring different numbers of them."""
+    """Returns the rows of all ranks, concatenated; ranks may bring different numbers of rows."""
     return _allgather(_tensors([tensor]), name_of("allgather", name, process_set), process_set)[0]
 
 
 def grouped_allgather(tensors: Sequence[Any], name: Optional[str] = None,
                       ignore_name_scope: bool = False,
                       process_set: ProcessSet = global_process_set) -> List[Any]:
-    """The same of several tensors, which are carried out together."""
+    """Like `allgather`, for several tensors, which are gathered together."""
     return _allgather(_tensors(tensors), name_of("grouped_allgather", name, process_set), process_set)
 
 
 def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
               ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
-    """The root's tensor. Its gradient is the average of all ranks'."""
+    """Returns the root's tensor. Its gradient is the average of those of all ranks."""
     whole = name_of("broadcast", name, process_set)
 
     @tf.custom_gradient  # type: ignore[misc]
@@ -247,7 +246,7 @@ def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
                         [source.shape])
 
         def of_root(array: Array) -> List[Array]:
-            # Here and not in the graph, from which TensorFlow removes what only leads to zeros, on some of the ranks.
+            # Done here and not in the graph: TensorFlow would remove operations that only lead to zeros, on some of the ranks.
             (reduced,) = _arrays.allreduce([array], f"{whole}.gradient", ReduceOp.Average, 1.0, 1.0, process_set).wait()
             return [reduced if rank() == root_rank else np.zeros_like(reduced)]
 
@@ -261,7 +260,7 @@ def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
 
 def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> List[Any]:
-    """Makes variables the root's."""
+    """Copies the root's variables to all ranks."""
     whole = name_of("broadcast_variables", name, process_set)
     values = _tensors(variables)
 
@@ -277,14 +276,14 @@ def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = N
 
 def broadcast_variables(variables: Any, root_rank: int, process_set: ProcessSet = global_process_set,
                         inplace: bool = False) -> None:
-    """Makes variables the root's."""
+    """Copies the root's variables to all ranks."""
     broadcast_(list(variables), root_rank, process_set=process_set)
 
 
 def alltoall(tensor: Any, splits: Any = None, name: Optional[str] = None,
              ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
-    """Sends splits[r] rows to each rank r. What came, in the order of the ranks; where there are `splits`, how many rows came
-    from each, besides. Gradients go back to where the rows came from."""
+    """Sends splits[r] rows to each rank r. Returns the received rows, in rank order and, if there are `splits`, also the number of rows
+    from each rank. Gradients are sent back to where the rows came from."""
     whole = name_of("alltoall", name, process_set)
 
     @tf.custom_gradient  # type: ignore[misc]
@@ -305,7 +304,7 @@ def alltoall(tensor: Any, splits: Any = None, name: Optional[str] = None,
     return output if splits is None else (output, received)
 
 
-# --- who this rank is, when a graph runs ---
+# --- this rank's numbers, read when a graph runs ---
 
 def _scalar(function: Callable[[], int]) -> Any:
     return run(lambda: [np.array(function(), np.int32)], [], [tf.int32], [tf.TensorShape([])])[0]
@@ -320,12 +319,12 @@ def local_rank_op(name: Optional[str] = None) -> Any:
 
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
-    """The number of ranks of that process set, by default of the job."""
+    """The number of ranks of that process set, by default that of the job."""
     return _scalar(lambda: process_set_of(process_set_id).size() or 0)
 
 
 def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
-    """1 where this rank is in that process set, else 0."""
+    """1 if this rank is in that process set, else 0."""
     return _scalar(lambda: int(bool(process_set_of(process_set_id).included())))
 
 

@@ -1,13 +1,13 @@
 """Horovod's API for PyTorch over Warren's engine; see warren.horovod.
 
     import warren.horovod.torch as hvd
+
     hvd.init()
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
-PyTorch 1.13, and from 2.4 on. Tensors in host memory.
-"""
+Supports PyTorch 1.13, and 2.4 or later. Tensors must be in host memory."""
 from warren import _dynamo
 from warren.horovod import _basics
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import

@@ -1,4 +1,4 @@
-"""Operations that wait, and through which gradients flow."""
+"""Synchronous operations, which propagate gradients."""
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import torch
@@ -30,7 +30,7 @@ class _Allreduce(torch.autograd.Function):  # type: ignore[misc]
 def allreduce(tensor: Tensor, average: Optional[bool] = None, name: Optional[str] = None, compression: Any = Compression.none,
               op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
               process_set: ProcessSet = global_process_set) -> Tensor:
-    """The reduction of a tensor over all ranks, by default the average, in another one."""
+    """Returns the reduction of a tensor over all ranks, the average by default, in a new tensor."""
     compressed, context = compression.compress(tensor)
     (reduced,) = _Allreduce.apply((average, op, prescale_factor, postscale_factor, process_set), name, compressed)
     return compression.decompress(reduced, context)
@@ -39,7 +39,7 @@ def allreduce(tensor: Tensor, average: Optional[bool] = None, name: Optional[str
 def grouped_allreduce(tensors: Sequence[Tensor], average: Optional[bool] = None, name: Optional[str] = None,
                       compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
                       postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> List[Tensor]:
-    """The reductions of several tensors, which are carried out together, in others."""
+    """Returns the reductions of several tensors, which are reduced together, in new tensors."""
     if not tensors:
         return []
     compressed, contexts = zip(*(compression.compress(tensor) for tensor in tensors))
@@ -48,7 +48,7 @@ def grouped_allreduce(tensors: Sequence[Tensor], average: Optional[bool] = None,
 
 
 class _Allgather(torch.autograd.Function):  # type: ignore[misc]
-    """Each rank's gradient is the average of what all ranks have for its rows."""
+    """The gradient of a rank is the part for its rows of the average over all ranks."""
 
     @staticmethod
     def forward(ctx: Any, process_set: ProcessSet, name: Optional[str], *tensors: Tensor) -> Tuple[Tensor, ...]:
@@ -66,18 +66,18 @@ class _Allgather(torch.autograd.Function):  # type: ignore[misc]
 
 
 def allgather(tensor: Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Tensor:
-    """All ranks' rows, one after the other; ranks may bring different numbers of them."""
+    """Returns the rows of all ranks, concatenated; ranks may bring different numbers of rows."""
     return _Allgather.apply(process_set, name, tensor)[0]
 
 
 def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None,
                       process_set: ProcessSet = global_process_set) -> List[Tensor]:
-    """The same of several tensors, which are carried out together."""
+    """Like `allgather`, for several tensors, which are gathered together."""
     return list(_Allgather.apply(process_set, name, *tensors))
 
 
 class _Broadcast(torch.autograd.Function):  # type: ignore[misc]
-    """The root's gradient is the average of all ranks'; the others' tensors had no part in it."""
+    """The root's gradient is the average of those of all ranks; the other ranks' tensors did not contribute."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> Tensor:
@@ -91,12 +91,12 @@ class _Broadcast(torch.autograd.Function):  # type: ignore[misc]
 
 
 def broadcast(tensor: Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Tensor:
-    """The root's tensor, in another one."""
+    """Returns the root's tensor, in a new tensor."""
     return _Broadcast.apply(tensor, root_rank, name, process_set)
 
 
 class _Alltoall(torch.autograd.Function):  # type: ignore[misc]
-    """Gradients go back to where the rows came from."""
+    """Gradients are sent back to where the rows came from."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, splits: Any, name: Optional[str], process_set: ProcessSet) -> Tuple[Tensor, Tensor]:
@@ -108,20 +108,20 @@ class _Alltoall(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Any) -> Tuple[Any, ...]:
         back = alltoall(gradient, ctx.received, process_set=ctx.process_set)[0]
-        missing = ctx.num_rows - len(back)  # rows that splits left here
+        missing = ctx.num_rows - len(back)  # rows that the splits did not send
         return (torch.cat([back, back.new_zeros((missing, *back.shape[1:]))]) if missing else back), None, None, None
 
 
 def alltoall(tensor: Tensor, splits: Union[None, Tensor, Sequence[int]] = None, name: Optional[str] = None,
              process_set: ProcessSet = global_process_set) -> Union[Tensor, Tuple[Tensor, Tensor]]:
-    """Sends splits[r] rows to each rank r. What came, in the order of the ranks; where there are `splits`, how many rows came
-    from each, besides."""
+    """Sends splits[r] rows to each rank r. Returns the received rows, in rank order and, if there are `splits`, also the number of rows
+    from each rank."""
     output, received = _Alltoall.apply(tensor, splits, name, process_set)
     return output if splits is None else (output, received)
 
 
 class _Reducescatter(torch.autograd.Function):  # type: ignore[misc]
-    """All ranks' gradients, one after the other, as a sum has them."""
+    """The gradient is the concatenation of the gradients of all ranks, scaled as for a sum."""
 
     @staticmethod
     def forward(ctx: Any, how: Tuple[Any, ...], name: Optional[str], *tensors: Tensor) -> Tuple[Tensor, ...]:
@@ -140,14 +140,14 @@ class _Reducescatter(torch.autograd.Function):  # type: ignore[misc]
 def reducescatter(tensor: Tensor, name: Optional[str] = None, compression: Any = Compression.none, op: int = ReduceOp.Average,
                   process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0) -> Tensor:
-    """This rank's share of the rows of a reduction; the first ranks get one more where they cannot be equal."""
+    """Returns this rank's share of the rows of a reduction; if the shares cannot be equal, the first ranks get one row more."""
     return grouped_reducescatter([tensor], name, compression, op, process_set, prescale_factor, postscale_factor)[0]
 
 
 def grouped_reducescatter(tensors: Sequence[Tensor], name: Optional[str] = None, compression: Any = Compression.none,
                           op: int = ReduceOp.Average, process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                           postscale_factor: float = 1.0) -> List[Tensor]:
-    """The same of several tensors, which are carried out together."""
+    """Like `reducescatter`, for several tensors, which are reduced together."""
     if not tensors:
         return []
     compressed, contexts = zip(*(compression.compress(tensor) for tensor in tensors))

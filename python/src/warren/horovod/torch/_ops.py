@@ -1,7 +1,6 @@
-"""Operations on tensors that do not wait, and waiting for them.
+"""Asynchronous operations on tensors, and waiting for them.
 
-A contiguous tensor is given to the engine as it lies in memory; one that is not, by a contiguous copy.
-"""
+A contiguous tensor is passed to the engine without a copy; any other tensor is copied first."""
 import functools
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
@@ -12,7 +11,7 @@ from warren.horovod._arrays import splits_of
 from warren.horovod._job import ProcessSet, global_process_set
 from warren.horovod._named import Memory, Pending, ReduceOp, op_of, shares_of
 
-#: What the functions that do not wait return, for `synchronize` and `poll`.
+#: Returned by the asynchronous functions, for `synchronize` and `poll`.
 Operation = Pending[Any]
 
 
@@ -55,7 +54,7 @@ def _empty_like(tensor: Tensor) -> Tensor:
 # --- reductions ---
 
 def _scaled(tensor: Tensor, factor: float) -> Tensor:
-    """Computed in float64 for integers, and cut off; in float32 for floats of 16 bits."""
+    """Scales a tensor: integers in float64, with truncation; 16-bit floats in float32."""
     if not tensor.dtype.is_floating_point:
         return tensor.to(torch.float64).mul_(factor).to(tensor.dtype)
     if tensor.dtype == torch.float16:
@@ -64,14 +63,14 @@ def _scaled(tensor: Tensor, factor: float) -> Tensor:
 
 
 class _Scaling:
-    """What is left to do with the elements before and after they are reduced."""
+    """Scaling of the elements before and after they are reduced."""
 
     def __init__(self, op: ReduceOp, before: float, after: float, size: int) -> None:
         self._before, self._after, self._size = before, after, size
         self._is_average = op == ReduceOp.Average
 
     def source(self, tensor: Tensor, output: Tensor) -> Tensor:
-        """What is to be reduced: the tensor itself, or the scaled one, in `output` where it fits."""
+        """Returns the tensor to reduce: the tensor itself, or the scaled one, stored in `output` if it has the same shape."""
         if self._before == 1.0:
             return tensor
         with torch.no_grad():
@@ -79,7 +78,7 @@ class _Scaling:
             return output.copy_(scaled) if output.shape == scaled.shape else scaled
 
     def finish(self, tensor: Tensor) -> Tensor:
-        """The engine does not average integers."""
+        """Scales the result, and completes an average of integers, which the engine does not compute."""
         divides = self._is_average and not tensor.dtype.is_floating_point
         if self._after == 1.0 and not divides:
             return tensor
@@ -109,7 +108,7 @@ def _allreduce(tensors: Sequence[Tensor], outputs: Sequence[Tensor], kind: str, 
 
 
 def _copy_back(output: Tensor, made: Tensor) -> None:
-    """Where the one in memory was made for one that is not contiguous."""
+    """Copies the result to a non-contiguous output that was replaced by contiguous memory."""
     if output is not made and output.data_ptr() != made.data_ptr():
         with torch.no_grad():
             output.copy_(made)
@@ -128,7 +127,7 @@ def _new_outputs(tensors: Sequence[Tensor], what: str) -> List[Tensor]:
 def allreduce_async(tensor: Tensor, average: Optional[bool] = None, name: Optional[str] = None, op: Optional[int] = None,
                     prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                     process_set: ProcessSet = global_process_set) -> Operation:
-    """Begins the reduction of a tensor over all ranks, by default the average, to another one."""
+    """Starts the reduction of a tensor over all ranks, the average by default, into a new tensor."""
     return _allreduce([tensor], _new_outputs([tensor], "allreduce"), "allreduce", name, op_of(op, average), prescale_factor,
                       postscale_factor, process_set, _only)
 
@@ -136,7 +135,7 @@ def allreduce_async(tensor: Tensor, average: Optional[bool] = None, name: Option
 def allreduce_async_(tensor: Tensor, average: Optional[bool] = None, name: Optional[str] = None, op: Optional[int] = None,
                      prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                      process_set: ProcessSet = global_process_set) -> Operation:
-    """The same in place."""
+    """Like `allreduce_async`, in place."""
     _check(tensor, "allreduce")
     return _allreduce([tensor], [tensor], "allreduce", name, op_of(op, average), prescale_factor, postscale_factor, process_set,
                       _only)
@@ -145,14 +144,14 @@ def allreduce_async_(tensor: Tensor, average: Optional[bool] = None, name: Optio
 def allreduce_(tensor: Tensor, average: Optional[bool] = None, name: Optional[str] = None, op: Optional[int] = None,
                prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                process_set: ProcessSet = global_process_set) -> Tensor:
-    """The reduction of a tensor over all ranks, by default the average, in place."""
+    """Reduces a tensor over all ranks, to the average by default, in place."""
     return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
 
 
 def grouped_allreduce_async(tensors: Sequence[Tensor], average: Optional[bool] = None, name: Optional[str] = None,
                             op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                             process_set: ProcessSet = global_process_set) -> Operation:
-    """Begins the reductions of several tensors, which are carried out together, to others."""
+    """Starts the reductions of several tensors, which are reduced together, into new tensors."""
     return _allreduce(tensors, _new_outputs(tensors, "grouped_allreduce"), "grouped_allreduce", name, op_of(op, average),
                       prescale_factor, postscale_factor, process_set, list)
 
@@ -160,7 +159,7 @@ def grouped_allreduce_async(tensors: Sequence[Tensor], average: Optional[bool] =
 def grouped_allreduce_async_(tensors: Sequence[Tensor], average: Optional[bool] = None, name: Optional[str] = None,
                              op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                              process_set: ProcessSet = global_process_set) -> Operation:
-    """The same in place."""
+    """Like `grouped_allreduce_async`, in place."""
     for tensor in tensors:
         _check(tensor, "grouped_allreduce")
     return _allreduce(tensors, tensors, "grouped_allreduce", name, op_of(op, average), prescale_factor, postscale_factor,
@@ -170,15 +169,15 @@ def grouped_allreduce_async_(tensors: Sequence[Tensor], average: Optional[bool] 
 def grouped_allreduce_(tensors: Sequence[Tensor], average: Optional[bool] = None, name: Optional[str] = None,
                        op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                        process_set: ProcessSet = global_process_set) -> List[Tensor]:
-    """The reductions of several tensors in place."""
+    """Reduces several tensors in place; they are reduced together."""
     handle = grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set)
     return list(synchronize(handle))
 
 
 def sparse_allreduce_async(tensor: Tensor, name: Optional[str] = None, op: int = ReduceOp.Average,
                            process_set: ProcessSet = global_process_set) -> Callable[[], Tensor]:
-    """Begins the sum or average of a sparse tensor over all ranks, by gathering their elements; the function that it returns
-    waits for it."""
+    """Starts the sum or average of a sparse tensor over all ranks, by gathering its elements. Returns a function that waits for the
+    result."""
     if op not in (ReduceOp.Average, ReduceOp.Sum):
         raise ValueError("sparse_allreduce: sparse tensors are summed up or averaged")
     own = tensor.coalesce()
@@ -212,19 +211,19 @@ def _reducescatter(tensors: Sequence[Tensor], kind: str, name: Optional[str], op
 def reducescatter_async(tensor: Tensor, name: Optional[str] = None, op: int = ReduceOp.Average,
                         process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                         postscale_factor: float = 1.0) -> Operation:
-    """Begins the reduction of a tensor, of which each rank gets a share of the rows; the first ranks get one more where they
-    cannot be equal."""
+    """Starts the reduction of a tensor of which each rank gets a share of the rows; if the shares cannot be equal, the first ranks get one
+    row more."""
     return _reducescatter([tensor], "reducescatter", name, op, process_set, prescale_factor, postscale_factor, _only)
 
 
 def grouped_reducescatter_async(tensors: Sequence[Tensor], name: Optional[str] = None, op: int = ReduceOp.Average,
                                 process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                                 postscale_factor: float = 1.0) -> Operation:
-    """The same of several tensors, which are carried out together."""
+    """Like `reducescatter_async`, for several tensors, which are reduced together."""
     return _reducescatter(tensors, "grouped_reducescatter", name, op, process_set, prescale_factor, postscale_factor, list)
 
 
-# --- what is only moved ---
+# --- operations that only move data ---
 
 def _allgather(tensors: Sequence[Tensor], kind: str, name: Optional[str], process_set: ProcessSet,
                wrap: Callable[[List[Tensor]], Any]) -> Operation:
@@ -239,19 +238,19 @@ def _allgather(tensors: Sequence[Tensor], kind: str, name: Optional[str], proces
 
 
 def allgather_async(tensor: Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Operation:
-    """Begins to gather all ranks' rows, one after the other; ranks may bring different numbers of them."""
+    """Starts to gather the rows of all ranks, concatenated; ranks may bring different numbers of rows."""
     return _allgather([tensor], "allgather", name, process_set, _only)
 
 
 def grouped_allgather_async(tensors: Sequence[Tensor], name: Optional[str] = None,
                             process_set: ProcessSet = global_process_set) -> Operation:
-    """The same of several tensors, which are carried out together."""
+    """Like `allgather_async`, for several tensors, which are gathered together."""
     return _allgather(tensors, "grouped_allgather", name, process_set, list)
 
 
 def broadcast_async(tensor: Tensor, root_rank: int, name: Optional[str] = None,
                     process_set: ProcessSet = global_process_set) -> Operation:
-    """Begins to fetch the root's tensor, to another one."""
+    """Starts a broadcast of the root's tensor, into a new tensor."""
     _check(tensor, "broadcast")
     output = _empty_like(tensor)
     named = process_set.named("broadcast")
@@ -262,7 +261,7 @@ def broadcast_async(tensor: Tensor, root_rank: int, name: Optional[str] = None,
 
 def broadcast_async_(tensor: Tensor, root_rank: int, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Operation:
-    """The same in place."""
+    """Like `broadcast_async`, in place."""
     _check(tensor, "broadcast")
     named, root = process_set.named("broadcast"), process_set.place_of(root_rank, "broadcast")
     data = _contiguous(tensor)
@@ -277,14 +276,14 @@ def broadcast_async_(tensor: Tensor, root_rank: int, name: Optional[str] = None,
 
 def broadcast_(tensor: Tensor, root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> Tensor:
-    """Makes the tensor the root's, in place."""
+    """Overwrites the tensor with the root's."""
     return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
 
 
 def alltoall_async(tensor: Tensor, splits: Union[None, Tensor, Sequence[int]] = None, name: Optional[str] = None,
                    process_set: ProcessSet = global_process_set) -> Operation:
-    """Begins to send splits[r] rows to each rank r. The result is two tensors: what came, in the order of the ranks, and how
-    many rows came from each."""
+    """Starts to send splits[r] rows to each rank r. The result is two tensors: the received rows, in rank order, and the number of rows
+    from each rank."""
     named = process_set.named("alltoall")
     source = _contiguous(_check_rows(tensor, "alltoall"))
     kind = splits.dtype if isinstance(splits, Tensor) else torch.int32
@@ -305,10 +304,10 @@ def alltoall_async(tensor: Tensor, splits: Union[None, Tensor, Sequence[int]] = 
 # --- waiting ---
 
 def synchronize(handle: Operation) -> Any:
-    """The result, when it is there. Raises HorovodInternalError when the operation failed."""
+    """Waits for the operation and returns its result. Raises HorovodInternalError if it failed."""
     return handle.wait()
 
 
 def poll(handle: Operation) -> bool:
-    """Whether it has ended, so that `synchronize` does not wait."""
+    """Whether the operation has ended, so that `synchronize` does not block."""
     return handle.done()

@@ -15,12 +15,12 @@ from warren.horovod._objects import broadcast_object
 from warren.horovod.torch._compression import Compression
 from warren.horovod.torch._ops import allreduce_async_, grouped_allreduce_async_, sparse_allreduce_async, synchronize
 
-#: Of torch.Tensors or of how many of them.
+#: Lists of parameters, or the number of groups.
 Groups = Union[None, int, List[List[Tensor]]]
 
 
 def _names_of(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Tensor]]]) -> Dict[Tensor, str]:
-    """Of all of its parameters."""
+    """Returns the names of all parameters of the optimizer."""
     if named_parameters is None:
         return {parameter: f"noname.{group}.{index}" for group, options in enumerate(optimizer.param_groups)
                 for index, parameter in enumerate(options["params"])}
@@ -43,7 +43,7 @@ def _parameters_of(optimizer: Any) -> List[Tensor]:
 
 
 def _call_when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Any:
-    """After each backward pass that has added to its gradient, until `remove` of what it returns, which has to stay."""
+    """Calls `function` after each backward pass that has added to the gradient. Returns the hook, which must be kept; `remove` ends it."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
         return parameter.register_post_accumulate_grad_hook(lambda _: function())
     accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
@@ -53,7 +53,7 @@ def _call_when_accumulated(parameter: Tensor, function: Callable[[], None]) -> A
 
 
 class _Reducer:
-    """The gradients of some parameters, each of which is reduced as soon as it is there, or with its group."""
+    """Reduces the gradients of some parameters, each as soon as it has been computed, or together with its group."""
 
     def __init__(self, names: Dict[Tensor, str], parameters: Sequence[Tensor], compression: Any, passes: int, op: ReduceOp,
                  predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
@@ -81,7 +81,7 @@ class _Reducer:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets what is under way."""
+        """Forgets all pending reductions."""
         self._under_way.clear()
         self._is_reduced.clear()
         self._left = {parameter: self._passes for parameter in self._parameters}
@@ -95,7 +95,7 @@ class _Reducer:
         return bool(self._under_way)
 
     def _hook_of(self, parameter: Tensor) -> Callable[[], None]:
-        # Parameters, which have the hooks, may live longer than the optimizer.
+        # The parameters, which hold the hooks, may outlive the optimizer.
         weak = weakref.ref(self)
 
         def has_gradient() -> None:
@@ -163,7 +163,7 @@ class _Reducer:
         return finish
 
     def synchronize(self) -> None:
-        """All gradients are the reduced ones, also those that were not computed as often as expected, or not at all."""
+        """Waits until all gradients have been reduced, including those that were computed less often than expected, or not at all."""
         for parameter in self._parameters:
             if parameter not in self._is_reduced:
                 self._begin(self._group_of.get(parameter, (parameter,)))
@@ -186,8 +186,8 @@ def _set(parameter: Tensor, gradient: Tensor) -> None:
 
 
 class AdasumMixin:
-    """What an optimizer's class is given by DistributedOptimizer(op=hvd.Adasum): each rank takes a step by its own gradients, and all go
-    on from where they were by the Adasum of the steps."""
+    """The methods that DistributedOptimizer(op=hvd.Adasum) adds to an optimizer's class: each rank takes a step with its own gradients, and
+    then all ranks apply the Adasum of the steps to the previous parameters."""
 
     _hvd_names: Dict[Tensor, str]
     _hvd_compression: Any
@@ -209,32 +209,32 @@ class AdasumMixin:
         return loss
 
     def synchronize(self) -> None:
-        """Does nothing: there is nothing to wait for before `step`."""
+        """Does nothing: before `step` there is nothing to wait for."""
 
     def skip_synchronize(self) -> Any:
-        """Refused: `step` is what reduces."""
+        """Raises an error: `step` itself does the reduction."""
         raise AssertionError("skip_synchronize: with op=hvd.Adasum the steps are reduced, and not the gradients before them")
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Does nothing: gradients are added up until `step`."""
+        """Does nothing: gradients accumulate until `step`."""
 
 
 class DistributedMixin:
-    """What an optimizer's class is given by DistributedOptimizer."""
+    """The methods that DistributedOptimizer adds to an optimizer's class."""
 
     _hvd_reducer: Optional[_Reducer]
     _hvd_is_synchronized: bool
     _hvd_synchronizes: bool
 
     def synchronize(self) -> None:
-        """Waits until all gradients are the reduced ones: to clip them, say, before `step` in `skip_synchronize`."""
+        """Waits until all gradients have been reduced, for example to clip them before a `step` in `skip_synchronize`."""
         if self._hvd_reducer is not None:
             self._hvd_reducer.synchronize()
         self._hvd_is_synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """`step` in it takes gradients as they are."""
+        """Within the block, `step` uses the gradients as they are."""
         self._hvd_synchronizes = False
         try:
             yield
@@ -242,7 +242,7 @@ class DistributedMixin:
             self._hvd_synchronizes = True
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """From now on so many gradients are added up before they are reduced."""
+        """Sets how many gradients are summed before they are reduced."""
         if self._hvd_reducer is not None:
             self._hvd_reducer.set_passes(passes)
 
@@ -282,7 +282,7 @@ def _check_groups(groups: Groups) -> None:
 
 def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str],
                process_set: ProcessSet) -> List[List[Tensor]]:
-    """The same on all ranks: parameters are dealt out in the order that they have on the first one."""
+    """Returns groups that are the same on all ranks: parameters are distributed in the first rank's order."""
     if groups is None:
         return []
     if isinstance(groups, list):
@@ -300,11 +300,12 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
                          compression: Any = Compression.none, backward_passes_per_step: int = 1, op: int = ReduceOp.Average,
                          gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
                          sparse_as_dense: bool = False, process_set: ProcessSet = global_process_set) -> Any:
-    """The optimizer, of a class of its own class's name, whose `step` takes the gradients of all ranks. Each one's reduction
-    begins when `loss.backward()` has computed it `backward_passes_per_step` times, and goes on beside the rest. With `groups`, a
-    number or lists of parameters, those of a group are reduced together. `gradient_predivide_factor` f divides by f before, and
-    by size / f after an average's sum. With op=hvd.Adasum each rank's `step` is taken by its own gradients, and the steps are reduced, each
-    parameter's by itself; NotImplementedError where the number of ranks is no power of 2."""
+    """Returns the optimizer, as an instance of a class of the same name, whose `step` uses the gradients of all ranks. The reduction of
+    a gradient starts once `loss.backward()` has computed it `backward_passes_per_step` times, and overlaps with the rest of the backward
+    pass. With `groups`, a number or lists of parameters, the gradients of a group are reduced together. `gradient_predivide_factor` f
+    splits the division of an average: by f before the sum, and by size / f after it. With op=hvd.Adasum each rank takes a step with its
+    own gradients, and the steps are reduced, each parameter separately; raises NotImplementedError unless the number of ranks is a power
+    of 2."""
     op = ReduceOp(op)
     if gradient_predivide_factor != 1.0 and op != ReduceOp.Average:
         raise ValueError("gradient_predivide_factor is for op=hvd.Average")
@@ -317,7 +318,7 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
     kind: Any = type(type(optimizer).__name__, (mixin, type(optimizer)), {"__module__": type(optimizer).__module__})
     made = kind.__new__(kind)
     made.__dict__.update(vars(optimizer))
-    made.__dict__.pop("step", None)  # a scheduler may have put one there
+    made.__dict__.pop("step", None)  # a scheduler may have set one
     made._parameter_names = names
     if mixin is AdasumMixin:
         check_adasum(process_set.named("DistributedOptimizer").size, "float32", "DistributedOptimizer")

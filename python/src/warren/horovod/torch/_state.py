@@ -1,4 +1,4 @@
-"""A model's parameters and an optimizer's state, from one rank to all."""
+"""Copies a model's parameters and an optimizer's state from one rank to all."""
 from typing import Any, Dict, Iterable, List, Tuple, Union
 
 import torch
@@ -10,7 +10,7 @@ from warren.horovod.torch._ops import broadcast_async_, synchronize
 
 
 def broadcast_parameters(params: Union[Dict[str, Any], Iterable[Any]], root_rank: int) -> None:
-    """Makes them the root's, in place: of a `state_dict()`, `named_parameters()` or a list of tensors."""
+    """Overwrites the tensors of a `state_dict()`, `named_parameters()` or list with the root's."""
     if isinstance(params, dict):
         pairs: List[Tuple[Any, ...]] = sorted(params.items())
     elif isinstance(params, Iterable) and not isinstance(params, (str, Tensor)):
@@ -23,14 +23,14 @@ def broadcast_parameters(params: Union[Dict[str, Any], Iterable[Any]], root_rank
 
 
 class _Place:
-    """Of a tensor in a state that is sent without them."""
+    """A placeholder for a tensor in a state that is sent without its tensors."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.shape, self.dtype = tuple(tensor.shape), tensor.dtype
 
 
 def _map(state: Any, kind: type, function: Any) -> Any:
-    """With what is of this kind replaced, wherever it is."""
+    """Returns the state with every object of the class `kind`, at any depth, replaced by the function's result."""
     if isinstance(state, kind):
         return function(state)
     if isinstance(state, dict):
@@ -42,8 +42,8 @@ def _map(state: Any, kind: type, function: Any) -> Any:
 
 
 def broadcast_optimizer_state(optimizer: Any, root_rank: int, model: Any = None) -> None:  # pylint: disable=unused-argument
-    """Makes an optimizer's state and its options (learning rates and so on) the root's. Ranks whose optimizers have no state
-    yet get it."""
+    """Copies the root's optimizer state and options (learning rates and so on) to all ranks. Ranks whose optimizers have no state yet get
+    it."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("broadcast_optimizer_state: the state of LBFGS is none of tensors; take broadcast_object")
     tensors: List[Tensor] = []

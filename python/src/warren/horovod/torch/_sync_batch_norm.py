@@ -1,4 +1,4 @@
-"""Batch normalization by the mean and variance of all ranks' batches."""
+"""Batch normalization with the mean and variance over the batches of all ranks."""
 from typing import Any, Tuple
 
 import torch
@@ -15,8 +15,9 @@ def _sum_over_ranks(tensor: Tensor, name: str) -> Tensor:
 
 
 class _Normalize(torch.autograd.Function):  # type: ignore[misc]
-    """Of a batch's channels, the second dimension. The mean comes first, and the variance of what differs from it: two sums over
-    the ranks, of which none takes the difference of large numbers. Halves are computed as floats, which can count."""
+    """Normalizes a batch per channel (the second dimension). Computes the mean first, and then the variance of the centered values: this
+    takes two sums over the ranks, but avoids differences of large numbers. 16-bit floats are computed in float32, which can represent the
+    counts."""
 
     @staticmethod
     def forward(ctx: Any, batch: Tensor, weight: Any, bias: Any, eps: float) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -60,7 +61,7 @@ def _per_channel(values: Tensor, batch: Tensor) -> Tensor:
 
 
 class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]
-    """In place of torch.nn.BatchNorm1d, 2d and 3d: while it trains it normalizes by the batches of all ranks together."""
+    """Replaces torch.nn.BatchNorm1d, 2d and 3d: in training it normalizes over the batches of all ranks together."""
 
     def _check_input_dim(self, batch: Tensor) -> None:
         if batch.dim() < 2:

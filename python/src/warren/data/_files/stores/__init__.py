@@ -1,4 +1,4 @@
-"""Where files are. `interface` says what a store can do, and has a module beside it for each kind; `locate` chooses one."""
+"""Access to files. `interface` defines the operations of a store, each kind of store has its own module, and `locate` chooses one."""
 import os
 import threading
 from typing import Any, Dict, Tuple
@@ -15,7 +15,7 @@ __all__ = ["Entry", "Handle", "Local", "Store", "locate"]
 _stores: Dict[Tuple[Any, ...], Store] = {}
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
-    # A child made while another thread held it would wait for it forever.
+    # A child forked while another thread held the lock would wait for it forever.
     def _new_lock() -> None:
         global _lock  # pylint: disable=global-statement
         _lock = threading.Lock()
@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def locate(uri: str, storage_options: Options) -> Tuple[Store, str]:
-    """The store, one for each process (connections do not survive a fork), and the name in it. Thread safe."""
+    """Returns the store, one per process (connections do not survive a fork), and the name in it. Thread-safe."""
     if "\0" in uri:
         raise ValueError(f"{uri!r}: no path has a null character")
     scheme, authority, name, options = split_uri(uri)

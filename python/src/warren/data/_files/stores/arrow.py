@@ -14,7 +14,7 @@ _S3_OPTIONS = ("endpoint_override", "scheme", "region")
 
 
 def _seconds_tag(seconds: float) -> str:
-    # S3's listings tell fractions of a second and its answers about single objects do not, so whole seconds are compared.
+    # S3's listings contain fractions of a second and its responses about single objects do not, so whole seconds are compared.
     return f"{int(seconds)} s"
 
 
@@ -23,7 +23,7 @@ class _ArrowHandle(Handle):
         self._file = store.fs.open_input_file(store.path(name))
         told = {key.lower(): value.decode(errors="replace") for key, value in (self._file.metadata() or {}).items()}
         self.etag = told.get("etag", "")
-        try:  # what opening has told, so that there is no second request
+        try:  # from the opened file's metadata, which saves a second request
             modified = datetime.datetime.strptime(told.get("last-modified", ""), "%Y-%m-%dT%H:%M:%SZ")
             tag = _seconds_tag(modified.replace(tzinfo=datetime.timezone.utc).timestamp())
         except ValueError:
@@ -55,7 +55,7 @@ class Arrow(Store):
                 self.fs, base = self._s3(authority, options)
             else:
                 if scheme in ("gs", "gcs") and "retry_limit_seconds" not in options:
-                    # By itself it would try for 15 minutes.
+                    # The default is to retry for 15 minutes.
                     options += f"{'&' if options else '?'}retry_limit_seconds={interface.READ_TIMEOUT_S:.0f}"
                 self.fs, base = pafs.FileSystem.from_uri(self.head + options)
         except (OSError, ValueError, NotImplementedError) as error:
@@ -73,7 +73,7 @@ class Arrow(Store):
             raise ValueError(f"found the option {wrong[0]}, expected {', '.join(_S3_OPTIONS)}; for others give storage_options")
 
         def told(option: str, *variables: str) -> str:
-            # pyarrow reads these variables for URIs only, and those cannot have timeouts.
+            # pyarrow reads these variables for URIs only, which cannot set timeouts.
             return next(filter(None, (options.pop(option, ""), *(os.environ.get(one, "") for one in variables))), "")
 
         endpoint = told("endpoint_override", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -83,23 +83,23 @@ class Arrow(Store):
             endpoint = endpoint[found.end():]
         region = told("region", "AWS_REGION", "AWS_DEFAULT_REGION")
         if region or endpoint:
-            options["region"] = region or "us-east-1"  # without one pyarrow asks a cloud's metadata service
+            options["region"] = region or "us-east-1"  # without a region, pyarrow asks a cloud's metadata service
         user, at, bucket = authority.rpartition("@")
         if at:
             key, _, secret = user.partition(":")
             options.update(access_key=urllib.parse.unquote(key), secret_key=urllib.parse.unquote(secret))
         if endpoint:
             options["endpoint_override"] = endpoint.rstrip("/")
-            # Amazon's client would send checksums in a way that stores other than Amazon's refuse (rclone with 411, for one).
-            # It is read when a client is made, and there is no argument for it.
+            # Amazon's client would send checksums in a way that some other stores reject (rclone with 411, for one). The variable is read
+            # when a client is created; there is no argument for it.
             os.environ.setdefault("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
         fs = self._pafs.S3FileSystem(connect_timeout=interface.CONNECT_TIMEOUT_S, request_timeout=interface.READ_TIMEOUT_S,
-                                     # Who tries again is `persist`, which checks the file first.
+                                     # `persist` does the retries, after checking the file.
                                      retry_strategy=self._pafs.AwsStandardS3RetryStrategy(max_attempts=1), **options)
         return fs, bucket
 
     def path(self, name: str) -> str:
-        """What pyarrow calls it."""
+        """pyarrow's path of a name."""
         return (self._base + name).rstrip("/") or "/"
 
     def uri(self, name: str) -> str:
@@ -109,7 +109,8 @@ class Arrow(Store):
         name = info.path[len(self._base):] if info.path.startswith(self._base) else ""
         if info.type == self._pafs.FileType.Directory:
             return Entry(name, 0, "", True)
-        # 0: not understood. Amazon's client wants milliseconds of three digits in listings, and rclone writes .43 for .430.
+        # 0 means that the time was not understood: Amazon's client expects milliseconds with three digits in listings, and rclone writes
+        # .43 for .430.
         tag = "" if info.mtime_ns is None or info.mtime_ns <= 0 else _seconds_tag(info.mtime_ns // 10**9)
         return Entry(name, int(info.size), tag, False)
 

@@ -1,4 +1,4 @@
-"""fsspec's file systems: all other schemes, and every one with `storage_options`."""
+"""fsspec's file systems: all other schemes, and all with `storage_options`."""
 import contextlib
 import datetime
 import shutil
@@ -15,10 +15,10 @@ _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs":
 
 
 def _tag(info: Mapping[str, Any]) -> str:
-    """Of what file systems tell about a file, each in its own words."""
+    """The tag, from the keys that the various file systems use."""
     for key in ("ETag", "etag", "e_tag"):
         if info.get(key):
-            return str(info[key]).replace('"', "")  # one file system gives it with quotes in answers and without in listings
+            return str(info[key]).replace('"', "")  # one file system quotes it in responses, but not in listings
     for key in ("LastModified", "last_modified", "mtime", "updated", "modified", "modify", "created"):
         value: Any = info.get(key)
         if isinstance(value, datetime.datetime):
@@ -55,7 +55,7 @@ class Fsspec(Store):
         except ImportError as error:
             raise ImportError(f"{scheme}:// needs: pip install {package}. fsspec says: {words(error)}") from error
         if hasattr(self.fs, "retries"):
-            self.fs.retries = 1  # of s3fs; who tries again is `persist`, which checks the file first
+            self.fs.retries = 1  # for s3fs: `persist` does the retries, after checking the file
         self._root: str = self.fs._strip_protocol(self.head).rstrip("/")
 
     def _made(self, fsspec: Any, given: Mapping[str, Any]) -> Any:
@@ -74,13 +74,13 @@ class Fsspec(Store):
                                             sock_read=interface.READ_TIMEOUT_S)
             options["client_kwargs"] = {"timeout": timeout, **options.get("client_kwargs", {})}
         try:
-            # What was listed a while ago is no answer to whether it changed.
+            # Cached listings cannot tell whether a file has changed.
             return kind(**{**kind._get_kwargs_from_urls(self.head), **options}, skip_instance_cache=True, use_listings_cache=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self._refusal}: {words(error)}") from error
 
     def path(self, name: str) -> str:
-        """What fsspec calls it."""
+        """fsspec's path of a name."""
         return f"{self._root}/{name}" if name else self._root
 
     def _entry(self, info: Mapping[str, Any]) -> Entry:
@@ -99,13 +99,13 @@ class Fsspec(Store):
             return self._entry(self.fs.info(self.path(name)))._replace(name=name)
         except FileNotFoundError:
             return None
-        except TypeError as error:  # some look at their options when they connect
+        except TypeError as error:  # some file systems check their options when they connect
             raise ValueError(f"{self._refusal}: {words(error)}") from error
 
     def entries(self, folder: str) -> List[Entry]:
         self.fs.invalidate_cache()
         listed = [self._entry(one) for one in self.fs.ls(self.path(folder), detail=True)]
-        return [one for one in listed if one.name != folder]  # an object that stands for the folder itself
+        return [one for one in listed if one.name != folder]  # an object that represents the folder itself
 
     def walk(self, folder: str) -> List[Entry]:
         self.fs.invalidate_cache()
@@ -120,9 +120,9 @@ class Fsspec(Store):
             try:
                 shutil.copyfileobj(source, out, interface.PIECE_BYTES)
             except BaseException:
-                with contextlib.suppress(Exception):  # that one goes on
+                with contextlib.suppress(Exception):  # the original exception is raised below
                     out.discard()
-                out.closed = True  # leaving the block would complete the upload
+                out.closed = True  # otherwise leaving the block would complete the upload
                 raise
 
     def move(self, name: str, goal: str) -> None:

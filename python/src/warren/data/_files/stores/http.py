@@ -1,4 +1,4 @@
-"""Named files of web servers."""
+"""Named files on web servers."""
 import http.client
 import re
 import urllib.error
@@ -47,14 +47,14 @@ class _HttpHandle(Handle):
 
 
 class Http(Store):
-    """Named files of a web server, over the standard library: unlike fsspec it keeps what came before a connection broke, and
-    sees with each answer whether the file changed. Proxies are those of the environment (https_proxy)."""
+    """Named files of a web server, accessed with the standard library: unlike fsspec, it keeps the data received before a connection broke,
+    and each response tells whether the file has changed. Proxies are those of the environment (https_proxy)."""
     lists = False
     writes = False
 
     def request(self, name: str, method: str, byte_range: str = "") -> Any:
-        """An answer to be closed. Raises urllib.error.HTTPError for each status that is no success."""
-        # What is no character of a URL is encoded, what is encoded stays.
+        """Returns a response, which the caller closes. Raises urllib.error.HTTPError for every error status."""
+        # Characters that are invalid in a URL are encoded; encoded ones are kept.
         url = urllib.parse.quote(self.uri(name).split("#")[0], safe="%/:?&=+,;@!$'()*~[]")
         headers = {"Accept-Encoding": "identity", "User-Agent": "warren"}
         if byte_range:
@@ -65,7 +65,7 @@ class Http(Store):
     def info(self, name: str) -> Optional[Entry]:
         try:
             with self.request(name, "HEAD") as response:
-                if urllib.parse.urlsplit(response.geturl()).path.endswith("/"):  # where it sends who asks for a folder
+                if urllib.parse.urlsplit(response.geturl()).path.endswith("/"):  # the redirect of a folder's name
                     return Entry(name, 0, "", True)
                 length = response.headers.get("Content-Length", "")
                 if length.isdigit():
@@ -74,7 +74,7 @@ class Http(Store):
             error.close()
             if error.code in (404, 410):
                 return None
-            if error.code not in (400, 403, 405, 501):  # signed URLs are often for GET alone
+            if error.code not in (400, 403, 405, 501):  # signed URLs are often valid for GET only
                 raise
         try:
             with self.request(name, "GET", "0-0") as response:

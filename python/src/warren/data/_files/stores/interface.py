@@ -1,56 +1,56 @@
-"""What a store can do."""
+"""The operations of a store."""
 import os
 import secrets
 from typing import IO, List, NamedTuple, Optional, Tuple
 
-CONNECT_TIMEOUT_S = 10.0  # a connection takes a round trip or two; more is a host that is down
-# A store that sends nothing for so long is taken for hung. Object stores begin to answer within a second or so, and under load
-# within some seconds.
+CONNECT_TIMEOUT_S = 10.0  # a connection takes a round trip or two; if it takes longer, the host is down
+# A store that sends nothing for this long is taken for hung. Object stores start to respond within about a second, and under load within a
+# few seconds.
 READ_TIMEOUT_S = 30.0
-# The size of one request. If a request fails half way, pyarrow and fsspec lose what had arrived, so requests are not larger;
-# and not smaller, since each costs a round trip.
+# The size of one request. If a request fails half way, pyarrow and fsspec lose the data received, so requests are not larger; each costs a
+# round trip, so they are not smaller.
 PIECE_BYTES = 8 << 20
-_WHOLE_AT_CLOSE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl")  # stores in which no half object is ever seen
+_WHOLE_AT_CLOSE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl")  # stores in which incomplete objects are never visible
 
 
 class Entry(NamedTuple):
     """A file or folder."""
     name: str
     size: int
-    tag: str  # as that of File
+    tag: str  # like File.tag
     is_folder: bool
-    identity: Tuple[int, ...] = ()  # equal for all names of one file, different for different files; (): names tell files apart
+    identity: Tuple[int, ...] = ()  # equal for all names of one file, and different for different files; () if names identify files
 
 
 class Handle:
-    """A file opened. Thread safe."""
-    etag = ""  # beside the tag, where listings do not tell it
+    """An opened file. Thread-safe."""
+    etag = ""  # in addition to the tag, if listings do not contain it
 
     def __init__(self, entry: Optional[Entry], missing: str) -> None:
-        """`missing`: what FileNotFoundError says where there is no entry."""
+        """`missing` is the message of the FileNotFoundError raised without an entry."""
         if entry is None:
             raise FileNotFoundError(missing)
         self.size, self.tag = entry.size, entry.tag
 
     def read(self, offset: int, size: int) -> bytes:
-        """One request, of at least a byte. Gives less only where the store did."""
+        """Reads at least one byte, with one request. Returns fewer bytes than asked for only if the store did."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Once."""
+        """Closes the file. Called once."""
 
 
 class Store:
-    """Where names live. Each call is a request or a few, tried once. Thread safe."""
-    lists = True  # whether it can say what there is: has `entries` and `walk`
-    writes = True  # whether `put` can be called
+    """A place where names refer to files. Each call takes one or a few requests, without retries. Thread-safe."""
+    lists = True  # whether it can list: has `entries` and `walk`
+    writes = True  # whether `put` may be called
 
     def __init__(self, scheme: str, authority: str) -> None:
         self.scheme = scheme
         self.head = f"{scheme}://{authority}/" if authority else f"{scheme}://"
 
     def uri(self, name: str) -> str:
-        """What a user would write."""
+        """The name as a user would write it."""
         return self.head + name
 
     def info(self, name: str) -> Optional[Entry]:
@@ -58,19 +58,19 @@ class Store:
         raise NotImplementedError
 
     def entries(self, folder: str) -> List[Entry]:
-        """Files and folders right in it."""
+        """The files and folders directly in a folder."""
         raise NotImplementedError
 
     def walk(self, folder: str) -> List[Entry]:
-        """All files below it; may leave hidden ones out."""
+        """All files below a folder; may omit hidden ones."""
         raise NotImplementedError
 
     def open(self, name: str) -> Handle:
-        """For reading."""
+        """Opens a file for reading."""
         raise NotImplementedError
 
     def put(self, name: str, source: IO[bytes], size: int) -> None:
-        """Makes it a file with these bytes, whole or not at all."""
+        """Creates a file with these bytes, completely or not at all."""
         goal = name if self.scheme in _WHOLE_AT_CLOSE else unfinished_name(name)
         self.upload(goal, source)
         written = self.info(goal)
@@ -80,15 +80,15 @@ class Store:
             self.move(goal, name)
 
     def upload(self, name: str, source: IO[bytes]) -> None:
-        """For `put`: writes it from its first byte on; others may see it half."""
+        """For `put`: writes a file from the start; it may be visible while incomplete."""
         raise NotImplementedError
 
     def move(self, name: str, goal: str) -> None:
-        """For `put`: a file to another name, over what is there."""
+        """For `put`: renames a file, replacing an existing one."""
         raise NotImplementedError
 
 
 def unfinished_name(path: str) -> str:
-    """A name beside it for what is being written, which `find` leaves out."""
+    """A temporary name in the same folder for a file being written, which `find` ignores."""
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}.{name}.{os.getpid()}.{secrets.token_hex(4)}.unfinished"

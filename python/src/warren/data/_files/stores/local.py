@@ -9,14 +9,14 @@ from warren.data._files.stores.interface import Entry, Handle, Store
 
 
 def _entry(name: str, status: os.stat_result) -> Entry:
-    # Symbolic and hard links lead to one inode. Size and time are for file systems that make up inodes.
+    # Symbolic and hard links lead to one inode. Size and time are included for file systems that invent inodes.
     identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return Entry(name, status.st_size, f"{status.st_mtime_ns} ns", stat.S_ISDIR(status.st_mode), identity)
 
 
 class _LocalHandle(Handle):
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would wait for its writer
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # O_NONBLOCK: a FIFO would wait for its writer
         status = os.fstat(self._fd)
         super().__init__(_entry(path, status), "")
         if not stat.S_ISREG(status.st_mode):
@@ -25,7 +25,7 @@ class _LocalHandle(Handle):
 
     def read(self, offset: int, size: int) -> bytes:
         data = os.pread(self._fd, size, offset)
-        # Costs nothing beside a read; so no bytes of a file that changes under the reader pass.
+        # Cheap compared to the read, and detects a file that is changed while it is read.
         _, self.size, self.tag, *_ = _entry("", os.fstat(self._fd))
         return data
 
@@ -34,7 +34,7 @@ class _LocalHandle(Handle):
 
 
 class Local(Store):
-    """Names are paths. Who writes is `_files.output`, in place."""
+    """Local files; names are paths. They are written by `_files.output`."""
     writes = False
 
     def __init__(self) -> None:

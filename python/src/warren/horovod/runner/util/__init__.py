@@ -1,1 +1,1 @@
-"""`horovod.runner.util`, as far as Horovod's own tests use it."""
+"""`horovod.runner.util`, as far as Horovod's own tests need it."""

@@ -1,11 +1,11 @@
-"""`horovod.runner.util.threads`, as far as Horovod's own tests use it."""
+"""`horovod.runner.util.threads`, as far as Horovod's own tests need it."""
 import threading
 from typing import Any, Callable, Optional, Sequence
 
 
 def in_thread(target: Callable[..., Any], args: Sequence[Any] = (), name: Optional[str] = None, daemon: bool = True,
               silent: bool = False) -> threading.Thread:
-    """Calls the function in a thread, which it returns. `silent`: an exception there is not printed."""
+    """Calls the function in a new thread, and returns the thread. `silent`: an exception there is not printed."""
     def call() -> None:
         try:
             target(*args)

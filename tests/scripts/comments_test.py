@@ -19,6 +19,7 @@ PAIRS = (("Of a queue, while it runs.", "A command of the queue that is running.
          ("That this thread runs on now.", "The core this thread runs on."),
          ("None: nobody.", "The first rank lost, or nullopt."),
          ("Made where there is one of its own.", "Made unless the job has one."),
+         ("The slot whose owner is none.", "The slot's owner, or null if there is none."),
          ("It goes on without a word.", "It goes on silently."))
 
 

@@ -1,5 +1,5 @@
-"""A rank of bench/parameter_server: rank 0 prints the seconds of a push and a pull of all ranks, or of an allreduce. Arguments:
-bytes of the array, servers (0: allreduce)."""
+"""A rank of bench/parameter_server. Rank 0 prints the seconds of a push and a pull by all ranks, or of an allreduce. Arguments: the bytes
+of the array, and the number of servers (0: allreduce)."""
 import sys
 import time
 
@@ -8,7 +8,7 @@ import numpy as np
 from warren import collectives
 from warren.parameter_server import ParameterServer
 
-ROUNDS = 4  # the first is for warming up
+ROUNDS = 4  # the first one warms up
 
 
 def main():

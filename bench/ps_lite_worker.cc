@@ -1,6 +1,6 @@
-// A scheduler, server or worker of bench/parameter_server over ps-lite (dmlc/ps-lite), which is compiled
-// beside: servers add what is pushed, and worker 0 prints the seconds of each push and pull. Argument: bytes
-// of the array.
+// A scheduler, server or worker of bench/parameter_server on ps-lite (dmlc/ps-lite), which is compiled into
+// it: servers add up what is pushed, and worker 0 prints the seconds of each push and pull. Argument: the
+// bytes of the array.
 #include <ps/ps.h>
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace {
 
-constexpr int kSlices = 64;  // keys, which are spread over the servers
-constexpr int kRounds = 4;   // the first is for warming up
+constexpr int kSlices = 64;  // keys, spread over the servers
+constexpr int kRounds = 4;   // the first one warms up
 
 void Serve(std::unordered_map<ps::Key, std::vector<float>>& store, const ps::KVMeta& meta,
            const ps::KVPairs<float>& data, ps::KVServer<float>* server) {

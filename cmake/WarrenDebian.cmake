@@ -1,6 +1,6 @@
-# Debian packages by `cpack -G DEB`, for scripts/package: which component of the install rules is which package, what each
-# depends on besides what dpkg-shlibdeps finds, and what no `cmake --install` brings: the Python package and manual pages of
-# the programs that do not write their own.
+# Debian packages by `cpack -G DEB`, for scripts/package: the package for each component of the install rules, the dependencies that
+# dpkg-shlibdeps does not find, and files that `cmake --install` does not install: the Python package, and manual pages of the programs that
+# cannot write their own.
 set(CPACK_COMPONENTS_ALL programs libraries development python3)
 set(WARREN_DEBIAN_VERSION ${PROJECT_VERSION} CACHE STRING "upstream version of the Debian packages")
 set(WARREN_DEBIAN_REVISION 1)
@@ -20,7 +20,7 @@ warren_man_by_help(make_libsvm "write LibSVM text of any size, the same for the 
 warren_man_by_help(histgbt "gradient boosted trees over the rabit API")
 warren_man_by_help(xgb-train "train with XGBoost from a configuration file")
 
-# The Python package. Its warren/_native is what the wheel has there, but for links into the other packages.
+# The Python package. Its warren/_native has the same contents as in the wheel, but with links into the other packages.
 set(python lib/python3/dist-packages)
 set(native ${python}/warren/_native)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/src/warren DESTINATION ${python} COMPONENT python3 EXCLUDE_FROM_ALL
@@ -54,7 +54,7 @@ from warren.__main__ import main
 sys.exit(main())
 ")
 install(PROGRAMS ${folder}/warren DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python3 EXCLUDE_FROM_ALL)
-# Its name and version, for importlib.metadata and pip.
+# The name and version of the Python package, for importlib.metadata and pip.
 file(STRINGS ${PROJECT_SOURCE_DIR}/python/pyproject.toml name REGEX "^name = " LIMIT_COUNT 1)
 string(REGEX REPLACE "^name = \"(.*)\"$" "\\1" name "${name}")
 file(WRITE ${folder}/METADATA "Metadata-Version: 2.1\nName: ${name}\nVersion: ${PROJECT_VERSION}\n")
@@ -70,7 +70,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/debian/finish.cmake)
-set(CPACK_WARREN_CHANGELOGS ${PROJECT_BINARY_DIR}/debian)  # made by scripts/package
+set(CPACK_WARREN_CHANGELOGS ${PROJECT_BINARY_DIR}/debian)  # written by scripts/package
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
@@ -135,7 +135,7 @@ This package has the module warren and the program warren, which has the
 launcher, a doctor of clusters and a benchmark under one name."
   DEPENDS "warren ${this}" "${rabit_library} ${this}" python3:any python3-numpy
   SUGGESTS python3-xgboost python3-torch python3-sklearn)
-# One for each MPI, so that nobody gets an MPI who did not ask for it.
+# One package for each MPI, so that users only get an MPI that they asked for.
 foreach(mpi openmpi mpich)
   if(TARGET rabit_mpi_${mpi})
     string(REPLACE openmpi "Open MPI" title ${mpi})

@@ -1,15 +1,16 @@
-# Libraries that are fetched where the machine lacks them: a row each. Their headers and sources are used, their build files are not: nothing
-# of theirs is built that is not needed, and nothing is installed.
-#   WARREN_FETCH                        OFF: what is missing is an error
-#   WARREN_FETCH_MIRROR                 where to look first for the archives
-#   FETCHCONTENT_SOURCE_DIR_<PACKAGE>   a folder where one is unpacked already
+# Libraries that are fetched if the machine lacks them, one row each. Only their headers and sources are used, not their build files:
+# nothing is built that is not needed, and nothing is installed.
+#   WARREN_FETCH                        OFF: a missing library is an error
+#   WARREN_FETCH_MIRROR                 where to look for the archives first
+#   FETCHCONTENT_SOURCE_DIR_<PACKAGE>   a folder with an unpacked library
 include(FetchContent)
 option(WARREN_FETCH "fetch libraries that are missing" ON)
 set(WARREN_FETCH_MIRROR "" CACHE STRING "folder or URL with the archives to fetch, each named <package>-<version>.<ending> in lower case")
 
 # warren_fetchable(<CMake package> <version> <URL> <SHA-256> TARGETS <target>... HEADERS <folder>...
 #   [DEFINE <macro>...] [LINK <target>...] [SOURCES <pattern>... [OWN_HEADERS <folder>...]] [IN_OUR_HEADERS])
-# Each of the targets is the whole library. With SOURCES it is compiled. IN_OUR_HEADERS: who uses what we install needs it, too.
+# Each target stands for the whole library. SOURCES are compiled into it. IN_OUR_HEADERS: users of our installed headers need the library,
+# too.
 function(warren_fetchable package version url hash)
   set_property(GLOBAL PROPERTY WARREN_FETCHABLE_${package} "${version};${url};${hash};${ARGN}")
 endfunction()
@@ -48,7 +49,7 @@ warren_fetchable(GTest 1.15.2
   TARGETS GTest::gtest GTest::gmock GTest::gtest_main HEADERS googletest/include googlemock/include LINK Threads::Threads
   SOURCES googletest/src/gtest-all.cc googlemock/src/gmock-all.cc googletest/src/gtest_main.cc OWN_HEADERS googletest googlemock)
 
-# warren_mirrored(<result> <library> <file> <SHA-256>): the archive in WARREN_FETCH_MIRROR, or nothing where it has none.
+# warren_mirrored(<result> <library> <file> <SHA-256>): sets the result to the archive in WARREN_FETCH_MIRROR, or to "" if it has none.
 function(warren_mirrored result library file hash)
   set(${result} "" PARENT_SCOPE)
   if(WARREN_FETCH_MIRROR STREQUAL "")
@@ -77,7 +78,7 @@ function(warren_mirrored result library file hash)
   set(${result} ${archive} PARENT_SCOPE)
 endfunction()
 
-# warren_fetch(<CMake package>): fetches it where there is a row and WARREN_FETCH allows it, and then sets <package>_FOUND and _FETCHED.
+# warren_fetch(<CMake package>): fetches it if there is a row and WARREN_FETCH is on, and then sets <package>_FOUND and <package>_FETCHED.
 function(warren_fetch package)
   get_property(row GLOBAL PROPERTY WARREN_FETCHABLE_${package})
   if(NOT row OR NOT WARREN_FETCH)
@@ -100,7 +101,7 @@ function(warren_fetch package)
   if(POLICY CMP0135)
     cmake_policy(SET CMP0135 NEW)
   endif()
-  # SOURCE_SUBDIR: a folder that is not there, so that its own build files are not run.
+  # SOURCE_SUBDIR names a folder that does not exist, so that the library's own build files are not run.
   FetchContent_Declare(${package} URL ${source} URL_HASH SHA256=${hash} SOURCE_SUBDIR not-used-by-warren)
   FetchContent_MakeAvailable(${package})
   warren_fetched_targets(${package} ${${name}_SOURCE_DIR})
@@ -112,7 +113,7 @@ function(warren_fetch package)
   set(${package}_FETCHED TRUE PARENT_SCOPE)
 endfunction()
 
-# Its targets, from the row in ROW_... of the caller.
+# Defines the library's targets from the caller's ROW_... variables.
 function(warren_fetched_targets package folder)
   list(TRANSFORM ROW_HEADERS PREPEND ${folder}/)
   set(library warren_fetched_${package})
@@ -134,7 +135,7 @@ function(warren_fetched_targets package folder)
   target_compile_definitions(${library} ${scope} ${ROW_DEFINE})
   target_link_libraries(${library} ${scope} ${ROW_LINK})
   foreach(target IN LISTS ROW_TARGETS)
-    # Not ALIAS: install(EXPORT) writes the names of imported targets, and would want these to be exported, too.
+    # Not ALIAS targets: install(EXPORT) would require those to be exported, too, while it writes imported targets by name.
     add_library(${target} INTERFACE IMPORTED GLOBAL)
     target_link_libraries(${target} INTERFACE ${library})
   endforeach()

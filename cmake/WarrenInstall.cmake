@@ -1,8 +1,7 @@
-# What `cmake --install` leaves behind: programs, libraries, headers, a CMake package, pkg-config files,
-# manual pages and what shells complete by.
+# The install rules: programs, libraries, headers, a CMake package, pkg-config files, manual pages and shell completions.
 include(CMakePackageConfigHelpers)
 
-# What our libraries were compiled with users of them need, unless it was fetched and is in them.
+# Users of our libraries need the libraries that these were compiled with, except those that were fetched and compiled in.
 get_property(compiled_in GLOBAL PROPERTY WARREN_COMPILED_IN)
 function(warren_dependencies result)
   set(lines "")
@@ -30,7 +29,7 @@ install(FILES ${PROJECT_BINARY_DIR}/warrenConfig.cmake ${PROJECT_BINARY_DIR}/war
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 include(cmake/WarrenShellFiles.cmake)
 
-# The pkg-config files say where they are themselves, so that a tree may be installed, or moved, anywhere.
+# The pkg-config files use paths relative to themselves, so that a tree can be installed in, or moved to, any folder.
 set(warren_pc_run_path "")
 set(warren_pc_prefix ${CMAKE_INSTALL_PREFIX})
 set(warren_pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
@@ -45,7 +44,7 @@ if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   endif()
 endif()
 
-# warren_install_package(<export> <name.pc>): one component's targets and its pkg-config file.
+# warren_install_package(<export> <name.pc>): installs one component's targets and its pkg-config file.
 function(warren_install_package export pc)
   install(EXPORT ${export} NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR} COMPONENT development)
   configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${pc}.in ${PROJECT_BINARY_DIR}/${pc} @ONLY)

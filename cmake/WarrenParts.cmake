@@ -1,13 +1,13 @@
-# The libraries that must be there, and the table of optional parts that the configure step prints.
+# The required libraries, and the table of optional parts that the configure step prints.
 
 if(POLICY CMP0167)
-  cmake_policy(SET CMP0167 NEW)  # Boost is found by its own CMake package
+  cmake_policy(SET CMP0167 NEW)  # finds Boost by its own CMake package
 endif()
 
-# warren_find(<CMake package> <least version>): found on the machine, or fetched (WarrenFetch.cmake); <package>_FOUND says whether.
+# warren_find(<CMake package> <least version>): finds it on the machine, or fetches it (WarrenFetch.cmake); sets <package>_FOUND.
 macro(warren_find package version)
   find_package(${package} ${version} QUIET)
-  # Some packages say of a newer major version that it will not do.
+  # Some packages reject requests for an older major version.
   foreach(considered IN LISTS ${package}_CONSIDERED_VERSIONS)
     if(NOT ${package}_FOUND AND considered VERSION_GREATER ${version})
       find_package(${package} ${considered} QUIET)
@@ -19,7 +19,7 @@ macro(warren_find package version)
   set(warren_least_${package} ${version})
 endmacro()
 
-# warren_missing(<library> <Debian package> <package of Homebrew>): the error.
+# warren_missing(<library> <Debian package> <Homebrew package>): prints the error.
 function(warren_missing library debian homebrew)
   string(REGEX REPLACE " .*" "" package "${library}")
   get_property(row GLOBAL PROPERTY WARREN_FETCHABLE_${package})
@@ -31,7 +31,7 @@ function(warren_missing library debian homebrew)
     "(scripts/install-packages build installs everything). Homebrew: brew install ${homebrew}.${fetch}")
 endfunction()
 
-# warren_require(<CMake package> <least version> <Debian package> <package of Homebrew>)
+# warren_require(<CMake package> <least version> <Debian package> <Homebrew package>)
 macro(warren_require package version debian homebrew)
   warren_find(${package} ${version})
   if(NOT ${package}_FOUND)
@@ -41,7 +41,7 @@ endmacro()
 
 set_property(GLOBAL PROPERTY WARREN_PART_LINES "")
 
-# warren_part(<name> <on?> <what it gives> <package that would turn it on>)
+# warren_part(<name> <on?> <what it provides> <package that would enable it>)
 function(warren_part name on gives package)
   if(${on})
     set(line "  ${name}: on — ${gives}")

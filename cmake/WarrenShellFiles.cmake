@@ -1,18 +1,18 @@
-# Manual pages and what shells complete by: written by the programs themselves, from the tables of their options. Those of
-# `warren` go into the wheel and into python3-warren, which have that command.
+# Manual pages and shell completions, which the programs write themselves from the tables of their options. Those of `warren` go into the
+# wheel and into python3-warren, which have that command.
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   return()
 endif()
 add_custom_target(warren_shell_files ALL)
 
-# warren_shell_file(<folder of share>/<name> COMMAND ... [DEPENDS ...] [OF_PYTHON]): what the command prints. OF_PYTHON: not for
-# `cmake --install`, which leaves the Python package out.
+# warren_shell_file(<folder in share>/<name> COMMAND ... [DEPENDS ...] [OF_PYTHON]): writes the command's output to the file. OF_PYTHON: not
+# for `cmake --install`, which does not install the Python package.
 function(warren_shell_file path)
   cmake_parse_arguments(ARG "OF_PYTHON" "" "COMMAND;DEPENDS" ${ARGN})
   set(file ${PROJECT_BINARY_DIR}/share/${path})
-  get_filename_component(folder ${path} DIRECTORY)  # cmake_path of CMake 3.22.1 gives the whole path
+  get_filename_component(folder ${path} DIRECTORY)  # since cmake_path of CMake 3.22.1 returns the whole path
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/${folder})
-  # By way of another name: what a command has half written when it fails is no file of this name.
+  # Written under another name first, so that a failed command does not leave an incomplete file of this name.
   add_custom_command(OUTPUT ${file}
     COMMAND ${ARG_COMMAND} > ${file}.new
     COMMAND ${CMAKE_COMMAND} -E rename ${file}.new ${file}
@@ -42,7 +42,7 @@ endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(package ${PROJECT_SOURCE_DIR}/python/src)
 set(native ${PROJECT_BINARY_DIR})
-if(CMAKE_CROSSCOMPILING)  # what runs is this machine's Python: it starts the program by way of the emulator
+if(CMAKE_CROSSCOMPILING)  # this machine's Python runs, and starts the program through the emulator
   set(native ${PROJECT_BINARY_DIR}/emulated)
   list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
   file(GENERATE OUTPUT ${native}/bin/dmlc-submit CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:dmlc-submit> \"$@\"\n"

@@ -1,9 +1,8 @@
-# How every target of this tree is compiled: warnings, which are errors in the presets only; sanitizers by
-# one cache variable.
+# The compile options of all targets of this tree: warnings, which are errors in the presets only; sanitizers, by one cache variable.
 
-# The files of a target are compiled in groups, so that the headers they share are parsed once for a group: the whole tree takes a third
-# of the time from nothing. Each file still includes what it uses (scripts/lint looks at it by itself), and no two files of a target
-# give one name to different things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF compiles each file by itself.
+# The files of a target are compiled in groups, so that shared headers are parsed once per group; a build from scratch takes a third of the
+# time. Each file still includes what it uses (scripts/lint checks it separately), and no two files of a target use one name for different
+# things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF compiles each file separately.
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
@@ -11,11 +10,11 @@ endif()
 
 add_library(warren_compile_options INTERFACE)
 target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>)
-# GCC 11 takes an array's size() for a use of what is in it, and knows no maybe_unused members.
+# GCC 11 treats an array's size() as a use of its elements, and does not support maybe_unused on members.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
   target_compile_options(warren_compile_options INTERFACE -Wno-maybe-uninitialized -Wno-attributes)
 endif()
-# In a group, GCC takes the files for headers, in which a type with a member of an unnamed namespace would be a mistake.
+# In a group, GCC treats the files as headers, where a type with a member from an unnamed namespace would be a mistake.
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
@@ -27,28 +26,28 @@ if(WARREN_SANITIZE)
     -fsanitize=${WARREN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(warren_compile_options INTERFACE -fsanitize=${WARREN_SANITIZE})
   if(WARREN_SANITIZE MATCHES undefined)
-    # It looks at objects by way of a pipe, and takes all for wrong ones in a process that is out of descriptors.
+    # The check reads objects through a pipe, and so reports all objects as wrong in a process without free descriptors.
     target_compile_options(warren_compile_options INTERFACE -fno-sanitize=vptr)
   endif()
 endif()
 
-# Of GNU's linker and others for ELF: warren_elf_link_options(<target> <option>...). macOS has another format, where CMake and the
-# visibility of symbols do what must be done, and no library is unloaded that has variables of threads.
+# warren_elf_link_options(<target> <option>...): options for GNU's linker and others for ELF. They are not needed on macOS, which has
+# another format: CMake and the visibility of symbols suffice there, and a library with thread-local variables is never unloaded.
 function(warren_elf_link_options target)
   if(NOT APPLE)
     target_link_options(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
 
-# The folder of a program or library, to the loader.
+# The loader's name for the folder of a program or library.
 set(WARREN_ORIGIN $ORIGIN)
 if(APPLE)
   set(WARREN_ORIGIN @loader_path)
 endif()
 
 # warren_library(<folder> SOURCES ... HEADERS ... [LINK ...] [INSTALL])
-# A static library warren_<folder>, with INSTALL known to users of the CMake package as warren::<folder>.
-# Its headers are included as "<folder>/name.h" inside the tree and from the installed package.
+# A static library warren_<folder>. With INSTALL, users of the CMake package have it as warren::<folder>.
+# Its headers are included as "<folder>/name.h", both in the tree and from the installed package.
 function(warren_library folder)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;HEADERS;LINK" ${ARGN})
   set(target warren_${folder})
@@ -59,7 +58,7 @@ function(warren_library folder)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/warren>)
-  # What was fetched is headers alone, and in the objects: who uses the installed library needs it no more.
+  # Fetched libraries are compiled into the objects, so users of the installed library do not need them.
   get_property(compiled_in GLOBAL PROPERTY WARREN_COMPILED_IN)
   foreach(library IN LISTS ARG_LINK)
     if(library IN_LIST compiled_in)
@@ -74,7 +73,7 @@ function(warren_library folder)
   endif()
 endfunction()
 
-# warren_program(<name> SOURCES ... [LINK ...] [INSTALL]): one with INSTALL knows its WARREN_VERSION, for --version.
+# warren_program(<name> SOURCES ... [LINK ...] [INSTALL]): with INSTALL, it is compiled with WARREN_VERSION, for --version.
 function(warren_program name)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -1,5 +1,5 @@
-# Compiles for macOS on arm64 without a Mac: by the compiler and the headers of the package ziglang of PyPI, with the libraries that
-# scripts/cross-check has made. WARREN_MACOS: its folder.
+# Compiles for macOS on arm64 without a Mac, with the compiler and headers of the PyPI package ziglang and the libraries that
+# scripts/cross-check has built. WARREN_MACOS is its folder.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES WARREN_MACOS)
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_PROCESSOR arm64)
@@ -8,7 +8,7 @@ foreach(language C CXX)
 endforeach()
 set(CMAKE_AR ${WARREN_MACOS}/bin/ar CACHE FILEPATH "")
 set(CMAKE_RANLIB ${WARREN_MACOS}/bin/ranlib CACHE FILEPATH "")
-# CMake insists on it, for paths that it would change at installation.
+# CMake requires this tool, which changes paths at installation.
 set(CMAKE_INSTALL_NAME_TOOL /bin/true CACHE FILEPATH "")
 set(CMAKE_FIND_ROOT_PATH ${WARREN_MACOS}/deps)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

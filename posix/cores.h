@@ -1,5 +1,5 @@
-// The cores that this process may run on. WARREN_PORTABLE: as on systems other than Linux, where a process
-// cannot be kept to some of them. Needs nothing else of the tree.
+// The cores that this process may run on. Define WARREN_PORTABLE to get the code for systems other than
+// Linux, which cannot bind a process to cores. Depends on nothing else in the tree.
 #pragma once
 
 #include <sched.h>
@@ -11,14 +11,15 @@
 
 namespace warren::posix {
 
-/// Of the machine, at least 1.
+/// The number of cores of this machine, at least 1.
 inline int NumCores() {
   return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
-/// By their numbers, which are below CPU_SETSIZE; empty where the kernel does not say.
+/// The numbers of the cores that this process may use, each below CPU_SETSIZE; empty if the kernel does not
+/// tell.
 inline std::vector<int> OwnCores() {
   std::vector<int> cores;
   cpu_set_t set;

@@ -1,5 +1,5 @@
-// A file descriptor with one owner, for all folders but rabit_engine, whose descriptors close in a forked
-// process, too (rabit_engine/base/descriptor.h). Needs nothing else of the tree.
+// A file descriptor with one owner, for all folders except rabit_engine, whose descriptors also close in a
+// forked process (rabit_engine/base/descriptor.h). Depends on nothing else in the tree.
 #pragma once
 
 #include <unistd.h>
@@ -8,8 +8,8 @@
 
 namespace warren::posix {
 
-/// Closes what it holds; to descriptors what std::unique_ptr is to memory. A negative one, as a call that
-/// failed returns, stands for none. Not thread safe.
+/// Owns a file descriptor and closes it, as std::unique_ptr does with memory. Empty if negative, like the
+/// result of a failed call. Not thread-safe.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -25,9 +25,9 @@ class Descriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// It is the caller's to close.
+  /// Gives up ownership: the caller must close the descriptor.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-  /// Closes what it has, for this one.
+  /// Closes the current descriptor and takes ownership of `fd`.
   void reset(int fd = -1) {
     if (fd_ >= 0) (void)close(fd_);
     fd_ = fd;

@@ -1,5 +1,5 @@
-// What files are asked that systems name differently, or do not have. WARREN_PORTABLE: as on systems other
-// than Linux. Needs nothing else of the tree.
+// File functions whose names differ between systems, or that some systems lack. Define WARREN_PORTABLE to get
+// the code for systems other than Linux. Depends on nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>
@@ -19,11 +19,11 @@ inline timespec ChangedAt(const struct stat& status) {
   return status.st_ctimespec;
 }
 #else
-/// When its bytes were written last.
+/// The time of the last change of the contents.
 inline timespec ModifiedAt(const struct stat& status) {
   return status.st_mtim;
 }
-/// When anything of it was changed last.
+/// The time of the last change of the contents or the metadata.
 inline timespec ChangedAt(const struct stat& status) {
   return status.st_ctim;
 }
@@ -31,13 +31,13 @@ inline timespec ChangedAt(const struct stat& status) {
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
-/// Only advice.
+/// Advises the kernel that the file will be read sequentially.
 inline void WillReadInOrder(int fd) {
   static_cast<void>(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
-/// Reads whole pages of a mapping now. False with errno when that fails; where the kernel cannot do so, they
-/// come as they are used.
+/// Reads whole pages of a mapping now. Returns false and sets errno on failure. If the kernel does not
+/// support this, the pages are read on first use.
 inline bool ReadNow(void* pages, std::size_t bytes) {
   return madvise(pages, bytes, MADV_POPULATE_READ) == 0 || errno == EINVAL;
 }

@@ -1,5 +1,5 @@
-// Files that only their user may read: those that hold tokens, commands, or what programs print. Needs
-// nothing else of the tree.
+// Files that only their owner may read: those with tokens, commands, or the output of programs. Depends on
+// nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>
@@ -11,10 +11,10 @@
 
 namespace warren::posix {
 
-/// Opens or makes the file for writing, with O_CREAT and O_CLOEXEC beside `flags` (O_TRUNC, O_APPEND).
-/// Whatever the umask, no other user may read or write it; a file of other permissions loses those. Devices,
-/// pipes and files of other owners, whose permissions are theirs to change, stay as they are. None, with
-/// errno, if it cannot be opened.
+/// Opens or creates the file for writing, with O_CREAT and O_CLOEXEC in addition to `flags` (O_TRUNC,
+/// O_APPEND). Whatever the umask, no other user may read or write it; an existing file loses such
+/// permissions. Devices, pipes and files of other owners keep their permissions, which are not ours to
+/// change. Returns an empty descriptor and sets errno if the file cannot be opened.
 inline Descriptor OpenPrivate(const char* path, int flags) {
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   Descriptor file(open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, S_IRUSR | S_IWUSR));

@@ -1,6 +1,6 @@
-// What a process asks for itself and for those it starts. WARREN_PORTABLE: as on systems other than Linux,
-// which have little of it. All but SignalAbbreviation may be called between fork and exec. Needs nothing else
-// of the tree.
+// Settings of the calling process, mostly for use in a child before exec. Define WARREN_PORTABLE to get the
+// code for systems other than Linux, which support few of them. All except SignalAbbreviation may be called
+// between fork and exec. Depends on nothing else in the tree.
 #pragma once
 
 #include <sched.h>
@@ -19,7 +19,7 @@
 
 namespace warren::posix {
 
-/// "TERM" of SIGTERM; empty when it has no name.
+/// The abbreviation of a signal, "TERM" for SIGTERM; empty if it has no name.
 inline std::string SignalAbbreviation(int signal) {
 #ifdef __APPLE__
   if (signal <= 0 || signal >= NSIG) return {};
@@ -34,27 +34,29 @@ inline std::string SignalAbbreviation(int signal) {
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
-/// Is sent to this process when its parent ends. Elsewhere the parent's end must be noticed in another way.
+/// Has the kernel send `signal` to this process when its parent exits. Does nothing on other systems, which
+/// must notice the parent's exit in another way.
 inline void SignalAtParentsEnd(int signal) {
   prctl(PR_SET_PDEATHSIG, signal);
 }
 
-/// Descendants whose parent ends become children of this process.
+/// Makes this process the new parent of descendants whose parent exits.
 inline void BecomeSubreaper() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/// What the kernel calls this process.
+/// Sets the name of this process in the kernel.
 inline void SetName(const char* name) {
   prctl(PR_SET_NAME, name);
 }
 
-/// Keeps this process to the cores whose bits are set; false with errno.
+/// Binds this process to the cores whose bits are set. Returns false and sets errno on failure.
 inline bool KeepTo(const unsigned long* cores, std::size_t bytes) {
   return sched_setaffinity(0, bytes, reinterpret_cast<const cpu_set_t*>(cores)) == 0;
 }
 
-/// Closes all descriptors from `first` to `last`; false where the kernel has no such call (Linux before 5.9).
+/// Closes all descriptors from `first` to `last`. Returns false if the kernel has no such call (Linux before
+/// 5.9).
 inline bool CloseRange(unsigned first, unsigned last) {
   return first > last || close_range(first, last, 0) == 0;
 }

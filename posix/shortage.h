@@ -1,6 +1,6 @@
-// Errors of system calls that say what this process or its host lacks, as opposed to what a peer has done. A
-// caller that takes one of them for the loss of a peer blames the wrong process, and may try for ever. Needs
-// nothing else of the tree.
+// Errors of system calls that name a shortage of this process or its host, as opposed to a failure of a peer.
+// Code that takes one for the loss of a peer blames the wrong process and may retry for ever. Depends on
+// nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>
@@ -13,8 +13,7 @@
 
 namespace warren::posix {
 
-/// Whether a call that failed with this error was refused by this host: descriptors, memory, ports, threads
-/// or permission are missing here.
+/// Whether the error comes from this host: a lack of descriptors, memory, ports or permission.
 inline bool IsLocalShortage(int error) {
   switch (error) {
     case EMFILE:
@@ -35,8 +34,8 @@ inline bool ConcernsAddress(int error) {
   return error == EADDRNOTAVAIL || error == EACCES || error == EPERM;
 }
 
-/// The error with which this process is refused a descriptor at this moment; 0 if it can have one. For calls
-/// that do not say why they failed, as getaddrinfo.
+/// The error that opening a descriptor gives at this moment; 0 if one is available. For calls that do not
+/// report why they failed, such as getaddrinfo.
 inline int DescriptorShortage() {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return IsLocalShortage(errno) ? errno : 0;
@@ -44,9 +43,9 @@ inline int DescriptorShortage() {
   return 0;
 }
 
-/// "64 of the 64 files that this process may open (ulimit -n) are open".
+/// A text like "64 of the 64 files that this process may open (ulimit -n) are open".
 inline std::string DescribeOpenFiles() {
-  constexpr rlim_t kMostCounted = 65'536;  // a few milliseconds; /proc/self/fd would need a descriptor
+  constexpr rlim_t kMostCounted = 65'536;  // takes a few milliseconds; /proc/self/fd would need a descriptor
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return "its limit of open files (ulimit -n) is unknown";
   const rlim_t most = std::min(limit.rlim_cur, kMostCounted);
@@ -56,7 +55,7 @@ inline std::string DescribeOpenFiles() {
          " files that this process may open (ulimit -n) are open";
 }
 
-/// What is short, as far as it can be told, and what to do about it: one or two sentences.
+/// One or two sentences on what is short, as far as known, and what to do about it. Empty for other errors.
 inline std::string ShortageAdvice(int error) {
   switch (error) {
     case EMFILE:

@@ -1,6 +1,6 @@
-// Sockets and pipes that a program started from this one does not inherit, and what is named differently, or
-// not there, on systems other than Linux. WARREN_PORTABLE: as there, on Linux, so that it is tested. Needs
-// nothing else of the tree.
+// Sockets and pipes that programs started from this process do not inherit, and socket features whose names
+// differ between systems or that some systems lack. Define WARREN_PORTABLE to get the code for systems other
+// than Linux, to test it on Linux. Depends on nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>
@@ -15,21 +15,21 @@
 
 namespace warren::posix {
 
-/// What poll is asked for, and says, when the other end sends nothing more.
+/// The poll event that reports that the other end will send nothing more.
 #ifdef POLLRDHUP
 inline constexpr short kPeerDone = POLLRDHUP;
 #else
 inline constexpr short kPeerDone = POLLHUP;
 #endif
 
-/// The socket option for the seconds without data after which the kernel probes the peer of a TCP connection.
+/// The socket option for the idle seconds after which the kernel probes the peer of a TCP connection.
 #ifdef TCP_KEEPIDLE
 inline constexpr int kKeepIdle = TCP_KEEPIDLE;
 #else
 inline constexpr int kKeepIdle = TCP_KEEPALIVE;
 #endif
 
-/// Whether accept failed with this error for one connection, which is gone: the next one may be accepted.
+/// Whether this error of accept concerns a single connection, which is lost; the next accept may succeed.
 inline bool ConcernsOneConnection(int error) {
   switch (error) {
     case EINTR:
@@ -37,7 +37,7 @@ inline bool ConcernsOneConnection(int error) {
     case EPROTO:
     case ENOPROTOOPT:
     case EOPNOTSUPP:
-    case EPERM:  // a rule of the firewall
+    case EPERM:  // forbidden by a firewall rule
     case ENETDOWN:
     case ENETUNREACH:
     case EHOSTDOWN:
@@ -48,15 +48,15 @@ inline bool ConcernsOneConnection(int error) {
   }
 }
 
-/// Whether a connection waits at this listener. In a process without a free descriptor accept
-/// fails whether a connection waits or not.
+/// Whether a connection waits at this listener. accept cannot tell in a process without a free descriptor: it
+/// fails either way.
 inline bool HasConnection(int listener) {
   pollfd ready{listener, POLLIN, 0};
   return poll(&ready, 1, 0) > 0;
 }
 
-/// The connection breaks when bytes that were sent stay unacknowledged for so long; 0: when the kernel's
-/// patience ends.
+/// Breaks the connection after sent bytes have been unacknowledged for so many seconds. 0 means the kernel's
+/// default.
 inline void SetUserTimeout(int fd, int seconds) {
 #ifdef TCP_USER_TIMEOUT
   const int name = TCP_USER_TIMEOUT;
@@ -72,29 +72,29 @@ enum class Blocking { kNo, kYes };
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
-/// A stream socket, or -1 with errno.
+/// Returns a stream socket, or -1 with errno set.
 inline int NewSocket(int family, Blocking blocking) {
   return socket(family, SOCK_STREAM | SOCK_CLOEXEC | (blocking == Blocking::kYes ? 0 : SOCK_NONBLOCK), 0);
 }
 
-/// The next connection, or -1 with errno.
+/// Returns the next connection, or -1 with errno set.
 inline int Accept(int listener, Blocking blocking) {
   return accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | (blocking == Blocking::kYes ? 0 : SOCK_NONBLOCK));
 }
 
-/// Both ends of a pipe; false with errno.
+/// Creates a pipe. Returns false and sets errno on failure.
 inline bool NewPipe(std::array<int, 2>& ends) {
   return pipe2(ends.data(), O_CLOEXEC) == 0;
 }
 
 #else
 
-// A program that another thread starts between the two calls inherits the descriptor.
+// A program that another thread starts between creating a descriptor and setting FD_CLOEXEC inherits it.
 
 inline int Prepared(int fd, Blocking blocking) {
   if (fd < 0) return fd;
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  // Systems on which an accepted socket has the listener's flags, and such on which it has not.
+  // On some systems an accepted socket inherits the listener's flags, on others it does not.
   const int flags = fcntl(fd, F_GETFL) & ~O_NONBLOCK;
   fcntl(fd, F_SETFL, blocking == Blocking::kYes ? flags : flags | O_NONBLOCK);
 #ifdef SO_NOSIGPIPE

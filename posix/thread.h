@@ -1,4 +1,4 @@
-// What a thread asks of the kernel. Needs nothing else of the tree.
+// Kernel settings of the calling thread. Depends on nothing else in the tree.
 #pragma once
 
 #ifdef __linux__
@@ -7,8 +7,8 @@
 
 namespace warren::posix {
 
-/// The limits of this thread's waits are kept to the microsecond, not to 50 of them, where the kernel has
-/// both.
+/// Sets the timer slack of this thread to 1 ns instead of the default of 50 us, so that timed waits end on
+/// time. Does nothing if the kernel has no such setting.
 inline void WakePromptly() {
 #ifdef PR_SET_TIMERSLACK
   prctl(PR_SET_TIMERSLACK, 1UL);

@@ -18,7 +18,7 @@
 namespace warren::bench {
 namespace {
 
-/// A socket to the conductor. -1 is never returned.
+/// Returns a socket connected to the conductor.
 int Connect(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -1,5 +1,5 @@
-// A rank that does what a conductor tells it, one sample at a time, so that worlds of several peers can stand
-// beside each other while only one of them works (bench/comparison/conducted.py is the conductor).
+// A rank that takes samples on command of a conductor, one at a time, so that the worlds of several peers can
+// run at the same time while only one of them works (bench/comparison/conducted.py is the conductor).
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace warren::bench {
 
-/// Connects to the Unix socket at `path`, says its rank, and then answers each line:
+/// Connects to the Unix socket at `path`, sends the rank, and then answers each line:
 ///
 ///     sample <case> <seconds of a block>    <seconds of one operation> <operations in the block>
-///     forget                                ok: the buffers of the last case are given back
+///     forget                                ok: the buffers of the last case are freed
 ///
-/// until the conductor closes the socket. Meanwhile it sleeps. Throws what Measurement throws, and
+/// until the conductor closes the socket. Sleeps between commands. Throws the errors of Measurement, and
 /// std::system_error.
 void ObeyConductor(World& world, const std::string& path);
 

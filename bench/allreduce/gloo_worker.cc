@@ -1,6 +1,6 @@
-// allreduce-gloo: a rank of gloo over TCP. Its place comes from the environment: BENCH_RANK,
-// BENCH_WORLD_SIZE, BENCH_STORE (an empty folder that all ranks see), BENCH_INTERFACE (of the network) and
-// BENCH_GLOO_ALGORITHM (ring, bcube, or halving_doubling: the older class that is still the quickest for some
+// allreduce-gloo: a rank of gloo over TCP, configured by environment variables: BENCH_RANK, BENCH_WORLD_SIZE,
+// BENCH_STORE (an empty folder that all ranks can access), BENCH_INTERFACE (the network interface) and
+// BENCH_GLOO_ALGORITHM (ring, bcube, or halving_doubling: an older class that is still the fastest for some
 // sizes).
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -47,7 +47,7 @@ class GlooWorld : public warren::bench::World {
 
   void Prepare(float* data, [[maybe_unused]] std::size_t count) override {
     if (algorithm_ != "halving_doubling") return;
-#ifndef __clang_analyzer__  // it sees a division by zero inside gloo's header
+#ifndef __clang_analyzer__  // it reports a division by zero in gloo's header
     bound_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, std::vector<float*>{data},
                                                                      static_cast<int>(count));
 #endif
@@ -87,7 +87,7 @@ class GlooWorld : public warren::bench::World {
   std::string algorithm_;
   std::shared_ptr<gloo::Context> context_;
   std::uint32_t tag_ = 0;
-  std::unique_ptr<gloo::AllreduceHalvingDoubling<float>> bound_;  ///< to the buffer that is being measured
+  std::unique_ptr<gloo::AllreduceHalvingDoubling<float>> bound_;  ///< bound to the buffer being measured
   float* bound_data_ = nullptr;
 };
 

@@ -1,8 +1,8 @@
-// allreduce-handles: a rank of ours that begins its sums and then waits for all of them. BENCH_WAY says how:
+// allreduce-handles: a Warren rank that starts all sums and then waits for all of them. BENCH_WAY is one of:
 //   handles      by handles, in the same order on all ranks
-//   named        by names, each carried out alone
-//   packed       by names, together up to 2 MiB
-//   new-names    packed, with names that no rank has heard of, so that each is counted on rank 0
+//   named        by names, each reduced separately
+//   packed       by names, fused up to 2 MiB
+//   new-names    packed, with names that are new to every rank, so that rank 0 must count each of them
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -43,7 +43,7 @@ class HandlesWorld : public warren::bench::World {
   void Barrier() override { world_.Barrier(); }
 
  private:
-  /// Sums of different sizes have different names, since a name that changes its size is negotiated again.
+  /// Sums of different sizes have different names, since a name whose size changes is negotiated again.
   std::string Name(std::size_t count, std::size_t index) const {
     std::string name = std::to_string(count).append("/").append(std::to_string(index));
     return renames_ ? name.append("/").append(std::to_string(times_)) : name;

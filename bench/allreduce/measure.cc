@@ -27,11 +27,11 @@ bool InSlices(Collective collective) {
 bool WithoutBytes(Collective collective) {
   return collective == Collective::kBarrier || collective == Collective::kSplit;
 }
-/// A prime, so that no block that is exchanged, skipped or taken twice goes unnoticed. Small enough that sums
-/// over hundreds of ranks are exact in a float.
+/// A prime, so that a swapped, skipped or repeated block does not go unnoticed. Small enough that sums over
+/// hundreds of ranks are exact in a float.
 constexpr std::size_t kPatternLength = 8191;
 constexpr std::size_t kMostOperations = 1'000'000;
-/// An operation that takes so many blocks' time needs no warming up.
+/// An operation that takes longer than this many blocks is not warmed up.
 constexpr double kSlowBlocks = 1000;
 
 double SecondsSince(Clock::time_point start) {
@@ -64,8 +64,9 @@ Case ParseCase(const std::string& text) {
       fmt::format("'{}': expected a collective, such as allreduce, a colon and a number of bytes", text));
 }
 
-/// A collective on a buffer of its own. Each broadcast has the next rank as its root. Every rank writes its
-/// slice again before an allgather, so that peers which read it in place find it in no cache of theirs.
+/// A collective with its buffer. The root of a broadcast is the rank after the previous root. Every rank
+/// rewrites its slice before an allgather, so that peers that read it in place do not have it in their
+/// caches.
 class Measurement::Operation {
  public:
   Operation(World& world, const Case& what)
@@ -103,7 +104,7 @@ class Measurement::Operation {
     }
   }
 
-  /// Numbers that tell ranks and places apart.
+  /// Fills the buffer with numbers that differ by rank and position.
   void Fill() {
     const std::size_t rank = world_.rank();
     const std::size_t each = buffer_.size() / world_.size();
@@ -116,12 +117,12 @@ class Measurement::Operation {
       case Collective::kBarrier:
       case Collective::kSplit:
         return;
-      case Collective::kAllToAll:  // slice r is what rank r is to have of this one
+      case Collective::kAllToAll:  // slice r is for rank r
         for (std::size_t i = 0; i < sent_.size(); ++i) {
           sent_[i] = static_cast<float>((rank * each + i % each) % kPatternLength);
         }
         return;
-      case Collective::kBroadcast:  // from the last rank: only it has what all shall get
+      case Collective::kBroadcast:  // from the last rank, which alone has the data
         root_ = world_.size() - 2;
         ForEachInPattern(buffer_, [&](float& value, std::size_t j) {
           value = static_cast<int>(rank) == world_.size() - 1 ? static_cast<float>(j) : -1.0F;
@@ -135,7 +136,7 @@ class Measurement::Operation {
     }
   }
 
-  /// Throws unless the buffer holds what one run after Fill must give; then sets it to zeros.
+  /// Throws unless the buffer holds the result of one run after Fill; then zeroes it.
   void CheckAndClear() {
     const float size = static_cast<float>(world_.size());
     const bool scatters = what_.collective == Collective::kReduceScatter;
@@ -158,7 +159,7 @@ class Measurement::Operation {
   }
 
  private:
-  /// Writes a value of each cache line: the one that is there.
+  /// Writes one value in each cache line, without changing it.
   void RenewOwnSlice() {
     constexpr std::size_t kLine = 64 / sizeof(float);
     const std::size_t each = buffer_.size() / world_.size();
@@ -169,17 +170,17 @@ class Measurement::Operation {
   World& world_;
   Case what_;
   std::vector<float> buffer_;
-  std::vector<float> sent_;  ///< what an all-to-all sends
+  std::vector<float> sent_;  ///< input of an all-to-all
   int root_ = -1;
 };
 
-/// Times blocks of one operation. What it returns is the same on every rank, so that all take the same
-/// decisions without asking each other.
+/// Times blocks of one operation. Its results are the same on every rank, so that all ranks decide alike
+/// without asking each other.
 class Measurement::Stopwatch {
  public:
   explicit Stopwatch(World& world) : world_(world) {}
 
-  /// Seconds of `operations` on the slowest rank.
+  /// The seconds that `operations` runs take on the slowest rank.
   double Block(Operation& operation, std::size_t operations) {
     world_.Barrier();
     const auto start = Clock::now();
@@ -187,7 +188,7 @@ class Measurement::Stopwatch {
     return Share(SecondsSince(start));
   }
 
-  /// Seconds since the beginning, of the slowest rank, at the end of the last block.
+  /// Seconds from the start to the end of the last block, on the slowest rank.
   double elapsed() const { return elapsed_s_; }
 
  private:
@@ -214,8 +215,8 @@ Measurement::Measurement(World& world, const Case& what, double block_s)
   operation_->Fill();
   const double first_s = watch_->Block(*operation_, 1);
   operation_->CheckAndClear();
-  if (first_s > kSlowBlocks * block_s) return;  // no cold start can make that much of a difference
-  for (;;) {                                    // warms up, too
+  if (first_s > kSlowBlocks * block_s) return;  // far too slow for a cold start to matter
+  for (;;) {                                    // this also warms up
     const double seconds = watch_->Block(*operation_, operations_);
     if (seconds >= block_s || operations_ == kMostOperations) return;
     const double factor = std::clamp(1.2 * block_s / std::max(seconds, 1e-9), 1.2, 100.0);

@@ -1,4 +1,4 @@
-// One collective at one size: checked once, then timed, a sample at a time.
+// Measures one collective at one size: checks it once, then times it sample by sample.
 #pragma once
 
 #include <cstddef>
@@ -22,54 +22,56 @@ enum class Collective {
   kSums
 };
 
-/// `bytes` is the size of the whole buffer on every rank, for kAllgather, kReduceScatter and kAllToAll: with
-/// all the slices; for kBarrier and kSplit 0; for kSums, 1,000 allreduces, that of each.
+/// `bytes` is the size of the whole buffer on every rank, including all slices for kAllgather, kReduceScatter
+/// and kAllToAll; 0 for kBarrier and kSplit; the size of each of the 1,000 allreduces for kSums.
 struct Case {
   Collective collective;
   std::size_t bytes;
 };
 
-/// Reads "allreduce:4096". Throws std::invalid_argument that says what was expected.
+/// Parses text like "allreduce:4096". Throws std::invalid_argument, whose message says what was expected.
 Case ParseCase(const std::string& text);
 std::string Name(Collective collective);
 
 struct Effort {
-  int samples = 5;         ///< how many are wanted
-  int least_samples = 3;   ///< taken even when the time is up
-  double limit_s = 1.5;    ///< no more samples after it; after ten times as long, the first is the last
-  double block_s = 0.005;  ///< a sample is a block of as many operations as take at least this long
+  int samples = 5;         ///< wanted number
+  int least_samples = 3;   ///< taken even after limit_s
+  double limit_s = 1.5;    ///< stop after this time; after 10 times as long, even before least_samples
+  double block_s = 0.005;  ///< a sample is a block of operations that takes at least this long
 };
 
 struct Timing {
-  std::size_t operations;       ///< in a block
-  std::vector<double> seconds;  ///< one operation's time, a value for each block
+  std::size_t operations;       ///< in each block
+  std::vector<double> seconds;  ///< time of one operation, for each block
 };
 
-/// Some rank has got something else than it should.
+/// An operation gave a wrong result on this rank.
 class WrongResult : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// One case in one world. All ranks make the same calls, and get the same results.
+/// One case in one world. All ranks make the same calls and get the same results.
 ///
-/// A sample is a block: barrier; clock; operations; clock. Its time is that of the slowest rank. The data are
-/// zeros, so that sums stay finite. Broadcasts take each rank as root in turn: with a fixed root it would run
-/// ahead of the others, and the time would be that of sending instead of that of arriving.
+/// A sample is a block: a barrier, then operations between two readings of the clock. Its time is that of the
+/// slowest rank. The data are zeros, so that sums stay finite. Each rank in turn is the root of a broadcast:
+/// a fixed root would run ahead of the others, and the measured time would be that of sending rather than
+/// arriving.
 class Measurement {
  public:
-  /// Does the operation once on numbers that tell ranks and places apart, and finds out how many make a
-  /// block of `block_s` seconds. Throws WrongResult, on the rank that has it.
+  /// Runs the operation once on numbers that differ by rank and position, checks the result, and finds out
+  /// how many operations make a block of `block_s` seconds. Throws WrongResult on each rank whose result is
+  /// wrong.
   Measurement(World& world, const Case& what, double block_s);
   ~Measurement();
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
 
-  /// In a block.
+  /// The number of operations in a block.
   std::size_t operations() const { return operations_; }
-  /// Seconds of one operation.
+  /// Measures a block; returns the seconds per operation.
   double Sample();
-  /// Seconds since the beginning, of the slowest rank, at the end of the last block.
+  /// Seconds from the start to the end of the last block, on the slowest rank.
   double elapsed() const;
 
  private:
@@ -81,7 +83,7 @@ class Measurement {
   std::size_t operations_ = 1;
 };
 
-/// As many samples as `effort` says.
+/// Takes samples as `effort` says.
 Timing Measure(World& world, const Case& what, const Effort& effort);
 
 }  // namespace warren::bench

@@ -1,5 +1,5 @@
-// allreduce-openmpi, allreduce-mpich, allreduce-impi and so on: a rank of MPI. The same source, compiled with
-// each one's headers.
+// allreduce-openmpi, allreduce-mpich, allreduce-impi and so on: an MPI rank. The same source is compiled with
+// the headers of each MPI.
 #include <mpi.h>
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// MPI ends the whole job by itself when a call fails (MPI_ERRORS_ARE_FATAL), so there is nothing to check.
+/// MPI itself aborts the whole job if a call fails (MPI_ERRORS_ARE_FATAL), so no result is checked.
 class MpiWorld : public warren::bench::World {
  public:
   MpiWorld() { MPI_Init(nullptr, nullptr); }

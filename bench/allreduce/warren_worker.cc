@@ -1,5 +1,5 @@
-// allreduce-warren: a rank of ours. Finds the tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT; RABIT_*
-// settings work as everywhere.
+// allreduce-warren: a Warren rank. Finds the tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT; RABIT_*
+// settings apply.
 #include <cstddef>
 #include <memory>
 #include <utility>

@@ -1,6 +1,6 @@
-// One rank's place in a world of some peer, reduced to the calls that the comparison makes. Each peer has one
-// small program that implements it; everything else (arguments, checks, timing, output) is shared, so that
-// all peers are asked for the same work in the same way.
+// One rank in a world of some peer, reduced to the calls that the comparison makes. Each peer has a small
+// program that implements it; everything else (arguments, checks, timing, output) is shared, so that all
+// peers do the same work in the same way.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,29 @@ class World {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Called once before a series of operations on this buffer, outside the timing: for peers that bind to
-  /// one.
+  /// Called once before a series of operations on this buffer, outside the timing, for peers that bind to a
+  /// buffer.
   virtual void Prepare(float* /*data*/, std::size_t /*count*/) {}
-  /// Sums over all ranks, in place.
+  /// Sums over all ranks in place.
   virtual void Allreduce(float* data, std::size_t count) = 0;
-  /// `number` such sums of `count_each`, one behind the other in memory.
+  /// Makes `number` such sums of `count_each` elements, consecutive in memory.
   virtual void AllreduceEach(float* data, std::size_t count_each, std::size_t number) {
     for (std::size_t i = 0; i < number; ++i) Allreduce(data + i * count_each, count_each);
   }
   virtual void Broadcast(void* /*data*/, std::size_t /*bytes*/, int /*root*/) {
     throw std::runtime_error("this peer has no broadcast");
   }
-  /// `data` has a slice of `bytes_each` for every rank, in order; each brings its own, in place.
+  /// `data` has a slice of `bytes_each` for every rank, in rank order; each rank contributes its own, in
+  /// place.
   virtual void Allgather(void* /*data*/, std::size_t /*bytes_each*/) {
     throw std::runtime_error("this peer has no allgather");
   }
-  /// `data` holds `count_each` elements for each rank. Each rank receives the sum of its own slice, there or
-  /// at the beginning of `data`. The rest of `data` is unspecified.
+  /// `data` holds `count_each` elements for each rank. Each rank receives the sum of its slice, either in
+  /// place or at the beginning of `data`. The rest of `data` is unspecified.
   virtual void ReduceScatter(float* /*data*/, std::size_t /*count_each*/) {
     throw std::runtime_error("this peer has no reduce-scatter");
   }
-  /// Where ReduceScatter leaves the slice.
+  /// Whether ReduceScatter leaves the sum in place, not at the beginning.
   virtual bool ReduceScattersInPlace() const { return true; }
   virtual void Barrier() = 0;
   /// `from` and `to` have a slice of `bytes_each` for every rank.
@@ -49,9 +50,9 @@ class World {
   virtual void Split(int /*color*/) { throw std::runtime_error("this peer has no communicators"); }
 };
 
-/// The whole main of a worker: reads the arguments, joins, measures what was asked for, and prints on rank 0
-/// one line of JSON for each collective and size; or does what a conductor tells it (conducted.h). `--help`
-/// tells the arguments. Returns the exit code.
+/// The main function of a worker: parses the arguments, joins the world, measures the cases, and prints on
+/// rank 0 one line of JSON for each collective and size; or obeys a conductor (conducted.h). `--help` lists
+/// the arguments. Returns the exit code.
 int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>()>& join);
 
 }  // namespace warren::bench

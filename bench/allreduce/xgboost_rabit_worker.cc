@@ -1,4 +1,4 @@
-// allreduce-xgboost: a rank of the rabit inside XGBoost (1.4 to 1.7), through its C API. Finds the tracker by
+// allreduce-xgboost: a rank of the rabit in XGBoost 1.4 to 1.7, used through its C API. Finds the tracker by
 // DMLC_TRACKER_URI and DMLC_TRACKER_PORT.
 #include <xgboost/c_api.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Numbers of xgboost::collective::DataType and Operation.
+// Values from xgboost::collective::DataType and Operation.
 constexpr int kFloat = 6;
 constexpr int kSum = 2;
 

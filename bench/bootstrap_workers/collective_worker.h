@@ -1,6 +1,6 @@
-// One simulated worker of XGBoost 2.1 or later: its messages to the tracker, in the order and in the pieces
-// in which it sends them, and the ring with which its own communication begins. What follows there is no
-// concern of a tracker.
+// A simulated worker of XGBoost 2.1 or later. It sends the same messages to the tracker, in the same order
+// and in the same pieces, and makes the ring with which XGBoost's communication begins. Later messages do not
+// concern a tracker.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class CollectiveWorker final : public Worker {
  private:
   Task<Descriptor> CallTracker(wire::collective::TrackerStream& stream, wire::collective::Hello hello,
                                Stage& stage);
-  /// Over each new link the one that connects says its rank.
+  /// Connects to the next rank, telling it this rank, and accepts the previous one.
   Task<void> MakeRing(Membership& membership, wire::collective::Next next, const Descriptor& listener);
   void Say(const Descriptor& tracker, std::string_view message);
 

@@ -15,19 +15,18 @@ namespace warren::bench {
 
 class Crew {
  public:
-  /// Workers with the task ids `first_task`, ... one for each of `members`, which they fill in.
+  /// Creates workers with the task ids `first_task`, ..., one for each of `members`, which they fill in.
   Crew(int first_task, std::span<Membership> members, const WorkerOptions& options);
 
-  /// Both start every worker at once and return when the last one is through. They throw
-  /// std::runtime_error when a worker fails, with its task id and what it was doing; the crew is then of no
-  /// further use.
+  /// Join and ShutDown start all workers at once and return when the last one has finished. They throw
+  /// std::runtime_error if a worker fails, with its task id and stage; the crew is then unusable.
   void Join();
   void ShutDown();
 
   int num_failed_connects() const;
 
  private:
-  /// Runs one worker's part; `index` names it when it fails.
+  /// Runs one worker's part; `index` identifies the worker if it fails.
   Detached Run(std::size_t index, Task<void> part);
   void RunUntilIdle();
 
@@ -36,7 +35,7 @@ class Crew {
   std::span<Membership> members_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int num_busy_ = 0;
-  std::string failure_;  ///< of the first worker that failed
+  std::string failure_;  ///< the error of the first worker that failed
 };
 
 }  // namespace warren::bench

@@ -13,7 +13,7 @@
 namespace warren::bench {
 namespace {
 
-/// rabit's own backlog; a worker accepts five links at most.
+/// rabit's backlog; a worker accepts at most five links.
 constexpr int kBacklog = 16;
 constexpr int kEventsPerWait = 256;
 
@@ -65,7 +65,7 @@ void Fiber::Watch(const Descriptor& socket) {
 Task<Descriptor> Fiber::Connect(sockaddr_in to, const sockaddr_in* from) {
   Descriptor socket = OpenSocket();
   if (from != nullptr) {
-    // The port is then chosen at connect, when the peer is known: ports do not run out.
+    // The port is chosen at connect, when the peer is known, so that ports do not run out.
     const int on = 1;
     if (setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on) != 0) {
       ThrowErrno("IP_BIND_ADDRESS_NO_PORT");

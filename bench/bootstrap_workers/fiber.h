@@ -1,5 +1,5 @@
 // Sockets for thousands of workers in one thread, each written as if it blocked. A worker waits for one
-// socket at a time, as a rabit worker does; epoll (edge-triggered, each descriptor registered once) wakes it.
+// socket at a time, like a rabit worker; epoll (edge-triggered, each descriptor registered once) wakes it.
 #pragma once
 
 #include <netinet/in.h>
@@ -17,41 +17,42 @@ namespace warren::bench {
 
 using posix::Descriptor;
 
-/// Throws std::system_error with errno and what was being done.
+/// Throws std::system_error with errno and the failed operation.
 [[noreturn]] void ThrowErrno(const char* doing);
 
-/// Throws std::invalid_argument when `host` is not an IPv4 literal.
+/// Throws std::invalid_argument if `host` is not an IPv4 literal.
 sockaddr_in MakeAddress(const std::string& host, std::uint16_t port);
 
 class EventLoop {
  public:
   EventLoop();
   int epoll() const { return epoll_.get(); }
-  /// Waits for events, without a limit, and resumes the fibers they belong to.
+  /// Waits for events, without a timeout, and resumes the fibers they belong to.
   void RunOnce();
 
  private:
   Descriptor epoll_;
 };
 
-/// One worker's thread of control. Must stay where it is while one of its sockets is open.
+/// The thread of control of one worker. Must not be moved while one of its sockets is open.
 class Fiber {
  public:
   explicit Fiber(EventLoop& loop) : loop_(&loop) {}
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// `from` may be null: the system then chooses the address. All of these throw std::system_error.
+  /// If `from` is null, the system chooses the source address. This and the following functions throw
+  /// std::system_error.
   Task<Descriptor> Connect(sockaddr_in to, const sockaddr_in* from);
   Task<Descriptor> Accept(const Descriptor& listener);
-  /// Some bytes, at most `limit`. The end of the stream is an error: nobody here may hang up first.
+  /// Returns some bytes, at most `limit`. The end of the stream is an error: no peer may hang up first.
   Task<std::string> Receive(const Descriptor& socket, std::size_t limit);
-  /// Messages are far below a socket's buffer, so sending never waits.
+  /// Sends at once: messages are far smaller than a socket's buffer.
   void Send(const Descriptor& socket, std::string_view bytes) const;
-  /// Listens at any free port of `address`, which then holds it.
+  /// Listens at a free port of `address` and stores the port there.
   Descriptor Listen(sockaddr_in& address);
 
-  /// An event at one of this fiber's sockets.
+  /// Resumes the fiber upon an event at one of its sockets.
   void Wake() {
     if (waiting_) std::exchange(waiting_, {}).resume();
   }

@@ -22,7 +22,7 @@
 namespace warren::bench {
 namespace {
 
-/// A worker's sockets: its tracker connection, its listening socket, five links; and one to spare.
+/// A worker's sockets: its tracker connection, its listening socket, five links, and one spare.
 constexpr int kDescriptorsPerWorker = 8;
 constexpr int kDescriptorsPerProcess = 64;
 constexpr int kMaxProcesses = 64;
@@ -50,7 +50,7 @@ bool SendByte(const Descriptor& socket, char byte) {
   return send(socket.get(), &byte, 1, MSG_NOSIGNAL) == 1;
 }
 
-/// The other side's next byte; 0 when it is gone.
+/// Returns the other side's next byte, or 0 if the connection is closed.
 char ReceiveByte(const Descriptor& socket) {
   char byte = 0;
   return recv(socket.get(), &byte, 1, 0) == 1 ? byte : char{0};
@@ -58,7 +58,7 @@ char ReceiveByte(const Descriptor& socket) {
 
 }  // namespace
 
-/// Lies at the start of the shared memory; the members follow it. The clock is the same in all processes.
+/// The start of the shared memory; the members follow it. The clock is the same in all processes.
 struct Fleet::Shared {
   struct PerProcess {
     Clock::time_point first_connect;
@@ -109,7 +109,7 @@ Fleet::~Fleet() {
   for (const Process& process : processes_) waitpid(process.pid, nullptr, 0);
 }
 
-/// What a forked process does: its share of the workers, one phase after the other.
+/// The body of a forked process: runs its share of the workers, phase by phase.
 void Fleet::RunProcess(int index, int num_processes, const Descriptor& control,
                        const WorkerOptions& options) {
   Shared::PerProcess& report = shared_->processes[index];
@@ -129,7 +129,7 @@ void Fleet::RunProcess(int index, int num_processes, const Descriptor& control,
     if (ReceiveByte(control) != kGo) return;
     crew.ShutDown();
     SendByte(control, kPhaseDone);
-    ReceiveByte(control);  // closing thousands of links now would slow what is still measured
+    ReceiveByte(control);  // closing thousands of links now would disturb the measurements of others
   } catch (const std::exception& error) {
     std::strncpy(report.error, error.what(), sizeof report.error - 1);
     SendByte(control, kPhaseFailed);

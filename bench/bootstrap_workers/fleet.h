@@ -1,5 +1,5 @@
 // All simulated workers of a job, spread over as few processes as the limit on open descriptors allows. The
-// processes share one block of memory for their results and go from phase to phase together.
+// processes share one block of memory for their results and enter each phase together.
 #pragma once
 
 #include <chrono>
@@ -23,37 +23,38 @@ class Fleet {
   /// How a phase ended.
   enum class Outcome { kDone, kFailed, kTimedOut };
 
-  /// Forks the processes; they wait.
+  /// Forks the processes, which then wait.
   Fleet(int num_workers, const WorkerOptions& options);
   /// Kills the processes.
   ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
-  /// Every worker joins the job, all at once; done when all links of all workers stand.
+  /// All workers join the job at once. Returns kDone when all their links are established.
   Outcome Join(Clock::time_point deadline) { return RunPhase(deadline); }
-  /// Every worker says shutdown, all at once. After a Join that was done.
+  /// All workers report shutdown at once. Call only after Join has returned kDone.
   Outcome ShutDown(Clock::time_point deadline) { return RunPhase(deadline); }
 
   int num_processes() const { return static_cast<int>(processes_.size()); }
-  /// Workers whose links stand, also after a Join that was not done.
+  /// The number of workers whose links are established, even if Join failed.
   int num_linked() const;
-  /// From the first connection to the last link.
+  /// The time from the first connection to the last link.
   Seconds join_time() const;
-  /// Processor time the simulation itself took in Join.
+  /// The processor time of the simulation itself during Join.
   Seconds join_cpu_time() const;
-  /// Connections between workers that failed and were made at a later try.
+  /// The number of connections between workers that failed and succeeded on a retry.
   int num_failed_connects() const;
-  /// While a phase runs, and after one that was not done, they may be changing: good for a diagnosis.
+  /// The results of the workers. They may still change during a phase, and after one that failed or timed
+  /// out; then use them for diagnosis only.
   std::span<const Membership> members() const;
-  /// What a worker that failed had to say; empty when none has.
+  /// The message of a failed worker; empty if none failed.
   std::string error() const;
 
  private:
   struct Shared;
   struct Process {
     int pid = -1;
-    Descriptor control;  ///< one byte each way a phase
+    Descriptor control;  ///< one byte each way per phase
   };
 
   void RunProcess(int index, int num_processes, const Descriptor& control, const WorkerOptions& options);

@@ -1,6 +1,6 @@
-// bootstrap-workers: starts a tracker, lets N simulated workers make a job of it, and prints one line
-// of JSON with how long that took. Every worker really talks to the tracker and really makes its links, which
-// are then checked. bench/bootstrap runs this for our tracker and others in turn.
+// bootstrap-workers: starts a tracker, has N simulated workers form a job, and prints the time taken as one
+// line of JSON. Every worker really talks to the tracker and makes its links, which are then checked.
+// bench/bootstrap runs this for our tracker and others in turn.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -30,18 +30,18 @@ namespace {
 using namespace warren::bench;
 namespace wire = warren::wire;
 
-/// Enough to open the connections and for the tracker to notice; the job starts after it.
+/// Enough time to open the silent connections and for the tracker to notice them; the job starts afterwards.
 constexpr std::chrono::milliseconds kSilentLead{200};
 constexpr std::chrono::seconds kTrackerStartTime{60};
 constexpr int kExitStalled = 3;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-/// Runs in turn live in different parts of 127.0.0.0/8: none meets the connections in TIME_WAIT that the one
-/// before left behind.
+/// Consecutive runs use different parts of 127.0.0.0/8, so that none meets connections that the previous run
+/// left in TIME_WAIT.
 std::uint32_t FirstAddress() {
   constexpr std::uint32_t kLoopback = 0x7f000000;
-  constexpr std::uint32_t kParts = 127;  // of 131,072 addresses, as many as a job may have workers
+  constexpr std::uint32_t kParts = 127;  // each has 131,072 addresses, the largest number of workers
   return kLoopback + ((1 + static_cast<std::uint32_t>(getpid()) % kParts) << 17);
 }
 
@@ -54,7 +54,7 @@ struct Options {
   std::vector<std::string> tracker;
 };
 
-/// Connections that never say a word. The tracker may not even get round to accepting them.
+/// Opens connections that never send anything. The tracker may not even accept them in time.
 std::vector<Descriptor> OpenSilent(int count, const sockaddr_in& tracker) {
   std::vector<Descriptor> silent;
   for (int i = 0; i < count; ++i) {
@@ -68,10 +68,10 @@ std::vector<Descriptor> OpenSilent(int count, const sockaddr_in& tracker) {
   return silent;
 }
 
-/// Connections that the kernel dropped since the machine started because the queue of a listening socket was
-/// full. 0 when it does not say.
+/// The number of connections that the kernel has dropped since boot because the queue of a listening socket
+/// was full; 0 if unknown.
 std::int64_t ListenDrops() {
-  // Two lines with the same prefix, names and values: "TcpExt: SyncookiesSent ..." and "TcpExt: 0 ...".
+  // Two lines with the same prefix hold names and values: "TcpExt: SyncookiesSent ..." and "TcpExt: 0 ...".
   std::ifstream file("/proc/net/netstat");
   std::vector<std::string> names;
   for (std::string line; std::getline(file, line);) {
@@ -90,9 +90,9 @@ struct Result {
   std::string error;
   Seconds links{};                ///< first connect to last link
   Seconds exit{};                 ///< first shutdown to the tracker's exit
-  Seconds tracker_cpu{};          ///< of the tracker while the links were made
-  Seconds tracker_cpu_all{};      ///< of its whole life
-  Seconds simulation_cpu{};       ///< of the simulated workers while the links were made
+  Seconds tracker_cpu{};          ///< the tracker's time while the links were made
+  Seconds tracker_cpu_all{};      ///< the tracker's total time
+  Seconds simulation_cpu{};       ///< the simulated workers' time while the links were made
   std::int64_t listen_drops = 0;  ///< on the whole machine while the links were made
   int num_links = 0;
   int num_linked = 0;
@@ -153,7 +153,8 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   result.tracker_peak_rss_kib = end->peak_rss_kib;
 }
 
-/// The text of an error may hold anything but is short; quotes and control characters are not worth keeping.
+/// Returns the text as a JSON string. Replaces quotes and control characters, which need not be kept in
+/// errors.
 std::string JsonText(std::string text) {
   for (char& c : text) {
     if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) c = '\'';

@@ -1,5 +1,5 @@
-// What one worker ended up with when its links stood, and the check that all of them fit together. Plain
-// data: it lies in memory shared by the processes of the simulation.
+// The rank, neighbours and links that one worker ended up with, and the check that those of all workers fit
+// together. Plain data, since it lies in memory shared by the processes of the simulation.
 #pragma once
 
 #include <array>
@@ -10,21 +10,21 @@
 
 namespace warren::bench {
 
-/// More than any worker has: three tree and two ring neighbours.
+/// More peers than any worker has: three in the tree and two in the ring.
 inline constexpr std::size_t kMaxPeers = 8;
 
 struct PeerList {
   std::int32_t count = 0;
   std::array<std::int32_t, kMaxPeers> ranks{};
 
-  /// Throws std::length_error when it is full.
+  /// Throws std::length_error if the list is full.
   void Add(std::int32_t rank);
   bool Contains(std::int32_t rank) const;
   const std::int32_t* begin() const { return ranks.data(); }
   const std::int32_t* end() const { return ranks.data() + count; }
 };
 
-/// How far a worker has come.
+/// The progress of a worker.
 enum class Stage : std::int32_t {
   kIdle,
   kConnects,
@@ -44,18 +44,18 @@ struct Membership {
   std::int32_t world_size = 0;
   std::int32_t ring_prev = -1;
   std::int32_t ring_next = -1;
-  PeerList tree;   ///< as the tracker said
-  PeerList links;  ///< as the peers at the other ends said
+  PeerList tree;   ///< as told by the tracker
+  PeerList links;  ///< as told by the peers at the other ends
 };
 
 std::string_view StageName(Stage stage);
 
-/// "998 waiting for a rank, 2 connecting to the tracker": where a job stands that does not come to an end.
+/// The state of a job that does not finish: "998 waiting for a rank, 2 connecting to the tracker".
 std::string DescribeStages(std::span<const Membership> members);
 
-/// Empty when ranks 0 to N-1 are there once each, the tree is one tree with rank 0 as its root, the ring is
-/// 0, 1, 2, ... and every worker has exactly the links that tree and ring ask for; else the first thing
-/// wrong. Without a tree (`has_tree`) there is the ring only.
+/// Returns the first fault, or an empty string if ranks 0 to N-1 exist once each, the tree is one tree with
+/// rank 0 as its root, the ring is 0, 1, 2, ... and every worker has exactly the links of tree and ring.
+/// Without a tree (`has_tree`), checks only the ring.
 std::string FindFault(std::span<const Membership> members, bool has_tree);
 
 }  // namespace warren::bench

@@ -1,5 +1,5 @@
-// A coroutine that is awaited by another one: how a simulated worker calls "connect" or "receive" and goes on
-// when there is something to go on with. Single-threaded. Exceptions travel to the awaiting coroutine.
+// A coroutine that another one awaits: the way in which a simulated worker calls "connect" or "receive" and
+// continues when the result is ready. Single-threaded. Exceptions propagate to the awaiting coroutine.
 #pragma once
 
 #include <coroutine>
@@ -9,7 +9,7 @@
 
 namespace warren::bench {
 
-/// Resumes whoever awaited the task that has ended.
+/// Resumes the coroutine that awaited the finished task.
 struct ResumeCaller {
   bool await_ready() const noexcept { return false; }
   template <typename Promise>
@@ -48,7 +48,7 @@ struct TaskPromise<void> : TaskPromiseBase {
   void Result() {}
 };
 
-/// Starts when awaited, once.
+/// Starts when awaited, which may be done once.
 template <typename T>
 class [[nodiscard]] Task {
  public:
@@ -77,7 +77,7 @@ class [[nodiscard]] Task {
   std::coroutine_handle<promise_type> coroutine_;
 };
 
-/// A coroutine nobody awaits: runs at once and frees itself. It must not let exceptions out.
+/// A coroutine that is not awaited: it runs at once and frees itself. It must not let exceptions out.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }

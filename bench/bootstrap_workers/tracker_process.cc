@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// False when nothing happened until the deadline.
+/// Returns false if nothing can be read by the deadline.
 bool WaitReadable(const Descriptor& descriptor, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -55,7 +55,7 @@ TrackerProcess::TrackerProcess(const std::vector<std::string>& command, Clock::t
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
-  write_end.reset();  // so that the output ends with the tracker
+  write_end.reset();  // so that the output ends when the tracker exits
   try {
     ReadEnvironment(deadline);
   } catch (...) {
@@ -111,7 +111,7 @@ TrackerProcess::End TrackerProcess::Reap() {
 
 std::optional<TrackerProcess::End> TrackerProcess::WaitForEnd(Clock::time_point deadline) {
   std::array<char, 4096> ignored;
-  do {  // its output ends when it does
+  do {  // its output ends when the process does
     if (!WaitReadable(output_, deadline)) return std::nullopt;
   } while (read(output_.get(), ignored.data(), ignored.size()) > 0);
   return Reap();

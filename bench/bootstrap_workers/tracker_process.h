@@ -15,24 +15,25 @@ namespace warren::bench {
 
 class TrackerProcess {
  public:
-  /// What the kernel knows about a process that has ended.
+  /// The kernel's data about a process that has exited.
   struct End {
-    int exit_code = 0;  ///< 128 + the signal that killed it
+    int exit_code = 0;  ///< or 128 + the signal that killed it
     std::chrono::duration<double> cpu_time{};
     long peak_rss_kib = 0;
   };
 
-  /// Starts `command` and reads where it listens. Throws std::runtime_error when it does not say so in time.
+  /// Starts `command` and reads its address. Throws std::runtime_error if it has not printed one by the
+  /// deadline.
   TrackerProcess(const std::vector<std::string>& command, std::chrono::steady_clock::time_point deadline);
-  /// Kills it if it still runs.
+  /// Kills the tracker if it still runs.
   ~TrackerProcess();
   TrackerProcess(const TrackerProcess&) = delete;
   TrackerProcess& operator=(const TrackerProcess&) = delete;
 
   const sockaddr_in& address() const { return address_; }
-  /// Processor time, user and system, of all its threads so far.
+  /// The user and system processor time of all its threads so far.
   std::chrono::duration<double> cpu_time() const;
-  /// Empty when it still runs at the deadline.
+  /// Returns nullopt if the tracker still runs at the deadline.
   std::optional<End> WaitForEnd(std::chrono::steady_clock::time_point deadline);
   End Kill();
 
@@ -41,7 +42,7 @@ class TrackerProcess {
   End Reap();
 
   pid_t pid_ = -1;
-  Descriptor output_;  ///< the read end of its stdout
+  Descriptor output_;  ///< the read end of the tracker's stdout
   sockaddr_in address_{};
 };
 

@@ -1,7 +1,7 @@
-"""Trainings of XGBoost and LightGBM by Python packages of their own.
+"""Training runs of XGBoost and LightGBM, each in the Python environment that has it.
 
-A booster is xgboost-1.7, which is Debian's python3-xgboost, xgboost-VERSION, of the environments that tests/interop/matrix makes, or
-lightgbm, of one that is made here.
+A booster is xgboost-1.7 (Debian's python3-xgboost), xgboost-VERSION (in the environments that tests/interop/matrix makes), or lightgbm (in
+an environment made here).
 """
 
 import contextlib
@@ -15,16 +15,16 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WORKER = os.path.join(ROOT, "bench", "training_workers", "booster.py")
 STALL_S = 900
 PYTHON = "/usr/bin/python3"
-#: Debian's XGBoost. Warren takes the place of its communication by LD_PRELOAD.
+#: Debian's XGBoost. Warren replaces its communication by LD_PRELOAD.
 DEBIANS = "xgboost-1.7"
 
 
 class Missing(Exception):
-    """A booster is not there; the message says how to get it."""
+    """A booster is missing; the message says how to get it."""
 
 
 def environment_of(booster, build):
-    """The interpreter that finds the booster, and PYTHONPATH."""
+    """Returns the interpreter that has the booster, and PYTHONPATH."""
     folder = os.path.join(build, "interop")
     warren = os.path.join(ROOT, "python", "src")
     name, _, version = booster.partition("-")
@@ -54,7 +54,7 @@ def version_of(booster, build):
 
 
 def free_ports(number):
-    """Ports of this host, new ones for each training: LightGBM cannot listen again on a port that it has just left."""
+    """Free ports of this host. Each training needs new ones: LightGBM cannot listen again on a port that it has just left."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:
@@ -63,7 +63,8 @@ def free_ports(number):
 
 
 def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}):
-    """What rank 0 has measured (training_workers/booster.py) of rows, columns, depth and rounds, with its model's bytes ("model")."""
+    """Trains with a shape of rows, columns, depth and rounds. Returns the measurements of rank 0 (training_workers/booster.py), with the
+    bytes of its model ("model")."""
     rows, columns, depth, rounds = shape
     python, path = environment_of(booster, build)
     name = booster.partition("-")[0]
@@ -92,7 +93,8 @@ def run(build, booster, side, workers, shape, network=None, environment_of_rank=
             world.start(command, {**environment, **world.tracker_environment, **environment_of_rank(rank), "DMLC_TASK_ID": str(rank)})
         found = next(world.lines(1, STALL_S))
         world.wait()
-        if booster == DEBIANS and workers > 1 and ("rabit: allreduce" in world.errors(1000)) != preloads:  # what WARREN_PRINT_CHOICE prints
+        # Warren prints "rabit: allreduce" because of WARREN_PRINT_CHOICE.
+        if booster == DEBIANS and workers > 1 and ("rabit: allreduce" in world.errors(1000)) != preloads:
             raise WorldFailed(f"{booster}, {side}: the communication is the other side's")
         with open(environment["BENCH_MODEL"], "rb") as file:
             return {**found, "model": file.read()}

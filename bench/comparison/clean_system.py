@@ -1,4 +1,4 @@
-"""A new Debian in a folder (mmdebstrap, nothing installed but what is named), and commands in it. Needs root and the network."""
+"""A new Debian system in a folder (by mmdebstrap, with the named packages only), and commands in it. Needs root and the network."""
 
 import os
 import pathlib
@@ -8,12 +8,12 @@ import subprocess
 from typing import Dict, Sequence, Tuple
 
 BINFMT = "/proc/sys/fs/binfmt_misc"
-EMULATOR = "/usr/lib/binfmt.d/qemu-aarch64.conf"  # of qemu-user-static
+EMULATOR = "/usr/lib/binfmt.d/qemu-aarch64.conf"  # part of qemu-user-static
 CERTIFICATES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 class Failure(Exception):
-    """In a system."""
+    """Setting up a system or a command in it failed."""
 
 
 class System:
@@ -25,11 +25,11 @@ class System:
         wanted = ["python3-venv", "ca-certificates", *packages]
         if self.emulated:
             wanted += ["libstdc++6", "dash", "coreutils", "base-files"]
-        # What another processor's packages would run when they are configured is left out. What is mounted meanwhile is seen by nobody
-        # else: who is stopped then and deletes the folder would go into /proc and /sys.
+        # Packages for another processor are not configured, as that would run their programs. The mounts are private to a mount namespace:
+        # otherwise, after an interruption, deleting the folder would descend into /proc and /sys.
         made = subprocess.run(["unshare", "--mount", "mmdebstrap", f"--variant={'extract' if self.emulated else 'minbase'}",
                                f"--include={','.join(wanted)}",
-                               # A mirror of sid that is some weeks old will do; it is signed all the same.
+                               # A mirror of sid may be some weeks old; it is signed all the same.
                                "--mode=root", "--aptopt=Acquire::Check-Valid-Until \"false\"",
                                f"--architectures={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[architecture]}", suite, str(folder)],
                               capture_output=True, text=True, check=False)
@@ -42,14 +42,14 @@ class System:
                 shutil.copy(file, folder / str(file)[1:])
 
     def run(self, command: str, folders: Sequence[Tuple[pathlib.Path, str]] = (), limit_s: float = 1800, **environment: str) -> str:
-        """What it writes; in /root, with /proc, /dev and /dev/shm, and with `folders` of this machine at places in it, such as /sys; all of
-        these are gone afterwards. Raises Failure with what it wrote, TimeoutExpired."""
+        """Runs the command in /root and returns its standard output. /proc, /dev and /dev/shm are mounted, and `folders` of this machine at
+        the given paths, such as /sys, until the command ends. Raises Failure with the command's output, and TimeoutExpired."""
         mounts = f"mount -t proc proc {self.folder}/proc; mount --rbind /dev {self.folder}/dev"
         spaces = ["--mount", "--pid", "--fork", "--kill-child"]
-        if self.emulated:  # in a user namespace, whose table of emulators is its own
+        if self.emulated:  # in a user namespace, which has a separate table of emulators
             mounts = f"mount -t binfmt_misc binfmt_misc {BINFMT}; cat {EMULATOR} >{BINFMT}/register; {mounts}"
             spaces += ["--user", "--map-root-user"]
-        if folders:  # the root is a mount of its own, which network namespaces ask for
+        if folders:  # makes the root a mount point, which network namespaces require
             mounts = f"mount --bind {self.folder} {self.folder}; {mounts}"
         for here, there in folders:
             mounts += f"; mkdir -p {self.folder}{there}; mount --rbind {here} {self.folder}{there}"

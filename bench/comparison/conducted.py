@@ -1,5 +1,5 @@
-"""A world whose ranks do what they are told, a sample at a time, and sleep in between: worlds of several peers stand beside each
-other, and one works (allreduce/conducted.h has the other end)."""
+"""A world whose ranks take samples on command, one at a time, and sleep in between, so that the worlds of several peers can run at the same
+time while only one of them works (bench/allreduce/conducted.h is the other end)."""
 
 import os
 import socket
@@ -7,12 +7,12 @@ import time
 
 from comparison.worlds import World, WorldFailed, WorldStalled
 
-# Between two looks whether all processes are alive.
+# The interval of the checks that all processes are alive.
 CHECK_S = 0.5
 
 
 class ConductedWorld(World):
-    """Use it with `with`, start its ranks with `arguments`, then `gather` them."""
+    """Use it in a `with` statement, start its ranks with `arguments`, then `gather` them."""
 
     def __init__(self, description):
         super().__init__(description)
@@ -44,12 +44,12 @@ class ConductedWorld(World):
             self._line(connection, end)
 
     def sample(self, case, block_s, limit_s):
-        """Seconds of one operation, and how many were done. Raises WrongResult, WorldStalled, WorldFailed."""
+        """Returns the seconds of one operation, and the number of operations. Raises WrongResult, WorldStalled, WorldFailed."""
         seconds, operations = self._tell(f"sample {case} {block_s}", limit_s)[0].split()
         return float(seconds), int(operations)
 
     def forget(self, limit_s):
-        """Gives back the memory of the last case."""
+        """Frees the memory of the last case."""
         self._tell("forget", limit_s)
 
     def _tell(self, command, limit_s):
@@ -82,7 +82,7 @@ class ConductedWorld(World):
             raise WorldStalled(f"{self.description}: {late}")
 
     def _fail(self):
-        """A rank has gone: its exit code says why, once there is one."""
+        """Raises the error of a rank that has gone, which its exit code tells once there is one."""
         end = time.monotonic() + 5
         while time.monotonic() < end:
             self.check_exit_codes()

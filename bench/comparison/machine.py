@@ -1,4 +1,4 @@
-"""The machine: what it is, and what it can do at best."""
+"""The machine: its description, and the best it can do."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def processor() -> str:
 
 
 def program(bin_dir, name):
-    """The path of a built program; ends this process with what to do if it is not there."""
+    """Returns the path of a built program. If it is missing, exits with a hint on how to build it."""
     path = os.path.join(bin_dir, name)
     if not os.access(path, os.X_OK):
         sys.exit(f"{path} is not built: run scripts/build release all bench-programs, or name the folder with --bin")
@@ -30,7 +30,7 @@ def program(bin_dir, name):
 
 
 def memory_available():
-    """Bytes that may be used without swapping."""
+    """The bytes that can be used without swapping."""
     with open("/proc/meminfo", encoding="utf-8") as file:
         for line in file:
             if line.startswith("MemAvailable:"):
@@ -39,34 +39,35 @@ def memory_available():
 
 
 def memory_rates(bin_dir, sizes):
-    """Bytes a second and core for copying and adding in place, on one core and with all at work, by size."""
+    """Returns the bytes per second and core for copying and for adding in place, on one core and with all cores at work, by size."""
     done = subprocess.run([program(bin_dir, "machine-limits"), "memory", *map(str, sizes)], stdout=subprocess.PIPE, text=True, check=True)
     rates = [json.loads(line) for line in done.stdout.splitlines()]
     return {line.pop("bytes"): line for line in rates}
 
 
-# Seconds of a cache line from core to core, above which cores are far from each other: on one die it takes some 20 to 80 ns, between
-# dies and sockets twice that and more.
+# Cores are far from each other if a cache line takes longer than this between them, in seconds: on one die it takes some 20 to 80 ns,
+# between dies and sockets at least twice as long.
 FAR_S = 100e-9
 
 
 def line_times(bin_dir):
-    """Seconds that a cache line takes between every two cores, at this moment: {"0-1": seconds}."""
+    """Returns the current seconds of a cache line between every two cores: {"0-1": seconds}."""
     done = subprocess.run([program(bin_dir, "machine-limits"), "lines"], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 
 def distance(*line_times):
-    """Whether all cores were near each other each time ("near"), or some far ("far"), or that changed ("both")."""
+    """Returns "near" if all cores were near each other each time, "far" if some were far each time, or "both" if that changed."""
     states = {"far" if max(times.values(), default=0) > FAR_S else "near" for times in line_times}
     return states.pop() if len(states) == 1 else "both"
 
 
 def stream_rate(bin_dir, place):
-    """The speed of one plain TCP stream between two ranks' places.
+    """Measures one plain TCP stream between two ranks' places.
 
-    {"stream": bytes a second, "half_round_trip_s": seconds, "exchange_s": {bytes: seconds of an exchange of as many
-    bytes each way between two processes that do nothing else and never sleep}}"""
+    Returns {"stream": bytes per second, "half_round_trip_s": seconds, "exchange_s": {bytes: seconds}}; an exchange sends that many bytes
+    each way between two processes that do nothing else and never sleep.
+    """
     limits = program(bin_dir, "machine-limits")
     place.prepare(2)
     address = place.addresses[0] if place.addresses else place.tracker_address

@@ -1,9 +1,8 @@
-"""The peers that take part, and how a world of each is started.
+"""The peers of the comparison, and how to start a world of each.
 
-A peer may have several modes (how ranks wait, which algorithm). The comparison tries them all first and then uses,
-for every size, the one that was the fastest: every peer is shown at its best. Peers are Debian's packages, whose programs
-CMake builds, and packages of PyPI, whose programs are built here (`install`). Warren's other faces (Python, handles, names) are peers,
-too, which do not compete.
+A peer may have several modes (how ranks wait, which algorithm). The comparison first tries them all and then uses the fastest one for each
+size, so that every peer is shown at its best. Peers are Debian packages, whose programs CMake builds, and PyPI packages, whose programs are
+built here (`install`). Warren's other interfaces (Python, handles, names) are also peers, but do not compete.
 """
 
 import dataclasses
@@ -17,7 +16,7 @@ from comparison import boosters
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_worker.py")
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "namespace-agent")
-XGBOOST_PYTHON = "/usr/bin/python3"  # Debian's, which has python3-xgboost
+XGBOOST_PYTHON = "/usr/bin/python3"  # Debian's, for python3-xgboost
 XGBOOST = "3.4.1"  # the version whose collectives are measured, from PyPI
 
 
@@ -29,12 +28,12 @@ class Mode:
 
 
 class Peer:
-    """Starts one process a rank, by itself."""
+    """A peer whose ranks are started one by one."""
 
     key = ""
     title = ""
-    competes = True  # for being the best peer
-    by_name = False  # takes part only where --peers or --ours names it
+    competes = True  # for the best peer
+    by_name = False  # takes part only if --peers or --ours names it
     collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "split")
 
     def __init__(self, bin_dir):
@@ -42,11 +41,11 @@ class Peer:
         self.program = os.path.join(bin_dir, f"allreduce-{self.key}")
 
     def missing(self):
-        """Why it cannot take part, or None."""
+        """The reason why the peer cannot take part, or None."""
         return None if os.access(self.program, os.X_OK) else f"{os.path.basename(self.program)} is not built (scripts/build release bench-programs)"
 
     def version(self):
-        """Its name and version, as far as known."""
+        """The name and, if known, the version."""
         return self.title
 
     def modes(self, _place, _ranks):
@@ -56,7 +55,7 @@ class Peer:
         return dict(mode.environment)
 
     def command_line(self, place, ranks, mode):
-        """What is started, for the reader of the report."""
+        """The command line to show in the report."""
         environment = [f"{name}={value}" for name, value in self.environment(place, mode).items()]
         return " ".join(environment + [os.path.basename(self.program)])
 
@@ -67,11 +66,11 @@ class Peer:
             world.start(self.enter(place, rank, arguments), mine)
 
     def enter(self, place, rank, arguments):
-        """How a rank is started."""
+        """The command that starts a rank."""
         return place.enter(rank, [self.program] + arguments)
 
     def whereabouts(self, world, place, rank, ranks):
-        """How a rank finds the others: variables of its environment."""
+        """The environment variables by which a rank finds the others."""
         raise NotImplementedError
 
 
@@ -105,7 +104,7 @@ class Warren(WithTracker):
 
 
 class WarrenTls(Warren):
-    """Ours with TLS; measured beside ours by bench/tls, no peer of the comparison. Its program is ours."""
+    """Warren with TLS, which bench/tls compares with Warren; not a peer of the comparison. Uses Warren's program."""
 
     key = "tls"
     title = "ours with TLS"
@@ -115,7 +114,7 @@ class WarrenTls(Warren):
 
 
 class Handles(Warren):
-    """Ours by handles: sums begin, and are waited for together."""
+    """Warren's handles: all sums are started, then waited for together."""
 
     key = title = "handles"
     by_name = True
@@ -142,11 +141,11 @@ class NewNames(Handles):
 
 
 class InPython(Peer):
-    """A library that is called from Python: each rank is python_worker.py."""
+    """A library that is called from Python. Each rank runs python_worker.py."""
 
     library = ""  # the worker's argument
     python = XGBOOST_PYTHON
-    path = ""  # where Python finds the library
+    path = ""  # added to PYTHONPATH
 
     def missing(self):
         return None
@@ -201,7 +200,7 @@ class XgboostRabit(WithTracker):
     collectives = ("allreduce", "broadcast", "barrier")
 
     def tracker(self):
-        # Its own, which decides its tree and ring.
+        # XGBoost's tracker, which determines the tree and the ring.
         return [XGBOOST_PYTHON, "-m", "xgboost.tracker"]
 
     def missing(self):
@@ -269,7 +268,7 @@ class OpenMpi(Mpi):
         idle = ("--mca", "mpi_yield_when_idle")
         yielding = Mode("yielding", ("--bind-to", "none", *idle, "1"))
         if ranks > os.cpu_count():
-            return [yielding]  # spinning costs a time slice a message
+            return [yielding]  # spinning would cost a time slice per message
         spinning = Mode("spinning", ("--bind-to", "none", *idle, "0"))
         bound = [] if place.addresses else [Mode("bound", ("--bind-to", "core", *idle, "0"))]
         return [yielding, spinning, *bound]
@@ -294,7 +293,7 @@ class Mpich(Mpi):
         return "MPICH " + _output(["mpichversion"]).split("\t")[-1]  # "MPICH Version: ...\t4.0.2"
 
     def environment(self, place, mode):
-        # Debian's MPICH moves bytes with UCX.
+        # Debian's MPICH transfers data with UCX.
         tcp = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": place.interface}
         return {**super().environment(place, mode), **(tcp if place.tcp_only else {})}
 
@@ -311,7 +310,7 @@ class Mpich(Mpi):
 
 
 class OfPypi:
-    """A peer whose parts come from PyPI into a virtual environment beside the build."""
+    """A peer that is installed from PyPI into a virtual environment next to the build."""
 
     packages = ()
     folder = None  # the key of the peer whose environment this one shares
@@ -320,7 +319,7 @@ class OfPypi:
     def prefix(self):
         return os.path.join(os.path.dirname(os.path.abspath(self.bin_dir)), "peers", self.folder or self.key)
 
-    # The program of MPI's ranks, in bench/allreduce.
+    # The sources of the program of MPI ranks, in bench/allreduce.
     sources = ("worker.cc", "measure.cc", "conducted.cc", "mpi_worker.cc")
     headers = ("measure.h", "conducted.h", "world.h")
 
@@ -333,7 +332,7 @@ class OfPypi:
         return "its program is older than its source: bench/compare --install builds it anew" if is_old else None
 
     def install(self):
-        """Raises subprocess.CalledProcessError."""
+        """Installs the peer if needed. Raises subprocess.CalledProcessError."""
         if self.missing() is None:
             return
         commands = [[sys.executable, "-m", "venv", self.prefix],
@@ -345,7 +344,7 @@ class OfPypi:
             pass
 
     def build_commands(self):
-        """The program of MPI's ranks."""
+        """The commands that build the program of MPI ranks."""
         sources = (os.path.join(ROOT, "bench", "allreduce", name) for name in self.sources)
         library = os.path.join(self.prefix, "lib")
         return [["c++", "-std=c++20", "-O3", "-march=native", "-w", "-I" + ROOT, "-I" + os.path.join(self.prefix, "include"),
@@ -441,7 +440,7 @@ class TorchGloo(OfPypi, InPython, Gloo):
 
 
 class TorchWarren(TorchGloo):
-    """The backend "warren" of torch.distributed."""
+    """The "warren" backend of torch.distributed."""
 
     key = "torch-warren"
     title = "warren.torch"
@@ -454,7 +453,7 @@ class TorchWarren(TorchGloo):
 
 
 class TorchAlone(TorchGloo):
-    """The same steps of training, on as many ranks at once, which do not talk."""
+    """The same training steps on the same number of ranks at once, without communication."""
 
     key = "torch-alone"
     title = "without communication"
@@ -469,8 +468,8 @@ PEERS = (Warren, Handles, Named, Packed, NewNames, WarrenRabit, TorchWarren, Ope
 
 
 def find(bin_dir, wanted, install=False, python=None):
-    """The peers of these keys that can take part; says on standard error which can't and why. `install`: brings those of PyPI first. `python`: an
-    interpreter that has PyTorch already."""
+    """Returns the peers with the wanted keys that can take part; prints to standard error why others cannot. `install` installs those from
+    PyPI first. `python` is an interpreter that has PyTorch."""
     present = []
     for kind in PEERS:
         if kind.key not in wanted:
@@ -490,7 +489,7 @@ def find(bin_dir, wanted, install=False, python=None):
 
 
 def _output(command, start=""):
-    """The first line that a command prints and that begins so, or nothing."""
+    """The first line of a command's output that begins with `start`, or ""."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
         return next(line.strip() for line in done.stdout.splitlines() if line.startswith(start))

@@ -1,5 +1,5 @@
-"""Where the ranks of a world run: on this host with everything it has, on it over TCP alone, or each in a network
-namespace of its own, as if on hosts of their own."""
+"""The places where the ranks of a world run: on this host with all it has, on this host over TCP alone, or each in its own network
+namespace, as if on separate hosts."""
 
 import os
 import subprocess
@@ -14,26 +14,26 @@ class Host:
     title = "One host"
     tcp_only = False
     interface = "lo"
-    addresses = []  # one address for each rank, where each has its own host
+    addresses = []  # one for each rank if each has a separate host
     tracker_address = LOOPBACK
 
     def enter(self, _rank, command):
-        """The command as it has to be started for that rank."""
+        """The command that runs `command` at the place of a rank."""
         return command
 
     def enter_middle(self, command):
-        """The same for a tracker or a launcher."""
+        """The command that runs `command` at the place of trackers and launchers."""
         return command
 
     def prepare(self, num_ranks):
-        """Called before worlds of so many ranks are started."""
+        """Must be called before worlds of `num_ranks` ranks are started."""
 
     def close(self):
-        """Leaves nothing behind."""
+        """Removes everything that was set up."""
 
 
 class Loopback(Host):
-    """This host, as if it had no shared memory."""
+    """This host without shared memory."""
 
     key = "loopback"
     title = "TCP over loopback"
@@ -41,7 +41,7 @@ class Loopback(Host):
 
 
 class Namespaces(Host):
-    """A network namespace for every rank, joined by a bridge in one more, where trackers and launchers run."""
+    """A network namespace for every rank, connected by a bridge in another one, where trackers and launchers run."""
 
     key = "namespaces"
     title = "TCP between network namespaces"
@@ -90,7 +90,7 @@ class Namespaces(Host):
         _run(f"ip -n {self.prefix}{name} {words}")
 
     def _inside(self, name, command):
-        # Each namespace has its own host name, since launchers tell hosts apart by their names.
+        # Each namespace has its own host name, since launchers distinguish hosts by name.
         rename = f'hostname bench-{name}; exec "$@"'
         return ["ip", "netns", "exec", self.prefix + name, "unshare", "--uts", "sh", "-c", rename, "sh"] + command
 

@@ -1,5 +1,5 @@
-"""The picture of a report of bench/compare, drawn in SVG from its tables: time over bytes, both logarithmic, one panel for each number of
-ranks, a line for each peer."""
+"""Draws the tables of a report of bench/compare in SVG: time over bytes, both logarithmic, one panel for each number of ranks, a line for
+each peer."""
 
 import math
 import os
@@ -10,7 +10,7 @@ from comparison.units import bytes_text
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 340
 MARGIN_LEFT, MARGIN_TOP, MARGIN_BOTTOM, GAP = 74, 76, 52, 40
-# Colours that the colour-blind can tell apart (Okabe and Ito); the marks differ, too.
+# Colours that the colour-blind can distinguish (Okabe and Ito); the marks differ, too.
 STYLES = {"warren": ("#000000", 2.8, "circle"), "openmpi": ("#d55e00", 1.2, "square"),
           "openmpi5": ("#d55e00", 1.8, "diamond"), "mpich": ("#e69f00", 1.2, "diamond"),
           "mpich5": ("#e69f00", 1.8, "square"), "impi": ("#cc79a7", 1.8, "triangle"),
@@ -68,14 +68,14 @@ def _decade_text(exponent):
 
 
 def _bytes(text):
-    """The number that units.bytes_text shows so."""
+    """The inverse of units.bytes_text."""
     number, _, unit = text.partition(" ")
     return int(number) * {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "MB": 1_000_000}[unit]
 
 
 def read(text):
-    """What the picture of a report shows, the first collective in the first place: its title and {ranks: {bytes: {peer: microseconds}}}.
-    ("", {}) if these tables have fewer than two sizes, as those of a barrier."""
+    """Returns the contents of a report's picture, which shows the first collective at the first place: its title and {ranks: {bytes: {peer:
+    microseconds}}}. ("", {}) if each table has fewer than two sizes, like those of a barrier."""
     place = re.search(r"^## (.*)\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
     tables = re.findall(r"^### (\S+), (\d+) ranks\n\n((?:\|.*\n)+)", place[2], re.MULTILINE) if place else []
     panels = {}
@@ -93,21 +93,22 @@ def read(text):
 
 
 def picture_of(report):
-    """The path of the picture beside the file of a report."""
+    """The path of the picture next to a report's file."""
     return os.path.splitext(report)[0] + ".svg"
 
 
 def illustrated(text, report):
-    """The report with its picture before the first table, where a picture was drawn beside the file that the report is written to."""
+    """Draws the picture next to the report's file. Returns the text with the picture before the first table, or unchanged if it has
+    none."""
     if not draw(text, picture_of(report)):
         return text
     return text.replace("\n### ", f"\n![{read(text)[0]}]({os.path.basename(picture_of(report))})\n\n### ", 1)
 
 
 def draw(text, path):
-    """Draws the picture of a report. Returns whether it has one. The tables are enough to draw it again, without measuring."""
+    """Draws the picture of a report from its tables alone, so without measuring again. Returns whether it has one."""
     title, panels = read(text)
-    # A logarithmic axis has no place for the 0.00 of one rank alone.
+    # A logarithmic axis cannot show the 0.00 of a single rank.
     panels = {ranks: {size: {key: value for key, value in row.items() if value} for size, row in rows.items()}
               for ranks, rows in panels.items()}
     panels = {ranks: rows for ranks, rows in panels.items() if any(rows.values())}
@@ -150,7 +151,7 @@ def draw(text, path):
         picture.line(x0, y0 + PANEL_HEIGHT, x0 + PANEL_WIDTH, y0 + PANEL_HEIGHT, INK)
         picture.text(x0 + PANEL_WIDTH / 2, y0 - 8, f"{ranks} ranks", size=14)
         picture.text(x0 + PANEL_WIDTH / 2, y0 + PANEL_HEIGHT + 36, "bytes")
-        for key in reversed(titles):  # the first on top
+        for key in reversed(titles):  # so that the first one is on top
             points = [at(size, row[key]) for size, row in rows.items() if key in row]
             if points:
                 picture.curve(points, key)

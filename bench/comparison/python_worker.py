@@ -1,10 +1,10 @@
-"""A rank of a library that is called from Python, as its users call it: what bench/allreduce's programs are in C++.
+"""A rank of a library that is called from Python, as its users call it: the counterpart of the C++ programs of bench/allreduce.
 
     python_worker.py LIBRARY --conductor SOCKET        the conductor says what to time (bench/allreduce/conducted.h)
 
-LIBRARY: `warren.rabit`, `xgboost` (its xgboost.collective), or PyTorch's torch.distributed: `torch:gloo`, `torch:warren`, and
-`torch:alone`, whose ranks compute without communication. Ranks of a tracker find it as all workers do; PyTorch's have BENCH_RANK,
-BENCH_WORLD_SIZE and BENCH_STORE (an empty folder that all ranks see), and gloo BENCH_INTERFACE (of the network).
+LIBRARY is `warren.rabit`, `xgboost` (xgboost.collective), or torch.distributed: `torch:gloo`, `torch:warren`, or `torch:alone`, whose ranks
+compute without communication. Ranks of a tracker find it as all workers do. PyTorch's ranks use BENCH_RANK, BENCH_WORLD_SIZE and
+BENCH_STORE (an empty folder that all ranks can access), and gloo uses BENCH_INTERFACE (the network interface).
 """
 
 import contextlib
@@ -19,11 +19,11 @@ import warnings
 import numpy as np
 
 EXIT_WRONG_RESULT = 3
-PATTERN = 8191  # as in measure.cc
+PATTERN = 8191  # the same as in measure.cc
 
 
 class Numpy:
-    """What warren.rabit and xgboost.collective have in common: an allreduce of arrays, which returns the result."""
+    """The common interface of warren.rabit and xgboost.collective: an allreduce of arrays that returns the result."""
 
     def __init__(self, module, operations):
         self.rank, self.size = module.get_rank(), module.get_world_size()
@@ -77,7 +77,7 @@ class Torch:
             lines = own.numpy()[::16]
 
             def gather():
-                np.add(lines, 0, out=lines)  # something new to gather, as in measure.cc
+                np.add(lines, 0, out=lines)  # rewrites the slice, as in measure.cc
                 dist.all_gather_into_tensor(data, own)
 
             return gather
@@ -87,7 +87,7 @@ class Torch:
 
 
 def joined(library, stack):
-    """The library once this rank has joined; it leaves with the stack."""
+    """Joins; returns the library. The rank leaves when the stack is closed."""
     if library == "warren.rabit":
         from warren import rabit
 
@@ -103,7 +103,7 @@ def joined(library, stack):
 
 
 class Measurement:
-    """One collective at one size: checked once, then timed in blocks of `block_s` seconds."""
+    """One collective at one size, which is checked once, then timed in blocks of `block_s` seconds."""
 
     def __init__(self, library, collective, size, block_s):
         self.library = library
@@ -114,7 +114,7 @@ class Measurement:
         other = np.zeros({"reduce-scatter": count // ranks, "all-to-all": count}.get(collective, 0), np.float32)
         self.call = library.call(collective, whole, other)
         self.operations = 1
-        # Numbers that tell ranks and places apart, and what one call makes of them.
+        # Inputs that differ by rank and position, and the expected result of one call.
         expected, result = places, whole
         if collective in ("allreduce", "reduce-scatter"):
             whole[:] = places + rank
@@ -138,7 +138,7 @@ class Measurement:
             self.operations = int(self.operations * min(100, max(1.2, 1.2 * block_s / seconds))) + 1
 
     def block(self):
-        """Seconds of the slowest rank."""
+        """Measures a block; returns the seconds of the slowest rank."""
         call, times = self.call, range(self.operations)
         self.library.barrier()
         begin = time.perf_counter()
@@ -164,10 +164,10 @@ def main():
                 continue
             if words[1] != current:
                 collective, _, number = words[1].partition(":")
-                measurement = None  # its buffers go first
+                measurement = None  # frees its buffers first
                 current, measurement = words[1], Measurement(library, collective, int(number), float(words[2]))
             print(measurement.block() / measurement.operations, measurement.operations, file=stream, flush=True)
-        os._exit(0)  # an orderly end would wait for ranks that have gone already
+        os._exit(0)  # an orderly exit would wait for ranks that have already gone
 
 
 if __name__ == "__main__":

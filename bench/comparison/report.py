@@ -1,5 +1,5 @@
-"""The report in Markdown: ours beside every peer, the ratios of neighbouring samples, the limits and the goals. "Ours" is Warren, or
-the one of its faces that --ours names."""
+"""The report in Markdown: our times and those of every peer, the ratios of neighbouring samples, the limits and the goals. "Ours" is
+Warren, or the interface of it that --ours names."""
 
 import collections
 import os
@@ -13,9 +13,9 @@ from comparison.units import KI, MI, bytes_text
 COLLECTIVES = tuple(dict.fromkeys(name for peer in PEERS for name in peer.collectives))
 WITHOUT_BYTES = ("barrier", "split", "transformer-step", "resnet18-step")
 COMPETES = {peer.key for peer in PEERS if peer.competes}
-# How many times as fast as the best peer a collective shall be: on one host, and over TCP up to so many bytes.
+# The goals for the speed relative to the best peer: on one host, and over TCP up to this many bytes.
 HOST_GOAL, TCP_GOAL, TCP_GOAL_BYTES = 1.0, 1.3, 16 * MI
-# The goals of torch.distributed on one host: up to so many bytes, and above.
+# The goals for torch.distributed on one host: up to this many bytes, and above.
 TORCH_GOAL_BYTES, TORCH_GOALS = 4 * KI, (10, 2)
 
 
@@ -29,7 +29,7 @@ def ratio_text(ratio):
 
 
 class Row:
-    """What was measured for one place, number of ranks, collective and size."""
+    """The measurements for one place, number of ranks, collective and size."""
 
     def __init__(self, records, ours="warren"):
         self.ours = ours
@@ -38,7 +38,7 @@ class Row:
         self.records = {record["peer"]: record for record in records}
 
     def median(self, peer):
-        """Seconds, or None."""
+        """The median seconds, or None."""
         record = self.records.get(peer)
         return statistics.median(record["seconds"]) if record and record["seconds"] else None
 
@@ -52,7 +52,7 @@ class Row:
         return microseconds(self.median(peer)) + few
 
     def with_ratio(self, peer):
-        """A peer's time, and how many times as long as ours that is."""
+        """A peer's time, and its ratio to ours."""
         ratio = self.ratio(peer)
         return self.text(peer) + (f" ({ratio_text(ratio)})" if ratio else "")
 
@@ -62,15 +62,15 @@ class Row:
         return min(known)[1] if known else None
 
     def spread(self, peer):
-        """Median, with the least and the largest."""
+        """The median, with the least and the largest sample."""
         if self.median(peer) is None:
             return self.text(peer)
         seconds = self.records[peer]["seconds"]
         return f"{self.text(peer)} ({microseconds(min(seconds))} to {microseconds(max(seconds))})"
 
     def ratio(self, peer, cores=None):
-        """How many times as long as ours the peer takes: the median of samples over the two of ours around each; of those that
-        were taken while cores were near each other or far, where `cores` is given. None where there is none."""
+        """The ratio of the peer's time to ours: the median over its samples, each divided by the mean of our samples before and after it.
+        With `cores`, only samples that were taken in that state ("near", "far", "both"). None if there are no such samples."""
         record = self.records.get(peer)
         ratios = [pair["theirs"] / statistics.mean(pair["ours"]) for pair in (record or {}).get("pairs", ())
                   if cores in (None, pair["cores"])]
@@ -87,14 +87,14 @@ def goal_text(row, tcp_only):
 
 
 def memory_limit_s(row, rates):
-    """The least time in which all cores together can read every rank's buffer once and write it once."""
+    """The least seconds in which all cores together can read and write every rank's buffer once; None if unknown."""
     if row.size not in rates:
         return None
     return row.ranks * row.size / min(row.ranks, os.cpu_count()) / rates[row.size]["copy_all_cores"]
 
 
 def wire_rate(row, seconds):
-    """Bytes a second through all sockets together: every allreduce moves at least 2 (ranks - 1) buffers."""
+    """The bytes per second through all sockets together: every allreduce moves at least 2 (ranks - 1) buffers."""
     return 2 * (row.ranks - 1) * row.size / seconds
 
 
@@ -144,7 +144,7 @@ def table(rows, place, allreduce, limits):
 
 
 def lines_text(lines):
-    """What was seen of cache lines between cores."""
+    """A paragraph on the times of cache lines between cores."""
     pairs = sorted({pair for times in lines for pair in times})
     if not pairs:
         return ""
@@ -165,7 +165,7 @@ def limits_table(rates):
 
 
 def compose(command, comparison, places, limits):
-    """The whole report, but for its picture (plot.draw)."""
+    """The whole report without its picture (plot.draw)."""
     effort = comparison.effort
     versions = [peer.version() for peer in comparison.peers if peer.competes]
     titles = {peer.key: peer.title for peer in comparison.peers}
@@ -207,7 +207,7 @@ checked. See bench/README.md.
 
 
 def _collective(collective, place, comparison, limits):
-    """A table for each number of ranks."""
+    """Yields a heading and a table for each number of ranks."""
     for ranks in sorted({record["ranks"] for record in comparison.records}):
         rows = rows_of(comparison.records, place.key, ranks, collective, comparison.ours)
         if rows:

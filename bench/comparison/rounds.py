@@ -1,4 +1,5 @@
-"""The order of samples: the worlds of all peers stand beside each other, one works, and every sample of a peer lies between two of ours."""
+"""The order of samples: the worlds of all peers run at the same time, only one of them works, and every sample of a peer lies between two
+of ours."""
 
 import contextlib
 import dataclasses
@@ -10,14 +11,14 @@ from comparison import machine
 from comparison.conducted import ConductedWorld
 from comparison.worlds import WorldFailed, WorldStalled, WrongResult
 
-# Modes are told apart with cases up to this size; larger ones take over the choice.
+# Modes are compared with cases up to this size; larger cases use the same choice.
 TRIAL_BYTES = 16 << 20
 TRIAL_SAMPLES = 3
-# No answer of a world for so long: that case and larger ones are given up.
+# A world that does not answer for this long is stopped, and this case and larger ones are given up.
 STALL_S = 90
-# What a rank's buffer and the scratch memory of a peer may take together, in buffers.
+# The most memory that a rank's buffer and a peer's scratch space take together, in buffers.
 BUFFERS_A_RANK = 2.5
-# The buffers of a world that has its case behind it are kept up to here.
+# The buffers of a finished case are kept if they are at most this large, over all ranks of a world.
 KEPT_BYTES = 64 << 20
 
 
@@ -33,13 +34,13 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Effort:
     rounds: int
-    samples: int  # for each peer in a round
-    limit_s: float = 1.5  # for a peer's samples of a case in a round; the first sample is taken in any case
+    samples: int  # for each peer and round
+    limit_s: float = 1.5  # for a peer's samples of a case in a round; at least one sample is taken
     block_s: float = 0.005
 
 
 class Player:
-    """One mode of a peer, in one place with so many ranks: a world, once it is needed."""
+    """One mode of a peer at one place with one number of ranks. Starts its world when needed."""
 
     def __init__(self, peer, place, ranks, mode, stack, notes):
         self.peer = peer
@@ -61,7 +62,7 @@ class Player:
             case.collective == bad.collective and case.size >= bad.size for bad in self.hopeless)
 
     def sample(self, case, block_s):
-        """Seconds of one operation; None when that cannot be had."""
+        """Returns the seconds of one operation, or None if the peer cannot do it."""
         while self.can(case):
             try:
                 return self._standing().sample(case, block_s, STALL_S)[0]
@@ -79,11 +80,11 @@ class Player:
         return None
 
     def forget(self):
-        """Gives back the buffers of the last case."""
+        """Frees the buffers of the last case."""
         try:
             if self._world is not None:
                 self._world.forget(STALL_S)
-        except WorldFailed:  # the next sample finds out whether it can be started again
+        except WorldFailed:  # the next sample tries to start it again
             self.leave()
 
     def leave(self):
@@ -101,15 +102,15 @@ class Player:
 
 
 class Comparison:
-    """`ours` is the key of the peer that all others are compared with."""
+    """Runs and records all samples. `ours` is the key of the peer that all others are compared with."""
 
     def __init__(self, peers, effort, ours="warren"):
         self.peers = peers
         self.effort = effort
         self.ours = ours
         self.records = []
-        self.lines = []  # the seconds that a cache line took between cores, {"0-1": seconds}, one for each look
-        self.command_lines = {}  # (place, peer, mode): with the first number of ranks
+        self.lines = []  # measured seconds of a cache line between cores, each {"0-1": seconds}
+        self.command_lines = {}  # {(place, peer, mode): command line for the first number of ranks}
         self.notes = []
         self.failed = False
 
@@ -141,7 +142,7 @@ class Comparison:
             self.records += records.values()
 
     def _play(self, case, players, records):
-        """The samples of one case of one round."""
+        """Takes the samples of one case in one round."""
         buffers = case.size * next(iter(players.values())).ranks
         tight = buffers > machine.memory_available() / BUFFERS_A_RANK / len(players)
         others = [key for key in players if key != self.ours]
@@ -183,7 +184,7 @@ class Comparison:
             records[key, case]["pairs"].append({"theirs": theirs, "ours": [last, mine], "cores": state})
 
     def _choose(self, players, cases):
-        """{case: the player that is the fastest at it}."""
+        """Returns {case: the fastest player}."""
         cases = [case for case in cases if case.collective in players[0].peer.collectives]
         if len(players) == 1:
             return {case: players[0] for case in cases}
@@ -199,7 +200,7 @@ class Comparison:
             medians = tried[nearest] if nearest is not None else {}
             choice[case] = min(players, key=lambda player: medians.get(player, float("inf")))
         for player in players:
-            player.hopeless.clear()  # some mode may have stalled where another is chosen
+            player.hopeless.clear()  # a mode may have stalled in cases for which another one was chosen
         return choice
 
     def _that_fit(self, cases, place, ranks):

@@ -1,4 +1,4 @@
-"""Steps of training with DistributedDataParallel, or of one model alone, for python_worker.py: forward, backward and the optimizer."""
+"""Training steps for python_worker.py, with DistributedDataParallel or on one model alone: forward, backward and the optimizer."""
 
 import torch
 from torch import nn
@@ -66,7 +66,7 @@ MODELS = {"transformer": Transformer, "resnet18": ResNet18}
 
 
 def step(name, parallel):
-    """A function that makes one step of a model on the same batch; `parallel`: with the gradients of all ranks."""
+    """Returns a function that trains a model for one step, always on the same batch. `parallel` averages the gradients of all ranks."""
     torch.manual_seed(1)
     model = MODELS[name]()
     trained = DistributedDataParallel(model) if parallel else model

@@ -1,4 +1,4 @@
-"""Numbers of bytes, for people."""
+"""Human-readable numbers of bytes."""
 
 KI, MI = 1 << 10, 1 << 20
 

@@ -1,4 +1,4 @@
-"""A world while it runs: its processes, the lines that its rank 0 prints, and its end, whatever happens."""
+"""A running world: its processes, and the lines that its rank 0 prints. All processes are ended in any case."""
 
 import json
 import os
@@ -15,19 +15,19 @@ TERMINATE_S = 5
 
 
 class WorldFailed(Exception):
-    """A world that did not do its work; the message says why."""
+    """The world failed; the message says why."""
 
 
 class WorldStalled(WorldFailed):
-    """Nothing was heard of it for too long."""
+    """The world did not answer in time."""
 
 
 class WrongResult(WorldFailed):
-    """A collective gave something else than it should."""
+    """A collective gave a wrong result."""
 
 
 class World:
-    """Use it with `with`: at the end every process is gone."""
+    """Use it in a `with` statement; at its end every process is gone."""
 
     def __init__(self, description):
         self.description = description
@@ -52,17 +52,17 @@ class World:
         self._folder.cleanup()
 
     def start(self, command, environment):
-        """Starts a process of the world. Whichever is rank 0 writes lines of JSON to standard output.
+        """Starts a process of the world. Rank 0 writes lines of JSON to standard output.
 
-        All processes stay in one session, as the ranks of one mpirun do: Linux gives each session a share of the
-        cores of its own (autogroups), and a rank that yields makes way within its session only.
+        All processes stay in one session, like the ranks of one mpirun: Linux gives each session a separate share of the cores
+        (autogroups), and a rank that yields only makes way within its session.
         """
         self.processes.append(subprocess.Popen(
             command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=self._writer,
             stderr=self._errors, process_group=0))
 
     def start_tracker(self, command):
-        """Starts a tracker; `tracker_environment` is then what it prints for the workers."""
+        """Starts a tracker, and sets `tracker_environment` to the variables it prints for the workers."""
         tracker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors,
                                    text=True, process_group=0)
         self.helpers.append(tracker)
@@ -75,7 +75,7 @@ class World:
         raise WorldFailed(f"{self.description}: the tracker did not start\n{self.errors()}")
 
     def lines(self, number, stall_s):
-        """Yields so many lines that rank 0 prints, read from JSON."""
+        """Yields `number` lines of rank 0, parsed from JSON."""
         os.close(self._writer)
         self._writer = None
         rest = b""
@@ -83,7 +83,7 @@ class World:
         while number > 0:
             ready, _, _ = select.select([self._reader], [], [], CHECK_S)
             if not ready:
-                self.check_exit_codes()  # a rank that has failed leaves others waiting for it
+                self.check_exit_codes()  # if a rank has failed, others wait for it
                 if time.monotonic() - heard > stall_s:
                     raise WorldStalled(f"{self.description}: no result within {stall_s} s")
                 continue
@@ -98,7 +98,7 @@ class World:
             yield from results
 
     def wait(self):
-        """Returns when all processes have ended well."""
+        """Returns when all processes have exited with code 0."""
         for process in self.processes:
             try:
                 process.wait(EXIT_S)
@@ -113,13 +113,13 @@ class World:
             raise kind(f"{self.description}: exit codes {codes}\n{self.errors()}")
 
     def errors(self, lines=8):
-        """The end of what all processes wrote to standard error."""
+        """The last lines of standard error of all processes."""
         self._errors.seek(0)
         return "".join(self._errors.readlines()[-lines:]).strip()
 
 
 def _end(process):
-    """Ends a process and what it has started; launchers get the chance to end their ranks on other hosts."""
+    """Ends a process and its children; SIGTERM comes first, so that launchers can end their ranks on other hosts."""
     for number, seconds in ((signal.SIGTERM, TERMINATE_S), (signal.SIGKILL, None)):
         if process.poll() is not None:
             return

@@ -1,15 +1,14 @@
-// device-bench: what a GPU and its collectives are able to do; one rank of a job. scripts/gpu-check starts
-// it.
+// device-bench: measures a GPU and its collectives; one rank of a job. scripts/gpu-check starts it.
 //
-//   device-bench copy [bytes]          copies on the device, bytes read and written a second
+//   device-bench copy [bytes]          copies on the device, bytes read and written per second
 //   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GB)
-//   device-bench nccl [most bytes]     the same, called directly; WARREN_NCCL_PATH says which NCCL
+//   device-bench nccl [most bytes]     the same with direct calls of the NCCL that WARREN_NCCL_PATH names
 //   device-bench histogram [rows]      the histogram kernel of examples/histgbt: 28 features of 256 bins
 //   device-bench overlap [bytes]       a sum of host memory, as much computation, and both at once
 //
-// Rank 0 prints a line for each size: mode, ranks, bytes, microseconds a call, GB/s as nccl-tests counts them
-// ("algbw": bytes by time; "busbw": times 2 (n - 1) / n). Calls are put on the stream one after the other, in
-// rounds; the median of the rounds counts.
+// Rank 0 prints a line for each size: mode, ranks, bytes, microseconds per call, and GB/s as nccl-tests
+// defines them ("algbw": bytes by time; "busbw": times 2 (n - 1) / n). Calls are enqueued on the stream one
+// after the other, in rounds; the result is the median of the rounds.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <rabit/device.h>
@@ -49,7 +48,7 @@ void Meet() {
 double Microseconds(const std::function<void()>& call, const std::function<void()>& wait) {
   for (int i = 0; i < 3; ++i) call();
   wait();
-  // As many calls as take about 20 ms, the same number on all ranks.
+  // A round has enough calls to take about 20 ms, the same number on all ranks.
   Meet();
   Clock::time_point begin = Clock::now();
   call();
@@ -132,7 +131,7 @@ void ByNccl(std::size_t most) {
   check(nccl.CommDestroy(communicator));
 }
 
-/// All rows in one node, in order, as at the root of a tree.
+/// Measures the histogram of one node with all rows in order, like the root of a tree.
 void Histogram(std::uint32_t num_rows) {
   using namespace warren::histgbt;  // NOLINT(google-build-using-namespace)
   constexpr std::uint32_t kFeatures = 28;
@@ -177,7 +176,7 @@ void Histogram(std::uint32_t num_rows) {
   Print("histogram", num_rows, time, bytes);
 }
 
-/// Needs no memory, and a time that is in proportion to `steps`.
+/// Computes without memory access, for a time proportional to `steps`.
 void Compute(std::uint64_t steps) {
   std::uint64_t state = 1;
   for (std::uint64_t i = 0; i < steps; ++i) state = state * 6364136223846793005U + 1442695040888963407U;

@@ -1,13 +1,12 @@
-// The paths whose cost bench/guard counts, each repeated `times` times after the first few:
+// The code paths whose cost bench/guard counts, each repeated TIMES times after some warm-up runs:
 //
 //   guard-worker allreduce BYTES TIMES     in a job: float32, sum, in place
 //   guard-worker checkpoint BYTES TIMES    in a job: a model of so many bytes
 //   guard-worker rows FILE                 LibSVM text into memory, with one thread
 //
-// Prints {"allocations", "copied", "messages", "sent"} of all that the process did in between: calls of
-// malloc and its like, bytes copied by memcpy, memmove and CopyToShared, system calls that send, and bytes
-// that they sent. The functions are replaced here for that, and so are counted wherever they are called in
-// what this program is linked with.
+// Prints {"allocations", "copied", "messages", "sent"} for the whole process meanwhile: calls of malloc and
+// related functions, bytes copied by memcpy, memmove and CopyToShared, system calls that send, and the bytes
+// they sent. This program replaces those functions, so all calls in the libraries it links are counted, too.
 #include <rabit/rabit.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -37,7 +36,8 @@ void Count(std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
   counter.fetch_add(amount, std::memory_order_relaxed);
 }
 
-/// Backwards where the ends overlap. No function that may be one of those below.
+/// Copies backwards if the destination overlaps the end of the source. Calls none of the functions replaced
+/// below.
 void* Copy(void* to, const void* from, std::size_t bytes) {
   void* const result = to;
   if (static_cast<char*>(to) > static_cast<const char*>(from) &&
@@ -59,7 +59,7 @@ ssize_t Sent(long result) {
 
 }  // namespace
 
-// Seen by the C++ library, too, whose operator new calls malloc.
+// Visible to the C++ library, too, whose operator new calls malloc.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -128,7 +128,7 @@ namespace {
 
 constexpr int kWarmUp = 20;
 
-/// What was counted while it lives, printed at its end.
+/// The counts since its construction.
 class Window {
  public:
   Window()

@@ -1,5 +1,5 @@
-// Reads a LibSVM file once, with one of several readers, and prints how long it took as one line of JSON:
-// what bench/libsvm starts, in a new process each time.
+// Reads a LibSVM file once with the given reader and prints the time taken as one line of JSON. bench/libsvm
+// starts it, a new process for each run.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -37,7 +37,7 @@ Found ReadWithWarren(const Arguments& arguments) {
   return {rows.rows(), rows.entries()};
 }
 
-/// Block after block, as who does not keep them.
+/// Reads block by block without keeping the blocks.
 Found ReadBlocksWithWarren(const Arguments& arguments) {
   data::ReaderOptions options;
   options.threads = arguments.threads;
@@ -51,7 +51,7 @@ Found ReadBlocksWithWarren(const Arguments& arguments) {
   return found;
 }
 
-/// The floor: every byte of the file is looked at once, line by line.
+/// The lower bound: looks at every byte of the file once, line by line.
 Found FindLineEnds(const Arguments& arguments) {
   const int fd = open(arguments.path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status {};

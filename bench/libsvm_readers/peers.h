@@ -1,4 +1,4 @@
-// The readers of others, and XGBoost behind ours.
+// Readers of other projects, and XGBoost fed by our reader.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@ struct Found {
   std::uint64_t entries = 0;
 };
 
-/// dmlc-core's iterator over rows in memory, with as many threads as it likes.
+/// dmlc-core's iterator over rows in memory, with its own choice of threads.
 Found ReadWithDmlc(const std::string& path);
-/// XGBoost's own reader into a DMatrix. 0 threads: its own choice.
+/// XGBoost's reader into a DMatrix. 0 threads leaves the choice to XGBoost.
 Found LoadWithXgboost(const std::string& path, int threads);
 /// Our reader into a DMatrix.
 Found LoadThroughWarren(const std::string& path, int threads);
-/// From the file to the end of the first round of boosting (hist, depth 6), through our reader or XGBoost's.
+/// From reading the file to the end of the first round of boosting (hist, depth 6), through our reader or
+/// XGBoost's.
 Found FirstRound(bool through_warren, const std::string& path, int threads);
 
 }  // namespace warren::bench

@@ -1,6 +1,6 @@
-// machine-limits: what this machine can do at best: copying and adding in memory, a cache line from core to
-// core, one plain TCP stream, and exchanges over it.
-// Prints lines of JSON; bench/compare puts them beside its tables.
+// machine-limits: measures the best this machine can do: copying and adding in memory, passing a cache line
+// between cores, one plain TCP stream, and exchanges over it. Prints lines of JSON, which bench/compare shows
+// next to its tables.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,16 +31,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kExitFailed = 1;
 constexpr int kRepetitions = 9;
-/// One repetition works through at least so many bytes.
+/// The least number of bytes that one repetition processes.
 constexpr std::size_t kLeastWork = std::size_t{64} << 20;
-/// What the stream writes at once, and how much in total.
+/// The bytes that the stream writes at a time, and in total.
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr std::size_t kStreamBytes = std::size_t{512} << 20;
 constexpr int kRoundTrips = 5000;
-/// What both ends send each other at once: 8 bytes, 4 KiB and half of 2 MiB, each behind 32 bytes of a
-/// header.
+/// The message sizes of an exchange: 8 bytes, 4 KiB and half of 2 MiB, each after a header of 32 bytes.
 constexpr std::size_t kExchangedBytes[] = {40, 4096 + 32, (std::size_t{1} << 20) + 32};
-/// One repetition exchanges at least so many bytes, but not more often than so.
+/// One repetition exchanges at least this many bytes, but makes no more than this many exchanges.
 constexpr std::size_t kLeastExchanged = std::size_t{64} << 20;
 constexpr int kMostExchanges = 5000;
 
@@ -61,8 +60,8 @@ void Add(float* to, const float* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-/// Payload bytes a second and thread that `work` gets through when `threads` do it at once, each on two
-/// buffers of `bytes`.
+/// Returns the payload bytes per second and thread if `threads` do `work` at once, each on two buffers of
+/// `bytes`.
 double MemoryRate(void (*work)(float*, const float*, std::size_t), std::size_t bytes, int threads) {
   const std::size_t count = bytes / sizeof(float);
   const std::size_t passes = std::max<std::size_t>(1, kLeastWork / bytes);
@@ -79,7 +78,7 @@ double MemoryRate(void (*work)(float*, const float*, std::size_t), std::size_t b
         const auto start = Clock::now();
         for (std::size_t pass = 0; pass < passes; ++pass) {
           work(to.data(), from.data(), count);
-          std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the passes apart
+          std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the compiler from merging passes
         }
         rates[t].push_back(static_cast<double>(bytes * passes) / SecondsSince(start));
       }
@@ -101,17 +100,17 @@ void MeasureMemory(const std::vector<std::size_t>& sizes) {
   }
 }
 
-/// A cache line goes there and back so many times in a repetition.
+/// The round trips of a cache line in one repetition.
 constexpr int kLineTrips = 500;
 
 void RunOn(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof(set), &set);  // where that is not allowed, the kernel chooses
+  sched_setaffinity(0, sizeof(set), &set);  // if not allowed, the kernel chooses the core
 }
 
-/// Seconds that a cache line takes from one core to the other, at best.
+/// The least seconds that a cache line takes from one core to the other.
 double LineTime(int one, int other) {
   alignas(64) std::atomic<int> ball{0};
   const auto play = [&ball](int core, int mine, auto after) {
@@ -120,7 +119,7 @@ double LineTime(int one, int other) {
       const auto start = Clock::now();
       for (int trip = 0; trip < kLineTrips; ++trip) {
         for (int turn = 1; ball.load(std::memory_order_acquire) != mine; ++turn) {
-          if (turn % 100'000 == 0) std::this_thread::yield();  // both on one core
+          if (turn % 100'000 == 0) std::this_thread::yield();  // in case both threads are on one core
         }
         ball.store(1 - mine, std::memory_order_release);
       }
@@ -134,7 +133,7 @@ double LineTime(int one, int other) {
   return best;
 }
 
-/// Between every two cores that this process may use.
+/// Prints the time of a cache line between every two cores that this process may use.
 void MeasureLines() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) throw std::runtime_error("no list of cores");
@@ -171,7 +170,7 @@ class Socket {
     const int on = 1;
     setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  /// Not BBR, whose pacing slows loopback down: the machine can do better.
+  /// Selects Reno, since the pacing of BBR slows loopback down.
   void DoNotPace() const { setsockopt(descriptor_, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); }
   void Write(const char* data, std::size_t bytes) const {
     while (bytes > 0) {
@@ -191,7 +190,7 @@ class Socket {
     }
   }
 
-  /// Sends and receives `bytes` without ever sleeping.
+  /// Sends and receives `bytes` without sleeping.
   void Exchange(const char* data, char* received, std::size_t bytes) const {
     std::size_t sent = 0;
     std::size_t got = 0;
@@ -216,7 +215,7 @@ class Socket {
   int descriptor_;
 };
 
-/// Seconds of one exchange of `bytes` each way; both ends call it.
+/// Returns the median seconds of one exchange of `bytes` each way. Both ends must call it.
 double ExchangeTime(const Socket& stream, std::size_t bytes) {
   const std::vector<char> data(bytes, 'x');
   std::vector<char> received(bytes);
@@ -243,8 +242,8 @@ bool IsLoopback(const sockaddr_in& address) {
   return (ntohl(address.sin_addr.s_addr) >> 24) == 127;
 }
 
-/// Accepts one connection and swallows what comes. Every stream begins and ends with single bytes there and
-/// back, which are also the round trips that are measured.
+/// Accepts one connection and discards what it receives. A stream begins with the round trips of single bytes
+/// that are measured; a single byte acknowledges each repetition.
 void Receive(const std::string& host) {
   const Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = Address(host, 0);

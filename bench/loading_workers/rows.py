@@ -1,4 +1,4 @@
-"""Makes the data set of bench/loading: Parquet in the shape of HIGGS, 28 float32 features and a label."""
+"""Creates the data set of bench/loading: Parquet files in the shape of HIGGS, with 28 float32 features and a label."""
 import pathlib
 import sys
 

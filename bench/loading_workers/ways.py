@@ -1,5 +1,5 @@
-"""One way from Parquet to the end of the first round of training: python ways.py WAY FOLDER WORKERS. Prints a line of JSON for each
-worker: its rows, seconds until it had its matrix, and the most memory that its process had."""
+"""Runs one way from Parquet to the end of the first round of training: python ways.py WAY FOLDER WORKERS. Prints a line of JSON for each
+worker: its rows, the seconds until it had its matrix, and the peak memory of its process."""
 import glob
 import json
 import os
@@ -31,7 +31,7 @@ def warren(**how):
 
 
 def pandas():
-    """All rows in one process; in a job the files are dealt out by hand."""
+    """Reads all rows in one process; in a job, each worker reads its share of the files."""
     import pandas as pd
     import xgboost as xgb
     import warren.xgboost
@@ -50,7 +50,7 @@ def dask():
     from xgboost import dask as dxgb
     with LocalCluster(n_workers=workers, threads_per_worker=PARAMS["nthread"] or os.cpu_count(), memory_limit=0, dashboard_address=None) as cluster, \
             Client(cluster) as client:
-        frame = dd.read_parquet(folder).persist()  # else labels and features are cut into other partitions
+        frame = dd.read_parquet(folder).persist()  # otherwise labels and features get different partitions
         matrix = dxgb.DaskDMatrix(client, frame.drop(columns="y"), frame["y"])
         dxgb.train(client, PARAMS, matrix, 1)
         for peak in client.run(lambda: __import__("resource").getrusage(0).ru_maxrss / 1024).values():

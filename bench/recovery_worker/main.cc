@@ -1,13 +1,13 @@
-// A training without the mathematics: the shape in which XGBoost's `hist` computes, sums up and checkpoints,
-// for bench/recovery.
+// A training run without the mathematics, for bench/recovery: it computes, sums and checkpoints in the
+// pattern of XGBoost's `hist`.
 //
 //   recovery-worker rounds=N rows=N features=N recover=0|1 [watch]
 //
-// A round is a tree of kDepth levels. For each level every rank adds its rows' gradients to a histogram for
-// each node (real work: random access into a matrix of bins), and all ranks sum the histograms up; then the
-// model grows and is checkpointed. recover=0 does the same without LoadCheckPoint and CheckPoint, so that
-// nothing is kept. Rank 0 prints {"seconds": of all rounds}. With `watch` each rank prints its pid and when
-// its process began, and rank 0 every pause between two sums of more than kPause, in seconds of the monotonic
+// A round is a tree of kDepth levels. For each level, every rank adds its rows' gradients to a histogram for
+// each node (real work: random access into a matrix of bins), and all ranks sum the histograms; then the
+// model grows and is checkpointed. recover=0 does the same without LoadCheckPoint and CheckPoint. Rank 0
+// prints {"seconds": of all rounds}. With `watch`, each rank prints its pid and the start time of its
+// process, and rank 0 prints each pause longer than kPause between two sums, in seconds of the monotonic
 // clock.
 #include <rabit/rabit.h>
 #include <unistd.h>

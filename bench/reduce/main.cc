@@ -1,11 +1,11 @@
-// How fast are the kernels, and how far from the memory? Prints, for 2 to 33 inputs of float sum:
-//   fused     Reduction::CombineAll, every input read once, in the engine's order
-//   pairs     Reduction::Combine once for each further input, as one would without it
-//   in place  the loop that everybody writes: out[i] += in[i] for each further input
-//   memcpy    a copy of the same inputs, one after the other to one destination
-// then every type and operation with 4 inputs, and 16-bit floats, whose sums are rounded once, with 2 to 33.
-// All in GB/s of inputs read. The inputs lie apart by a little more than pages, so that they do not fall into
-// the same sets of the cache.
+// Measures the reduction kernels against the memory bandwidth. Prints, for 2 to 33 inputs of a float sum:
+//   fused     Reduction::CombineAll, which reads every input once, in the engine's order
+//   pairs     Reduction::Combine once for each further input
+//   in place  the naive loop: out[i] += in[i] for each further input
+//   memcpy    copies of the same inputs, one after the other to one destination
+// then every type and operation with 4 inputs, and sums of 16-bit floats, which are rounded once, with 2 to
+// 33 inputs. All in GB/s of inputs read. The inputs are a little more than whole pages apart, so that they do
+// not share sets of the cache.
 //
 //   reduce-kernels [KiB of each input = 64] [plain|avx2|avx512]
 #include <algorithm>
@@ -26,7 +26,7 @@ using warren::Operation;
 using warren::Reduction;
 using Clock = std::chrono::steady_clock;
 
-/// The best of several runs: what the machine can do when nobody else wants it.
+/// The seconds of the best of several runs, which other load on the machine disturbed least.
 template <typename Work>
 double BestSeconds(Work work) {
   double best = 1e9;

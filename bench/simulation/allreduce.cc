@@ -25,14 +25,14 @@ using Call =
     std::function<void(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction)>;
 
 constexpr const char* kDoubleTree = "double_tree";
-/// NCCL's are between these, too.
+/// The chunk sizes to try; NCCL's lie in this range.
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
 
-/// More chunks cost more than they save.
+/// Larger numbers of chunks cost more than they save.
 constexpr std::size_t kMostChunks = 512;
 
-/// Addresses for a vector whose contents nobody looks at.
+/// Address space for a vector whose contents are never accessed.
 class Vector {
  public:
   explicit Vector(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
@@ -70,7 +70,8 @@ collective::Situation SituationOf(const Setting& setting, const HostLayout& layo
   return situation;
 }
 
-/// Before and after the part between hosts. Its ranks wait for each other there, so the slowest counts.
+/// The time of the stages inside hosts, before and after the stage between hosts. The ranks wait for each
+/// other there, so the slowest host counts.
 Time StagesInsideHosts(const Setting& setting) {
   const int others = std::min(setting.ranks, setting.ranks_of_host) - 1;
   const double bytes = static_cast<double>(setting.bytes);

@@ -1,4 +1,4 @@
-// One allreduce of a simulated world, by any algorithm: how long it takes and what is sent.
+// An allreduce in a simulated world, by any algorithm: the time it takes and the traffic it causes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace warren::simulation {
 
-/// What the stages inside a host cost where ranks share memory, which are not simulated but measured: a stage
+/// The costs of the stages inside a host whose ranks share memory, which are measured, not simulated: a stage
 /// over `ranks` ranks and b bytes takes (ranks - 1) * latency + b * ps_per_byte.
 struct HostStages {
   Time latency = 0;
@@ -24,28 +24,28 @@ struct Setting {
   int ranks = 2;
   int ranks_of_host = 1;
   std::size_t bytes = 8;
-  bool order_matters = true;  ///< floats; or ints
-  int operations = 1;         ///< one after the other
+  bool order_matters = true;  ///< sums floats if true, else ints
+  int operations = 1;         ///< consecutive allreduces
   std::uint64_t most_events = ~std::uint64_t{0};
 };
 
 struct Outcome {
-  double seconds = 0;               ///< of one operation
-  std::uint64_t most_messages = 0;  ///< of one rank, in one operation
+  double seconds = 0;               ///< per operation
+  std::uint64_t most_messages = 0;  ///< per rank and operation; the largest
   std::uint64_t all_messages = 0;
   std::uint64_t most_bytes = 0;
   std::uint64_t all_bytes = 0;
   std::uint64_t events = 0;
 };
 
-/// By an algorithm of the registry, or "double_tree" (double_tree.h; the best of some sizes of chunks).
-/// Throws TooLong, and std::invalid_argument for what cannot be.
+/// Simulates an algorithm of the registry, or "double_tree" (double_tree.h, with the best of several chunk
+/// sizes). Throws TooLong, and std::invalid_argument for an unknown algorithm.
 Outcome SimulateAllreduce(const std::string& algorithm, const Setting& setting);
 
-/// What the engine would choose here.
+/// The algorithm that the engine would choose in this setting.
 std::string ChosenAllreduce(const Setting& setting);
 
-/// The names that SimulateAllreduce knows, of those that can work in this setting.
+/// The names of the algorithms of SimulateAllreduce that work in this setting.
 std::vector<std::string> AllreduceAlgorithms(const Setting& setting);
 
 }  // namespace warren::simulation

@@ -13,15 +13,15 @@ namespace {
 using collective::Chunk;
 using collective::Range;
 
-/// One member's place in one tree.
+/// The place of one member in one tree.
 struct Place {
   int parent = -1;
   std::vector<int> children;
   int depth = 0;
 };
 
-/// The number in [begin, end) with the most zeros at its end: the root of a tree over them in which every
-/// number lies between its children and odd ones are leaves.
+/// The number in [begin, end) with the most trailing zero bits. It is the root of a tree over the range in
+/// which every number lies between its children and odd numbers are leaves.
 int RootOf(int begin, int end) {
   for (int step = static_cast<int>(std::bit_floor(static_cast<unsigned>(end)));; step /= 2) {
     const int multiple = (begin + step - 1) / step * step;
@@ -29,7 +29,7 @@ int RootOf(int begin, int end) {
   }
 }
 
-/// The place of `role` in the tree over the roles [0, size): 0 on top, the others in order below it.
+/// The place of `role` in the tree over the roles [0, size): 0 at the top, the others in order below it.
 Place PlaceOf(int role, int size) {
   Place place;
   int begin = 1;
@@ -51,13 +51,13 @@ Place PlaceOf(int role, int size) {
   return place;
 }
 
-/// One tree with its half of the vector.
+/// One tree and its half of the vector.
 class Tree {
  public:
-  /// The member plays the role `shift` places further on.
+  /// The member's role is its index plus `shift`, modulo `size`.
   Tree(int index, int size, int shift, Range half, std::size_t per_chunk)
       : place_(PlaceOf((index + shift) % size, size)),
-        // Role 1 is a leaf of the left-most path, and no path is longer.
+        // Role 1 is the leaf of the leftmost path, which is one of the longest.
         levels_(PlaceOf(1, size).depth),
         half_(half),
         per_chunk_(per_chunk),

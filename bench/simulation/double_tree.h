@@ -1,6 +1,7 @@
-// What others do for large worlds, to compare with: an allreduce over two binary trees at once. Each takes
-// one half of the vector, and a rank that has children in one is a leaf of the other, so that all send and
-// receive alike. It does not keep the engine's order of reduction, and none of the engine uses it.
+// An algorithm of other libraries for large worlds, for comparison: an allreduce over two binary trees at
+// once. Each tree carries one half of the vector, and a rank that has children in one is a leaf of the other,
+// so that all ranks send and receive alike. It does not keep the engine's order of reduction, and the engine
+// does not use it.
 //
 // Source: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction
 // and scan", Parallel Computing 35(12), 2009; NCCL has had it since version 2.4.
@@ -13,7 +14,7 @@
 
 namespace warren::simulation {
 
-/// Pipelined: up and down in chunks of this size.
+/// Sums the vector up and down the trees, pipelined in chunks of `chunk_bytes`.
 void AllreduceDoubleTree(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction,
                          std::size_t chunk_bytes);
 

@@ -10,7 +10,7 @@
 namespace warren::simulation {
 namespace {
 
-/// The fiber that this thread switches to: makecontext passes ints only.
+/// The fiber that this thread switches to. A global, since makecontext passes only ints.
 thread_local Fiber* resumed = nullptr;
 
 }  // namespace
@@ -23,7 +23,7 @@ Stacks::Stacks(std::size_t count, std::size_t bytes_each)
   if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap of stacks");
   begin_ = static_cast<std::byte*>(memory);
   for (std::size_t i = 0; i < count; ++i) {
-    // Where the system allows no more mappings the rest go without.
+    // If the system allows no more mappings, the remaining stacks have no guard pages.
     if (mprotect(begin_ + i * stride_, kGuardBytes, PROT_NONE) != 0) break;
   }
 }

@@ -1,5 +1,5 @@
-// Many threads of control in one thread, each with a stack of its own that takes memory only where it was
-// touched: 10,000 ranks in one process. Over ucontext, which every Linux has.
+// Fibers, so that one thread can run 10,000 ranks. Each has a separate stack, which only takes memory for the
+// pages it has touched. Based on ucontext, which every Linux has.
 #pragma once
 
 #include <ucontext.h>
@@ -11,7 +11,7 @@
 
 namespace warren::simulation {
 
-/// Memory for the stacks of so many fibers, with a page between every two that no one may touch.
+/// Memory for the stacks of `count` fibers, separated by inaccessible guard pages.
 class Stacks {
  public:
   Stacks(std::size_t count, std::size_t bytes_each);
@@ -29,16 +29,16 @@ class Stacks {
   std::size_t bytes_ = 0;
 };
 
-/// Not thread safe; must stay where it is.
+/// Not thread-safe. Must not be moved.
 class Fiber {
  public:
   Fiber(void* stack, std::size_t stack_bytes, std::function<void()> body);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Runs the body until it suspends itself or ends. Rethrows what the body threw.
+  /// Runs the body until it suspends itself or ends. Rethrows its exception.
   void Resume();
-  /// Called from inside the body: returns when somebody calls Resume again.
+  /// Called by the body: returns at the next call of Resume.
   void Suspend();
   bool finished() const { return finished_; }
 

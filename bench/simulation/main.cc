@@ -1,4 +1,4 @@
-// loggp-simulation: allreduces of simulated worlds, one line of JSON each. bench/loggp starts it.
+// loggp-simulation: simulates allreduces and prints one line of JSON for each. bench/loggp starts it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@ Time FromSeconds(double seconds) {
   return static_cast<Time>(seconds * 1e12);
 }
 
-/// Parameters by name, in seconds, bytes and seconds a byte.
+/// Sets parameters by name, in seconds, bytes, and seconds per byte.
 class Parameters {
  public:
   explicit Parameters(Setting& setting) {
@@ -39,7 +39,7 @@ class Parameters {
     AddRate("host.spread", setting.host_stages.spread_ps_per_byte);
   }
 
-  /// "between.latency=1e-5". Throws std::invalid_argument.
+  /// Parses text like "between.latency=1e-5". Throws std::invalid_argument.
   void Set(const std::string& text) const {
     const auto equals = text.find('=');
     const auto found = setters_.find(text.substr(0, equals));

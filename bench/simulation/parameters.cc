@@ -1,12 +1,12 @@
-// loggp-parameters: what loggp-simulation has to know of this machine, measured over loopback; one line of
-// JSON.
+// loggp-parameters: measures the parameters of this machine for loggp-simulation over loopback; prints one
+// line of JSON.
 //
-// Pairs of processes send each other messages at the same time, as many processes as a world has: what their
-// calls take is what they cost the core, in caches as full as they are then. A send, a receive, a receive
-// that finds nothing, a look with epoll; large messages give the costs of a byte. (Over loopback the kernel
-// does the receiver's part of the protocol inside of send.) The latency is what is left of half a round trip;
-// it is negative, because a message has come before the call that sends it returns. Players that sleep give
-// what it costs to wake one up. All are medians.
+// Pairs of processes exchange messages at the same time, with as many processes as the world has, so that the
+// measured calls cost the core as much as they do in that world, with equally full caches. Measured are a
+// send, a receive, a receive that finds nothing, and a poll with epoll; large messages give the costs per
+// byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The latency is the
+// rest of half a round trip; it is negative, because a message arrives before the call that sends it returns.
+// Players that sleep give the cost of a wake-up. All values are medians.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -49,13 +49,13 @@ using warren::posix::Descriptor;
 constexpr int kExitFailed = 1;
 constexpr int kRepetitions = 2001;
 constexpr int kRoundTrips = 10'001;
-/// Of all processes together.
+/// The number of exchanges by all processes together.
 constexpr int kExchanges = 20'000;
 constexpr int kLargeExchanges = 2'000;
 constexpr int kSleeps = 201;
-/// How long processes take turns.
+/// The duration of the measurement of turns.
 constexpr double kTurns_s = 0.1;
-/// A tag and 8 bytes.
+/// The size of a tag and 8 bytes of data.
 constexpr std::size_t kSmall = 40;
 constexpr std::size_t kLarge = std::size_t{256} << 10;
 
@@ -72,7 +72,7 @@ double Median(std::vector<double> values) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// What reading the clock twice takes, which is in everything that is measured.
+/// The time of reading the clock twice, which is part of every measurement.
 double ClockCost() {
   std::vector<double> seconds;
   for (int i = 0; i < kRepetitions; ++i) {
@@ -82,7 +82,7 @@ double ClockCost() {
   return Median(std::move(seconds));
 }
 
-/// Both ends of a connection over loopback, as the engine sets them up.
+/// Both ends of a loopback connection, set up like the engine's.
 struct Connection {
   Descriptor one;
   Descriptor other;
@@ -114,7 +114,7 @@ Connection Connect() {
   return connection;
 }
 
-/// The descriptor's events, without waiting or until there is one.
+/// Polls a descriptor for input, with or without waiting.
 class Watch {
  public:
   explicit Watch(int fd) : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -145,10 +145,10 @@ void Await(pid_t child) {
   waitpid(child, &status, 0);
 }
 
-/// What a player does when nothing has come.
+/// What a player does when no message has arrived.
 enum class Waiting { kSpin, kYield, kSleep };
 
-/// One end of a connection on which messages of one length go to and fro, and how long its calls take.
+/// One end of a connection on which messages of one length go back and forth. Measures its calls.
 class Player {
  public:
   Player(int fd, std::size_t bytes) : fd_(fd), watch_(fd), memory_(bytes, 'x'), clock_cost_(ClockCost()) {}
@@ -221,10 +221,11 @@ struct CallCosts {
   double receive = 0;
   double miss = 0;
   double poll = 0;
-  double all = 0;  ///< an exchange, or half a round trip
+  double all = 0;  ///< the whole exchange, or half a round trip
 };
 
-/// Both ends send at once, again and again, in so many pairs at the same time; what one of the ends sees.
+/// Repeated exchanges in `pairs` pairs of processes at the same time, both ends of each sending at once.
+/// Returns the costs at one end.
 CallCosts Exchange(std::size_t bytes, int times, int pairs, Waiting waiting) {
   std::vector<Connection> connections;
   connections.reserve(pairs);
@@ -262,7 +263,7 @@ CallCosts PingPong(std::size_t bytes, int trips, Waiting waiting) {
   Player player(connection.one.get(), bytes);
   std::vector<double> seconds;
   for (int i = 0; i < trips; ++i) {
-    // So that the other one has gone to sleep.
+    // Gives the other end time to fall asleep.
     if (waiting == Waiting::kSleep) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const auto begin = Clock::now();
     player.Give();
@@ -274,10 +275,10 @@ CallCosts PingPong(std::size_t bytes, int trips, Waiting waiting) {
           Median(std::move(seconds))};
 }
 
-/// What a connection takes before its other end reads.
+/// The bytes that a connection takes before its other end reads.
 std::size_t BufferBytes() {
   const Connection connection = Connect();
-  // What has passed before decides how large the buffers have become.
+  // Earlier traffic decides how large the buffers have become.
   std::vector<char> piece(kLarge);
   for (int i = 0; i < 200; ++i) {
     for (std::size_t done = 0, got = 0; got < kLarge;) {
@@ -296,7 +297,7 @@ std::size_t BufferBytes() {
   }
 }
 
-/// One of many processes that wait looks and gives its core to the next: seconds of a core.
+/// The core seconds in which one of many waiting processes polls once and passes its core to the next.
 double Turn(int processes) {
   void* memory =
       mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -328,7 +329,7 @@ double Turn(int processes) {
   return seconds / turns * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)) / processes;
 }
 
-/// Seconds a byte of each of two inputs that are combined, from what a cache holds.
+/// The seconds per byte of each of two inputs of a reduction that are in the cache.
 double CombineByte() {
   const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
   std::vector<float> left(kLarge / sizeof(float), 1.0F);
@@ -342,7 +343,7 @@ double CombineByte() {
   return Median(std::move(seconds)) / (2.0 * kLarge);
 }
 
-/// What the calls cost in a world of so many processes on this machine.
+/// Prints the costs of the calls in a world of `processes` processes on this machine.
 void PrintLevel(int processes) {
   const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const Waiting waiting = processes <= cores ? Waiting::kSpin : Waiting::kYield;

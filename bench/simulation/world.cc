@@ -13,15 +13,15 @@
 namespace warren::simulation {
 namespace {
 
-// The same as of TcpLink: what one call moves at most, and below what size a read takes along what comes
-// after it.
+// The limits of TcpLink: the most bytes that one call moves, and the size below which a read also takes the
+// bytes that follow.
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
 constexpr std::size_t kDirectBytes = 2048;
 constexpr std::size_t kStashBytes = 8192;
 constexpr std::size_t kHeadBytes = sizeof(CallTag);
 constexpr std::size_t kStackBytes = std::size_t{128} << 10;
 
-/// The world that runs in this thread.
+/// The world that this thread runs.
 thread_local World* current = nullptr;
 
 Time Cost(double ps_per_byte, std::size_t bytes) {
@@ -43,11 +43,11 @@ struct World::Event {
 };
 
 struct World::Host {
-  Time out_free = 0;  ///< when the interface has sent what it was given so far
+  Time out_free = 0;  ///< when the interface will have sent everything so far
   Time in_free = 0;
   bool crowded = false;
   int free_cores = 0;
-  std::deque<Rank*> queue;  ///< crowded: ranks that take turns
+  std::deque<Rank*> queue;  ///< ranks that take turns, if crowded
 };
 
 class World::Rank final : public Transport {
@@ -74,7 +74,7 @@ class World::Rank final : public Transport {
     return state_ == State::kSleeping ||
            (state_ == State::kWaiting && now - waits_since_ > world_.model_.patience);
   }
-  /// Everything before this rank's clock has happened when it returns.
+  /// Returns when everything before this rank's clock has been simulated.
   void Sync();
   SimulatedLink& LinkTo(int peer);
 
@@ -91,7 +91,7 @@ class World::Rank final : public Transport {
   Traffic traffic_;
 };
 
-/// One rank's end: what it has sent, and what has come for it.
+/// One rank's end of a link: the bytes it has sent, and those that have arrived for it.
 class World::SimulatedLink final : public Link {
  public:
   SimulatedLink(Rank& self, Rank& peer)
@@ -105,7 +105,7 @@ class World::SimulatedLink final : public Link {
   std::size_t TryReceive(void* data, std::size_t bytes) override;
 
   std::size_t room() const { return path_.buffer_bytes - static_cast<std::size_t>(sent_ - twin().consumed_); }
-  /// As Linux has it: a third is free.
+  /// Whether a third of the buffer is free, the condition of Linux.
   bool CanSend() const { return room() >= path_.buffer_bytes / 3; }
   bool CanReceive() const { return arrived_ > consumed_ || stashed_ > 0; }
   SimulatedLink& twin() const {
@@ -122,9 +122,10 @@ class World::SimulatedLink final : public Link {
   mutable SimulatedLink* twin_ = nullptr;
   std::uint64_t sent_ = 0;
   std::uint64_t arrived_ = 0;
-  std::uint64_t consumed_ = 0;  ///< out of the socket
-  std::uint64_t stashed_ = 0;   ///< consumed, and not yet asked for
-  // Tags that come in, as their places in the stream; all of them are those of the sender's latest call.
+  std::uint64_t consumed_ = 0;  ///< read from the socket
+  std::uint64_t stashed_ = 0;   ///< consumed, but not yet delivered
+  // The positions of incoming tags in the stream. All of them are equal to head_, that of the sender's latest
+  // call.
   std::deque<std::uint64_t> heads_;
   CallTag head_;
 
@@ -189,7 +190,7 @@ std::size_t World::SimulatedLink::TryReceive(void* data, std::size_t bytes) {
   return given;
 }
 
-/// Writes the part of a tag that lies in these bytes, the first of what is stashed.
+/// Writes the part of a tag that lies in these bytes, the first of the stashed ones.
 void World::SimulatedLink::Deliver(void* data, std::size_t bytes) {
   const std::uint64_t begin = consumed_ - stashed_;
   while (!heads_.empty() && heads_.front() < begin + bytes) {
@@ -352,7 +353,7 @@ void World::Handle(const Event& event) {
       return Push(begin + path.latency, Kind::kReachHost, event.rank, event.link, event.bytes);
     }
     case Kind::kReachHost: {
-      // The first bit is here; the last comes as fast as the interface of this side takes them.
+      // The first bit has arrived; the last arrives as fast as the interface of this side can take them.
       Host& host = hosts_[static_cast<std::size_t>(rank.host_)];
       const Path& path = event.link->path_;
       host.in_free = std::max(now_, host.in_free) + Cost(path.gap_ps_per_byte, event.bytes);
@@ -373,14 +374,14 @@ void World::Handle(const Event& event) {
   }
 }
 
-/// A piece is in the kernel and goes on its way.
+/// Sends a piece that is in the kernel on its way.
 void World::Leave(SimulatedLink& link, Time ready, std::size_t bytes) {
   const bool same_host = link.self_.host_ == link.peer_.host_;
   Push(same_host ? ready + link.path_.latency : ready, same_host ? Kind::kArrive : Kind::kDepart,
        link.peer_.rank_, &link, bytes);
 }
 
-/// Something has come for the rank, or made room for it.
+/// Tells the rank that data or room from `peer` has arrived; resumes or wakes it if it waits for that.
 void World::Notify(Rank& rank, int peer, bool room) {
   const bool concerns =
       std::any_of(rank.interests_.begin(), rank.interests_.end(), [&](const Interest& interest) {
@@ -404,7 +405,7 @@ void World::Resume(Rank& rank, Time time) {
   rank.fiber_->Resume();
   if (!rank.fiber_->finished()) return;
   Host& host = hosts_[static_cast<std::size_t>(rank.host_)];
-  // Its core is free when its own clock says so, not now.
+  // The core becomes free at the time on the rank's clock, not now.
   if (host.crowded) Push(rank.clock_, Kind::kTurn, rank.rank_);
 }
 
@@ -413,7 +414,7 @@ void World::GiveUpCore(Host& host, Time time) {
   Dispatch(host, time);
 }
 
-/// Gives free cores to the ranks that are next.
+/// Gives free cores to the next ranks in the queue.
 void World::Dispatch(Host& host, Time time) {
   while (host.free_cores > 0 && !host.queue.empty()) {
     Rank& next = *host.queue.front();
@@ -423,7 +424,7 @@ void World::Dispatch(Host& host, Time time) {
   }
 }
 
-/// A rank has got a core.
+/// Lets a rank that has got a core resume, queue again or sleep.
 void World::TakeTurn(Rank& rank) {
   Host& host = hosts_[static_cast<std::size_t>(rank.host_)];
   if (rank.fiber_->finished()) return GiveUpCore(host, now_);

@@ -1,14 +1,14 @@
-// A world of simulated ranks: each runs the engine's own code over a Transport whose links cost what the
-// model says, in virtual time. No bytes are moved but the tags that ranks compare: all ranks may use one
-// buffer.
+// A world of simulated ranks. Each runs the engine's own code over a Transport whose links cost what the
+// model says, in virtual time. No bytes are moved except the tags that ranks compare, so all ranks may use
+// one buffer.
 //
-// A discrete-event simulation. A rank's clock runs ahead of the others' until it does something that others
-// see or that depends on them; then everything that comes before is simulated first. Equal times are taken in
-// the order in which they came up, so every run is the same.
+// This is a discrete-event simulation. A rank's clock may run ahead of the others until the rank does
+// something that others see or that depends on others; then everything earlier is simulated first. Events of
+// equal time are handled in the order in which they were created, so every run is the same.
 //
-// Ranks that have a core each wait as the engine does (transport/waiting.h): they look for `patience`, then
-// sleep. Where a host has more ranks than cores those that wait take turns on the cores, and a turn in vain
-// costs as much as another. A rank that works keeps its core until it waits.
+// A rank with a core to itself waits as the engine does (transport/waiting.h): it polls for `patience`, then
+// sleeps. On a host with more ranks than cores, waiting ranks take turns on the cores, and a turn that finds
+// nothing costs as much as any other. A working rank keeps its core until it waits.
 #pragma once
 
 #include <cstddef>
@@ -26,39 +26,39 @@
 
 namespace warren::simulation {
 
-/// What one rank has done.
+/// The traffic sent by one rank.
 struct Traffic {
-  std::uint64_t messages = 0;  ///< sends that moved something
-  std::uint64_t bytes = 0;     ///< tags included
+  std::uint64_t messages = 0;  ///< sends that moved data
+  std::uint64_t bytes = 0;     ///< including tags
   std::uint64_t bytes_between_hosts = 0;
 };
 
 class World {
  public:
-  /// `ranks_of_host` consecutive ranks on each host; the last may have fewer.
+  /// Places `ranks_of_host` consecutive ranks on each host; the last host may have fewer.
   World(const Model& model, int ranks, int ranks_of_host = 1);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// Runs `body` on every rank, all from time 0 on; returns when the last has ended. Throws what a body
-  /// throws, and std::logic_error when all wait for each other. Once.
+  /// Runs `body` on every rank, starting at time 0; returns when the last rank has ended. Throws what a body
+  /// throws, and std::logic_error on a deadlock. May be called once.
   void Run(const std::function<void(Transport& transport)>& body);
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  /// When a rank ended.
+  /// The time when a rank ended.
   Time ended(int rank) const;
-  /// When the last one did.
+  /// The time when the last rank ended.
   Time ended() const;
   const Traffic& traffic(int rank) const;
-  /// Events so far: what the simulation itself costs.
+  /// The number of events so far, the cost of the simulation itself.
   std::uint64_t events() const { return sequence_; }
-  /// Run throws TooLong after so many.
+  /// Sets the number of events after which Run throws TooLong.
   void set_most_events(std::uint64_t most) { most_events_ = most; }
 
-  /// Of the rank that runs: so much time of its core goes by. For bodies of Run.
+  /// Advances the clock of the running rank. For bodies of Run.
   static void Work(Time duration);
-  /// The same for reading so many bytes of inputs of a reduction.
+  /// Advances the clock by the cost of reading `bytes` bytes of inputs of a reduction.
   static void Combine(std::size_t bytes);
   static Time Now();
 
@@ -91,11 +91,11 @@ class World {
   Rank* running_ = nullptr;
 };
 
-/// A reduction whose cost is simulated and that touches no memory: of floats, where the order matters, or of
+/// A sum whose cost is simulated and that touches no memory: of floats if the order matters, otherwise of
 /// ints.
 Reduction SimulatedSum(bool order_matters);
 
-/// More events than were allowed.
+/// Thrown if a simulation exceeds the allowed number of events.
 struct TooLong : std::exception {
   const char* what() const noexcept override { return "the simulation takes too many events"; }
 };

@@ -1,12 +1,12 @@
-"""One worker of bench/training and bench/histgbt: makes or reads its rows, joins, trains, and tells on rank 0 how long each took.
+"""One worker of bench/training and bench/histgbt: generates or reads its rows, joins, trains, and reports on rank 0 how long each took.
 
     booster.py xgboost|lightgbm SIDE RANK WORKERS ROWS COLUMNS DEPTH ROUNDS
 
-SIDE: `own`, the booster's communication; `warren`, ours; `single`, one process with as many threads as WORKERS. ROWS are of
-all workers together. LightGBM's own finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_ROWS is a file of this
-worker's rows in float32, the label first (make_libsvm writes it); else they are made here. BENCH_PARAMETERS is JSON that wins over
-the parameters here. Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"}:
-`first_s` is the first round's part of `train_s` (of LightGBM, of joining and training: what comes before is done there).
+SIDE is `own` (the booster's communication), `warren` (ours), or `single` (one process with WORKERS threads). ROWS counts the rows of all
+workers together. LightGBM's own communication finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_ROWS is a file with this
+worker's rows in float32, label first (written by make_libsvm); without it, rows are generated here. BENCH_PARAMETERS is JSON that overrides
+the parameters set here. Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"},
+where `first_s` is the part of the first round in `train_s` (for LightGBM, in joining and training, since it prepares there).
 """
 
 import contextlib
@@ -23,7 +23,7 @@ warnings.simplefilter("ignore")
 
 
 def rows_of(rank, workers, rows, columns):
-    """The rows of one worker; all workers' together are the same for any number of them."""
+    """The rows of one worker. The rows of all workers together do not depend on the number of workers."""
     from numpy.random import SeedSequence, default_rng
 
     if "BENCH_ROWS" in os.environ:
@@ -92,7 +92,7 @@ def lightgbm(side, rank, workers, shape, depth, rounds):
     params = parameters({"objective": "binary", "num_leaves": 2**depth, "max_depth": depth, "min_data_in_leaf": 20, "verbose": -1,
                          "num_threads": workers if side == "single" else 1})  # fmt: skip
     x, y = rows_of(rank, 1 if side == "single" else workers, *shape)
-    # LightGBM's own joins where it trains: so for all the first round is counted as joining, and the rest as training.
+    # LightGBM's own communication joins while it trains. So for all sides, the first round counts as joining and the rest as training.
     first = []
 
     def train(more):
@@ -116,12 +116,12 @@ def lightgbm(side, rank, workers, shape, depth, rounds):
 
 
 def text_of(model):
-    """A model as text, without the parameters, which say how it was trained."""
+    """The model as text, without the parameters, which tell how it was trained."""
     return model.model_to_string().split("\nparameters:")[0].encode()
 
 
 def meet(barrier):
-    """Two barriers: the first waits for late ranks, and from the second all ranks start at once."""
+    """Two barriers: the first one waits for late ranks, so that all ranks leave the second one at once."""
     barrier()
     barrier()
 
@@ -129,7 +129,7 @@ def meet(barrier):
 def main():
     booster, side, *numbers = sys.argv[1:]
     rank, workers, rows, columns, depth, rounds = map(int, numbers)
-    with contextlib.redirect_stdout(sys.stderr):  # boosters write their messages to standard output
+    with contextlib.redirect_stdout(sys.stderr):  # boosters write messages to standard output
         join_s, train_s, first_s, model = globals()[booster](side, rank, workers, (rows, columns), depth, rounds)
     if rank == 0:
         with open(os.environ["BENCH_MODEL"], "wb") as file:

@@ -1,5 +1,5 @@
-# Between the install rules and the packages (CPACK_PRE_BUILD_SCRIPTS): what Debian's policy wants of every package and
-# `cmake --install` does not do.
+# Runs between the install rules and the packages (CPACK_PRE_BUILD_SCRIPTS): does what Debian's policy requires of every package and `cmake
+# --install` does not do.
 file(GLOB folders ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*)
 find_program(strip strip REQUIRED)
 find_program(gzip gzip REQUIRED)
@@ -7,7 +7,7 @@ foreach(folder IN LISTS folders)
   get_filename_component(component ${folder} NAME)
   string(TOUPPER ${component} component)
   set(doc ${folder}/usr/share/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME})
-  # Its name for the licence is `copyright`, its zsh looks elsewhere.
+  # Debian names the licence `copyright`, and its zsh looks in another folder.
   file(REMOVE ${folder}/usr/share/doc/warren/LICENSE)
   if(IS_DIRECTORY ${folder}/usr/share/zsh/site-functions)
     file(RENAME ${folder}/usr/share/zsh/site-functions ${folder}/usr/share/zsh/vendor-completions)

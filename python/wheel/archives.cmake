@@ -1,10 +1,10 @@
-# Archives in place of other projects' shared libraries, and no dmlc-core.
-set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)  # the latter for CUDA, of which FindCUDAToolkit wants to see one
-set(DMLC_LIBRARY OFF CACHE STRING "not in wheels" FORCE)  # nor looked for
+# Uses archives instead of other projects' shared libraries, and no dmlc-core.
+set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)  # .so for CUDA, since FindCUDAToolkit needs one
+set(DMLC_LIBRARY OFF CACHE STRING "not in wheels" FORCE)  # also disables the search
 set(BZIP2_LIBRARY_RELEASE ${WARREN_SYSROOT}/lib/libbz2.a CACHE FILEPATH "")
 find_library(WARREN_YAML_CPP_LIBRARY yaml-cpp REQUIRED)
 foreach(package fmt spdlog yaml-cpp)
-  # Not where CMake looks when it compiles for another architecture.
+  # CMake does not look here when it compiles for another architecture.
   file(GLOB ${package}_DIR /usr/lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu/cmake/${package})
   find_package(${package} REQUIRED)
 endforeach()

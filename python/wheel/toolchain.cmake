@@ -1,5 +1,5 @@
-# How wheels are made: compiled as everything else is, so that ccache has it, and linked with the libraries of WARREN_SYSROOT (sysroot).
-# WARREN_ARCHITECTURE: x86_64 or aarch64.
+# The toolchain for wheels: compiles like the default one, so that ccache can be shared, but links with the libraries of WARREN_SYSROOT
+# (sysroot). WARREN_ARCHITECTURE is x86_64 or aarch64.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES WARREN_SYSROOT WARREN_ARCHITECTURE)
 if(NOT WARREN_ARCHITECTURE STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
   set(triplet ${WARREN_ARCHITECTURE}-linux-gnu)
@@ -10,11 +10,11 @@ if(NOT WARREN_ARCHITECTURE STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
   set(CMAKE_LIBRARY_ARCHITECTURE ${triplet})
   set(CMAKE_FIND_ROOT_PATH ${WARREN_SYSROOT}/deps)
   set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-  # Most headers are the same for all; these are not: OpenSSL's configuration and Python's.
+  # Most headers are the same for all architectures, except OpenSSL's configuration and Python's.
   set(CMAKE_CXX_FLAGS_INIT "-idirafter ${WARREN_SYSROOT}/deps/usr/include/${triplet} -idirafter ${WARREN_SYSROOT}/deps/usr/include")
 endif()
 
-# The system's libstdc++ and libgcc_s ask for symbols of a newer glibc, which is not our business.
+# The system's libstdc++ and libgcc_s need symbols of a newer glibc, which must not fail the link.
 set(link "-B${WARREN_SYSROOT}/lib/ -L${WARREN_SYSROOT}/lib -Wl,--allow-shlib-undefined -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,-s")
 foreach(kind EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT ${link})

@@ -1,4 +1,4 @@
-"""Headless Chromium for tests, driven over a pipe by its DevTools protocol: no port, no package besides Python's own."""
+"""Headless Chromium for tests, driven over a pipe by its DevTools protocol: no port, and only Python's own packages."""
 
 import base64
 import contextlib
@@ -17,7 +17,7 @@ LIMIT_S = 60
 
 
 class Page:
-    """One tab. `complaints`: what its console was told as an error, exceptions, and loads that failed."""
+    """One tab. `complaints`: errors on its console, exceptions, and failed loads."""
 
     def __init__(self, browser: "Browser", session: str) -> None:
         self.browser = browser
@@ -32,7 +32,7 @@ class Page:
         return self.browser.call(method, self.session, **parameters)
 
     def take(self, method: str, parameters: Dict[str, Any]) -> None:
-        """An event."""
+        """Handles an event."""
         if method == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
@@ -57,7 +57,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait_for(self, expression: str, limit_s: float = LIMIT_S) -> None:
-        """Until it is true."""
+        """Waits until the expression is true."""
         end = time.monotonic() + limit_s
         while True:
             if self.value(f"Boolean({expression})"):
@@ -77,7 +77,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def screenshot(self, path: pathlib.Path, whole: bool = False) -> None:
-        """Of what is seen, or of the whole page."""
+        """A screenshot of the visible part, or of the whole page."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(answer["data"]))
 
@@ -87,7 +87,7 @@ class Browser:
         assert PROGRAM, "there is no Chromium; apt-get install chromium"
         there, self.out = os.pipe()
         self.incoming, back = os.pipe()
-        # It reads from descriptor 3 and writes to 4.
+        # Chromium reads from descriptor 3 and writes to 4.
         command = f'exec "$0" "$@" 3<&{there} 4>&{back}'
         self.process = subprocess.Popen(
             ["bash", "-c", command, PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
@@ -119,7 +119,7 @@ class Browser:
         end = time.monotonic() + LIMIT_S
         while True:
             answer = self.receive()
-            if time.monotonic() > end:  # other pages have events all the time
+            if time.monotonic() > end:  # other pages send events all the time
                 raise AssertionError(f"Chromium does not answer {method} {parameters}")
             if answer.get("id") == self.calls:
                 if "error" in answer:
@@ -130,7 +130,7 @@ class Browser:
                 page.take(answer["method"], answer["params"])
 
     def new_page(self) -> Page:
-        # A context of its own has its own cookies.
+        # A separate context has separate cookies.
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

@@ -1,4 +1,4 @@
-"""What the servers of a real cluster on this machine have in common: waiting until they are there, and an end."""
+"""Shared code for the servers of a real cluster on this machine: waiting until they are up, and ending them."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import time
 
 
 def until(condition, timeout, what, processes, tail):
-    """Waits for the condition; OSError with what `tail()` says when a process has ended or the time is up."""
+    """Waits for the condition. Raises OSError with the text of `tail()` if a process has ended or the time is up."""
     deadline = time.monotonic() + timeout
     while not condition():
         for process in processes:
@@ -19,7 +19,7 @@ def until(condition, timeout, what, processes, tail):
 
 
 def kill_tree(pid):
-    """SIGKILL for a process and all that descends from it."""
+    """Sends SIGKILL to a process and all its descendants."""
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

@@ -1,4 +1,4 @@
-"""README and docs as text: what a reader must find, links that lead somewhere, blocks that say whether they are run."""
+"""README and docs as text: what a reader must find, links that lead somewhere, and blocks that say whether they are run."""
 
 import ast
 import os
@@ -27,7 +27,7 @@ def read(path):
 
 
 def tables(text):
-    """Each table with what stands between it and what was before: another table, or a heading."""
+    """Each table with the text between it and what precedes it: another table, or a heading."""
     before, rows = [], []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -40,7 +40,7 @@ def tables(text):
 
 
 def has_figures(rows):
-    """Half of its cells are numbers, leaving out the first of each row."""
+    """Whether half of its cells are numbers, not counting the first of each row."""
     cells = [cell.strip() for row in rows[2:] for cell in row.strip("|").split("|")[1:]]
     return 2 * sum(bool(FIGURE.fullmatch(cell)) for cell in cells) >= len(cells)
 
@@ -52,7 +52,7 @@ def anchors(text):
 
 
 def documents():
-    """README and the pages of docs, but for notes, which speak of what is gone."""
+    """README and the pages of docs, except for notes, which mention things of the past."""
     return [README, SOURCE / "python/README.md", *(page for page in sorted((SOURCE / "docs").rglob("*.md")) if page.parent.name != "notes")]
 
 
@@ -62,13 +62,13 @@ def tracked(*patterns):
 
 
 def options_of_dmlc_submit():
-    """Each with whether the next word is its value."""
+    """The options, each with whether the next word is its value."""
     rows = re.findall(r"^\| `(-[^`]*)` \|", read(SOURCE / "docs/reference/options.md"), re.MULTILINE)
     return {name: "[=" not in row and " " in row.split(", ")[-1] for row in rows for name in re.findall(r"(?:^|, )(--?[a-zA-Z-]+)", row)}
 
 
 def commands_of_dmlc_submit(text):
-    """The words behind `dmlc-submit` in blocks and in running text."""
+    """The words after `dmlc-submit` in blocks and in running text."""
     lines = text.replace("\\\n", " ")
     for found in re.findall(r"^[^`\n]*?(?<![-\w./:{])dmlc-submit (-[^`\n]*)", lines, re.MULTILINE) + re.findall(r"`dmlc-submit (-[^`]*)`", lines):
         try:
@@ -155,10 +155,10 @@ class Docs(unittest.TestCase):
 
 
 class Reference(unittest.TestCase):
-    """What pages say of the sources is in the sources."""
+    """What pages say about the sources is true."""
 
     def sources(self, *folders):
-        """Their text, with string literals that follow each other made one."""
+        """The text of the sources, with adjacent string literals joined."""
         files = (path for folder in folders for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cc", ".h", ".py", ".sh"))
         return re.sub(r'"\s*\n\s*f?"', "", "\n".join(map(read, files)))
 
@@ -186,7 +186,7 @@ class Reference(unittest.TestCase):
             for words in commands_of_dmlc_submit(read(page)):
                 while words and re.match("--?[a-zA-Z]", words[0]):
                     name, given, _ = words.pop(0).partition("=")
-                    # exit-codes.md shows what a wrong one does.
+                    # exit-codes.md shows the effect of a wrong option.
                     self.assertTrue(name in known or name == "--num-wokers", f"{page}: dmlc-submit {name}")
                     count += 1
                     if known.get(name) and not given:
@@ -194,7 +194,7 @@ class Reference(unittest.TestCase):
         self.assertGreater(count, 200)
 
     def test_what_is_named_elsewhere_exists(self):
-        """Files, environment variables, and options in running text, which may also be another program's."""
+        """Files and environment variables exist, and options in running text, which may also be another program's."""
         files = tracked("*.cc", "*.h", "*.py", "*.sh", "*CMakeLists.txt", "*.cmake", "CMakePresets.json", ".ci", "scripts", "bench",
                         ":!bench/results", ":!tests/docs_test.py")
         sources = "\n".join(read(SOURCE / file) for file in files if not file.endswith(".md"))
@@ -205,7 +205,7 @@ class Reference(unittest.TestCase):
             text = read(page)
             unknown = {name for name in re.findall(r"\b(?:WARREN|DMLC)_[A-Z_]+[A-Z]\b", text) if name not in variables}
             unknown |= {name for name in re.findall(r"`(--[a-z][a-z-]+)", without_code(text)) if name not in options}
-            if page.name != "extending.md":  # its examples are files that are not there
+            if page.name != "extending.md":  # its examples name files that do not exist
                 unknown |= {name for name in re.findall(rf"`((?:{folders})/[\w./-]+)`", text) if not (SOURCE / name).exists()}
             self.assertEqual(unknown, set(), page)
 
@@ -238,7 +238,7 @@ class Reference(unittest.TestCase):
 
 
 class Marked(unittest.TestCase):
-    """What the comparison of outputs lets pass."""
+    """Which differences the comparison of outputs accepts."""
 
     def test_a_number_is_an_equal_number_however_it_is_written(self):
         for page, printed in (("[0]\ttrain-rmse:0.00001", "[0] train-rmse:1e-05"), ("1,000 rows", "1000 rows"),

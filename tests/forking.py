@@ -1,10 +1,11 @@
-"""A Python that has imported its packages already: python(PYTHON, "numpy", "xgboost") is the path of a program that takes the
-arguments of PYTHON (-c CODE, -m MODULE or a file, after -W) and does the same in a process forked from one with these packages, in
-a few milliseconds in place of the half second that the imports take. Packages of our own are not among them: each process imports
-those by itself. With WARREN_NIGHTLY=1 it is PYTHON itself.
+"""A Python that has already imported its packages: python(PYTHON, "numpy", "xgboost") is the path of a program that takes the arguments of
+PYTHON (-c CODE, -m MODULE or a file, after -W) and does the same in a process forked from one with these packages, in a few milliseconds
+instead of the half second that the imports take. Packages of our own are not among them: each process imports those by itself. With
+WARREN_NIGHTLY=1 it is PYTHON itself.
 
-The process has the environment, folder and standard streams of the program that was started, which ends as it does, and with which
-it ends. Its own process id is another one, and NumPy's global random numbers are those of all processes from here."""
+The process has the environment, folder and standard streams of the started program. The program ends as the process does, and the
+process ends with the program. The process has another process id, and all processes from here have the same global random numbers of
+NumPy."""
 import ast
 import atexit
 import functools
@@ -47,13 +48,13 @@ os._exit(code)
 
 @functools.lru_cache(maxsize=None)
 def python(interpreter, *packages, path=""):
-    """The program, until this process ends. `path` is a folder to import from before all others."""
+    """The path of the program, which exists until this process ends. `path` is a folder to import from before all others."""
     if warren_testing.AT_NIGHT:
         return interpreter
     folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-forking-"))
     address, program = str(folder / "socket"), folder / "python"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # read when a package is imported
-    # The server ends when its standard input does, which is with this process, whatever ends that. It removes the folder.
+    # The server ends when its standard input does, i.e. with this process, however that ends. It removes the folder.
     server = subprocess.Popen([interpreter, __file__, address, path, *packages],  # pylint: disable=consider-using-with
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     atexit.register(server.communicate)
@@ -65,7 +66,7 @@ def python(interpreter, *packages, path=""):
 
 
 def receive(connection):
-    """A request, and its standard streams."""
+    """Receives a request and its standard streams."""
     size, streams, _, _ = socket.recv_fds(connection, 4, 3)
     left, text = int.from_bytes(size, "big"), b""
     while len(text) < left:
@@ -77,11 +78,11 @@ def receive(connection):
 
 
 def serve(listener):
-    """Forks a process for each request. Returns the request in that process; in the server, None when its test has ended."""
+    """Forks a process for each request. Returns the request in that process; in the server, returns None when its test has ended."""
     found = selectors.DefaultSelector()
     found.register(listener, selectors.EVENT_READ, None)
     found.register(sys.stdin, selectors.EVENT_READ, None)
-    running = {}  # the connection by the descriptor of its process, and the other way round
+    running = {}  # from the descriptor of a process to its connection, and vice versa
     while True:
         for key, _ in found.select():
             if key.fileobj is sys.stdin:
@@ -128,7 +129,7 @@ def serve(listener):
 
 
 def become(request, streams):
-    """Makes this process the one that was asked for, and runs its program."""
+    """Turns this process into the requested one, and runs its program."""
     words, environment, folder = request
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -156,7 +157,7 @@ def become(request, streams):
         error.__traceback__ = error.__traceback__.tb_next.tb_next
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
-    # What the end of a program does, but for taking modules apart, which takes longer than all the rest.
+    # What the end of a program does, except for tearing down modules, which takes longer than all the rest.
     threading._shutdown()  # pylint: disable=protected-access
     atexit._run_exitfuncs()  # pylint: disable=protected-access
     sys.stdout.flush()
@@ -164,7 +165,7 @@ def become(request, streams):
 
 
 def run(words):
-    """The program of a command line, from -c, -m or the file on."""
+    """Runs the program of a command line, from -c, -m or the file on."""
     if words[0] == "-c":
         sys.argv = ["-c", *words[2:]]
         sys.path.insert(0, "")
@@ -195,7 +196,7 @@ def main():
         for package in (*STANDARD, *packages):
             __import__(package)
     gc.collect()
-    gc.freeze()  # what is there now is shared with each process for as long as possible
+    gc.freeze()  # keeps existing objects shared with each process for as long as possible
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(100)

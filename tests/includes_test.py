@@ -1,4 +1,4 @@
-"""Arrows point one way: no folder includes one that stands above it."""
+"""Includes point one way: no folder includes one that is above it."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 SOURCE = Path(os.environ["WARREN_SOURCE"])
-# What each top-level folder may include besides itself.
+# What each top-level folder may include, in addition to itself.
 TOP = {
     "cli": set(),
     "posix": set(),
@@ -20,7 +20,7 @@ TOP = {
 
 
 def includes(folder):
-    """(file, what it includes) for every file of ours, both relative to the top of the tree."""
+    """(file, included file) for every file of ours, both relative to the top of the tree."""
     for path in sorted((SOURCE / folder).rglob("*")):
         if path.suffix in (".h", ".cc", ".cu"):
             for include in re.findall(r'^#include "([^"]+/[^"]+)"', path.read_text(), re.MULTILINE):
@@ -28,7 +28,7 @@ def includes(folder):
 
 
 def definitions(folder):
-    """(file, what it defines with its namespaces) for the types in the headers of a folder."""
+    """(file, type name with its namespaces) for the types defined in the headers of a folder."""
     for path in sorted((SOURCE / folder).rglob("*.h")):
         spaces = []
         for line in path.read_text().splitlines():
@@ -41,7 +41,7 @@ def definitions(folder):
 
 
 def engine_floors():
-    """The folders of rabit_engine from the ground up, as its build lists them."""
+    """The folders of rabit_engine from the bottom up, in the order of its build."""
     text = (SOURCE / "rabit_engine/CMakeLists.txt").read_text()
     floors = re.search(r"foreach\(folder ([a-z ]+)\)", text).group(1).split()
     return [*floors, "xgboost", "api"]
@@ -72,7 +72,7 @@ class IncludesTest(unittest.TestCase):
         self.assertGreater(seen, 200)
 
     def test_no_two_headers_define_a_type_of_one_name(self):
-        """The linker takes one of them for both, and says nothing."""
+        """The linker would silently take one of them for both."""
         where = {}
         for folder in TOP:
             for path, name in definitions(folder):
@@ -80,7 +80,7 @@ class IncludesTest(unittest.TestCase):
         self.assertGreater(len(where), 300)
 
     def test_a_folder_does_not_include_the_folders_in_it(self):
-        """The other way round: transport/tcp knows transport, and not transport its tcp."""
+        """Only the reverse is allowed: transport/tcp includes transport, but transport does not include its tcp."""
         for path, include in includes("rabit_engine"):
             self.assertFalse(
                 include.parts[0] == "rabit_engine"

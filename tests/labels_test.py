@@ -1,4 +1,4 @@
-"""Each test has exactly one of the labels that say what it needs: nothing that ctest is asked for by label is left out."""
+"""Each test has exactly one of the labels that say what it needs, so that asking ctest for labels leaves out nothing."""
 
 import collections
 import json

@@ -1,5 +1,5 @@
-"""Network namespaces joined in one network: hosts of their own on one machine, as far as addresses, routes, host names
-and abstract sockets go. Needs root and iproute2. Used by tests and by bench/compare."""
+"""Network namespaces joined in one network: they act as separate hosts on one machine, as far as addresses, routes, host names and abstract
+sockets go. Needs root and iproute2. Used by tests and by bench/compare."""
 
 import os
 import pathlib
@@ -15,8 +15,8 @@ class NetworkNamespaces:
     INTERFACE = "eth0"
 
     def __init__(self, name, ipv6=False, slow_wire=None, host_name="host-{}"):
-        """`name` begins the namespaces' names. `slow_wire`: arguments of slow_wire.py, which then takes the place of
-        the bridge. `host_name`: what each host calls itself, {} being its number."""
+        """`name`: prefix of the namespaces' names. `slow_wire`: arguments of slow_wire.py, which then replaces the bridge. `host_name`: the
+        name of each host, with {} for its number."""
         self.prefix = f"{name}-{os.getpid()}-"
         self.ipv6 = ipv6
         self.slow_wire = slow_wire
@@ -33,7 +33,7 @@ class NetworkNamespaces:
         return self.address(253)
 
     def add_hosts(self, count):
-        """Makes hosts until there are `count`. Over a slow wire all at once."""
+        """Makes hosts until there are `count`. Over a slow wire, all must be made at once."""
         first = len(self.addresses)
         if not self.made:
             self._add("middle")
@@ -53,17 +53,17 @@ class NetworkNamespaces:
             self.addresses.append(self.address(host))
 
     def inside(self, host, command):
-        """The command as it is started on that host (a number or "middle"); the process itself, not a child."""
+        """The command in the form that starts it on that host (a number or "middle"); the process itself, not a child."""
         rename = f'hostname {self.host_name.format(host)}; exec "$@"'
         enter = ["ip", "netns", "exec", f"{self.prefix}{host}", "unshare", "--uts", "sh", "-c", rename, "sh"]
         return enter + [str(word) for word in command]
 
     def cut_off(self, host):
-        """As if the cable had been pulled."""
+        """Disconnects a host, as if its cable had been pulled."""
         self._ip("middle", f"link set port{host} down")
 
     def shape(self, netem):
-        """The kernel's own emulation on all hosts, such as "delay 2ms loss 1%". OSError where it has none."""
+        """Applies the kernel's network emulation on all hosts, such as "delay 2ms loss 1%". Raises OSError if the kernel has none."""
         for host in range(len(self.addresses)):
             _run(f"tc -n {self.prefix}{host} qdisc add dev eth0 root netem {netem}")
 
@@ -97,7 +97,7 @@ class NetworkNamespaces:
         self._set_up("middle", "eth0", self.middle_address)
 
     def _set_up(self, name, interface, address):
-        # nodad: an IPv6 address counts at once instead of after a second of asking whether somebody has it.
+        # nodad: an IPv6 address is valid at once, instead of after a second of duplicate detection.
         bits = "64 nodad" if self.ipv6 else "24"
         self._ip(name, f"addr add {address}/{bits} dev {interface}")
         self._ip(name, f"link set {interface} up")
@@ -113,10 +113,10 @@ def _run(command):
 
 
 def why_not():
-    """The reason why there can be no network namespaces here; None when there can."""
+    """The reason why there can be no network namespaces here; None if there can."""
     try:
         with NetworkNamespaces("warren-try") as network:
-            network._add("entered")  # that they can be made does not say that they can be entered
+            network._add("entered")  # a namespace that can be made cannot always be entered
     except OSError as error:
         return f"no network namespaces here ({error}); they need root and iproute2"
     return None

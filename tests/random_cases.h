@@ -5,8 +5,8 @@
 
 namespace warren {
 
-/// How many random cases a test goes through: `all` where WARREN_NIGHTLY=1 (scripts/nightly), else a quarter
-/// of them.
+/// The number of random cases in a test: `all` if WARREN_NIGHTLY=1 (scripts/nightly), otherwise a quarter of
+/// them.
 inline unsigned RandomCases(unsigned all) {
   const char* const nightly = std::getenv("WARREN_NIGHTLY");
   return nightly != nullptr && std::string_view(nightly) == "1" ? all : all / 4;

@@ -1,5 +1,5 @@
-"""What shells make of completion scripts: bash by the words that it hands to functions, fish by asking it, and any of them by
-typing at a terminal."""
+"""How shells use completion scripts: bash by the words that it passes to functions, fish by asking it, and any of them by typing at a
+terminal."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def have(shell):
 
 
 def _words(line):
-    """As bash has them in COMP_WORDS: it breaks at = and :, too."""
+    """The words as in bash's COMP_WORDS: it also splits at = and :."""
     words = []
     for word in line.split(" "):
         words += [part for part in re.split("([=:]+)", word) if part] or [""]
@@ -27,7 +27,7 @@ def _words(line):
 
 
 def bash(script, function, line, directory):
-    """What bash is told may stand at the end of the line."""
+    """The completions that bash offers for the end of the line."""
     words = _words(line)
     program = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' + f'{function}; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "--norc", "-c", program, "bash", script, *words],
@@ -56,7 +56,7 @@ def fish(script, line, directory):
 
 
 class Terminal:
-    """A shell in which one can type."""
+    """A shell into which one can type."""
     def __init__(self, command, directory):
         self.seen = ""
         self.pid, self.end = pty.fork()
@@ -77,13 +77,14 @@ class Terminal:
         os.write(self.end, text.encode())
 
     def run(self, line):
-        """A whole line, and waits until it is done."""
+        """Types a whole line, and waits until it is done."""
         mark = f"done-{time.monotonic_ns()}"
         self.type(f"{line}; echo '{mark[:5]}''{mark[5:]}'\n")
         self.wait_for(f"{mark}\r\n")
 
     def wait_for(self, expected):
-        """Until the terminal has shown it, since the last time. It may show it in pieces that it moves about; blanks do not count."""
+        """Waits until the terminal has shown this text since the last call. The terminal may show it in pieces and move them; blanks do not
+        count."""
         end = time.monotonic() + LIMIT_S
         squeezed = "".join(expected.split(" "))
         while squeezed not in "".join(re.sub("\x1b\\[[0-9;?]*[a-zA-Z]|\x07", "", self.seen).split(" ")):

@@ -33,12 +33,12 @@ class Switch:
         self.delay_s = delay_s
         self.loss = loss
         self.random = random.Random(1)
-        self.port_of = {}  # by the address that frames came from
-        self.waiting = []  # (when, how manieth, port, frame)
+        self.port_of = {}  # by the source address of frames
+        self.waiting = []  # (time, sequence number, port, frame)
         self.taken = 0
 
     def take(self, port):
-        """Everything that has come in by one port."""
+        """Takes everything that has come in by one port."""
         while True:
             try:
                 frame = os.read(port, MOST_BYTES)
@@ -55,7 +55,7 @@ class Switch:
                     heapq.heappush(self.waiting, (time.monotonic() + self.delay_s, self.taken, other, frame))
 
     def give(self):
-        """Sends what is due; returns milliseconds until the next is, None when nothing waits."""
+        """Sends what is due; returns the milliseconds until the next frame is due, or None if none waits."""
         while self.waiting:
             wait_s = self.waiting[0][0] - time.monotonic()
             if wait_s > 0:
@@ -63,7 +63,7 @@ class Switch:
             _, _, port, frame = heapq.heappop(self.waiting)
             try:
                 os.write(port, frame)
-            except OSError:  # down, or full: lost, as on a wire
+            except OSError:  # down, or full: the frame is lost, as on a wire
                 pass
         return None
 
@@ -83,7 +83,7 @@ def main():
     while True:
         for port, events in poller.poll(switch.give()):
             if not events & select.POLLIN:
-                return  # the namespace is gone, and perhaps whoever should have ended this, too
+                return  # the namespace is gone, and perhaps also the process that should have ended this one
             switch.take(port)
 
 

@@ -1,5 +1,5 @@
-"""A real Slurm cluster on one machine, for tests: munged, slurmctld and several slurmd, all started as root, without
-systemd and without slurmdbd, every path in one directory."""
+"""A real Slurm cluster on one machine, for tests: munged, slurmctld and several slurmd, all started as root, without systemd and without
+slurmdbd, with every path in one directory."""
 
 import os
 import pathlib
@@ -60,8 +60,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 
 
 class SlurmCluster:
-    """Nodes are called node0, node1, ..., or as `nodes` says where it is a list; each has `cpus` cores as far as Slurm knows
-    (more than the machine has is possible: slurmd gets config_overrides) and `gpus` GPUs that are none."""
+    """The nodes are called node0, node1, ..., unless `nodes` is a list of names; for Slurm each has `cpus` cores (possibly more than the
+    machine: slurmd gets config_overrides) and `gpus` fake GPUs."""
 
     def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60,
                  task_plugin="none", memory_mb=None):
@@ -80,16 +80,16 @@ class SlurmCluster:
         return self.directory / "slurm.conf"
 
     def environment(self):
-        """What the clients (srun, sbatch, squeue, ...) need, on top of the usual environment."""
+        """The variables that the clients (srun, sbatch, squeue, ...) need, in addition to the usual environment."""
         return {"SLURM_CONF": str(self.configuration)}
 
     def run(self, *words, **more):
-        """A client's run: subprocess.run with the cluster's environment."""
+        """Runs a client: subprocess.run with the cluster's environment."""
         environment = {**os.environ, **self.environment(), **more.pop("env", {})}
         return subprocess.run([str(word) for word in words], env=environment, check=False, **more)
 
     def close(self):
-        """Ends everything, the job steps' daemons and tasks too."""
+        """Ends everything, including the job steps' daemons and tasks."""
         if self.processes and self.configuration.exists():
             try:
                 # First the jobs, so that no task outlives the daemons.
@@ -131,7 +131,7 @@ class SlurmCluster:
         node_lines = "\n".join(f"NodeName={name} NodeHostname={host} NodeAddr={address} Port={port}"
                                for name, port in zip(self.nodes, ports[1:]))
         if gpus:
-            # Further /dev/null (1, 3) in the GPUs' place: they must be devices, but without cgroups nobody opens them.
+            # Copies of /dev/null (1, 3) stand for the GPUs: they must be devices, but without cgroups no process opens them.
             for index in range(gpus):
                 os.mknod(self.directory / f"nvidia{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
             (self.directory / "gres.conf").write_text(f"Name=gpu File={self.directory}/nvidia[0-{gpus - 1}]\n")
@@ -154,7 +154,7 @@ class SlurmCluster:
         until(self._all_idle, timeout, "all nodes are idle", self.processes, lambda: _tail(self))
 
     def _daemon(self, *words):
-        # A session of its own: no terminal's SIGINT gets to it.
+        # A separate session, which no terminal's SIGINT reaches.
         self.processes.append(subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
                                                stdout=self.log, stderr=self.log, start_new_session=True,
                                                cwd=self.directory,
@@ -162,14 +162,14 @@ class SlurmCluster:
 
     def _all_idle(self):
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", capture_output=True, text=True, timeout=30)
-        # A line for each partition that a node is in.
+        # One line per partition of a node.
         return set(done.stdout.split("\n")[:-1]) == {f"{name} idle" for name in self.nodes}
 
     def _running(self):
         return self.run("squeue", "--noheader", capture_output=True, text=True, timeout=5).stdout.strip()
 
     def _steps_processes(self):
-        """slurmstepd, which leaves slurmd's process group, and the tasks, also those whose slurmstepd is gone."""
+        """slurmstepd, which leaves slurmd's process group, and the tasks, including those whose slurmstepd is gone."""
         mark = f"SLURM_CONF={self.configuration}".encode()
         found = []
         for entry in pathlib.Path("/proc").iterdir():
@@ -187,7 +187,7 @@ class SlurmCluster:
 
 
 def why_not():
-    """The reason why there can be no Slurm cluster here; None when there can."""
+    """The reason why there can be no Slurm cluster here; None if there can."""
     if os.geteuid() != 0:
         return "a Slurm cluster is started as root"
     for program in PROGRAMS:

@@ -1,4 +1,4 @@
-"""The table of environment variables (wire/variables.cc) has those that are read, and no others."""
+"""The table of environment variables (wire/variables.cc) lists those that are read, and no others."""
 
 import os
 import re
@@ -8,12 +8,12 @@ from pathlib import Path
 SOURCE = Path(os.environ["WARREN_SOURCE"])
 TABLE = SOURCE / "wire/variables.cc"
 NAME = re.compile(r"\b(?:WARREN|RABIT)_[A-Z_]+\b")
-# Under its old name, too: workers may have a librabit that knows no other.
+# Also under the old name, since workers may have a librabit that knows no other.
 SET_TWICE = {("RABIT_TLS", "tracker/environment.cc"), ("RABIT_TLS", "python/src/warren/tracker.py")}
 
 
 def sources():
-    """(path from the top of the tree, text) of what reads and sets variables."""
+    """(path from the top of the tree, text) of the files that read and set variables."""
     for folder in ("rabit_engine", "data", "tls", "tracker", "submit", "python/src"):
         for path in sorted((SOURCE / folder).rglob("*")):
             if path.suffix in (".h", ".cc", ".cu", ".py", ".sh"):

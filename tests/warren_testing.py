@@ -1,4 +1,4 @@
-"""What the process tests share: where the programs are, a tracker to talk to, and a rabit worker in Python."""
+"""Shared by the process tests: where the programs are, a tracker to talk to, and a rabit worker in Python."""
 
 import contextlib
 import hashlib
@@ -19,8 +19,8 @@ BIN = pathlib.Path(os.environ["WARREN_BIN"])
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
-HELD, RELEASED, NOTED = 2, 3, 4  # what our tracker answers to a worker: wire/classic.h
-#: Marks a test whose kind of fault a shorter one finds, too, or whose subject rarely changes: scripts/nightly runs it.
+HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to a worker: wire/classic.h
+#: Marks a test whose kind of fault a shorter test also finds, or whose subject rarely changes: scripts/nightly runs it.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
 
@@ -36,8 +36,7 @@ def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
 
 
 def free_ports(count):
-    """Free ports of this host below those that the kernel gives away, so that no program beside this one is given one of them
-    before it is used."""
+    """Free ports of this host below those that the kernel assigns, so that another program is not given one of them before it is used."""
     ports = []
     for port in random.sample(range(20_000, 32_000), 4 * count):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -52,7 +51,7 @@ class Tracker:
     def __init__(self, *options, max_files=None, enter=None):
         """`enter` makes the command into one that starts it elsewhere."""
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
-        # The tracker ends with this process, whatever ends that.
+        # The tracker ends with this process, however that ends.
         gone, self.alive = os.pipe()
         command = [BIN / "rabit-tracker", "--until-stdin-closes", "--log-level", "DEBUG", *map(str, options)]
         self.process = subprocess.Popen(
@@ -88,7 +87,7 @@ class Tracker:
             os.close(alive)
 
     def finish(self, seconds=30):
-        """Waits for the end; returns the exit code and what was logged."""
+        """Waits for the end; returns the exit code and the log."""
         _, log = self.process.communicate(timeout=seconds)
         self._forget()
         return self.process.returncode, log
@@ -98,7 +97,7 @@ class Tracker:
 
 
 class Wire:
-    """Ints and strings as the tracker's protocol has them."""
+    """Ints and strings in the format of the tracker's protocol."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -132,7 +131,7 @@ def derive(token, purpose, context=b""):
 
 
 def authenticate(wire, token_hex):
-    """Proves the job's token to the tracker and has it proved, as wire/authentication.h has it."""
+    """Mutual proof of the job's token with the tracker, as in wire/authentication.h."""
     token, own = bytes.fromhex(token_hex), os.urandom(32)
     magic = struct.pack("@i", INTRODUCTION_MAGIC)
     wire.sock.sendall(magic + own + hmac.new(derive(token, b"claim"), own, hashlib.sha256).digest())
@@ -154,8 +153,8 @@ def let_in(wire, token_hex):
 
 
 class ClassicWorker:
-    """A rabit worker, as far as its tracker and its peers can see. Blocking, like the real one. With a token one of
-    ours, until it has links to make."""
+    """A rabit worker, as far as its tracker and its peers can see. Blocking, like the real one. With a token it acts like one of ours, up
+    to the linking."""
 
     def __init__(self, tracker_address, task_id, rank=-1, world_size=-1, token=None):
         self.tracker_address = tracker_address
@@ -263,7 +262,7 @@ class CollectiveWorker:
         return self
 
     def signal(self):
-        """What arrives at the error port; None when it is only closed."""
+        """What arrives at the error port; None if it is only closed."""
         sock, _ = self.error_listener.accept()
         sock.settimeout(30)
         data = sock.recv(4)

@@ -16,7 +16,7 @@ RESULTS = SOURCE / "bench/results"
 
 
 def records(place, ranks, collective, size, **microseconds):
-    """One sample of each peer, between two of the first one."""
+    """One sample per peer, taken between two of the first peer."""
     microseconds = {key.replace("_", "-"): value for key, value in microseconds.items()}
     first = next(iter(microseconds))
     ours = microseconds[first] / 1e6
@@ -32,7 +32,7 @@ def composed(found, places=("host",), ours="warren"):
 
 
 def row(text, first):
-    """The cells behind the first, of the only row that begins so."""
+    """The cells after the first, of the only row with this first cell."""
     found = [line[2:-2].split(" | ")[1:] for line in text.splitlines() if line.startswith(f"| {first} |")]
     assert len(found) == 1, found
     return found[0]

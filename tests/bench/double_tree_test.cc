@@ -1,4 +1,4 @@
-// The algorithm that bench/loggp compares with computes what an allreduce does.
+// The algorithm to which bench/loggp compares computes an allreduce.
 #include "bench/simulation/double_tree.h"
 
 #include <gtest/gtest.h>

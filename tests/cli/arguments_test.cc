@@ -10,8 +10,8 @@ namespace {
 
 using testing::ElementsAre;
 
-/// 0 to 5: a number with letters, two files with one beginning, a flag with a letter, one with an optional
-/// value.
+/// 0 to 5: a number with letters, two files with a common prefix, a flag with a letter, and an option with an
+/// optional value.
 const ArgumentReader& Reader() {
   static const ArgumentReader reader(
       {{{"--num-workers", "-n", "-np"}, ValueUse::kRequired, "N", true},
@@ -110,7 +110,8 @@ TEST(ArgumentReader, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(ErrorOf({"-q=yes"}), "--quiet takes no value");
 }
 
-/// Whatever the words are, it is all read, or an error, or there is a word that is no option.
+/// Whatever the words are, either all are read, or there is an error, or a word that is not an option
+/// remains.
 TEST(ArgumentReader, LosesNoWord) {
   const std::vector<std::string> pieces = {"-",    "--",        "n", "np", "q", "h",   "H", "num-workers",
                                            "host", "dashboard", "=", "2",  "",  "run", "é"};

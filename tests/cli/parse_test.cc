@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// A program with a subcommand, as rabit-data, and an option with another name, as rabit-tracker.
+/// A program with a subcommand, like rabit-data, and an option with a second name, like rabit-tracker.
 class ParseTest : public testing::Test {
  protected:
   ParseTest() {

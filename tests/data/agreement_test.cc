@@ -1,4 +1,4 @@
-// What workers agree on.
+// Agreement between workers.
 #include "data/agreement.h"
 
 #include <gmock/gmock.h>
@@ -25,8 +25,8 @@ Block ParseRows(std::string_view text) {
   return block;
 }
 
-/// Runs Agree as the workers of a job would: first what each brings, then with the greatest of all. `shapes`:
-/// what each is told.
+/// Runs Agree as the workers of a job would: first with each worker's values, then with the greatest of all.
+/// `shapes`: the shape that each worker gets.
 std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing,
                             std::vector<Shape>* shapes = nullptr) {
   std::vector<std::uint64_t> greatest;
@@ -37,7 +37,7 @@ std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing,
         for (std::size_t i = 0; i < count; ++i) greatest[i] = std::max(greatest[i], values[i]);
       });
     } catch (const DataError&) {
-      // What the others bring decides.
+      // Whether this is an error depends on the other workers' values.
     }
   }
   for (Block& block : blocks) {

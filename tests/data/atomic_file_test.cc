@@ -95,7 +95,7 @@ TEST_F(AtomicFileTest, LeftoversOfTheTargetAreRemovedAndNothingElse) {
 TEST_F(AtomicFileTest, TwoWritersOfOneTargetDoNotDisturbEachOther) {
   AtomicFile first(Path("f"));
   first.Write("the first, ");
-  RemoveLeftovers(Path("f"));  // of nobody
+  RemoveLeftovers(Path("f"));  // there are none
   AtomicFile second(Path("f"));
   second.Write("the second");
   first.Write("whole");
@@ -111,7 +111,7 @@ TEST_F(AtomicFileTest, WhatAKilledWriterLeftIsRemoved) {
   if (writer == 0) {
     AtomicFile file(Path("f"));
     file.Write("half");
-    _exit(0);  // no destructor
+    _exit(0);  // skips the destructor
   }
   ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
   ASSERT_EQ(Files(), 1u);

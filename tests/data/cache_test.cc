@@ -1,4 +1,4 @@
-// Caches come back as they were written, or are refused: never anything between.
+// Caches are read back as they were written, or are refused: never anything between.
 #include "data/cache/cache.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ std::string Bytes(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-/// All that a page holds, so that two compare; reads every byte of it.
+/// The whole contents of a page, for comparisons; reads every byte of it.
 template <typename Index>
 std::vector<std::string> Contents(const RowView<Index>& page) {
   return {Bytes(page.offsets),
@@ -65,7 +65,7 @@ std::vector<std::vector<std::string>> Contents(Cache<Index>& cache) {
   return pages;
 }
 
-/// Three rows: of two entries, of none, of one.
+/// Three rows: with two entries, none, and one.
 template <typename Index>
 RowBlock<Index> Small() {
   RowBlock<Index> block;
@@ -79,7 +79,7 @@ RowBlock<Index> Small() {
   return block;
 }
 
-/// Small with all that a block may have besides.
+/// Small, plus everything else that a block may have.
 template <typename Index>
 RowBlock<Index> Full() {
   RowBlock<Index> block = Small<Index>();
@@ -175,7 +175,7 @@ using CacheTest32 = CacheTest<std::uint32_t>;
 using IndexTypes = Types<std::uint32_t, std::uint64_t>;
 TYPED_TEST_SUITE(CacheTest, IndexTypes);
 
-// What goes in comes out.
+// What is written is read back.
 
 TYPED_TEST(CacheTest, APageComesBackAsItWasWritten) {
   const auto full = Full<TypeParam>();
@@ -273,9 +273,9 @@ TYPED_TEST(CacheTest, EveryArrayBeginsAtACacheLine) {
 }
 
 TEST_F(CacheTest32, APageLongerThanAPieceOfTheCheckComesBack) {
-  const auto large = Large(1000003 / 8 * 8, 5);  // ends inside of a piece
+  const auto large = Large(1000003 / 8 * 8, 5);  // ends within a piece
   WriteCache<std::uint32_t>(path_, {large});
-  const auto page = MustOpen<std::uint32_t>(path_)->Page(0);  // which outlives its cache
+  const auto page = MustOpen<std::uint32_t>(path_)->Page(0);  // the page outlives its cache
   EXPECT_EQ(Contents(page.View()), Contents(large.View()));
 }
 
@@ -313,7 +313,7 @@ TEST_F(CacheTest32, TheBytesAreThoseOfTheDocument) {
   EXPECT_EQ(hex, expected);
 }
 
-// What is none, or another one, is said to be so.
+// Files that are no caches, or other caches, are reported as such.
 
 TYPED_TEST(CacheTest, NoFileIsNoCacheAndNoReason) {
   EXPECT_EQ(WhyNot<TypeParam>(this->path_), "");
@@ -339,7 +339,7 @@ TEST_F(CacheTest32, TheOtherIndexSizeIsRefused) {
   EXPECT_EQ(WhyNot<std::uint64_t>(path_), path_ + ": has indices of 4 bytes, expected 8");
 }
 
-/// Checksums that are right again, for files whose other bytes are not.
+/// A cache file with changed bytes and correct checksums.
 class Forged {
  public:
   explicit Forged(const std::string& path) : bytes_(ReadFile(path)) {
@@ -352,7 +352,7 @@ class Forged {
   const internal::CachePageEntry& page(std::size_t i) const { return table_[i]; }
   internal::CacheFooter& footer() { return footer_; }
   std::vector<internal::CachePageEntry>& table() { return table_; }
-  /// Of page `page`; its checksum will be right.
+  /// Puts a value into page `page`, and corrects its checksum.
   template <typename T>
   void Put(std::size_t page, std::uint64_t at, T value) {
     std::memcpy(bytes_.data() + table_[page].offset + at, &value, sizeof(value));
@@ -367,7 +367,8 @@ class Forged {
     std::memcpy(bytes_.data(), &header_, sizeof(header_));
     std::memcpy(bytes_.data() + footer_at - table_bytes, table_.data(), table_bytes);
     std::memcpy(bytes_.data() + footer_at, &footer_, sizeof(footer_));
-    // Over the file there is, of the same length: file systems are slow to replace contents a thousand times.
+    // Over the existing file, which has the same length: file systems are slow to replace contents a thousand
+    // times.
     std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << bytes_;
   }
 
@@ -378,7 +379,7 @@ class Forged {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// Whether all pages of it can be had.
+/// Whether all its pages can be read.
 template <typename Index>
 bool Accepts(Forged& forged, const std::string& path) {
   forged.WriteTo(path);
@@ -405,7 +406,7 @@ TEST_F(CacheTest32, AnotherVersionAndAnotherByteOrderAreRefused) {
             path_ + ": has the byte order mark 0x04030201, expected 0x01020304, this machine's");
 }
 
-// What is damaged is noticed.
+// Damage is noticed.
 
 TYPED_TEST(CacheTest, ACutAnywhereIsNoticedWhenOpening) {
   WriteCache<TypeParam>(this->path_, {Small<TypeParam>(), Full<TypeParam>()});
@@ -473,7 +474,7 @@ TYPED_TEST(CacheTest, SizesThatLieWithRightChecksumsNeverReachOutside) {
         std::uint64_t truth = 0;
         std::memcpy(&truth, place, 8);
         std::memcpy(place, &lie, 8);
-        // These two are the word of the writer, as long as they are no smaller, or fit at all.
+        // The writer is believed for these two values, if they are not too small or fit at all.
         const bool may_be = (word == 2 && lie >= truth) || word == 3;
         const bool fits = lie <= std::numeric_limits<TypeParam>::max();
         const bool accepted = Accepts<TypeParam>(forged, this->path_);
@@ -503,7 +504,7 @@ TYPED_TEST(CacheTest, SizesThatAgreeWhenTheyOverflowAreRefused) {
   WriteCache<TypeParam>(this->path_, {block});
   Forged forged(this->path_);
   auto& counts = forged.table()[0].counts;
-  counts[internal::kOffsets] += std::uint64_t{1} << 61;  // eight times that is nothing
+  counts[internal::kOffsets] += std::uint64_t{1} << 61;  // times eight, this overflows to zero
   counts[internal::kLabelOffsets] += std::uint64_t{1} << 61;
   EXPECT_FALSE(Accepts<TypeParam>(forged, this->path_));
 }
@@ -531,7 +532,7 @@ TYPED_TEST(CacheTest, APageWithoutRowsIsNone) {
 TYPED_TEST(CacheTest, BytesThatNoPageOwnsAreRefused) {
   WriteCache<TypeParam>(this->path_, {Small<TypeParam>(), Full<TypeParam>()});
   Forged forged(this->path_);
-  // The first entry of the table becomes the last bytes of no page.
+  // The first entry of the table becomes trailing bytes that belong to no page.
   forged.table().erase(forged.table().begin());
   forged.footer().pages = 1;
   forged.footer().table_offset += sizeof(internal::CachePageEntry);
@@ -545,7 +546,7 @@ TYPED_TEST(CacheTest, BytesThatNoPageOwnsAreRefused) {
 TYPED_TEST(CacheTest, AnIdentityOfNearlyAllBytesThereAreIsRefused) {
   WriteCache<TypeParam>(this->path_, {Small<TypeParam>()}, "");
   Forged forged(this->path_);
-  forged.header().identity_bytes = ~std::uint64_t{0};  // with its padding, none
+  forged.header().identity_bytes = ~std::uint64_t{0};  // overflows to zero with its padding
   forged.WriteTo(this->path_);
   EXPECT_NE(WhyNot<TypeParam>(this->path_, "").find("of an identity"), std::string::npos);
 }
@@ -576,7 +577,7 @@ TYPED_TEST(CacheTest, ArraysThatPointOutsideAreRefusedThoughTheChecksumIsRight) 
 TEST_F(CacheTest32, OffsetsThatFallBetweenTwoPiecesOfTheCheckAreRefused) {
   WriteCache<std::uint32_t>(path_, {Large(1 << 20, 5)});
   Forged forged(path_);
-  forged.Put(0, (256 << 10) - 8, std::uint64_t{1 << 20});  // the last of the first piece
+  forged.Put(0, (256 << 10) - 8, std::uint64_t{1 << 20});  // the last offset of the first piece
   forged.WriteTo(path_);
   const auto cache = MustOpen<std::uint32_t>(path_);
   EXPECT_NE(CacheError([&] { cache->Page(0); }).find("the offsets fall"), std::string::npos);
@@ -613,7 +614,7 @@ TYPED_TEST(CacheTest, AWriterRefusesArraysThatDoNotFit) {
   EXPECT_EQ(refusal([](Block& b) { b.columns = 7; }), "an index of 7, expected less than the 7 columns");
 }
 
-// Writers die, disks fill.
+// Dying writers and full disks.
 
 TEST_F(CacheTest32, ANewCacheIsNotThereBeforeItsCommitAndOldReadersKeepTheirs) {
   WriteCache<std::uint32_t>(path_, {Small<std::uint32_t>()});
@@ -644,7 +645,7 @@ TEST_F(CacheTest32, NothingCanBeAddedAfterTheCommit) {
   EXPECT_EQ(MustOpen<std::uint32_t>(path_)->pages(), 0u);
 }
 
-/// For a process of its own, which goes with its parent at the latest.
+/// For a separate process, which dies with its parent at the latest.
 [[noreturn]] void WriteForever(const std::string& path, const std::vector<RowBlock<std::uint32_t>>& blocks) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
@@ -688,7 +689,7 @@ TEST_F(CacheTest32, AFullDeviceIsAnErrorWithTheReason) {
             "cannot write /dev/full: No space left on device");
 }
 
-/// A disk of 1 MiB, for this process alone; it goes with the process at the latest.
+/// A disk of 1 MiB, for this process alone; it disappears with the process at the latest.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string where) : where_(std::move(where)) {
@@ -730,7 +731,7 @@ TEST_F(CacheTest32, AFolderThatIsNotThereIsAnErrorWithTheReason) {
             "cannot create " + path + ": No such file or directory");
 }
 
-// Files that change while they are read, and many who read.
+// Files that change while they are read, and many readers.
 
 TEST_F(CacheTest32, AFileCutWhileOpenIsAnErrorAndNoSignal) {
   WriteCache<std::uint32_t>(path_, {Small<std::uint32_t>(), Large(40000, 1)});
@@ -779,7 +780,7 @@ TEST_F(CacheTest32, AFileChangedInPlaceIsCheckedAgain) {
   WriteCache<std::uint32_t>(path_, {Small<std::uint32_t>()});
   const auto cache = MustOpen<std::uint32_t>(path_);
   EXPECT_NO_THROW(cache->Page(0));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the system's clock for files is coarse
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the clock for file times is coarse
   const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_EQ(pwrite(fd, "?", 1, 128 + 8), 1);
   close(fd);
@@ -837,7 +838,7 @@ TEST_F(CacheTest32, MemoryHoldsThePagesThatAreHeldAndNoMore) {
     }
   }
   EXPECT_GT(sum, 0);
-#ifndef WARREN_PORTABLE  // there only what is used of a page is read
+#ifndef WARREN_PORTABLE  // portable builds read only the used part of a page
   EXPECT_GT(most, before + kPageBytes / 2);
 #endif
   EXPECT_LT(most, before + 2 * kPageBytes);

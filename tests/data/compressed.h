@@ -1,5 +1,5 @@
-// Compressed files for tests, made in memory by the libraries themselves, and the folder that they are
-// written to.
+// Compressed files for tests, made in memory by the libraries themselves, and the folder to which they are
+// written.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace warren::data {
 
-/// A folder that is gone when the test is.
+/// A folder that is removed after the test.
 class TestFolder {
  public:
   TestFolder();
@@ -19,17 +19,17 @@ class TestFolder {
   TestFolder& operator=(const TestFolder&) = delete;
 
   std::string Path(const std::string& name) const;
-  /// Writes a file over the one that was there, and returns its path.
+  /// Writes a file, replacing an existing one, and returns its path.
   std::string Write(const std::string& name, std::string_view bytes) const;
 
  private:
   std::filesystem::path folder_;
 };
 
-/// Lines of numbers, always the same: they compress, but not to nothing.
+/// Lines of numbers, always the same: they compress, but not to almost nothing.
 std::string SomeText(std::size_t bytes, std::uint32_t seed = 1);
 
-/// Always the same, too; they do not compress.
+/// Random bytes, always the same; they do not compress.
 std::string RandomBytes(std::size_t bytes);
 
 std::string Gzip(std::string_view text);
@@ -41,15 +41,15 @@ std::string Zstd(std::string_view text);
 
 /// With the empty block that marks the end of BGZF.
 std::string Bgzf(std::string_view text, std::size_t block_bytes = 65280);
-/// One block, with other extra fields before and behind its own.
+/// One block, with other extra fields before and after its own.
 std::string BgzfBlock(std::string_view text, std::string_view before = {}, std::string_view behind = {});
 
 enum class Checksums : std::uint8_t { kNone, kInTable, kInFrames };
-/// Frames of so much text each, then the seek table.
+/// Frames with `frame_bytes` of text each, then the seek table.
 std::string ZstdSeekable(std::string_view text, std::size_t frame_bytes,
                          Checksums checksums = Checksums::kInTable);
 
-/// A seek table by hand.
+/// Writes a seek table by hand.
 class SeekTableWriter {
  public:
   explicit SeekTableWriter(bool has_checksums) : has_checksums_(has_checksums) {}

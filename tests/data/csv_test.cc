@@ -1,4 +1,4 @@
-// CSV tables: what cells and rows are, the errors for malformed text and the places they name, and that
+// CSV tables: what cells and rows are, the errors for malformed text and the positions they name, and that
 // everything written is read back.
 #include "data/text/csv.h"
 
@@ -28,7 +28,7 @@ std::string ParseTable(std::string_view text, const CsvOptions& options = {}) {
   return ShowRows(block) + faults;
 }
 
-/// What ParseTable shows of a text without a row and with one fault.
+/// The output of ParseTable for a text with no row and one fault.
 std::string OneFault(std::size_t position, const std::string& expected) {
   return fmt::format("columns=0\n{}: {}", position, expected);
 }
@@ -313,7 +313,7 @@ class CsvTables : public testing::Test {
   auto OneOf(const Words& words) {
     return words[Below(std::size(words))];
   }
-  /// Any float but the infinities and nan.
+  /// Any float except the infinities and NaN.
   float AnyFloat() {
     for (;;) {
       const auto bits = static_cast<std::uint32_t>(random_());

@@ -1,4 +1,4 @@
-// Row blocks into XGBoost, beside XGBoost's own reader of the same files.
+// Row blocks into XGBoost, compared with XGBoost's own reader of the same files.
 #include "data/xgboost/dmatrix.h"
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ Contents ContentsOf(const Matrix& matrix) {
   Check(XGDMatrixNumCol(matrix.get(), &contents.columns));
   Check(XGDMatrixNumNonMissing(matrix.get(), &entries));
   contents.offsets.resize(rows + 1);
-  // One more: it takes no null pointers.
+  // One more element: the function takes no null pointers.
   contents.indices.resize(entries + 1);
   contents.values.resize(entries + 1);
   Check(XGDMatrixGetDataAsCSR(matrix.get(), "{}", contents.offsets.data(), contents.indices.data(),
@@ -91,7 +91,7 @@ Contents ContentsOf(const Matrix& matrix) {
 void ExpectEqual(const Contents& ours, const Contents& theirs) {
   EXPECT_EQ(ours.offsets, theirs.offsets);
   EXPECT_EQ(ours.indices, theirs.indices);
-  // XGBoost's reader does not round to the nearest float: most values are the same, some are neighbours.
+  // XGBoost's reader does not round to the nearest float: most values are equal, some are neighbours.
   EXPECT_THAT(ours.values, ::testing::Pointwise(::testing::FloatEq(), theirs.values));
   EXPECT_EQ(ours.columns, theirs.columns);
   EXPECT_EQ(ours.labels, theirs.labels);
@@ -176,7 +176,7 @@ TEST(MakeDMatrix, WhatXgboostRefusesIsAnErrorWithItsWords) {
   }
 }
 
-/// The model of a few rounds, as text.
+/// The model after a few rounds, as text.
 std::string Train(void* matrix) {
   BoosterHandle booster = nullptr;
   Check(XGBoosterCreate(&matrix, 1, &booster));

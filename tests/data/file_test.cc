@@ -1,4 +1,4 @@
-// Files give the text at any place, or say what is wrong with them.
+// Files return the text at any position, or an error that describes what is wrong with them.
 #include "data/source/file.h"
 
 #include <gtest/gtest.h>
@@ -75,13 +75,13 @@ class FileTest : public testing::Test {
     EXPECT_NE(error->find(part), std::string::npos) << *error << "\nexpected: " << part;
     EXPECT_TRUE(error->starts_with(path + ": ")) << *error;
   }
-  /// When the file is opened.
+  /// Expects an error when the file is opened.
   void ExpectError(const std::string& bytes, Container container, const std::string& part) {
     const std::string path = folder_.Write("f", bytes);
     ExpectErrorIn(
         path, [&] { (void)OpenFile(path, container); }, part);
   }
-  /// When it is read, not when it is opened.
+  /// Expects an error when the file is read, not when it is opened.
   void ExpectErrorOfRead(const std::string& bytes, Container container, const std::string& part) {
     const std::string path = folder_.Write("f", bytes);
     const auto file = OpenFile(path, container);
@@ -146,7 +146,7 @@ TEST_F(FileTest, TextOfAnySizeComesBackInReadsOfAnySize) {
 TEST_F(FileTest, BytesThatDoNotCompressComeOutWhole) {
   const std::string bytes = RandomBytes(700000);
   for (const Kind& kind : Kinds()) {
-    // A block of 64 KiB that does not compress is longer than a BGZF block may be.
+    // An incompressible block of 64 KiB is longer than a BGZF block may be.
     if (kind.name == "BGZF with full blocks") continue;
     const auto file = OpenFile(folder_.Write("f", kind.make(bytes)), kind.container);
     EXPECT_TRUE(ReadAll(*file, 5000) == bytes) << kind.name;

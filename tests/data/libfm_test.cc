@@ -1,4 +1,5 @@
-// libfm text: what a row is, what none is and where that is said, and that everything written is read back.
+// libfm text: what a row is, what is no row and where that is reported, and that everything written is read
+// back.
 #include "data/text/libfm.h"
 
 #include <fmt/format.h>
@@ -193,7 +194,7 @@ class LibFmTables : public testing::Test {
   const char* OneOf(const char* const (&words)[N]) {
     return words[Below(N)];
   }
-  /// Any float but the infinities and nan.
+  /// Any float except the infinities and NaN.
   float AnyFloat() {
     for (;;) {
       const auto bits = static_cast<std::uint32_t>(random_());
@@ -248,11 +249,10 @@ class LibFmTables : public testing::Test {
   }
 
  private:
-  /// As often short as long.
+  /// Short and long indices are equally likely.
   template <typename Index>
   Index AnyIndex() {
-    // Shifted by one at least: the greatest index that 64 bits hold is one too many when it is counted
-    // from 1.
+    // Shifted by at least one: the greatest 64-bit index would overflow when counted from 1.
     const std::uint64_t most = std::uint64_t{Index(-1)} >> (1 + Below(sizeof(Index) * 8 - 1));
     return static_cast<Index>(Below(most + 1));
   }

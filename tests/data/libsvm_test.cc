@@ -1,5 +1,5 @@
-// LibSVM text: every form is read, every fault has its place and leaves nothing behind, and every kernel
-// gives what the plain parser gives, wherever in its windows a word lies and whatever is behind the text.
+// LibSVM text: every form is read, every fault has its position and leaves nothing behind, and every kernel
+// gives the plain parser's result, wherever a word lies in its windows and whatever follows the text.
 #include "data/text/libsvm.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ class Forced {
   Forced& operator=(const Forced&) = delete;
 };
 
-/// A place for texts whose padding is the last that can be read.
+/// Memory for texts whose padding ends at the last readable byte.
 class GuardedMemory {
  public:
   GuardedMemory() {
@@ -63,7 +63,7 @@ class GuardedMemory {
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
-  /// Valid until the next call. `padding` is what is behind the text, over and over.
+  /// Valid until the next call. `padding` is repeated after the text.
   std::string_view Put(std::string_view text, std::string_view padding) {
     if (text.size() > kBytes - kTextPadding) throw std::bad_alloc();
     char* const end = begin_ + kBytes - kTextPadding;
@@ -101,7 +101,7 @@ bool SameBytes(const Array<T>& a, const Array<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// The name of what is not the same to the bit, or "".
+/// The name of the first part that is not equal to the bit, or "".
 template <typename Index>
 std::string Difference(const Result<Index>& a, const Result<Index>& b) {
   if (a.faults != b.faults) return "faults";
@@ -118,7 +118,7 @@ std::string Difference(const Result<Index>& a, const Result<Index>& b) {
   return "";
 }
 
-/// The block as text again, with all that it has: what is made up for a row shows.
+/// The block as text again, with all its contents, so that anything invented for a row shows.
 template <typename Index>
 std::string Render(const RowBlock<Index>& block) {
   std::string text;
@@ -147,7 +147,7 @@ Result<Index> ParsePlainly(std::string_view text, FirstIndex first) {
   return result;
 }
 
-/// As every reader of files does it: `cut` bytes at first, then the rest, into one block.
+/// Parses as every reader of files does: `cut` bytes first, then the rest, into one block.
 template <typename Index>
 Result<Index> ParseInParts(std::string_view text, std::size_t cut, FirstIndex first,
                            std::string_view padding) {
@@ -160,7 +160,7 @@ Result<Index> ParseInParts(std::string_view text, std::size_t cut, FirstIndex fi
 
 constexpr std::string_view kPadding = "7:1 2:3.5\n";
 
-/// What the plain parser makes of the text, after every kernel made the same of it.
+/// The plain parser's result, after checking that every kernel gives the same.
 template <typename Index = std::uint32_t>
 Result<Index> Parse(std::string_view text, FirstIndex first = kZero, std::size_t cut = 0,
                     std::string_view padding = kPadding) {
@@ -187,7 +187,7 @@ std::string Rows(std::string_view text, FirstIndex first = kZero) {
   return Render(result.block);
 }
 
-/// The same, also with ordinary rows before it, so that the kernels are at it from the first row.
+/// The same, also with ordinary rows before it, so that the kernels are active from the first row.
 template <typename Index = std::uint32_t>
 std::string RowsBehindOthers(const std::string& text, FirstIndex first = kZero) {
   std::string rows = Rows<Index>(text, first);
@@ -321,7 +321,7 @@ TEST(LibSvm, ReadsIndicesUpToTheLimits) {
 }
 
 TEST(LibSvm, ReadsValuesOfEveryLength) {
-  // The dot at every place, behind indices of every length.
+  // The dot at every position, after indices of every length.
   const std::string digits = "12345678901234567890123";
   std::string text;
   std::string expected;
@@ -329,7 +329,7 @@ TEST(LibSvm, ReadsValuesOfEveryLength) {
     for (std::size_t dot = 0; dot <= length; ++dot) {
       const std::string number = digits.substr(0, dot) + "." + digits.substr(dot, length - dot);
       const std::string index = digits.substr(0, 1 + (length + dot) % 9);
-      // An index is in a row once.
+      // An index occurs once in a row.
       text += fmt::format("1 {}:{}\n1 {}:-{}\n1 {}:{}\n", index, number, index, number, index,
                           digits.substr(0, length));
       const float value = std::stof(number);
@@ -372,7 +372,7 @@ const char* const kQidExpected = "qid:n, n a whole number from 0 to 2^64 - 1";
 const char* const kFeatureExpected = "index:value or an index alone";
 const char* const kValueExpected = "index:value with a decimal number as value";
 
-/// The only fault of `row`, wherever the row is, and the rows besides it are as if it were not there.
+/// Expects exactly this fault in `row`, wherever the row is, and the rows around it unaffected.
 template <typename Index = std::uint32_t>
 void ExpectFault(const std::string& row, std::size_t position, const std::string& expected,
                  FirstIndex first = kZero, const std::string& others = "1 1:1\n") {
@@ -401,7 +401,7 @@ TEST(LibSvm, AnIndexTwiceInARowIsABadRowWhereverItStands) {
   ExpectFault("1 2 2", 4, expected);
   ExpectFault("1:2 1:1 02:1 3:1 2:0 # c", 17, expected);
   ExpectFault("1 1:1 1:1", 6, expected, kOne);
-  // Behind rows that the kernels read, whose own ends are not touched.
+  // After rows that the kernels read, whose own ends are not touched.
   std::string text;
   for (int row = 0; row < 50; ++row) text += "1 3:1 7:2 30:3\n";
   for (const std::string bad : {"0 3:1 3:2\n", "0 7:1 3:2 7:1\n", "0 1 2 3 4 5 6 7 1\n"}) {
@@ -633,7 +633,7 @@ const std::vector<std::string>& Corpus() {
   return corpus;
 }
 
-/// What decides how the rows behind it are read.
+/// The first row decides how the following rows are read.
 constexpr std::array<std::string_view, 5> kFirstRows = {"", "1 1:1\n", "1:2 1:1\n", "1 qid:1 1:1\n",
                                                         "1:2 qid:1\n"};
 
@@ -677,7 +677,7 @@ class Grammar {
     const bool qids = text.find("qid") != std::string::npos;
     const bool weights = text.find("1:2") != std::string::npos;
     const std::size_t rows = 1 + Below(12);
-    // Now and then nothing odd at all, so that the kernels go far.
+    // Sometimes nothing odd at all, so that the kernels get far.
     odd_ = Below(3) == 0 ? 0 : 1 + Below(8);
     for (std::size_t i = 0; i < rows; ++i) text += Row(weights, qids);
     if (Below(4) == 0) text.resize(text.size() - 1);
@@ -770,7 +770,7 @@ bool EndsLine(char c) {
   return c == '\n' || c == '\r';
 }
 
-/// As the reader of a file cuts it: behind the last line end before some place.
+/// A cut as by the reader of a file: after the last line end before some position.
 std::size_t SomeCut(std::string_view text, std::size_t place) {
   while (place > 0 && !EndsLine(text[place - 1])) --place;
   return place;

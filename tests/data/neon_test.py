@@ -12,7 +12,7 @@ from warren_testing import SOURCE
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
 SOURCES = ("data/array.cc", "data/error.cc", "data/row_block.cc", "data/text/libsvm.cc", "data/text/number.cc",
            "data/text/simd/kernels.cc", "data/text/simd/neon.cc", "tests/data/neon_check.cc")
-# Libraries of headers alone, so the machine's own will do.
+# Header-only libraries, so this machine's are enough.
 HEADERS = ("fmt", "fast_float")
 LIMIT_S = 250
 

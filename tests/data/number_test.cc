@@ -1,4 +1,4 @@
-// Numbers: the bits are strtof's, and what is no number is refused.
+// Numbers: the bits are strtof's, and anything else is refused.
 #include "data/text/number.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ std::uint32_t Bits(float value) {
   return std::bit_cast<std::uint32_t>(value);
 }
 
-/// ParseFloat takes the whole text and has strtof's bits for it. Reports the first few differences, not a
+/// Expects ParseFloat to take the whole text with strtof's bits. Reports the first few differences, not a
 /// million.
 void ExpectAsStrtof(const std::string& text) {
   char* stop = nullptr;
@@ -55,7 +55,7 @@ std::string Printed(const char* format, int digits, T value) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-/// Any finite float that is not negative, all exponents alike.
+/// Any finite, non-negative float, with all exponents equally likely.
 float AnyFloat(Random& random) {
   for (;;) {
     const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()) & 0x7FFFFFFFU);
@@ -63,7 +63,7 @@ float AnyFloat(Random& random) {
   }
 }
 
-/// Most of what is in files: from 1e-5 to 1e7.
+/// The range of most values in files: from 1e-5 to 1e7.
 float UsualFloat(Random& random) {
   return std::ldexp(static_cast<float>(random() % (1 << 24)), static_cast<int>(random() % 40) - 40);
 }
@@ -144,7 +144,7 @@ TEST(ParseFloat, HasNoLimitOfDigits) {
 }
 
 TEST(ParseFloat, IsExactAroundTheNumberOfDigitsOfTheShortWay) {
-  // 2^53 and 10^19, where the short way gives up, and the dot at every place.
+  // Around 2^53 and 10^19, where the short way gives up, with the dot at every position.
   for (const char* digits :
        {"9007199254740991", "9007199254740992", "9007199254740993", "9007199254740994", "9999999999999999",
         "10000000000000000", "18014398509481985", "999999999999999999", "1000000000000000000",
@@ -170,7 +170,7 @@ TEST(ParseFloat, RoundsHalfToEven) {
 }
 
 TEST(ParseFloat, DoesNotRoundTwice) {
-  // Nearest doubles are in the middle of two floats; the numbers are not.
+  // The nearest doubles lie in the middle between two floats; the numbers do not.
   for (const char* text :
        {"1.0000000596046448", "1.00000005960464477", "1.00000005960464478", "0.50000002980232239",
         "4.0000002384185791", "16777217.000000001", "16777217.0000000001", "16777216.9999999999",
@@ -265,7 +265,7 @@ TEST(ParseFloat, EqualsStrtofOnRandomDigits) {
   }
 }
 
-/// A little less and a little more than a number with a dot whose last digit is not 0.
+/// A slightly smaller and a slightly larger number; `digits` has a dot, and its last digit is not 0.
 std::vector<std::string> Neighbours(const std::string& digits) {
   std::string less = digits;
   --less.back();
@@ -282,7 +282,7 @@ TEST(ParseFloat, EqualsStrtofInTheMiddleBetweenFloatsAndBesides) {
     const float next = std::nextafter(value, std::numeric_limits<float>::infinity());
     if (std::isinf(next)) continue;
     const double middle = (static_cast<double>(value) + static_cast<double>(next)) / 2;
-    // 130 digits are enough for every middle: that of subnormals has 113.
+    // 130 digits are enough for every middle: those of subnormals have 113.
     const std::string in_full = Printed("%.*e", 130, middle);
     const std::size_t exponent = in_full.find('e');
     const std::string digits = in_full.substr(0, in_full.find_last_not_of('0', exponent - 1) + 1);
@@ -292,7 +292,7 @@ TEST(ParseFloat, EqualsStrtofInTheMiddleBetweenFloatsAndBesides) {
       ASSERT_NO_FATAL_FAILURE(ExpectAsStrtof(neighbour + in_full.substr(exponent)));
     }
     if (middle < 1e-3 || middle > 1e9) continue;
-    // Without exponent: what the short way sees.
+    // Without an exponent, as the short way requires.
     std::string fixed = Printed("%.*f", 60, middle);
     fixed.erase(fixed.find_last_not_of('0') + 1);
     if (fixed.back() == '.') continue;

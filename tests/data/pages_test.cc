@@ -50,7 +50,7 @@ PageOptions Small() {
   return options;
 }
 
-/// All pages, one behind the other; how many there were.
+/// Visits all pages in order; returns their number.
 template <typename Visit>
 int ForEach(Pages<std::uint32_t>& pages, Visit&& visit) {
   int count = 0;
@@ -222,7 +222,7 @@ TEST_F(CachedPagesTest, TheTextIsNotReadAgain) {
   const std::string uri = folder_.Write("a", Rows(100)) + "#" + folder_ / "cache";
   const std::string first = Read(uri);
   const std::string file = folder_ / "cache";
-  // One that is made anew is another file.
+  // A new cache would be a different file.
   std::filesystem::create_hard_link(file, folder_ / "link");
   EXPECT_EQ(Read(uri), first);
   EXPECT_TRUE(std::filesystem::equivalent(file, folder_ / "link"));

@@ -1,4 +1,4 @@
-// What a terminal is shown during long reads.
+// What a terminal shows during long reads.
 #include "data/progress_bar.h"
 
 #include <gtest/gtest.h>

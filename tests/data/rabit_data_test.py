@@ -1,4 +1,4 @@
-"""rabit-data as a process: what it tells, what it writes, what it refuses."""
+"""rabit-data as a process: its output, the files it writes, and its errors."""
 
 import bz2
 import gzip
@@ -47,7 +47,7 @@ class LongestRow(RabitDataTest):
                     self.assertIn("expected rows of text, of at most 128 MiB" if extra else "rows:     2\n", text)
 
     def test_a_bomb_is_refused_in_bounded_memory_whatever_it_is_compressed_with(self):
-        # Streams that follow each other are one text: 1 GiB without a line end.
+        # Consecutive streams are one text: 1 GiB without a line end.
         text, times = b"1" * (8 << 20), 128
         bombs = {"gzip": gzip.compress(text, 1), "bzip2": bz2.compress(text), "xz": lzma.compress(text),
                  "zstd": subprocess.run(["zstd", "-q", "-c"], input=text, capture_output=True, check=True).stdout}
@@ -171,7 +171,7 @@ class Convert(RabitDataTest):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a", "a.cache"])
         before = (self.folder / "a.cache").stat().st_mtime_ns
         self.run_program(0, "convert", path, "a.cache", "--to", "cache")
-        self.assertEqual((self.folder / "a.cache").stat().st_mtime_ns, before)  # it is the one that a#a.cache uses
+        self.assertEqual((self.folder / "a.cache").stat().st_mtime_ns, before)  # this is the cache that a#a.cache uses
         self.run_program(0, "convert", path, "b", "--to", "cache", "--part", 1, "--parts", 2)
         self.assertEqual(sorted(p.name for p in self.folder.glob("b*")), ["b.part1-of-2"])
 

@@ -1,4 +1,4 @@
-// Row blocks: appending makes up what one side lacks, clearing leaves none of it, arrays keep their values
+// Row blocks: appending fills in what one side lacks, clearing leaves nothing, arrays keep their values
 // however they grow and move.
 #include "data/row_block.h"
 
@@ -105,7 +105,7 @@ TYPED_TEST(RowBlockTest, AppendOfNoRowsChangesNothing) {
   block.Append(began.View());
   EXPECT_EQ(Values(block.offsets), (Numbers{0, 1, 3}));
   EXPECT_EQ(block.columns, 8U);
-  // Not even when the rows of one block have query ids: there are none.
+  // Not even if one block has query ids: there are no rows.
   Fill<std::uint64_t>(block.qids, {1, 2});
   EXPECT_NO_THROW(block.Append(began.View()));
 }
@@ -242,7 +242,7 @@ TYPED_TEST(RowBlockTest, TheViewShowsAllOfTheBlock) {
   EXPECT_EQ(view.least_index, 0U);
 }
 
-/// Four rows with 0 to 3 entries and 1 to 3 labels, and all else that there can be.
+/// Four rows with 0 to 3 entries and 1 to 3 labels, and everything else that a block may have.
 template <typename Index>
 RowBlock<Index> Full() {
   RowBlock<Index> block;
@@ -259,7 +259,7 @@ RowBlock<Index> Full() {
   return block;
 }
 
-/// What is in the arrays; not what is said of the columns.
+/// Compares the contents of the arrays, but not the number of columns.
 template <typename Index>
 void ExpectSameRows(const RowBlock<Index>& a, const RowBlock<Index>& b) {
   EXPECT_EQ(Values(a.offsets), Values(b.offsets));
@@ -356,7 +356,7 @@ TYPED_TEST(RowBlockTest, TruncateLeavesTheFirstRows) {
   EXPECT_TRUE(nothing.empty());
 }
 
-/// Elements of 8 bytes with which an array is mapped, and has moved several times, instead of allocated.
+/// So many elements of 8 bytes that an array is mapped instead of allocated, and has moved several times.
 constexpr std::uint64_t kMany = (std::uint64_t{40} << 20) / sizeof(std::uint64_t);
 
 std::uint64_t WrongValues(const Array<std::uint64_t>& array, std::uint64_t difference = 0) {
@@ -403,7 +403,7 @@ TEST(Array, KeepsItsValuesAtEverySizeAroundTheFirstMapping) {
       array.reserve(to);
       EXPECT_GE(array.capacity(), to);
       EXPECT_EQ(WrongValues(array), 0U) << from << " to " << to;
-      // All of it can be written.
+      // All of its memory is writable.
       for (std::uint64_t i = from; i < to; ++i) array.push_back(i);
       EXPECT_EQ(WrongValues(array), 0U) << from << " to " << to;
     }

@@ -88,13 +88,13 @@ TEST(LineAt, CountsEveryKindOfLineEndOnce) {
   EXPECT_EQ(line_of('c'), 3U);
   EXPECT_EQ(line_of('d'), 4U);
   EXPECT_EQ(line_of('e'), 6U);
-  // On from any place before it, the middle of a CR LF among them.
+  // Continuing from any position before it, including the middle of a CR LF.
   for (std::uint64_t from = 0; from < file.size(); ++from) {
     EXPECT_EQ(LineAt(file, file.size() - 1, LineAt(file, from)).line, 6U) << from;
   }
 }
 
-/// The first word, unless it is "-": rows without a query. '#' begins a comment.
+/// The first letter; empty for "-", a row without a query. '#' begins a comment.
 std::optional<std::string> FirstLetter(std::string_view row) {
   while (!row.empty() && (row.back() == '\n' || row.back() == '\r')) row.remove_suffix(1);
   if (row.empty() || row[0] == '#') return std::nullopt;

@@ -1,4 +1,4 @@
-// Which bytes are whose.
+// Which bytes belong to which worker.
 #include "data/source/shard.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST(Cut, PartsAreDisjointAndCompleteWhateverTheInputs) {
       }
       std::vector<std::uint64_t> seen(inputs.size(), 0);
       for (const Range& range : all) {
-        // In order, so nothing twice and nothing left out in between.
+        // Ranges are in order, so nothing is duplicated or left out in between.
         if (inputs[range.input].divisible) {
           ASSERT_EQ(range.begin, seen[range.input]);
         }
@@ -108,7 +108,7 @@ TEST(Shuffle, TheSeedDecidesTheOrder) {
   EXPECT_EQ(once, again);
   EXPECT_NE(once, other);
   EXPECT_NE(once, pieces);
-  // The same on every machine and with every library.
+  // The order is the same on every machine and with every library.
   EXPECT_EQ(once[0].begin, 69U);
   std::sort(once.begin(), once.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   EXPECT_EQ(once, pieces);

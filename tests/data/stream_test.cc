@@ -1,4 +1,4 @@
-// Streams give the text of a file, all of it, or say what is wrong with it.
+// Streams return the text of a file, all of it, or an error that describes what is wrong with it.
 #include "data/source/stream.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ std::string ReadAll(const std::string& path, std::size_t at_once = 1000) {
   return ReadAll(*OpenStream(path), at_once);
 }
 
-/// The message of the error; none when there is none.
+/// The error's message; nullopt if there is no error.
 std::optional<std::string> StreamError(const std::string& path) {
   try {
     (void)ReadAll(path);
@@ -49,7 +49,7 @@ std::optional<std::string> StreamError(const std::string& path) {
 struct Compression {
   std::string name;
   std::function<std::string(std::string_view)> compress;
-  std::size_t magic_bytes;  ///< what is shorter is taken for plain
+  std::size_t magic_bytes;  ///< anything shorter is taken for plain text
 };
 
 const std::vector<Compression>& CheckedFormats() {
@@ -142,7 +142,7 @@ TEST_F(StreamTest, FilesOfTheProgramsAreRead) {
   for (const auto& [name, command] : commands) {
     const std::string out = folder_.Path(name);
     const std::string line = fmt::format("{}{} > {} 2> /dev/null", command, path, out);
-    if (std::system(line.c_str()) != 0) continue;  // the program is not here
+    if (std::system(line.c_str()) != 0) continue;  // the program is not installed
     EXPECT_TRUE(ReadAll(out) == text) << command;
   }
 }
@@ -305,7 +305,7 @@ TEST_F(StreamTest, ZstdThatNeedsTooMuchMemoryIsAnErrorThatSaysSo) {
 
 TEST_F(StreamTest, XzThatNeedsTooMuchMemoryIsAnErrorThatSaysSo) {
   std::string bytes = Lzma(SomeText(100));
-  bytes.replace(1, 4, "\xFF\xFF\xFF\xFF");  // the size of the dictionary
+  bytes.replace(1, 4, "\xFF\xFF\xFF\xFF");  // the dictionary's size
   ExpectError(folder_.Write("f", bytes), "MiB of memory to be decompressed, expected at most 1024");
 }
 
@@ -359,7 +359,7 @@ TEST_F(StreamTest, PipesAndDevicesAreRead) {
   EXPECT_EQ(ReadAll("/dev/null"), "");
 }
 
-/// Another file in place of the standard input.
+/// Replaces the standard input by another file.
 class StandardInput {
  public:
   explicit StandardInput(int fd) : before_(dup(STDIN_FILENO)) { dup2(fd, STDIN_FILENO); }

@@ -1,4 +1,4 @@
-// A folder of its own for a test, gone when the test is.
+// A fresh folder for a test, which is removed after it.
 #pragma once
 
 #include <gtest/gtest.h>

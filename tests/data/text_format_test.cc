@@ -1,5 +1,5 @@
-// Text formats are rows of a registry: those of the tree are complete, and two more are added here, out of
-// the tree, and read like the others.
+// Text formats are rows of a registry: those of the tree are complete, and two more, which are not in the
+// tree, are added here and read like the others.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -85,8 +85,7 @@ constexpr TextFormat kSemicolon{.name = "semicolon",
                                 .fixed_columns = true,
                                 .options = kSemicolonOptions};
 
-// --- "stroke": query,label, and a stroke behind each row instead of a line end; it has a key of CSV's, too
-// ---
+// --- "stroke": query,label, and a stroke after each row instead of a line end; it shares a key with CSV ---
 
 QueryOf StrokeQueries(const TextOptions& /*options*/, std::string_view /*first_row*/) {
   return [](std::string_view row) { return std::optional(std::string(row.substr(0, row.find(',')))); };
@@ -177,7 +176,7 @@ TEST_F(TextFormatTest, EveryRowOfTheRegistryIsComplete) {
           FormatError([&] { ParseDataUri(fmt::format("x?format={}&{}=", format->name, option.key)); }),
           HasSubstr(fmt::format("{}=: expected", option.key)));
     }
-    // Texts without a row have none, for indices of both widths.
+    // Texts without rows have no rows, for indices of both widths.
     const RowParser parser = format->parser(options, "");
     const FaultHandler no_fault = [](const Fault& fault) { ADD_FAILURE() << fault.expected; };
     RowBlock<std::uint32_t> narrow;
@@ -260,7 +259,7 @@ TEST_F(TextFormatTest, RowsEndAndQueriesStayTogetherAsTheFormatSays) {
 
 TEST_F(TextFormatTest, ACacheOfOneFormatOrOptionIsNotTakenForThatOfAnother) {
   const std::string path =
-      folder_.Write("a", "1\n2\n");  // a label alone, for LibSVM and libfm; a value for CSV
+      folder_.Write("a", "1\n2\n");  // a label alone for LibSVM and libfm; a value for CSV
   const auto read = [&](const std::string& path_and_options, std::vector<std::string>& stale) {
     PageOptions options;
     options.on_stale_cache = [&](const std::string& why) { stale.push_back(why); };

@@ -1,4 +1,4 @@
-// How data sets are named.
+// The names of data sets.
 #include "data/uri.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-"""What pages say is run on a cluster: by ssh and Slurm, on real servers of this machine, and on a stand-in for Kubernetes."""
+"""Runs what pages say is run on a cluster: by ssh and Slurm, on real servers of this machine, and on a stand-in for Kubernetes."""
 
 import contextlib
 import pathlib
@@ -24,7 +24,7 @@ class Clusters(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-docs-")))
         self.programs = self.folder / "programs"
         running.make_programs(self.programs)
-        # On hosts, too, an installed Python finds what is installed with it.
+        # On hosts, too, an installed Python finds the packages installed with it.
         python = self.programs / "python"
         python.write_text(f"#!/bin/sh\nPYTHONPATH={SOURCE}/python/src WARREN_NATIVE={BIN.parent} "
                           f'exec {running.ENVIRONMENT}/bin/python "$@"\n', encoding="utf-8")
@@ -32,7 +32,7 @@ class Clusters(unittest.TestCase):
         self.until = self.enterContext(contextlib.ExitStack())
 
     def run_pages(self, place, enter, more):
-        """Those with something for that place."""
+        """Runs the pages that have something for that place."""
         found = [page for page in marked.pages(SOURCE) if running.has_something_for(page, place)]
         self.assertIn(f"{place}.md", [page.name for page in found])
         for page in found:

@@ -1,4 +1,4 @@
-"""What README and docs say is run is run, and prints what they say it prints."""
+"""Runs what README and docs say is run, and compares its output with theirs."""
 
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import marked
 import running
 from warren_testing import BIN, SOURCE, at_night
 
-#: Pages with something to run on this machine: what a reader begins with, and what takes a few seconds.
+#: Pages with something to run on this machine: the first ones for a reader, and those that take a few seconds.
 BY_DAY = ("README.md", "docs/reference/exit-codes.md", "docs/tutorials/laptop.md", "docs/tutorials/rabit-2016.md", "docs/how-to/install.md",
           "docs/how-to/restarts.md", "docs/how-to/submit.md", "docs/how-to/tracker.md", "docs/how-to/warren.md", "docs/how-to/watching.md",
           "docs/migration/dmlc-core.md", "docs/migration/horovod.md", "docs/migration/mpirun.md")

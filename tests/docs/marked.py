@@ -1,26 +1,26 @@
 """The code blocks of a page in Markdown, and what the comment before each says is done with it. Readers do not see the comments.
 
-    <!-- run -->                    console: what stands behind "$ " is run, one command after the other, by bash, in a folder of
-                                    the page's own; what it prints is compared with the lines below it. python: is run.
+    <!-- run -->                    console: what follows "$ " is run, one command after the other, by bash, in a folder of
+                                    its own; its output is compared with the lines below it. python: is run.
     <!-- run, any order -->         the same; lines may come in another order, as those of several workers do
-    <!-- run, exit 3 -->            the command is to fail with this code
+    <!-- run, exit 3 -->            the command must fail with this code
     <!-- run in a new system -->    the same, by from_nothing alone: it installs
-    <!-- file train.py -->          is written to that file, for the commands behind it
+    <!-- file train.py -->          is written to that file, for the commands after it
     <!-- not run: REASON -->        nothing is done with it
     <!-- before: COMMAND -->        stands alone: a command that the page does not show
     <!-- after laptop.md -->        stands alone: the reader has read that page of the same folder, and has its files; in a new
                                     system also what it installs
     <!-- run on ssh -->             by the test of that cluster, clusters_test.py
-    <!-- page runs on ssh -->       stands alone: so are all of the page that are to be run; on "Debian's packages": here, by
+    <!-- page runs on ssh -->       stands alone: the same for all blocks of the page that are run; on "Debian's packages": here, by
                                     Debian's Python
     <!-- any number: took 0.8 s; pid 4711 -->
-                                    before a block, beside its other marks: the numbers in these pieces of its expected output
-                                    differ from run to run, as times, ids and ports do; so do ns, us, ms and s behind them
+                                    before a block, with its other marks: the numbers in these pieces of its expected output
+                                    differ from run to run, as times, ids and ports do; so do ns, us, ms and s after them
     <!-- within 5 %: loss 0.0012 -->, <!-- within 0.01: 0.53 -->
-                                    the same for numbers that differ by so much at most, relative to the page's or absolutely
+                                    the same for numbers that differ by at most this much, relative to the page's or absolutely
 
-In expected output a number stands for an equal one, however it is written (1,000 and 1000, 1e-05 and 0.00001), "now" and
-"3 seconds ago" for each other, "..." for anything, and a line "..." for any lines.
+In expected output a number matches an equal one in any notation (1,000 and 1000, 1e-05 and 0.00001), "now" and
+"3 seconds ago" match each other, "..." matches anything, and a line "..." any lines.
 """
 
 import dataclasses
@@ -37,17 +37,17 @@ FENCE = re.compile(r"( *)```([a-z-]*)\s*")
 NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 #: The unit that follows the number of a time.
 UNIT = re.compile(r" (ns|us|ms|s)\b")
-#: How `warren jobs` says that something was a moment ago.
+#: How `warren jobs` says that something happened a moment ago.
 MOMENT = re.compile(r"\bnow\b|\b\d+ seconds? ago\b")
-#: What depends on the moment: said at the end of a job that took 10 s.
+#: Output that depends on the moment: printed at the end of a job that took 10 s.
 PASSING = re.compile(r"dmlc-submit: rank \d+ made the others wait .*")
 LIST_ITEM = re.compile(r"\s*([-*]|\d+\.) ")
 
 
 @dataclasses.dataclass(frozen=True)
 class Allowance:
-    """How far numbers that are printed may be from those in `piece`, a piece of an expected line: by `most`, which is a part of
-    the expected number where `is_relative`."""
+    """How much printed numbers may differ from those in `piece`, a piece of an expected line: by `most`, relative to the expected number if
+    `is_relative`."""
     piece: str
     most: float = math.inf
     is_relative: bool = False
@@ -58,7 +58,7 @@ class Allowance:
 
 @dataclasses.dataclass
 class Block:
-    """`kind`: what its mark begins with; "" where it has none. `line`: of its fence, from 1."""
+    """`kind`: how its mark begins; "" without a mark. `line`: the line number of its fence, from 1."""
     line: int
     language: str
     text: str
@@ -88,14 +88,14 @@ class Block:
 
 @dataclasses.dataclass
 class Command:
-    """A line of a block, with its continuations, and what it is said to print."""
+    """A line of a block, with its continuations, and the output that the page gives for it."""
     line: int
     text: str
     expected: List[str]
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """In the order of the page; a command that stands alone is a block without a language."""
+    """The blocks in page order; a command that stands alone is a block without a language."""
     kind, rest = "", ""
     allowances: List[Allowance] = []
     lines = enumerate(text.splitlines(), 1)
@@ -124,7 +124,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def allowed(number: int, kind: str, rest: str) -> List[Allowance]:
-    """What a mark "any number" or "within" says."""
+    """The allowances of a mark "any number" or "within"."""
     most, colon, pieces = rest.partition(":")
     amount = re.fullmatch(r" ([\d.]+)( ?%)?", most)
     listed = [piece.strip() for piece in pieces.split("; ")]
@@ -136,7 +136,8 @@ def allowed(number: int, kind: str, rest: str) -> List[Allowance]:
 
 
 def indented_blocks(text: str) -> Iterator[int]:
-    """Lines where code begins that has no fence, and so no language: four spaces after an empty line, outside of lists."""
+    """The line numbers at which code without a fence, and so without a language, begins: four spaces after an empty line, outside of lists.
+    """
     fenced, in_list, before = False, False, ""
     for number, line in enumerate(text.splitlines(), 1):
         if FENCE.fullmatch(line):
@@ -172,7 +173,7 @@ def commands(block: Block) -> List[Command]:
 
 
 def words(line: str) -> str:
-    """With all blanks and all moments made one."""
+    """The line with equal blanks and equal moments."""
     return " ".join(MOMENT.sub("now", line).split())
 
 
@@ -214,13 +215,13 @@ def anything(text: str) -> str:
 
 
 def covers(allowance: Allowance, line: str, number: "re.Match[str]") -> bool:
-    """Whether the number is in a place of the line where the allowance's piece is."""
+    """Whether the number lies in a part of the line that matches the allowance's piece."""
     return any(piece.start() <= number.start() and number.end() <= piece.end()
                for piece in re.finditer(re.escape(words(allowance.piece)), line))
 
 
 def missing(expected: List[str], printed: List[str], any_order: bool, allowances: Sequence[Allowance] = ()) -> Optional[str]:
-    """The first expected line that was not printed, or the first printed one that is not expected; None when all is well."""
+    """The first expected line that was not printed, or the first printed one that was not expected; None if all match."""
     expected, printed = ([line for line in lines if line.strip() and not PASSING.fullmatch(line)] for lines in (expected, printed))
     if not expected:
         return None
@@ -233,7 +234,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool, allowances
                 return f"not printed: {line}"
             left.remove(found)
         return None if anything or not left else f"not expected: {left[0]}"
-    # Where the first so many expected lines may end.
+    # The positions at which the expected lines so far may end.
     ends = {0}
     for line in expected:
         if line == "...":
@@ -248,7 +249,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool, allowances
 
 
 def pages(source: pathlib.Path) -> List[pathlib.Path]:
-    """Those whose blocks all have to say what is done with them."""
+    """The pages whose blocks must all say what is done with them."""
     kinds = ("tutorials", "how-to", "migration")
     return [source / "README.md", source / "docs/reference/exit-codes.md",
             *(page for kind in kinds for page in sorted((source / "docs" / kind).glob("*.md")))]

@@ -1,5 +1,6 @@
-"""new_user.py PAGE FOLDER: types a page from its first line, in a system where nothing of ours is installed (from_nothing makes it), what
-installs included. Servers of a cluster that the page takes for granted are started first. Ends with a line of JSON: seconds of each command."""
+"""new_user.py PAGE FOLDER: types a page from its first line, including installations, in a system where nothing of ours is installed
+(from_nothing makes it). Servers of a cluster that the page assumes are started first. Ends with a line of JSON: the seconds of each
+command."""
 
 import contextlib
 import json
@@ -42,7 +43,7 @@ def main() -> None:
 
         def execute(text: str) -> running.Done:
             begin = time.monotonic()
-            # The network of the ssh hosts does not lead to PyPI.
+            # The ssh hosts' network has no connection to PyPI.
             done = running.shell(places.here if "pip install" in text else enter, text, work, environs, state)
             seconds.append((text, time.monotonic() - begin))
             transcript.write(f"$ {text}\n{done[1]}")

@@ -1,4 +1,4 @@
-"""Where pages say that they are run: servers of a cluster on this machine, for as long as a stack of contexts is open."""
+"""The places where pages say that they are run: servers of a cluster on this machine, which live as long as a stack of contexts is open."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "submit"
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 
-#: How a command is started there, and what it has in its environment.
+#: How a command is started there, and the additions to its environment.
 Place = Tuple[Callable[[List[str]], List[str]], Dict[str, str]]
 PARTITION = "PartitionName=cpu Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO\n"
 
@@ -23,7 +23,7 @@ def here(command: List[str]) -> List[str]:
 
 
 def ssh(folder: pathlib.Path, programs: pathlib.Path, until: contextlib.ExitStack) -> Place:
-    """Four hosts with the names of the tutorial, in a configuration of its reader, which `programs`/ssh knows."""
+    """Four hosts with the names of the tutorial, in a configuration of its reader, which `programs`/ssh uses."""
     hosts = until.enter_context(contextlib.closing(ssh_hosts.SshHosts(folder, 4)))
     until.callback(hosts.check_nothing_runs)
     with hosts.config.open("a", encoding="utf-8") as config:
@@ -40,7 +40,7 @@ def slurm(folder: pathlib.Path, _: pathlib.Path, until: contextlib.ExitStack) ->
 
 
 def kubernetes(folder: pathlib.Path, programs: pathlib.Path, until: contextlib.ExitStack, image_path: str) -> Place:
-    """A stand-in. What is here is in its images, too; programs they find by `image_path`, and begin in an empty folder."""
+    """A stand-in. Its images have what this machine has; they find programs by `image_path`, and begin in an empty folder."""
     (folder / "image").mkdir()
     cluster = stand_in_kubernetes.StandInKubernetes(folder / "cluster", str(folder / "image"))
     until.enter_context(contextlib.closing(cluster))

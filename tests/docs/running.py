@@ -10,19 +10,19 @@ import marked
 from warren_testing import BIN, SOURCE
 
 LIMIT_S = 300
-#: The exit code of a command, and what it printed.
+#: The exit code of a command, and its output.
 Done = Tuple[int, str]
-#: Beside the programs: an environment of PyPI's packages that the pages use.
+#: Next to the programs: an environment of PyPI's packages that the pages use.
 ENVIRONMENT = BIN.parent / "interop/venv-docs"
 DEBIAN = "Debian's packages"
-#: What Open MPI wants where tests run, and no reader needs: root may start it, on a machine with few cores.
+#: What Open MPI needs where tests run, but not on a reader's machine: root may start it, on a machine with few cores.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
            "OMPI_MCA_plm": "isolated"}
 PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]"]
 
 
 def prepare() -> None:
-    """Makes the environment, where it is not there yet."""
+    """Makes the environment if it does not exist."""
     if not (ENVIRONMENT / "ready").exists():
         subprocess.run(["/usr/bin/python3", "-m", "venv", ENVIRONMENT], check=True)
         subprocess.run([ENVIRONMENT / "bin/python", "-m", "pip", "install", "-q", *PACKAGES], check=True)
@@ -30,8 +30,8 @@ def prepare() -> None:
 
 
 def make_programs(folder: pathlib.Path) -> None:
-    """Makes the folder that stands for an installed Warren on PATH, with the program `warren`, which the build does not have. Beside
-    it, `native` stands for the wheel's programs, libraries and headers."""
+    """Makes the folder that stands for an installed Warren on PATH, with the program `warren`, which the build does not have. Next to it,
+    `native` stands for the wheel's programs, libraries and headers."""
     folder.mkdir()
     warren = folder / "warren"
     warren.write_text('#!/bin/sh\nexec python3 -m warren "$@"\n', encoding="utf-8")
@@ -43,7 +43,7 @@ def make_programs(folder: pathlib.Path) -> None:
 
 
 def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
-    """The environment of a command; without packages its Python is Debian's. Nothing that this shell sets for Python reaches it: with
+    """The environment of a command; without packages its Python is Debian's. This shell's settings for Python are removed: with
     PYTHONUNBUFFERED a line is written in pieces, and those of two processes mix."""
     ours = ("DMLC_", "RABIT_", "WARREN_", "rabit_", "PYTHON")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
@@ -55,8 +55,8 @@ def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
 
 def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], List[str]] = lambda command: command,
         more: Optional[Dict[str, str]] = None, place: str = "") -> int:
-    """How many commands were run: those of `place`, or of the page's own, with `more` in their environment. `enter` makes a command into
-    one that is started elsewhere. Raises AssertionError with the line of the page."""
+    """Runs the commands of `place`, or else those of the page's own place, with `more` in their environment; returns their number. `enter`
+    makes a command into one that is started elsewhere. Raises AssertionError with the line of the page."""
     programs = folder / "programs"
     if not programs.exists():
         make_programs(programs)
@@ -78,8 +78,8 @@ def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], L
 
 def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path, environs: Dict[str, str],
           state: pathlib.Path) -> Done:
-    """A command as bash runs it in `work`, with its exit code and all that it prints. Variables that it sets are there in the next one, as
-    they are for who types both into one shell: `state` is where they are kept."""
+    """Runs a command by bash in `work`; returns its exit code and output. The next command sees the variables that it sets, as if both were
+    typed into one shell: `state` is where they are kept."""
     text = f"[ ! -e {state} ] || . {state}\nset -a\ntrap 'export -p >{state}' EXIT\n{text}"
     done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, check=False, env=environs,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
@@ -87,7 +87,7 @@ def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path
 
 
 def type_in(page: pathlib.Path, work: pathlib.Path, execute: Callable[[str], Done], place: str, new_system: bool = False) -> None:
-    """Block after block, those of `place`. What installs is left out where `new_system` is false."""
+    """Runs the blocks of `place` in order. Installations are left out unless `new_system`."""
     def command(line: int, text: str, wanted: int) -> List[str]:
         code, printed = execute(text)
         if code != wanted:
@@ -121,7 +121,7 @@ def type_in(page: pathlib.Path, work: pathlib.Path, execute: Callable[[str], Don
 
 
 def write(path: pathlib.Path, text: str) -> None:
-    """With its folder."""
+    """Writes a file and makes its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
@@ -133,11 +133,11 @@ def place_of(page: pathlib.Path) -> str:
 
 
 def has_something_for(page: pathlib.Path, place: str) -> bool:
-    """Whether any block of it is run there."""
+    """Whether any of the page's blocks are run there."""
     found = marked.blocks(page.read_text(encoding="utf-8"))
     return any(block.kind == "run" and not block.in_a_new_system and (block.place or place_of(page)) == place for block in found)
 
 
-if __name__ == "__main__":  # PAGE FOLDER: a page by hand, in a folder that stays
+if __name__ == "__main__":  # PAGE FOLDER: runs a page by hand, in a folder that stays
     prepare()
     print(run(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), place=" ".join(sys.argv[3:])), "commands")

@@ -28,7 +28,7 @@ class Frameworks(ProgramTest):
         return [forking.python(PYTHON, *(["torch", "torch.nn.parallel", "sklearn.datasets"] if HAS_DIGITS else ["numpy"]))]
 
     def launched(self, launcher, *words):
-        """What an example says."""
+        """Runs an example; returns its output."""
         if launcher == "dmlc-submit":
             start = [os.path.join(BIN, "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(WORKERS)]
         elif launcher == "mpirun":
@@ -67,7 +67,7 @@ class Frameworks(ProgramTest):
         for store in ("dist_sync_mpi", "dist_sync", "dist_async"):
             with self.subTest(launcher=launcher, store=store):
                 said = self.launched(launcher, SOURCE / "examples/kvstore/train.py", "--kv-store", store)
-                for worker in range(WORKERS):  # without the ends of lines: mpirun may put one worker's words before another's
+                for worker in range(WORKERS):  # line ends are removed, since mpirun may mix the words of workers
                     self.assertIn(f"worker {worker} of {WORKERS}, {store}: weight [ 2.  -3.   0.5  4. ], bias [1.]", said)
 
     def test_the_linear_model_is_found_through_each_store(self):

@@ -1,4 +1,4 @@
-// make_libsvm's rows: fixed bytes, the promised shape, something to learn.
+// make_libsvm's rows: fixed bytes, the promised shape, and something to learn.
 #include "examples/make_libsvm/generator.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""What the tests of the example programs share: where the programs are, a folder each, and running them."""
+"""Shared by the tests of the example programs: where the programs are, a folder for each test, and running them."""
 import os
 import shutil
 import subprocess
@@ -13,12 +13,12 @@ LIMIT_S = 120
 
 
 def environment() -> dict:
-    """Ours without a job's variables: a test of one process must not join a job by accident."""
+    """This environment without a job's variables: a test of one process must not join a job by accident."""
     return {key: value for key, value in os.environ.items() if not key.startswith("DMLC_")}
 
 
 class ProgramTest(unittest.TestCase):
-    """A test in its own folder, which relative paths are relative to."""
+    """A test in its own folder, which is the current directory of its programs."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="warren-examples-")
@@ -46,13 +46,13 @@ class ProgramTest(unittest.TestCase):
                                           "check": False, **options})
 
     def run_well(self, *command: str, **options) -> str:
-        """Runs a program that must succeed; its standard output."""
+        """Runs a program that must succeed; returns its standard output."""
         done = self.run_program(*command, **options)
         self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
         return done.stdout.decode()
 
     def run_badly(self, code: int, *command: str, **options) -> str:
-        """Runs a program that must fail with this exit code; its standard error."""
+        """Runs a program that must fail with this exit code; returns its standard error."""
         done = self.run_program(*command, **options)
         self.assertEqual(done.returncode, code, done.stderr.decode(errors="replace"))
         return done.stderr.decode(errors="replace")

@@ -1,5 +1,4 @@
-"""xgb-train as a process, alone: what it refuses, what it writes, how it resumes, and that it agrees with
-XGBoost's own command line."""
+"""xgb-train as a process, alone: its errors, its output, how it resumes, and that it agrees with XGBoost's own command line."""
 import gzip
 import json
 import os
@@ -189,7 +188,7 @@ class Models(XgbTrainTest):
                 self.assertEqual(process.wait(LIMIT_S), -number)
             left = [file for _, _, files in os.walk(self.folder) for file in files if ".page" in file]
             self.assertEqual(bool(left), number == signal.SIGKILL, left)
-        # Nobody can clean up after that one but the next, of whatever part it was.
+        # Only the next run, of whatever part, can clean up after a killed one.
         for name in ("rows.part1-of-5.xgboost.abcdef", "rows.part1-of-5.xgboost.mine", "rows.partial"):
             os.mkdir(os.path.join(self.folder, name))
             with open(os.path.join(self.folder, name, "lock"), "w", encoding="ascii"):
@@ -276,7 +275,7 @@ class Resuming(XgbTrainTest):
         return sorted(os.listdir(self.path("models")))
 
     def kill_after_round(self, round_number: int, *arguments: str) -> None:
-        """Kills a run once it has shown this round's line: the pipe is the clock."""
+        """Kills a run once it has printed this round's line: the pipe is the clock."""
         with subprocess.Popen([XGB_TRAIN, "a.conf", *arguments], cwd=self.folder, env=environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             for line in process.stdout:

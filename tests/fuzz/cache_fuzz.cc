@@ -1,5 +1,5 @@
-// Cache files: they are refused, or their pages are sound, or there is an error that names the file.
-// Checksums keep most random changes out, so bytes that are not under one are what is tried here.
+// Cache files: they are refused, or their pages are sound, or an error names the file. Checksums catch most
+// random changes, so only the bytes not covered by one are fuzzed here.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
-// Messages in JSON that a tracker receives, of XGBoost 2.1 and later and in reports: no input may crash the
-// reader, how the input is cut must not matter, and what was understood is understood the same once it is
-// written down again.
+// Messages in JSON that a tracker receives, from XGBoost 2.1 and later and in reports: no input may crash the
+// reader, how the input is cut must not matter, and a message that was understood is understood the same
+// after it is encoded again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -16,9 +16,9 @@ namespace collective = warren::wire::collective;
 std::string Encode(const collective::WorkerMessage& message) {
   return std::visit([](const auto& value) { return collective::Encode(value); }, message);
 }
-using warren::wire::Encode;  // of a report
+using warren::wire::Encode;  // of reports
 
-/// Everything that was understood, written down again; whether the rest was refused.
+/// Everything that was understood, encoded again. `refused`: whether the rest was refused.
 template <typename Stream>
 std::string ReadInPieces(std::string_view bytes, std::size_t piece, bool& refused) {
   Stream stream;

@@ -1,4 +1,4 @@
-// The name of a data set: either it is understood, or there is an error that quotes it.
+// The name of a data set: either it is understood, or an error quotes it.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,6 +1,6 @@
 // A whole tracker job driven by the input: which connection opens, closes or receives which bytes, and how
-// time passes. Whatever happens the state machine must neither crash nor lose count of its workers, and its
-// deadlines must lie in the future once they have been dealt with.
+// time passes. Whatever happens, the state machine must neither crash nor lose count of its workers, and its
+// deadlines must lie in the future once they have been handled.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -16,11 +16,11 @@ using namespace warren::tracker;
 namespace classic = warren::wire::classic;
 namespace collective = warren::wire::collective;
 
-/// Choices of this and more are of the collective dialect.
+/// Choices from here on belong to the collective dialect.
 constexpr unsigned kOther = 0xC0;
 constexpr unsigned kReport = 0xFF;
 
-/// Hands out the input piece by piece; zeros at its end.
+/// Returns the input piece by piece, and zeros at its end.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : bytes_(reinterpret_cast<const char*>(data), size) {}

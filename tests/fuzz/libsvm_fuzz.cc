@@ -1,5 +1,5 @@
-// LibSVM rows: every kernel gives what the plain parser gives, to the bit, and a text that is cut behind a
-// line end has the rows of its two parts.
+// LibSVM rows: every kernel gives the plain parser's result, to the bit, and a text that is cut after a line
+// end has the rows of its two parts.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +37,7 @@ bool Same(const Array<T>& a, const Array<T>& b) {
 
 template <typename Index>
 void RequireSame(const RowBlock<Index>& a, const RowBlock<Index>& b) {
-  // A block to which nothing was added has no offsets, or the first of them.
+  // An empty block has either no offsets or only the first one.
   Require(a.rows() == b.rows() && (a.empty() || Same(a.offsets, b.offsets)));
   Require(Same(a.indices, b.indices) && Same(a.values, b.values));
   Require(Same(a.labels, b.labels) && Same(a.label_offsets, b.label_offsets));
@@ -46,7 +46,7 @@ void RequireSame(const RowBlock<Index>& a, const RowBlock<Index>& b) {
   Require(a.columns == b.columns && a.least_index == b.least_index);
 }
 
-/// The parts of a block fit one another.
+/// Checks that the parts of a block are consistent.
 template <typename Index>
 void RequireWhole(const RowBlock<Index>& block) {
   const std::size_t rows = block.rows();
@@ -60,7 +60,7 @@ void RequireWhole(const RowBlock<Index>& block) {
   for (const Index index : block.indices) Require(index < block.columns && index >= block.least_index);
 }
 
-/// By the best kernel, in memory that ends with the padding.
+/// Parses by the best kernel, in memory that ends with the padding.
 template <typename Index>
 Result<Index> Parse(std::string_view text, FirstIndex first) {
   std::vector<char> padded(text.begin(), text.end());
@@ -120,7 +120,7 @@ void Compare(std::string_view text, FirstIndex first) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  // One of the four combinations for each input: a change of one byte brings the next.
+  // One of the four combinations per input: changing one byte selects another.
   unsigned sum = 0;
   for (const char c : text) sum += static_cast<unsigned char>(c);
   const FirstIndex first = sum % 2 == 0 ? FirstIndex::kZero : FirstIndex::kOne;

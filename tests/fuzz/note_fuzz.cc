@@ -1,4 +1,4 @@
-// The file from which a tracker takes a job over, as somebody may have damaged it; then the job goes on.
+// The file from which a tracker takes over a job, possibly damaged; then the job goes on.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
       notes.push_back(DecodeNote(line));
-      if (notes.back().kind == Note::Kind::kWorld && notes.back().rank > 1000) return 0;  // only slow
+      // Slow, and shows nothing new.
+      if (notes.back().kind == Note::Kind::kWorld && notes.back().rank > 1000) return 0;
     }
     job.TakeOver(notes, now);
   } catch (const std::invalid_argument&) {

@@ -1,5 +1,5 @@
-// Numbers: what ParseFloat takes has the bits of strtof, and it takes what strtof takes of decimal digits,
-// dots, exponents and signs.
+// Numbers: what ParseFloat takes has strtof's bits, and it takes the same decimal digits, dots, exponents and
+// signs as strtof.
 #include <bit>
 #include <cstdint>
 #include <cstdlib>

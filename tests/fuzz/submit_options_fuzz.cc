@@ -1,4 +1,4 @@
-// dmlc-submit's command line, one argument a line: either options, or a UsageError; never anything else.
+// dmlc-submit's command line, one argument per line: either options or a UsageError, never anything else.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// Bytes a worker receives from something that may not be a tracker.
+// Bytes that a worker receives from something that may not be a tracker.
 #include <cstdint>
 #include <string_view>
 

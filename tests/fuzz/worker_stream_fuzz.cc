@@ -1,4 +1,4 @@
-// Bytes a tracker receives: no input may crash the reader, and how the input is cut must not matter.
+// Bytes that a tracker receives: no input may crash the reader, and how the input is cut must not matter.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -13,7 +13,7 @@ std::string Encode(const classic::WorkerMessage& message) {
   return std::visit([](const auto& value) { return classic::Encode(value); }, message);
 }
 
-/// Everything that was understood, written down again; a refusal as a mark at its end.
+/// Everything that was understood, encoded again, with a mark at its end if the rest was refused.
 std::string ReadInPieces(std::string_view bytes, std::size_t piece) {
   classic::WorkerStream stream;
   std::string understood;

@@ -1,5 +1,5 @@
-"""A worker of pickles_test.py: rank 1 sends a pickle that runs code, by the call that is named, without a seal or with one of another
-token; rank 0 makes the same call and prints what it raised. What the code does is to make the file $RAN, which each has of its own."""
+"""A worker of pickles_test.py: rank 1 sends a pickle that runs code, by the named call, without a seal or with one of another token; rank 0
+makes the same call and prints the error. The code makes the file $RAN, which is different for each worker."""
 import os
 import sys
 
@@ -9,14 +9,14 @@ os.environ["RAN"] = os.path.join(sys.argv[3], f"ran-in-task-{TASK}")
 
 
 class Evil:
-    """Runs code where it is unpickled."""
+    """Runs code when it is unpickled."""
 
     def __reduce__(self):
         return exec, ("import os; open(os.environ['RAN'], 'w').close()", )
 
 
 def disarm(rank):
-    """From now on rank 1 does not know the job's token, though it is linked with the others."""
+    """Removes the job's token from rank 1, which stays linked with the others."""
     if rank != 1 or ARMS == "right":
         return
     if ARMS == "none":
@@ -48,13 +48,13 @@ def with_rabit():
             shown(rank, lambda: rabit.broadcast(value_of(rank), 1))
         elif DOOR == "checkpoint":
             if os.environ.get("DMLC_NUM_ATTEMPT", "0") == "0":
-                rabit.load_checkpoint()  # says that ranks may be lost
+                rabit.load_checkpoint()  # announces that ranks may be lost
                 rabit.checkpoint(value_of(rank))
                 if rank == 0:
                     os._exit(7)
             else:
                 shown(rank, rabit.load_checkpoint)
-            rabit.allreduce(numpy.ones(1), rabit.SUM)  # where rank 1 waits for the one that comes back
+            rabit.allreduce(numpy.ones(1), rabit.SUM)  # rank 1 waits here for the restarted rank
         else:
             with_peers(rank, data)
 

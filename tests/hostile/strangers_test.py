@@ -1,6 +1,6 @@
 """Strangers that speak XGBoost's and rabit's protocol to the tracker of a job with a token: those that come first, that take a task's place
 while its worker is on its way, and that speak for a worker that has joined, from its own host. Jobs of warren.xgboost go on undisturbed,
-whatever --admit says; a program that joins by XGBoost's own functions is admitted as the process of its user."""
+whatever --admit says; a program that joins by XGBoost's own functions is admitted as a process of its user."""
 import contextlib
 import json
 import os
@@ -42,7 +42,7 @@ if new:
 with xgboost.collective.CommunicatorContext(**found):
     print("JOINED", xgboost.collective.get_rank(), flush=True)
 """
-# Says each of the messages that it reads, and prints what it is answered.
+# Sends each of the messages that it reads, and prints the answers.
 STRANGER = """
 import json, socket, sys
 for line in sys.stdin:
@@ -73,13 +73,13 @@ def collective(command, rank=0, world=-1, task="0"):
 
 
 def wishes(task="0"):
-    """To have a rank, in both dialects."""
+    """Requests for a rank, in both dialects."""
     return [classic(b"start", task=task.encode()), classic(b"start", 0, task.encode()),
             collective({"cmd": 1, "port": 9000, "error_port": 0}, task=task)]
 
 
 def words(rank, world, task):
-    """What only the worker of that rank may say."""
+    """Messages that only the worker of that rank may send."""
     name = task.encode()
     return [classic(b"shutdown", rank, name), classic(b"recover", rank, name), classic(b"print", rank, name, string(b"boo\n")),
             collective({"cmd": 2}, rank, world, task), collective({"cmd": 3, "msg": "boo", "code": 1}, rank, world, task),
@@ -87,12 +87,12 @@ def words(rank, world, task):
 
 
 def python():
-    """One with XGBoost, which it has imported already."""
+    """A Python that has already imported XGBoost."""
     return forking.python(PYTHON, "numpy", "xgboost", path=XGBOOST_PATH)
 
 
 def taken_ports(pid):
-    """The ports at which this process listens and somebody on this machine has connected to it."""
+    """The ports at which this process listens and to which a process on this machine has connected."""
     own = set()
     for descriptor in os.scandir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -126,7 +126,7 @@ class Strangers(unittest.TestCase):
         return process
 
     def stranger(self, tracker, user=None):
-        """A function that says a message as a process of that user, and returns what was answered."""
+        """Returns a function that sends a message as a process of that user, and returns the answer."""
         process = subprocess.Popen([sys.executable, "-c", STRANGER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                    **({} if user is None else {"user": user, "group": user, "extra_groups": [], "cwd": "/"}))
         for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):
@@ -144,7 +144,7 @@ class Strangers(unittest.TestCase):
         while not (lines and lines[-1].startswith("JOINED")):
             lines.append(worker.stdout.readline())
             self.assertNotEqual(lines[-1], "", "".join(lines))
-        # XGBoost's own log has the task by its name alone.
+        # XGBoost's own log has only the task's name.
         self.assertEqual([line for line in lines if "#" in line], [])
         self.assertEqual(lines[-1], f"JOINED {task} of 2 task {task}\n")
 
@@ -163,7 +163,7 @@ class Strangers(unittest.TestCase):
         return log
 
     def magic_at_most(self, answers):
-        """The tracker says nothing to a stranger but the number by which it is known as a tracker."""
+        """Checks that the tracker sends a stranger at most the number that identifies a tracker."""
         self.assertLessEqual(set(answers), {b"", struct.pack("@i", MAGIC)})
 
     def test_a_process_of_another_user_that_comes_first_gets_nothing(self):
@@ -201,13 +201,13 @@ class Strangers(unittest.TestCase):
                 self.assertIn("no worker of this job has vouched for it", log)
 
     def test_nor_can_it_end_a_worker_that_waits_for_the_others_by_its_error_port(self):
-        """XGBoost's worker takes one connection there, and ends if it says 1: it has the tracker's before anybody else has come."""
+        """XGBoost's worker takes one connection there, and ends if it receives 1: the tracker's connection is there before any other."""
         version = subprocess.run([python(), "-c", "import xgboost; print(xgboost.__version__)"], capture_output=True, text=True, check=True,
                                  env={**os.environ, "PYTHONPATH": XGBOOST_PATH}).stdout
         if tuple(int(part) for part in version.split(".")[:2]) < (2, 1):
             self.skipTest("SKIPPED: XGBoost up to 2.0 has no error port")
         tracker = self.tracker()
-        first = self.start(WORKER, tracker, 0, PYTHON)  # the process that was started is the one with the ports
+        first = self.start(WORKER, tracker, 0, PYTHON)  # the started process itself is the one with the ports
         wait_for(lambda: taken_ports(first.pid), LIMIT_S, "the tracker's connection to the error port of a worker that waits")
         for port in taken_ports(first.pid):
             stranger = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -234,7 +234,7 @@ class Strangers(unittest.TestCase):
                     self.end(tracker, workers)
 
     def test_a_program_with_xgboosts_own_functions_is_admitted_by_its_user_or_by_admit(self):
-        """What such a job cannot be protected from: a stranger that --admit lets in is a worker like its own."""
+        """A job of this kind cannot be protected from a stranger that --admit lets in: it is a worker like any other."""
         for options in ((), ("--admit", "hosts"), ("--admit", "any")):
             with self.subTest(options=options):
                 tracker = self.tracker(*options)

@@ -1,6 +1,6 @@
-"""A job with a token, and unauthenticated peers that connect to its tracker and to its workers as long as it lives:
-whatever they send, they get a closed connection and not a byte, the job ends with the bits of an undisturbed one, and
-no process's memory grows with them."""
+"""A job with a token, and unauthenticated peers that connect to its tracker and to its workers throughout its life: whatever they send,
+their connection is closed without a byte sent, the job ends with the bits of an undisturbed one, and no process's memory grows because
+of them."""
 
 import contextlib
 import hashlib
@@ -40,7 +40,7 @@ def classic(command, rank=-1, world=-1, task=b"0", more=b""):
 
 
 def authentication(token):
-    """As a worker that knows this token begins."""
+    """The first bytes of a worker that knows this token."""
     nonce = os.urandom(32)
     return struct.pack("@i", INTRODUCTION_MAGIC) + nonce + hmac.new(derive(token, b"claim"), nonce, hashlib.sha256).digest()
 
@@ -51,7 +51,7 @@ def link_hello(kind, sender, receiver, lost=-1):
 
 
 def tls_hello():
-    """As any program with TLS begins."""
+    """The first bytes of any program with TLS."""
     outgoing = ssl.MemoryBIO()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="tracker")
     try:
@@ -84,7 +84,7 @@ def attacks(rng):
             struct.pack("@4i", MAGIC, -1, -1, 2**31 - 1), bytes(1 << 16),
         ])
         if rng.random() < 0.3:
-            whole = whole[:rng.randrange(1, len(whole) + 1)]  # and then nothing
+            whole = whole[:rng.randrange(1, len(whole) + 1)]  # followed by silence
         cut = rng.randrange(len(whole) + 1)
         yield [whole[:cut], whole[cut:]]
 
@@ -99,7 +99,7 @@ def listening_ports(pids):
                 if target.startswith("socket:["):
                     inodes.add(target[8:-1])
     ports = set()
-    for table in ("tcp", "tcp6"):  # each time, the kernel looks through all sockets of the machine
+    for table in ("tcp", "tcp6"):  # each read makes the kernel look through all sockets of the machine
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == "0A" and words[9] in inodes:
@@ -117,12 +117,12 @@ def peak_memory_mb(pid):
 
 
 class Attacker:
-    """A thread that attacks the ports that `ports` gives, 12 connections at a time, until it is told to stop."""
+    """A thread that attacks the ports that `ports` returns, 12 connections at a time, until it is stopped."""
 
     def __init__(self, ports, seed):
         self.ports, self.rng = ports, random.Random(seed)
         self.made = 0
-        self.got = []  # what was answered to what
+        self.got = []  # attacks that were answered, with the answers
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
@@ -144,7 +144,7 @@ class Attacker:
                     open_ones.append((sock, pieces))
                     self.made += 1
                 except OSError:
-                    continue  # it has ended, or closed in the middle of what we say
+                    continue  # the process has ended, or closed the connection before our end
             for sock, pieces in open_ones:
                 try:
                     sock.sendall(pieces[1])
@@ -168,7 +168,7 @@ class Hostile(unittest.TestCase):
     def tracker(self, *options):
         tracker = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
         self.addCleanup(tracker.__exit__)
-        # Each connection that is dropped is a line; what nobody reads would hold the tracker up.
+        # Each dropped connection is logged in a line; an unread pipe would block the tracker.
         self.log = []
         self.reading = threading.Thread(target=lambda: self.log.extend(tracker.process.stderr))
         self.reading.start()
@@ -232,7 +232,7 @@ class Hostile(unittest.TestCase):
             told = len(re.findall("version", job.text("err")))
             job.kill(victim)
             job.start(victim, attempt)
-            # A few versions later all of them have what they are to keep of each other again.
+            # A few versions later, all ranks hold their copies of each other's models again.
             wait_for(lambda before=told: len(re.findall("version", job.text("err"))) > before + 5 * RANKS, 30, "its return")
         self.check_end(tracker, job, attackers)
 
@@ -281,7 +281,7 @@ class Hostile(unittest.TestCase):
                 waiting.sendall(classic(b"start", task=b"1"))
                 self.assertEqual(waiting.recv(4), struct.pack("@i", MAGIC))
                 owner.sendall(classic(b"start", 0, task=b"impostor") + struct.pack("@i", 0))
-                # The magic, rank, parent, ranks, two neighbours in the tree of four, two in the ring; whom to connect to.
+                # The magic, rank, parent, ranks, two neighbours in the tree of four, two in the ring; the ranks to connect to.
                 Wire(owner).recv_exactly(44)
                 owner.sendall(struct.pack("@2i", 0, 9))  # no errors, and a port: rank 0 is here
                 wait_for(lambda: owner.recv(1000) == b"", 30, "the end of its exchange")

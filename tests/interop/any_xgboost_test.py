@@ -1,5 +1,5 @@
-"""One version of XGBoost under dmlc-submit, through warren.xgboost. tests/interop/matrix runs it for each version:
-XGBOOST_PYTHON is an interpreter that finds it, perhaps with XGBOOST_PATH before its own packages."""
+"""One version of XGBoost under dmlc-submit, through warren.xgboost. tests/interop/matrix runs it for each version: XGBOOST_PYTHON is an
+interpreter that finds it, possibly with XGBOOST_PATH before its own packages."""
 import json
 import os
 import pathlib
@@ -18,9 +18,9 @@ FOLDER = pathlib.Path(__file__).parent
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 LIMIT_S = 100
 SAME = 1e-4
-#: Each takes a second of a core to load XGBoost; scripts/nightly has 64 of them.
+#: Each worker uses a core for a second to load XGBoost; scripts/nightly runs 64 of them.
 MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "12"))
-SEVERAL_MINUTES_S = 120  # for which survivors would sleep
+SEVERAL_MINUTES_S = 120  # how long survivors would sleep
 
 
 def environment(sklearn=False) -> dict:
@@ -47,7 +47,7 @@ class Workers(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def submit_command(self, workers, *command, options=(), code=0, sklearn=False):
-        """The output of a job; it must end with `code` (None: with any but 0)."""
+        """Runs a job; returns its output. It must end with `code` (None: with any except 0)."""
         done = subprocess.run(
             [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options,
              *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, env=environment(sklearn), cwd=self.folder,
@@ -60,7 +60,7 @@ class Workers(unittest.TestCase):
         return output
 
     def submit(self, workers, *command, **options):
-        """The same of Python."""
+        """The same for a Python program."""
         return self.submit_command(workers, PYTHON, *command, **options)
 
 
@@ -69,7 +69,7 @@ class AnyXgboost(Workers):
         return self.submit(workers, FOLDER / "any_xgboost_worker.py", *command, **options)
 
     def assert_gone(self, output):
-        """No process of the job is left."""
+        """Checks that no process of the job is left."""
         for pid in re.findall(r"pid (\d+)$", output, re.MULTILINE):
             self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
 
@@ -91,7 +91,7 @@ class AnyXgboost(Workers):
         done = subprocess.run(["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "3", PYTHON,
                                FOLDER / "any_xgboost_worker.py", "train", f"{HEART}?indexing_mode=1", "model.json", "4"],
                               text=True, capture_output=True, check=False, cwd=self.folder, timeout=LIMIT_S,
-                              env={**environment(), "PYTHONUNBUFFERED": ""})  # else lines mix
+                              env={**environment(), "PYTHONUNBUFFERED": ""})  # otherwise lines mix
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [int(count) for count in re.findall(r"rows (\d+) columns 13", done.stdout)]
         self.assertEqual((len(rows), sum(rows)), (3, 270), done.stdout + done.stderr)
@@ -103,7 +103,7 @@ class AnyXgboost(Workers):
             return next((line for line in output.splitlines() if "XGBoost did not communicate over it" in line), "")
 
         inside = said("import xgboost, warren.xgboost as wx\nwith wx.communicator():\n    pass")
-        served = COLLECTIVE or (VERSION < (2, 0) and PYTHON == "/usr/bin/python3")  # Debian's exports what PyPI's hide
+        served = COLLECTIVE or (VERSION < (2, 0) and PYTHON == "/usr/bin/python3")  # Debian's exports symbols that PyPI's hides
         self.assertEqual("does not export the functions of 1.7" in inside, not served, inside)
         self.assertEqual(inside == "", served, inside)
         if COLLECTIVE:
@@ -134,7 +134,7 @@ class AnyXgboost(Workers):
         (self.folder / "ranking.txt").write_text("\n".join(rows) + "\n")
         output = self.worker(2, "rank_queries", "ranking.txt")
         self.assertEqual(sum(map(int, re.findall(r"groups (\d+)", output))), 20)
-        # Each query weighs what its rows do.
+        # Each query has the weight of its rows.
         self.assertEqual(sum(map(float, re.findall(r"weight (\S+)", output))), sum(1 + row // 20 for row in range(0, 200, 10)))
 
     def test_04_a_worker_that_raises_ends_the_job_and_is_named(self):
@@ -155,7 +155,7 @@ class AnyXgboost(Workers):
     def test_06_a_restart_costs_no_bit_of_the_model(self):
         data = f"{HEART}?indexing_mode=1"
         ways = [{}]
-        if VERSION >= (3, 3):  # before, random numbers came from generators that no seed reached
+        if VERSION >= (3, 3):  # earlier versions drew random numbers from generators without a seed
             ways.append({"subsample": 0.5, "colsample_bytree": 0.5, "colsample_bynode": 0.7, "seed": 7})
             ways.append({"booster": "dart", "rate_drop": 0.5, "num_parallel_tree": 2, "subsample": 0.5})
         for number, sampling in enumerate(map(json.dumps, ways if AT_NIGHT else ways[-1:])):

@@ -1,4 +1,4 @@
-"""A worker on whatever XGBoost its interpreter finds, for any_xgboost_test.py: one function for each test."""
+"""A worker for any_xgboost_test.py, on whatever XGBoost its interpreter finds: one function per test."""
 import atexit
 import json
 import os
@@ -19,7 +19,7 @@ PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1, "
 
 
 def train(data: str, model_path: str, rounds: str) -> None:
-    """The evaluation of the last round is printed by rank 0."""
+    """Trains; rank 0 prints the evaluation of the last round."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         matrix.set_label((matrix.get_label() > 0).astype(float))
@@ -65,7 +65,7 @@ def named_tracker() -> None:
 
 
 def fail(how: str, others: str = "sleep") -> None:
-    """Rank 1 fails; the others sit in Python, where nothing of XGBoost could notice, or are busy with collectives."""
+    """Rank 1 fails; the others are in Python code, where XGBoost could not notice, or busy with collectives."""
     with wx.communicator():
         print("pid", os.getpid(), flush=True)
         module = xgb.collective if hasattr(xgb, "collective") else xgb.rabit
@@ -92,7 +92,7 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
     killed = pathlib.Path(model_path + ".killed")
 
     class Killer(xgb.callback.TrainingCallback):
-        """After that many rounds."""
+        """Kills this process after that many rounds, once."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
             """Never stops the training."""
@@ -112,9 +112,9 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
 
 
 def resumed(data: str, ranking: str) -> None:
-    """Each that draws random numbers, alone: trained at a stretch, and broken off and begun again, at several rounds."""
+    """Each parameter that draws random numbers, alone: trained without a break, and interrupted and resumed at several rounds."""
     class Stop(xgb.callback.TrainingCallback):
-        """Breaks the training off."""
+        """Interrupts the training."""
 
         def __init__(self, rounds: int) -> None:
             super().__init__()
@@ -135,7 +135,7 @@ def resumed(data: str, ranking: str) -> None:
     ways += [{**linear, "feature_selector": "random"}, {**linear, "feature_selector": "shuffle"},
              {"objective": "multi:softprob", "num_class": 2, "subsample": 0.5, "eval_metric": "mlogloss"},
              {"objective": "rank:ndcg", "eval_metric": "ndcg"}]
-    if wx.VERSION >= (3, 4):  # before, a ranking's pairs came from a generator that no seed reached
+    if wx.VERSION >= (3, 4):  # earlier versions drew a ranking's pairs from a generator without a seed
         ways.append({"objective": "rank:pairwise", "lambdarank_pair_method": "mean", "eval_metric": "ndcg"})
     with wx.communicator():
         for way in ways:
@@ -155,13 +155,13 @@ def resumed(data: str, ranking: str) -> None:
                 except InterruptedError:
                     pass
                 wx.broadcast(rounds)  # the checkpoint is there
-                if train() != whole and wx.get_rank() == 0:  # who has the model; each has one of its own with gblinear
+                if train() != whole and wx.get_rank() == 0:  # rank 0 has the model; with gblinear each rank has a different one
                     print("differs", rounds, json.dumps(way))
     print("tried", len(ways))
 
 
 def join() -> None:
-    """Comes and goes."""
+    """Joins and leaves."""
     with wx.communicator():
         pass
 

@@ -1,5 +1,5 @@
-# What scripts wrote for XGBoost 0.7 to 1.2, one idiom after the other; each says so when it has done what it did then.
-# Nothing in it knows of Warren or of newer versions. Arguments: a LibSVM file with labels 0 and 1, and a folder to write to.
+# What scripts wrote for XGBoost 0.7 to 1.2, one idiom after the other; each prints a line when it has had its former effect. It knows
+# nothing of Warren or of newer versions. Arguments: a LibSVM file with labels 0 and 1, and a folder to write to.
 import os
 import pickle
 import sys
@@ -128,7 +128,7 @@ def idiom_dumps_with_a_feature_map():
     bst = xgb.train(param, dtrain, 2)
     raw, nice = os.path.join(folder, 'dump.raw.txt'), os.path.join(folder, 'dump.nice.txt')
     fmap = os.path.join(folder, 'featmap.txt')
-    with open(fmap, 'w') as file:  # the last feature is not in it
+    with open(fmap, 'w') as file:  # without the last feature
         file.writelines('%d feature=%d i\n' % (number, number) for number in range(dtrain.num_col() - 1))
     bst.dump_model(raw)
     bst.dump_model(nice, fmap, with_stats=True)
@@ -246,7 +246,7 @@ def idiom_scikit_learn():
     assert (clf.predict_proba(rows, ntree_limit=clf.best_ntree_limit) == clf.predict_proba(rows)).all()
     assert (clf.predict(data=rows, ntree_limit=2) == clf.predict(rows, False, 2)).all()
     assert clf.apply(rows, ntree_limit=2).shape == (210, 2)
-    clf.fit(rows, y)  # what fit was given was for that call alone
+    clf.fit(rows, y)  # the arguments of the earlier fit applied to that call only
     assert len(clf.get_booster().get_dump()) == 40
     error = xgb.XGBClassifier(n_estimators=3)
     error.fit(rows, y, eval_set=[(rows, y)], eval_metric=lambda preds, matrix: (

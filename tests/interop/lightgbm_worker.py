@@ -1,5 +1,5 @@
-"""A worker on the LightGBM that its interpreter finds, over Warren's engine or its own sockets, for lightgbm_test.py: one
-function for each test."""
+"""A worker for lightgbm_test.py, on the LightGBM that its interpreter finds, over Warren's engine or its own sockets: one function per
+test."""
 import hashlib
 import json
 import os
@@ -17,7 +17,7 @@ import warren.lightgbm as wl
 from warren import rabit
 
 ROWS, COLUMNS, ROUNDS = 900, 8, 6
-# Else LightGBM measures whether rows or columns are quicker, and sums up in another order when the machine is busy.
+# Otherwise LightGBM measures whether rows or columns are faster, and adds up in another order on a busy machine.
 BASE = {"objective": "binary", "num_leaves": 7, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, "seed": 3,
         "deterministic": True, "force_col_wise": True}
 
@@ -35,12 +35,12 @@ def relevances(x: Any, y: Any) -> Any:
 
 
 def digest(model: Any) -> str:
-    """Of the trees: the parameters that come behind them say how it was trained."""
+    """A digest of the trees only: the parameters that follow say how the model was trained."""
     booster = model if isinstance(model, lgb.Booster) else model.booster_
     return hashlib.sha256(booster.model_to_string().split("\nparameters:")[0].encode()).hexdigest()
 
 
-#: Everything that trains: by its name, what takes (rank, parameters of the communication).
+#: All ways to train, by name: functions of (rank, parameters of the communication).
 WAYS: Dict[str, Callable[[int, Dict[str, Any]], Any]] = {}
 
 
@@ -62,7 +62,7 @@ def bagging(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def quantized(rank: int, more: Dict[str, Any]) -> Any:
-    """Gradients in few bits: other reducers."""
+    """Gradients in few bits, which use other reducers."""
     return lgb.train({**BASE, "use_quantized_grad": True, "stochastic_rounding": False, **more}, lgb.Dataset(*rows(rank)), ROUNDS)
 
 
@@ -73,7 +73,7 @@ def absolute_error(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def many_leaves(rank: int, more: Dict[str, Any]) -> Any:
-    """An odd number of integers, one for each leaf, is summed up in blocks, too, when there are many."""
+    """An odd number of integers, one per leaf, is also added up in blocks if there are many."""
     many = {"objective": "regression_l1", "num_leaves": 1025, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0}
     rng = np.random.default_rng(rank)
     x = rng.standard_normal((4000, COLUMNS))
@@ -107,12 +107,12 @@ def dart(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def classifier(rank: int, more: Dict[str, Any]) -> Any:
-    """scikit-learn's face."""
+    """scikit-learn's interface."""
     return lgb.LGBMClassifier(n_estimators=ROUNDS, **{**BASE, **more}).fit(*rows(rank))
 
 
 def over_warren(tree_learner: str) -> None:
-    """Each way's model, as this rank has it."""
+    """Prints each way's model, as this rank has it."""
     with wl.communicator():
         rank = wl.get_rank()
         found = {name: digest(WAYS[name](rank, wl.parameters(tree_learner))) for name in ways_of(tree_learner)}
@@ -120,7 +120,7 @@ def over_warren(tree_learner: str) -> None:
 
 
 def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
-    """The same over LightGBM's own; `machines` has one list for each."""
+    """The same over LightGBM's own sockets; `machines` has one list per way."""
     found = {}
     for name, listed in zip(ways_of(tree_learner), machines.split(";")):
         own = listed.split(",")[int(rank)]
@@ -133,12 +133,12 @@ def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
 
 
 def ways_of(tree_learner: str) -> List[str]:
-    """LightGBM 4.7's voting crashes with gradients in few bits, over whatever it communicates."""
+    """LightGBM 4.7's voting crashes with gradients in few bits, over any communication."""
     return [name for name in WAYS if (name, tree_learner) != ("quantized", "voting")]
 
 
 def stops_early() -> None:
-    """The rows of each worker's validation alone would stop each at another round, if at all."""
+    """With only its own validation rows, each worker would stop at another round, if at all."""
     with wl.communicator():
         rank = wl.get_rank()
         x, y = rows(rank)
@@ -151,7 +151,7 @@ def stops_early() -> None:
         model = lgb.train({**BASE, "learning_rate": 0.5, "metric": ["binary_logloss", "auc"], "early_stopping_round": 3,
                            **wl.parameters()}, data, 200, valid_sets=[valid], valid_names=["valid"],
                           callbacks=[lgb.record_evaluation(seen)])
-        # What a mean over all workers' rows is, from what each finds without a communicator's help.
+        # The mean over all workers' rows, from values that each worker computes without a communicator.
         with_rows = len(wrong[:300 + 100 * rank])
         predicted = np.clip(model.predict(x[:with_rows], num_iteration=model.best_iteration), 1e-15, 1 - 1e-15)
         labels = wrong[:with_rows]
@@ -162,7 +162,7 @@ def stops_early() -> None:
 
 
 def loads(uri: str) -> None:
-    """A worker's share, and the rows that it has."""
+    """Loads a worker's share, and checks its rows."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
@@ -172,7 +172,7 @@ def loads(uri: str) -> None:
 
 
 def loads_csv(uri: str) -> None:
-    """Empty cells are missing, and what is there is not; binned before the training."""
+    """Empty cells are missing values, existing ones are not; binned before the training."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         data.construct()
@@ -190,7 +190,7 @@ def weighs(uri: str) -> None:
 
 
 def says(error: type, what: Callable[[], Any]) -> None:
-    """The error that it has to be, for the test to read."""
+    """Prints the error that `what` must raise, for the test to read."""
     try:
         what()
     except error as found:
@@ -200,7 +200,7 @@ def says(error: type, what: Callable[[], Any]) -> None:
 
 
 def outside() -> None:
-    """Alone in a job, a worker would take its share for everything."""
+    """Alone in a job, a worker would take its share for the whole data."""
     says(RuntimeError, wl.parameters)
     says(RuntimeError, lambda: wl.load_dataset("rows.txt"))
     with wl.communicator():
@@ -211,7 +211,7 @@ def outside() -> None:
 
 
 def differs(what: str, *more: str) -> None:
-    """What has to be the same on all workers is not."""
+    """Something that must be the same on all workers differs."""
     with wl.communicator():
         rank = wl.get_rank()
         x, y = rows(rank)
@@ -228,7 +228,7 @@ def differs(what: str, *more: str) -> None:
 
 
 def alone() -> None:
-    """What forgets the parameters is warned of; a thread beside it that trains for itself is left alone."""
+    """Code that forgets the parameters gets a warning; a thread that trains locally at the same time does not."""
     with wl.communicator(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         x, y = rows(wl.get_rank())
@@ -249,7 +249,7 @@ def alone() -> None:
 
 
 def killed() -> None:
-    """Rank 1, in a round; the others say what they hear."""
+    """Rank 1 is killed in a round; the others print their error."""
     with wl.communicator():
         rank = wl.get_rank()
 
@@ -266,7 +266,7 @@ def killed() -> None:
 
 
 def refits() -> None:
-    """In the communicator it would be by this worker's rows; outside it is by those that are given, as in one process."""
+    """In the communicator, refit would use this worker's rows, and is refused; outside, it uses the given rows, as in one process."""
     with wl.communicator():
         rank = wl.get_rank()
         model = lgb.train({**BASE, **wl.parameters()}, lgb.Dataset(*rows(rank)), ROUNDS)
@@ -280,7 +280,7 @@ def refits() -> None:
 
 
 def refuses() -> None:
-    """What cannot be."""
+    """Unsupported requests."""
     with wl.communicator():
         for wrong in ("feature", "serial"):
             try:

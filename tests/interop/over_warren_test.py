@@ -1,4 +1,4 @@
-"""One version of XGBoost, 2.1 or later, over Warren's engine, beside its own: see any_xgboost_test.py for how it is found."""
+"""One version of XGBoost, 2.1 or later, over Warren's engine, compared with its own: see any_xgboost_test.py for how it is found."""
 import contextlib
 import json
 import os
@@ -12,9 +12,9 @@ import unittest
 from any_xgboost_test import COLLECTIVE, FOLDER, LIMIT_S, PYTHON, Workers, environment
 from warren_testing import BIN
 
-#: What a single precision sum may differ by where it is formed in another order.
+#: How much a single-precision sum may differ if it is formed in another order.
 SAME = 1e-6
-#: In which a rank that was killed is named by all others even on a busy machine; else it is some milliseconds.
+#: Time for all others to name a killed rank, even on a busy machine; otherwise it takes some milliseconds.
 NAMED_S = 10
 COLL = b"N7xgboost10collective4CollE"
 
@@ -54,7 +54,7 @@ class OverWarren(Workers):
         return self.worker(workers, *command, options=["--env", f"WARREN_XGBOOST_ENGINE={engine}"], **options)
 
     def engines(self, output):
-        """Of each worker: before, inside, afterwards, the sum, how many calls were served."""
+        """For each worker: the engine before, inside and afterwards, the sum, and the number of served calls."""
         return [json.loads(text) for text in re.findall(r"engine (\[.*\])", output)]
 
     def models(self, engine, workers):
@@ -72,7 +72,7 @@ class OverWarren(Workers):
                 with self.subTest(name, workers=workers):
                     self.assertEqual(other_served, 0)
                     self.assertEqual(served > 0, workers > 1)
-                    if workers < 3:  # no order but one
+                    if workers < 3:  # only one order is possible
                         self.assertEqual(model, other_model)
                     for one, other in zip(predicted, other_predicted, strict=True):
                         self.assertAlmostEqual(one, other, delta=SAME)
@@ -88,7 +88,7 @@ class OverWarren(Workers):
         output = self.with_engine("own", 2, "engine_is")
         self.assertEqual(self.engines(output), [["own", "own", "own", 3, 0]] * 2)
         self.assertNotIn("keeps its own", output)
-        # One of them does not want to.
+        # One worker opts out.
         script = self.folder / "one_does_not.sh"
         script.write_text(f'[ "$DMLC_TASK_ID" = 0 ] || export WARREN_XGBOOST_ENGINE=$1\nexec {PYTHON} '
                           f'{FOLDER}/over_warren_worker.py engine_is\n')
@@ -96,22 +96,22 @@ class OverWarren(Workers):
         self.assertEqual(self.engines(output), [["own", "own", "own", 3, 0]] * 2)
         self.assertEqual(output.count("warren: XGBoost keeps its own communication: rank 1: WARREN_XGBOOST_ENGINE is own"), 1,
                          output)
-        # Nor does the lowest: another tells.
+        # If the lowest rank opts out, another one prints the line.
         script.write_text(script.read_text().replace("= 0 ]", "= 1 ]"))
         output = self.submit_command(2, "sh", script, "own")
         self.assertEqual(output.count("[1] warren: XGBoost keeps its own communication: rank 0: WARREN_XGBOOST_ENGINE is own"), 1,
                          output)
         script.write_text(script.read_text().replace("= 1 ]", "= 0 ]"))
-        # What one of them demands in vain is an error of both, which neither calls the loss of the other.
+        # If one worker demands it but it is impossible, both get an error, and neither reports the other as lost.
         output = self.submit_command(2, "sh", script, "ours", options=["--show-all-errors"], code=1)
         self.assertIn("RuntimeError: XGBoost cannot communicate over Warren's engine: rank 1: WARREN_XGBOOST_ENGINE is 'ours', "
                       "expected 'own', 'warren' or 'auto'", output)
         self.assertNotIn("XGBoostError", output)
 
-    # --- in communicators of others, under XGBoost's own tracker ---
+    # --- in foreign communicators, under XGBoost's own tracker ---
 
     def under_its_own_tracker(self, workers, *command):
-        """The workers of a job that nothing of Warren's has started."""
+        """Runs the workers of a job that is started without Warren."""
         code = (f"import json, sys; from xgboost.tracker import RabitTracker; t = RabitTracker(n_workers={workers}, "
                 "host_ip='127.0.0.1'); t.start(); print(json.dumps(t.worker_args()), flush=True); sys.stdin.read()")
         tracker = subprocess.Popen([PYTHON, "-W", "ignore", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
@@ -187,10 +187,10 @@ class OverWarren(Workers):
         self.assertRegex(errors[0][1], r"has waited 4\.\d s for rank 1")
         self.assertIn("rank 0 has given this rank up", errors[1][1])
 
-    # --- programs in C, and libraries that are not as they should be ---
+    # --- programs in C, and defective libraries ---
 
     def library(self):
-        """XGBoost's, and the folder of its package."""
+        """XGBoost's library, and the folder of its package."""
         code = "import warnings; warnings.simplefilter('ignore'); import xgboost; print(xgboost.__file__)"
         file = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, env=environment(), check=True).stdout
         package = pathlib.Path(file.strip()).parent
@@ -199,7 +199,7 @@ class OverWarren(Workers):
     def test_36_a_program_in_c_is_served_by_preloading(self):
         library, package = self.library()
         (self.folder / "program.c").write_text(C_PROGRAM)
-        # A wheel's library names itself otherwise than its file is named, and looks for others beside the file.
+        # A wheel's library has a soname that differs from its file name, and looks for other libraries next to the file.
         dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
         (self.folder / re.search(r"soname: \[(.*)\]", dynamic)[1]).symlink_to(library)
         folders = [self.folder, library.parent, *package.parent.glob("xgboost*.libs")]
@@ -218,7 +218,7 @@ class OverWarren(Workers):
         self.assertIn("init: XGBoost cannot communicate over Warren's engine: rank 0: WARREN_XGBOOST_ENGINE is 'ours'", output)
         output = self.submit_command(2, "./program", options=[*preload, "--env", "LATE=1"], code=None)
         self.assertRegex(output, r"allreduce: .*has waited 4\.\d s for rank 1")
-        # One of them does not want to, or wants nonsense.
+        # One worker opts out, or has an invalid setting.
         script = self.folder / "one_does_not.sh"
         script.write_text('[ "$DMLC_TASK_ID" = 0 ] || export WARREN_XGBOOST_ENGINE=$1\nexec ./program\n')
         output = self.submit_command(3, "sh", script, "own", options=preload)
@@ -230,7 +230,7 @@ class OverWarren(Workers):
             self.assertIn(f"[{rank}] rabit: XGBoost cannot communicate over Warren's engine: rank 1: WARREN_XGBOOST_ENGINE is 'ours'", output)
 
     def altered(self, alter):
-        """A folder with this package, its library altered."""
+        """A folder with this package and an altered library."""
         library, package = self.library()
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         copy = folder / "xgboost"
@@ -259,21 +259,21 @@ class OverWarren(Workers):
 
     def test_38_an_unknown_library_keeps_its_own_communication(self):
         def rename(library):
-            """The constant, not the symbols that some builds export."""
+            """Renames the constant, not the symbols that some builds export."""
             text = library.read_bytes()
             self.assertEqual(text.count(b"\0" + COLL + b"\0"), 1)
             library.write_bytes(text.replace(b"\0" + COLL + b"\0", b"\0" + COLL.replace(b"4Coll", b"4Cool") + b"\0"))
 
         def move_function(library):
-            """The last function of Coll's table is where its type's name is."""
+            """Lets the last function of Coll's table point to its type's name."""
             readelf = subprocess.run(["readelf", "-W", "-r", library], capture_output=True, text=True, check=True).stdout
-            # What the loader writes where: an address of the library, or of a symbol of its own.
+            # What the loader writes where: an address in the library, or of one of its symbols.
             written = {int(found[1], 16): int(found[2], 16) for found in re.finditer(
                 r"^([0-9a-f]+)\s+\S+ R_X86_64_(?:RELATIVE|64)\s+([0-9a-f]+)", readelf, re.MULTILINE)}
             text = bytearray(library.read_bytes())
-            name = text.index(b"\0" + COLL + b"\0") + 1  # constants lie in the file where they do in memory
+            name = text.index(b"\0" + COLL + b"\0") + 1  # constants have the same offset in the file as in memory
             of_type = {place - 8 for place, value in written.items() if value == name}
-            # Before a table stands a zero, and behind it are functions.
+            # A table is preceded by a zero and followed by functions.
             table, = (place for place, value in written.items() if value in of_type and place - 8 not in written
                       and all(place + 8 * slot in written for slot in range(1, 8)))
             slot = (table + 8 * 7).to_bytes(8, "little")

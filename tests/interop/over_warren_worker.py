@@ -1,5 +1,5 @@
-"""A worker on whatever XGBoost of 2.1 or later its interpreter finds, over Warren's engine or its own, for
-over_warren_test.py: one function for each test."""
+"""A worker for over_warren_test.py, on whatever XGBoost of 2.1 or later its interpreter finds, over Warren's engine or its own: one
+function per test."""
 import hashlib
 import json
 import os
@@ -50,7 +50,7 @@ def external_memory() -> xgb.Booster:
     x, y = rows()
 
     class Batches(xgb.DataIter):
-        """Three, kept in files."""
+        """Three batches, kept in files."""
 
         def __init__(self, folder: str) -> None:
             self.next_batch = 0
@@ -90,7 +90,7 @@ def queries() -> xgb.Booster:
 
 
 def columns_apart() -> xgb.Booster:
-    """Each worker has columns of its own of the same rows."""
+    """Each worker has different columns of the same rows."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((ROWS, 6)).astype(np.float32)
     y = (x[:, 0] + x[:, 3] > 0).astype(np.float32)
@@ -138,7 +138,7 @@ def classes() -> xgb.Booster:
                    xgb.DMatrix(x, y + (np.nan_to_num(x[:, 3]) > 1), nthread=1))
 
 
-#: Everything that trains, by name.
+#: All ways to train, by name.
 WAYS: Dict[str, Callable[[], xgb.Booster]] = {
     "hist": lambda: trained({}),
     "hist, one of many features for each": lambda: trained({"subsample": 0.5, "colsample_bynode": 0.5}),
@@ -164,10 +164,10 @@ WAYS: Dict[str, Callable[[], xgb.Booster]] = {
 
 
 def models() -> None:
-    """The model of each, as rank 0 has it, and what it predicts for some rows."""
+    """Prints the model of each way, as rank 0 has it, and its predictions for some rows."""
     with wx.communicator():
         found: Dict[str, Any] = {}
-        # Whole numbers, so that they may be categories, too.
+        # Whole numbers, so that they can be categories, too.
         sample = np.abs(np.round(2 * np.random.default_rng(9).standard_normal((50, 8)))).astype(np.float32)
         for name, way in WAYS.items():
             before = _xgboost_engine.num_served()
@@ -184,7 +184,7 @@ def models() -> None:
 
 
 def types_and_operations() -> None:
-    """Beside NumPy's own, of every size from none on; and what is refused."""
+    """Compared with NumPy's own, for every size from zero on; and what is refused."""
     operations = {0: np.maximum, 1: np.minimum, 2: np.add, 3: np.bitwise_and, 4: np.bitwise_or, 5: np.bitwise_xor}
     names = ["float32", "float64", "float128", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
     with wx.communicator():
@@ -219,7 +219,7 @@ def types_and_operations() -> None:
 
 
 def engine_is() -> None:
-    """Whose the engine is inside, before and after."""
+    """Which engine is in use before, inside and after."""
     before = wx.engine()
     with wx.communicator():
         inside = wx.engine()
@@ -228,12 +228,12 @@ def engine_is() -> None:
 
 
 def somebody_elses(arguments: str, task: str) -> Any:
-    """A communicator of XGBoost's own making."""
+    """A communicator that XGBoost itself makes."""
     return xgb.collective.CommunicatorContext(**{**json.loads(arguments), "dmlc_task_id": task})
 
 
 def accelerated(arguments: str, task: str, how: str) -> None:
-    """Trains in somebody else's communicator: in two blocks, or in all communicators of the process."""
+    """Trains in a foreign communicator: in two blocks, or in all communicators of the process."""
     if how == "all":
         wx.accelerate_all()
         wx.accelerate_all()
@@ -248,10 +248,10 @@ def accelerated(arguments: str, task: str, how: str) -> None:
 
 
 def killed(arguments: str, task: str) -> None:
-    """Rank 1, in a round; the others say what they hear."""
+    """Rank 1 is killed in a round; the others print their error."""
 
     class Killer(xgb.callback.TrainingCallback):
-        """Of itself."""
+        """Kills this process."""
 
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             del model, evals_log
@@ -269,7 +269,7 @@ def killed(arguments: str, task: str) -> None:
 
 
 def raises_inside(arguments: str, task: str) -> None:
-    """Rank 1 raises within the block; the others hear of it in their next call."""
+    """Rank 1 raises within the block; the others learn of it in their next call."""
     with somebody_elses(arguments, task):
         try:
             with wx.accelerate():
@@ -282,7 +282,7 @@ def raises_inside(arguments: str, task: str) -> None:
 
 
 def begins_again(arguments: str, task: str) -> None:
-    """The communicator is left and made anew under an engine that nobody has ended."""
+    """The communicator is left and made again under an engine that has not been ended."""
     wx.accelerate_all()
     context = somebody_elses(arguments, task)
     context.__enter__()
@@ -294,7 +294,7 @@ def begins_again(arguments: str, task: str) -> None:
 
 
 def not_all_asked(arguments: str, task: str) -> None:
-    """Rank 1 makes a call of its own while rank 0 asks whether the engine can be."""
+    """Rank 1 makes another call while rank 0 asks whether the engine can be used."""
     with somebody_elses(arguments, task):
         try:
             if wx.get_rank() == 0:
@@ -309,7 +309,7 @@ def not_all_asked(arguments: str, task: str) -> None:
 
 
 def lingers() -> None:
-    """Rank 0 has something to do after the last call, for longer than a call may wait."""
+    """Rank 0 is busy after the last call, for longer than a call may wait."""
     with wx.communicator(dmlc_timeout=8):
         xgb.train(BASE, matrix(), ROUNDS)
         assert wx.engine() == "warren"
@@ -319,7 +319,7 @@ def lingers() -> None:
 
 
 def leaves_inside(arguments: str, task: str) -> None:
-    """The communicator is left within the block: what was agreed on was for it."""
+    """The communicator is left within the block: the agreement was for it only."""
     context = somebody_elses(arguments, task)
     context.__enter__()
     with wx.accelerate():

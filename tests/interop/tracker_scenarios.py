@@ -19,7 +19,7 @@ LARGE = 4 * 1024 * 1024
 
 
 def raised(call, kind=XGBoostError):
-    """The text of what the call raises; it must raise."""
+    """The text of the error that the call must raise."""
     try:
         call()
     except kind as error:
@@ -28,7 +28,7 @@ def raised(call, kind=XGBoostError):
 
 
 def one_worker(host):
-    """test_rabit_tracker: a job of one; its port is taken meanwhile."""
+    """test_rabit_tracker: a job of one; its port stays taken meanwhile."""
     tracker = Tracker(n_workers=1, host_ip=host)
     tracker.start()
     port = tracker.worker_args()["dmlc_tracker_port"]
@@ -41,7 +41,7 @@ def one_worker(host):
 
 
 def nobody_comes(host):
-    """test_wait: waiting has a limit of its own, and the tracker of a job that never was can be given up."""
+    """test_wait: waiting has a separate limit, and the tracker of a job that never began can be given up."""
     tracker = Tracker(n_workers=2, host_ip=host)
     tracker.start()
     assert "Timeout waiting for the tracker" in raised(functools.partial(tracker.wait_for, 1))
@@ -57,7 +57,7 @@ def workers_are_late(host):
 
 
 def wrong_port(host):
-    """test_socket_error: a worker that looks for the tracker where none is says so."""
+    """test_socket_error: a worker that looks for the tracker at a wrong port reports it."""
     tracker = Tracker(n_workers=2, host_ip=host)
     tracker.start()
     raised(lambda: collective.init(**{**tracker.worker_args(), "dmlc_tracker_port": 0, "dmlc_retry": 1}), Exception)
@@ -65,7 +65,7 @@ def wrong_port(host):
 
 
 def after_shutdown(host):
-    """AfterShutdown: who comes to a job that is over is turned away at once."""
+    """AfterShutdown: a worker that comes to a finished job is turned away at once."""
     tracker = Tracker(n_workers=1, host_ip=host)
     tracker.start()
     with collective.CommunicatorContext(**tracker.worker_args()):
@@ -75,7 +75,7 @@ def after_shutdown(host):
 
 
 def crowd(host, work, count=CROWD, **arguments):
-    """Runs `work(number, count)` in so many workers of one job, each a process."""
+    """Runs `work(number, count)` in that many workers of one job, each a process."""
     tracker = Tracker(n_workers=count, host_ip=host)
     tracker.start()
     given = {**tracker.worker_args(), **arguments}
@@ -135,7 +135,7 @@ def main():
         scenario(host)
     for work in (ranks, operations, many_and_large):
         crowd(host, work)
-    crowd(host, operations, dmlc_worker_port=0)  # test_worker_port; versions that do not know it take no notice
+    crowd(host, operations, dmlc_worker_port=0)  # test_worker_port; versions without this option ignore it
     for seed in (1, 2):
         crowd(host, functools.partial(mixed, seed=seed), count=8)
     print("all well")

@@ -1,4 +1,4 @@
-"""What the tests that train real XGBoost share: data in a folder of their own, and programs run in it."""
+"""Shared by the tests that train real XGBoost: data in a folder per test, and programs run in it."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ class TrainingCase(unittest.TestCase):
         subprocess.run([BIN / "make_libsvm", *map(str, options), "--output", path], check=True)
 
     def run_program(self, command, **environment):
-        """Runs it to its good end; returns what it wrote, stdout first."""
+        """Runs a program, which must succeed; returns its output, stdout first."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=200,
                               env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(WITHOUT_SKLEARN), **environment})
@@ -46,5 +46,5 @@ class TrainingCase(unittest.TestCase):
         return done.stdout + done.stderr
 
     def distributed(self, count, command, **environment):
-        """The same as `count` workers."""
+        """The same with `count` workers."""
         return self.run_program([BIN / "dmlc-submit", "--num-workers", count, "--port", 0, *command], **environment)

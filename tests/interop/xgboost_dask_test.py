@@ -1,4 +1,4 @@
-"""xgboost.dask over Warren's engine: a LocalCluster of Dask, and an XGBoost, from PyPI."""
+"""xgboost.dask over Warren's engine: a LocalCluster of Dask, and an XGBoost, both from PyPI."""
 import json
 import os
 import pathlib
@@ -83,7 +83,7 @@ class XgboostDask(unittest.TestCase):
             (PLACE / "ready").touch()
 
     def said(self, *hows):
-        """What a cluster of Dask says of each training."""
+        """Runs a Dask cluster; returns its report on each training."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "program.py").write_text(PROGRAM)
         environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent),
@@ -100,7 +100,7 @@ class XgboostDask(unittest.TestCase):
         for ours in [*over_warren, *self.said("preload")]:
             self.assertEqual(ours["trees"], 8)
             self.assertTrue(all(calls > 20 for calls in ours["served"]), ours)
-            self.assertAlmostEqual(ours["loss"], own["loss"], delta=0.05)  # Dask deals the rows out otherwise each time
+            self.assertAlmostEqual(ours["loss"], own["loss"], delta=0.05)  # Dask distributes the rows differently each time
         self.assertRegex(killed["error"], r"over Warren's engine: .*rank 1")
 
 

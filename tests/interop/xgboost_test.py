@@ -1,11 +1,9 @@
 """Three real XGBoost 1.7 peers train under dmlc-submit: xgb-train, Debian's xgboost program, a Python script.
 
-What "the same evaluation" means: tree_method=hist and approx cut each feature at quantiles. With at most max_bin (256)
-distinct values a feature's values are its cuts, whatever the sharding; then trees differ between worker counts only by
-the order of float sums, and 1e-4 holds. With more distinct values each worker sketches its shard and the merged sketch
-depends on the sharding: the cuts move by up to a bin (1/256 of the rows), and so, a little, do the splits. That case is
-tested with a tolerance of its own.
-"""
+What "the same evaluation" means: tree_method=hist and approx cut each feature at quantiles. With at most max_bin (256) distinct values,
+a feature's values are its cuts, whatever the sharding; then trees differ between worker counts only by the order of float sums, and 1e-4
+holds. With more distinct values, each worker sketches its shard and the merged sketch depends on the sharding: the cuts move by up to a
+bin (1/256 of the rows), and so, a little, do the splits. That case has a separate tolerance."""
 
 import os
 import re
@@ -73,7 +71,7 @@ class Training(TrainingCase):
                 10, SAME, "python.json")
 
     def test_a_job_trains_in_memory_even_when_the_data_set_has_a_cache(self):
-        # XGBoost 1.7 fails on several pages in a job, of one worker, too; what it predicts may be on disk.
+        # XGBoost 1.7 fails on several pages in a job, even of one worker; data that it only predicts may be on disk.
         base = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "num_round=3", "nthread=1"]
         for workers in (1, 3):
             self.distributed(workers, [*base, "data=heart.txt", "eval[rows]=heart.txt", "model_out=memory.json"])
@@ -150,12 +148,12 @@ class Training(TrainingCase):
         self.assertFalse(os.path.exists("bad.json"))
 
     def test_a_worker_killed_in_training_costs_no_bit_of_the_model_after_a_new_start_or_a_restart(self):
-        # 40,000 rows make a round long enough to be killed in; the saved models of the first run carry the second.
+        # 40,000 rows make a round long enough for a kill; the saved models of the first run carry the second.
         self.make("long.train", "--features", 30, "--density", 1, "--rows", 40000)
         command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "num_round=12",
                    "data=long.train?format=libsvm", "save_period=1"]
         self.distributed(2, [*command, "model_dir=undisturbed", "model_out=undisturbed.json"])
-        # The second worker kills itself as soon as the third saved model is there.
+        # The second worker kills itself as soon as the third saved model exists.
         killer = ("while [ ! -e killed/0003.model ]; do sleep 0.01; done & "
                   "waiter=$!; \"$@\" & worker=$!; "
                   "[ $DMLC_TASK_ID = 0 ] || { wait $waiter; kill -9 $worker; }; wait $worker")
@@ -170,7 +168,7 @@ class Training(TrainingCase):
         with open("undisturbed.json") as left, open("killed.json") as right:
             self.assertEqual(left.read(), right.read())
 
-        # With an attempt left for each worker, the same death is mended by the launcher within one job.
+        # With an attempt left for each worker, the launcher repairs the same death within one job.
         once = killer.replace("killed/", "mended/").replace("[ $DMLC_TASK_ID = 0 ]",
                                                             "[ $DMLC_TASK_ID$DMLC_NUM_ATTEMPT != 10 ]")
         mended = self.distributed(2, ["--local-num-attempt", 1, "bash", "-c", once, "worker", *command,

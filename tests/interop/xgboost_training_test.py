@@ -1,5 +1,5 @@
-"""What warren.xgboost does around a training: checkpoints, and what it tells of the training while that runs. See any_xgboost_test.py for
-how the version of XGBoost is found."""
+"""What warren.xgboost does around a training: checkpoints, and its reports while the training runs. See any_xgboost_test.py for how the
+version of XGBoost is found."""
 import contextlib
 import json
 import os
@@ -16,7 +16,7 @@ class Training(Workers):
         return [PYTHON, FOLDER / "xgboost_training_worker.py", *command, *([json.dumps(given)] if given else [])]
 
     def checkpointed(self, workers=2, code=0, **given):
-        """A training with the checkpoint c.ubj, as a job or, with `workers` 0, without one."""
+        """Runs a training with the checkpoint c.ubj, as a job or, if `workers` is 0, without one."""
         command = self.command("checkpointed", "c.ubj", **given)
         if workers > 0:
             return self.submit_command(workers, *command, code=code)
@@ -58,7 +58,7 @@ class Training(Workers):
         self.halted(workers=0, evals=3)
         self.assertIn("other evaluation sets (1, valid: ", self.checkpointed(workers=0, code=9, halt=4, evals=4))
         self.assertIn("going on from round 4", self.checkpointed(workers=0, evals=4))
-        # Early stopping looks at the last one.
+        # Early stopping uses the last one.
         self.halted(workers=0, order=1)
         self.assertIn("other evaluation sets (1, first: ", self.checkpointed(workers=0, order=-1))
 
@@ -126,7 +126,7 @@ class Training(Workers):
 
     @contextlib.contextmanager
     def full_disk(self, room):
-        """A folder with so many bytes of room for files, or None where only root may have one."""
+        """A folder with room for that many bytes of files, or None if only root could make one."""
         folder = self.folder / "disk"
         folder.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], capture_output=True, check=False)
@@ -141,7 +141,7 @@ class Training(Workers):
         room = (self.folder / "c.ubj").stat().st_size * 3 // 2
         (self.folder / "c.ubj").unlink()
         with self.full_disk(room) as disk:
-            # Where no disk can be made, a limit for files.
+            # A limit on file sizes if no disk can be made.
             limited = {} if disk else {"file_limit": room // 2}
             path = f"{disk or self.folder}/c.ubj"
             output = self.submit_command(2, *self.command("checkpointed", path, halt=11, **limited), code=9)
@@ -170,7 +170,7 @@ class Training(Workers):
             json.loads((disk / "m.unfinished.json").read_bytes())
 
     def same_rows(self, how, workers=2):
-        """How many say that all have the same rows."""
+        """The number of warnings that all workers have the same rows."""
         output = self.submit_command(workers, *self.command("same_rows", how), sklearn=how == "estimator")
         self.assertEqual(output.count("trained"), workers, output)
         self.assertEqual(output.count(": SameRowsWarning:"), output.count(f"[0] {FOLDER}/xgboost_training_worker.py:"), output)
@@ -183,7 +183,7 @@ class Training(Workers):
         self.assertEqual(self.same_rows("whole", workers=3), 1)
 
     def test_13_rows_that_differ_are_few_or_known_to_be_shares_are_not_spoken_of(self):
-        # Both halves of this are the same.
+        # Both halves of this file are the same.
         (self.folder / "rows.svm").write_text("".join(f"{row % 2} 0:{row % 5} 1:1\n" for row in range(200)))
         for how in ("few", "other features", "other labels", "other numbers of rows", "bins of others", "ignored", "scattered", "loaded"):
             self.assertEqual(self.same_rows(how), 0, how)
@@ -223,8 +223,8 @@ class Training(Workers):
                                          sklearn=how == "estimator")
             said = [line for line in map(json.loads, re.findall(r"^\{.*\}$", output, re.MULTILINE)) if line.get("source") == "progress"]
             self.assertTrue(any(line["rounds"] == 12 and line.get("seconds_left", 0) > 0 for line in said), output)
-            self.assertGreaterEqual(said[-1]["round"], 9, output)  # reports come once a second
-            # Reports do not take away what was printed.
+            self.assertGreaterEqual(said[-1]["round"], 9, output)  # reports come once per second
+            # Reports do not remove printed metrics.
             self.assertEqual("train-rmse" in said[-1].get("metrics", {}), how == "evaluated", output)
 
     def test_18_a_digest_sees_every_value_and_the_same_in_every_process(self):

@@ -1,4 +1,4 @@
-"""A worker on whatever XGBoost its interpreter finds, for xgboost_training_test.py: one function for each test."""
+"""A worker for xgboost_training_test.py, on whatever XGBoost its interpreter finds: one function per test."""
 import array
 import collections
 import decimal
@@ -23,7 +23,7 @@ ROUNDS = 12
 
 
 def share(rows: int = 600, seed: int = 0, columns: int = 4, **options):  # noqa: ANN003, ANN201
-    """This worker's part of the same rows for any number of workers."""
+    """This worker's part of rows that are the same for any number of workers."""
     random = np.random.default_rng(seed)
     features = random.random((rows, columns), np.float32)
     label = features[:, 0] * 2 + features[:, 1]
@@ -37,14 +37,14 @@ def squares(predictions, matrix):  # noqa: ANN001, ANN201
 
 
 def scaled(factor: float):  # noqa: ANN201
-    """An objective function with a value from around it."""
+    """An objective function with a captured value."""
     def objective(predictions, matrix):  # noqa: ANN001, ANN202
         return factor * (predictions - matrix.get_label()), np.full(len(predictions), factor)
     return objective
 
 
 class Halt(xgb.callback.TrainingCallback):
-    """Ends rank 0's process, or makes it wait for a file, before the next round once there are so many."""
+    """After `rounds` rounds, before the next one, ends the process of rank 0 or makes it wait for a file."""
 
     def __init__(self, rounds: int, until: str = "") -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def checkpointed(path: str, how: str = "{}") -> None:
 
 
 def same_rows(how: str) -> None:
-    """Trains on rows that all workers have, or not: one way of many."""
+    """Trains, in one of many ways, on rows that all workers have, or not."""
     warnings.simplefilter("default")
     warnings.filterwarnings("ignore", category=FutureWarning)
     with wx.communicator():
@@ -118,7 +118,7 @@ def same_rows(how: str) -> None:
         elif how == "quantile":
             matrix = xgb.QuantileDMatrix(x, y)
         elif how.startswith("bins"):
-            # So many that single rows cannot be taken out, with labels that both workers have in any case.
+            # So many rows that single ones cannot be taken out, with labels that both workers have in any case.
             own = np.random.default_rng(wx.get_rank() if how == "bins of others" else 5)
             x = own.random((5000, 20), np.float32)
             matrix = xgb.QuantileDMatrix(x, np.arange(5000) % 2)
@@ -150,17 +150,18 @@ def twice(how: str) -> None:
 
 
 def short_of_files(spare: str) -> None:
-    """Joins the job as a process that may open few more files."""
+    """Joins the job as a process that can open few more files."""
     if os.environ["DMLC_TASK_ID"] == "1":
         highest = max(map(int, os.listdir("/proc/self/fd")))
-        held = [os.open(os.devnull, os.O_RDONLY) for _ in range(highest - len(os.listdir("/proc/self/fd")) + 2)]  # no gaps below
+        # Leaves no gaps below.
+        held = [os.open(os.devnull, os.O_RDONLY) for _ in range(highest - len(os.listdir("/proc/self/fd")) + 2)]
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 1 + int(spare),) * 2)
     with wx.communicator():
         print("joined", wx.get_world_size(), flush=True)
 
 
 def alone_in_a_call(how: str) -> None:
-    """One rank makes a call that the other rank does not make. The other rank leaves the job instead: at once, or, of a broadcast, when the
+    """One rank makes a call that the other rank does not make. The other rank leaves the job instead: at once or, for a broadcast, when the
     call has ended on its root."""
     with wx.communicator():
         matrix = share()
@@ -181,7 +182,7 @@ def alone_in_a_call(how: str) -> None:
 def slow(how: str) -> None:
     """A training of ROUNDS rounds, of a third of a second each."""
     class Wait(xgb.callback.TrainingCallback):
-        """After each round."""
+        """Waits after each round."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
             """Never stops the training."""
@@ -201,7 +202,7 @@ def slow(how: str) -> None:
 
 
 def digests() -> None:
-    """What a digest of rows and of functions sees, and what not."""
+    """Which changes a digest of rows or functions sees, and which it does not."""
     import functools  # pylint: disable=import-outside-toplevel
 
     from warren import _xgboost_digest  # pylint: disable=import-outside-toplevel
@@ -223,7 +224,7 @@ def digests() -> None:
     changed[0][17, 4] += np.float32(1e-6)
     changed[1][3, 2] = 0
     changed[2][17, 4] = np.nan
-    changed[3][[5, 6], 1] = changed[3][[6, 5], 1]  # a value of one row in another
+    changed[3][[5, 6], 1] = changed[3][[6, 5], 1]  # two rows exchange a value
     other = [of(one, y) for one in changed] + [of(x, np.roll(y, 1)), of(x[:-1], y[:-1]), of(x, y, weight=weight),
                                                of(x, y, base_margin=weight), of(x, y, feature_names=list("abcde")),
                                                of(np.hstack([x, x[:, :1]]), y), of(x[:, ::-1], y), of(x, y, group=sizes),
@@ -243,14 +244,14 @@ def digests() -> None:
         assert cuts != of(x, y, kind=xgb.QuantileDMatrix, weight=weight)
 
     class Batches(xgb.DataIter):
-        """Two, for pages on disk."""
+        """Two batches, for pages on disk."""
 
         def __init__(self, features, label) -> None:  # noqa: ANN001
             self.parts, self.at = [(features[:500], label[:500]), (features[500:], label[500:])], 0
             super().__init__(cache_prefix=os.path.join(os.getcwd(), "pages"))
 
         def next(self, input_data) -> int:  # noqa: ANN001
-            """One more."""
+            """Gives the next batch."""
             if self.at == len(self.parts):
                 return 0
             input_data(data=self.parts[self.at][0], label=self.parts[self.at][1])
@@ -258,7 +259,7 @@ def digests() -> None:
             return 1
 
         def reset(self) -> None:
-            """From the first again."""
+            """Starts again from the first batch."""
             self.at = 0
 
     for kind in [xgb.DMatrix] + ([xgb.ExtMemQuantileDMatrix] if hasattr(xgb, "ExtMemQuantileDMatrix") else []):

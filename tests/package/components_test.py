@@ -1,4 +1,4 @@
-"""Each file that `cmake --install` brings is in exactly one Debian package: its install rule names one of the components that are packaged."""
+"""Each file that `cmake --install` installs is in exactly one Debian package: its install rule names one of the packaged components."""
 
 import os
 import pathlib
@@ -7,15 +7,16 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 BUILD = pathlib.Path(os.environ["WARREN_BUILD"])
-# Left out of the packages: what needs CUDA.
+# Not packaged: what needs CUDA.
 NOT_PACKAGED = {"cuda"}
 
 
 def components_of(folder):
-    """Of the rules of a whole install; those of EXCLUDE_FROM_ALL, such as the wheel's, are no part of it."""
+    """The components of the rules of a whole install, which does not include EXCLUDE_FROM_ALL rules such as the wheel's."""
     script = folder / "cmake_install.cmake"
     text = script.read_text(encoding="utf-8")
-    compared = r'CMAKE_INSTALL_COMPONENT STREQUAL "([^"]+)"|"x\$\{CMAKE_INSTALL_COMPONENT\}x" STREQUAL "x([^"]+)x"'  # the latter by CMake 3.22
+    # The second form is CMake 3.22's.
+    compared = r'CMAKE_INSTALL_COMPONENT STREQUAL "([^"]+)"|"x\$\{CMAKE_INSTALL_COMPONENT\}x" STREQUAL "x([^"]+)x"'
     found = {new or old for new, old in re.findall(rf"if\((?:{compared}) OR NOT CMAKE_INSTALL_COMPONENT\)", text)}
     for below in re.findall(r'^ *include\("(.*)/cmake_install\.cmake"\)', text, re.MULTILINE):
         found |= components_of(pathlib.Path(below))

@@ -1,5 +1,5 @@
-"""What the configure step does about libraries that are missing (cmake/WarrenFetch.cmake, cmake/WarrenParts.cmake), in small projects and
-without a network: found, fetched from a mirror, refused, or an error that says what to install."""
+"""What the configure step does about missing libraries (cmake/WarrenFetch.cmake, cmake/WarrenParts.cmake), in small projects and without a
+network: they are found, fetched from a mirror or refused, or an error says what to install."""
 
 import functools
 import hashlib
@@ -57,7 +57,7 @@ class Fetching(unittest.TestCase):
         self.sha256 = hashlib.sha256(self.archive.read_bytes()).hexdigest()
 
     def configure(self, commands, *options, works=True):
-        """What CMake says, in one line."""
+        """Runs CMake; returns its output, in one line."""
         tree = self.root / "tree"
         tree.mkdir(exist_ok=True)
         (tree / "CMakeLists.txt").write_text(PROJECT.format(source=SOURCE, sha256=self.sha256, commands=commands))
@@ -107,7 +107,7 @@ class Fetching(unittest.TestCase):
         self.assertNotIn("fetched", said)
 
     def install(self, version):
-        """The library, installed aside; its CMake package takes itself to be another one with each major version."""
+        """The installed library; its CMake package regards each major version as incompatible."""
         folder = self.root / "installed/lib/cmake/Sample"
         folder.mkdir(parents=True)
         (folder / "SampleConfig.cmake").write_text('message(STATUS "found that of the system")\n')

@@ -1,5 +1,5 @@
-"""scripts/release, in a repository of its own that has the real script and CMakeLists.txt, and a stand-in for scripts/test. The wheels,
-packages and the installed tree, which take minutes, are left out: python_wheel, install_components and installed_package make them."""
+"""scripts/release, in a separate repository with the real script and CMakeLists.txt, and a stand-in for scripts/test. The wheels, packages
+and the installed tree, which take minutes, are left out: python_wheel, install_components and installed_package make them."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Goes on under the Python of WARREN_ARROW_PYTHON, which has pyarrow and what else tests of warren.data want: import this first.
+"""Continues under the Python of WARREN_ARROW_PYTHON, which has pyarrow and the other packages for tests of warren.data: import this first.
 arrow_environment.sh makes one."""
 import importlib.util
 import os

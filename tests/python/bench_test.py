@@ -1,4 +1,4 @@
-"""warren bench: what it makes of figures, and a small job of it."""
+"""warren bench: its conclusions from figures, and a small job of it."""
 import json
 import os
 import subprocess
@@ -13,7 +13,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 
 def figures(**changes):
-    """Of four ranks on one host with two cores."""
+    """Figures of four ranks on one host with two cores."""
     return {
         "hosts": [{
             "name": "a",
@@ -94,7 +94,7 @@ class Program(unittest.TestCase):
         ])
         self.assertNotIn("--num-workers", command)
         self.assertIn("--num-workers", _bench.command_of(options, []))
-        self.assertNotIn("--num-workers", _bench.command_of(options, ["--cluster", "ssh"]))  # nobody knows how many
+        self.assertNotIn("--num-workers", _bench.command_of(options, ["--cluster", "ssh"]))  # their number is unknown
 
     def test_a_job_of_two_ranks(self):
         found = json.loads(self.run_it("--json", "--largest", "4k", "--samples", "2", "--num-workers", "2")[0])

@@ -1,4 +1,4 @@
-"""The warren command itself: its list, what it says to a command that is none, completion in real shells, its manual page."""
+"""The warren command itself: its list, its errors for unknown commands, completion in real shells, its manual page."""
 import os
 import pathlib
 import re
@@ -57,7 +57,7 @@ class Command(unittest.TestCase):
         self.assertRegex(warren("tracker", "--version")[0], r"^rabit-tracker \(Warren\)")
 
     def test_each_command_has_help(self):
-        for name in COMMANDS - {"data"}:  # which needs NumPy to say it
+        for name in COMMANDS - {"data"}:  # needs NumPy for its help
             self.assertIn("usage", warren(name, "--help")[0].lower())
 
     def test_a_reader_that_has_seen_enough_is_no_error(self):

@@ -1,5 +1,5 @@
-"""Programs in C++ are compiled with what a wheel has of librabit, by the ways that docs name; a wheel has no links between files. The real
-wheel is made and tried by wheel_test.sh."""
+"""C++ programs are compiled with a wheel's librabit in the ways that docs name; a wheel has no links between files. wheel_test.sh makes and
+tries the real wheel."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""warren.data: what the reader gives to NumPy."""
+"""warren.data: the reader's arrays for NumPy."""
 import collections
 import contextlib
 import dataclasses
@@ -188,7 +188,7 @@ class StoredFile:
 
 
 class StoreInMemory:
-    """Stands in for warren.data._files: files are bytes in a dictionary, what is asked for is written down."""
+    """Stands in for warren.data._files: files are bytes in a dictionary, and requests are recorded."""
 
     def __init__(self, files):
         self.files = files
@@ -395,7 +395,7 @@ class Remote(unittest.TestCase):
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
         with self.assertRaises(KeyboardInterrupt), contextlib.ExitStack() as after:
-            # A second thread of the reader interrupts, too: only until the first interrupt has arrived.
+            # A second thread of the reader would interrupt, too: so only until the first interrupt has arrived.
             after.callback(setattr, store, "before_a_range", lambda uri, offset: answer.wait(60))
             data.read("mem://a", threads=1)
         self.assertFalse(answer.is_set())

@@ -28,7 +28,7 @@ class Tensor(ctypes.Structure):
 
 
 class Packed:
-    """One that speaks DLPack, of bfloat16 by default."""
+    """An array that supports DLPack, of bfloat16 by default."""
 
     def __init__(self, memory, shape, strides=None, code=4, bits=16, offset=0):
         self.shape = (ctypes.c_int64 * len(shape))(*shape)

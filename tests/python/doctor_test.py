@@ -1,4 +1,4 @@
-"""warren doctor: what it makes of facts, of many kinds of trouble; host files; and this machine as it is."""
+"""warren doctor: its findings from facts, for many kinds of trouble; host files; and this machine as it is."""
 import copy
 import json
 import os
@@ -15,7 +15,7 @@ from warren._doctor import findings, hosts, model
 from warren._doctor.model import OK, Asked, Link, Survey
 from warren_testing import BIN
 
-os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # dmlc-submit reads host files
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # needed because dmlc-submit reads host files
 
 FACTS = {
     "host_name": "a",
@@ -58,7 +58,7 @@ def asked(name, here=False, offset=(0.0, 0.001), **changes):
 
 
 def survey(*others, **fields):
-    """This machine, two healthy hosts, and others."""
+    """This machine, two healthy hosts, and `others`."""
     all_hosts = [asked("this machine", True), asked("a"), asked("b"), *others]
     links = [
         Link(one.name, other.name, kind, port) for one in all_hosts for other in all_hosts if one is not other
@@ -84,7 +84,7 @@ def troubles(of):
 
 class Findings(unittest.TestCase):
     def only(self, of, level, subject, text, advice="", concerned=None):
-        """That this is the one thing that is wrong."""
+        """Checks that this is the only finding."""
         found = troubles(of)
         self.assertEqual([(one.level, one.subject) for one in found], [(level, subject)], found)
         self.assertIn(text, found[0].text)

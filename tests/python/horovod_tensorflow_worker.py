@@ -1,4 +1,4 @@
-"""A rank of horovod_tensorflow_test.py: the functions of its arguments, one after the other."""
+"""A rank of horovod_tensorflow_test.py: the functions in its arguments, one after the other."""
 import os
 import sys
 
@@ -84,7 +84,7 @@ def operations():
 
 
 def gradients():
-    """Of a tensor that went through an operation."""
+    """Gradients of a tensor that went through an operation."""
     rank, size = hvd.rank(), hvd.size()
     total = size * (size + 1) / 2
 
@@ -115,7 +115,7 @@ def data():
 
 
 def tapes():
-    """A loop of one's own, in a tf.function, learns what one process does on all rows."""
+    """A custom training loop in a tf.function learns the same as one process on all rows."""
     inputs, targets = data()
 
     def train(model, inputs, targets, wrap):
@@ -143,7 +143,7 @@ def tapes():
 
 
 def fit():
-    """Keras: models that differ at first are the same afterwards, and learn what one process does on all rows."""
+    """Keras: models that differ at first are the same afterwards, and learn the same as one process on all rows."""
     rank, size = hvd.rank(), hvd.size()
     inputs, targets = data()
     alone = make_model()
@@ -164,7 +164,7 @@ def fit():
                  hvd_keras.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=2),
                  hvd_keras.callbacks.LearningRateScheduleCallback(0.1, 0.5, start_epoch=2)]
     history = model.fit(inputs[rank::size], targets[rank::size], batch_size=4, epochs=4, verbose=0, callbacks=callbacks).history
-    half = (size + 1) / 2 / size  # of the way from 1 / size to 1
+    half = (size + 1) / 2 / size  # halfway from 1 / size to 1
     assert np.allclose(history["lr"], [0.1 * half, 0.1, 0.1, 0.05]), history["lr"]
     for some in (model.variables, model.optimizer.variables):
         digests = hvd.allgather_object([one.numpy().tolist() for one in some])
@@ -189,7 +189,7 @@ def errors():
         refuses(kind, "bool cannot be reduced", hvd.allreduce, tf.constant(True))
     for function in (lambda strings: hvd.broadcast(strings, 0), hvd.allgather):
         refuses(ValueError, "tensors of numbers", function, tf.constant(["hello", "x" * 40]))
-    # A rank that makes a function once more than others, for its last batch, calls the same operations by it.
+    # A rank that traces a function once more than others, for its last batch, calls the same operations in it.
     reduced = tf.function(lambda batch: hvd.allreduce(tf.reduce_mean(batch), op=hvd.Sum))
     for rows in (4, 4, 2 if rank == 0 else 4, 4):
         same(reduced(tf.ones([rows])), float(size))

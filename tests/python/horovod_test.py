@@ -1,5 +1,4 @@
-"""warren.horovod.torch, Horovod's API for PyTorch, in jobs with Debian's PyTorch, or the one of the Python that
-WARREN_TORCH_PYTHON names."""
+"""warren.horovod.torch, Horovod's API for PyTorch, in jobs with Debian's PyTorch, or that of the Python that WARREN_TORCH_PYTHON names."""
 import json
 import os
 import pathlib
@@ -17,7 +16,7 @@ from warren_testing import BIN, SOURCE
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
 PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
-SOON_S = 5.0  # in which survivors know of a death, on a busy machine; on another it is one
+SOON_S = 5.0  # until survivors know of a death, on a busy machine; otherwise one
 
 
 def version():
@@ -46,7 +45,7 @@ class Horovod(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def submit(self, size, *words, python=None, **more):
-        """The exit code and the output of a job of these words for Python, one that has imported PyTorch already if no command is given."""
+        """The exit code and the output of a job of these words for Python; by default one that has already imported PyTorch."""
         with tempfile.TemporaryDirectory() as meeting:
             done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size),
                                    *(python or self.warm), *words],
@@ -94,7 +93,7 @@ class Horovod(unittest.TestCase):
 
     def test_horovods_ranks_are_in_the_environment_before_and_after_init(self):
         self.expect_well(3, "environment")
-        # A launcher that counts in another order than the engine: that of HOROVOD_RANK holds.
+        # For a launcher that numbers ranks in another order than the engine, HOROVOD_RANK counts.
         words = shlex.join([*self.warm, str(WORKER), "environment", "every_operation"])
         shell = f"export HOROVOD_RANK=$((2 - RANK)) HOROVOD_LOCAL_RANK=$((2 - RANK)); exec {words}"
         code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])")
@@ -112,7 +111,7 @@ class Horovod(unittest.TestCase):
     def test_a_rank_that_dies_is_named_to_the_others(self):
         for more in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             with self.subTest(**more):
-                # The launcher would end the others before they have spoken.
+                # Otherwise the launcher would end the other ranks before they have printed.
                 shell = shlex.join([*self.warm, str(WORKER), "killed"]) + " || sleep 2"
                 code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])", **more)
                 killed = float(re.search(r"killed at ([\d.]+)", said)[1])

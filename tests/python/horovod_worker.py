@@ -1,4 +1,4 @@
-"""A rank of horovod_test.py: the functions of its arguments, one after the other."""
+"""A rank of horovod_test.py: the functions in its arguments, one after the other."""
 import os
 import pathlib
 import re
@@ -31,7 +31,7 @@ def refuses(kind, text, function, *arguments, **more):
 
 
 def meet(what):
-    """All ranks have come here, without an operation."""
+    """Waits until all ranks are here, without an operation."""
     folder = pathlib.Path(os.environ["MEETING"])
     (folder / f"{what}.{hvd.rank()}").touch()
     wait_for(lambda: len(list(folder.glob(f"{what}.*"))) == hvd.size())
@@ -73,7 +73,7 @@ def every_operation():
     same(data, [float(total)] * 4)
     assert hvd.broadcast_(data.add_(rank), 0) is data
     same(data, [float(total)] * 4)
-    # What is not contiguous, what is empty, what has no dimensions.
+    # Tensors that are not contiguous, are empty, or have no dimensions.
     data = torch.full((3, 4), float(rank)).t()
     hvd.allreduce_(data, op=hvd.Sum, postscale_factor=2.0)
     same(data, torch.full((4, 3), float(total - size) * 2))
@@ -83,7 +83,7 @@ def every_operation():
     same(hvd.allreduce(torch.tensor(float(rank)), op=hvd.Sum), float(total - size))
     same(hvd.allgather(torch.empty(0, 2)), torch.empty(0, 2))
 
-    # Ranks with different numbers of rows, also none.
+    # Ranks with different numbers of rows, including none.
     expected = torch.arange(size).repeat_interleave(torch.arange(size))
     same(hvd.allgather(torch.full((rank, 2), rank)), expected[:, None].repeat(1, 2))
     same(hvd.alltoall(torch.arange(size) + 10 * rank), torch.arange(size) * 10 + rank)
@@ -93,13 +93,13 @@ def every_operation():
     same(received, [rank] * size)
     assert received.dtype == splits.dtype
     assert hvd.alltoall(torch.zeros(size), [1] * size)[1].dtype == torch.int32
-    share = size + 1 if rank == 0 else size  # of one row more than is equal
+    share = size + 1 if rank == 0 else size  # the extra row goes to rank 0
     begin = rank * size + (rank > 0)
     whole = torch.arange(size * size + 1.0)
     same(hvd.reducescatter(whole, op=hvd.Sum, prescale_factor=0.5), whole[begin:begin + share] * size / 2)
     same(hvd.reducescatter(whole.int()), whole[begin:begin + share])
 
-    # Several together.
+    # Several tensors together.
     pair = [torch.full((3,), float(rank)), torch.full((2, 2), rank)]
     for one, shape in zip(hvd.grouped_allreduce(pair, op=hvd.Sum), ((3,), (2, 2))):
         same(one, torch.full(shape, total - size))
@@ -120,7 +120,7 @@ def every_operation():
 
 
 def any_order():
-    """By name, each rank in an order of its own."""
+    """By name, in a different order on each rank."""
     rank, size = hvd.rank(), hvd.size()
     order = torch.randperm(30, generator=torch.Generator().manual_seed(rank)).tolist()
     handles = {}
@@ -135,12 +135,12 @@ def any_order():
 
 
 def goes_on():
-    """What was begun is carried out whether this rank waits or not, also what begins when sizes are known."""
+    """Begun operations are carried out whether this rank waits or not, including those that begin once sizes are known."""
     rank, size = hvd.rank(), hvd.size()
     handles = [hvd.allgather_async(torch.full((rank + 1,), rank)), hvd.alltoall_async(torch.arange(size)),
                hvd.allreduce_async(torch.ones(3), op=hvd.Sum)]
     if rank == 0:
-        meet("begun")  # and waits for nothing
+        meet("begun")  # without waiting for the operations
     else:
         for handle in handles:
             hvd.synchronize(handle)
@@ -150,7 +150,7 @@ def goes_on():
 
 
 def gradients():
-    """Of a tensor that went through an operation."""
+    """Gradients of a tensor that went through an operation."""
     rank, size = hvd.rank(), hvd.size()
 
     def gradient_of(function, shape, weights):
@@ -188,7 +188,7 @@ def train(model, optimizer, inputs, targets, steps=4, parts=1):
 
 
 def optimizer():
-    """The model is the one that a process alone trains on all rows, and the same on all ranks to the bit."""
+    """The model is the same as trained by one process on all rows, and equal on all ranks to the bit."""
     rank, size = hvd.rank(), hvd.size()
     torch.manual_seed(1)
     inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
@@ -211,20 +211,20 @@ def optimizer():
             assert torch.allclose(one, other, atol=tolerance), (rank, more, one, other)
         digests = hvd.allgather_object([parameter.tolist() for parameter in together.parameters()])
         assert all(digest == digests[0] for digest in digests)
-    # A scheduler that was made before wraps its step.
+    # A scheduler made earlier wraps the optimizer's step.
     model = make_model()
     plain = torch.optim.SGD(model.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.StepLR(plain, 1)
     train(model, hvd.DistributedOptimizer(plain), inputs[rank::size], targets[rank::size], 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for its own wrapper
+        warnings.simplefilter("ignore")  # the scheduler looks for its own wrapper
         scheduler.step()
     digests = hvd.allgather_object(model[0].weight.tolist())
     assert all(digest == digests[0] for digest in digests)
 
 
 def gradients_of_some():
-    """Parameters that a rank has not used, gradients that are sparse, and clipping."""
+    """Parameters that a rank has not used, sparse gradients, and clipping."""
     rank, size = hvd.rank(), hvd.size()
     for sparse_as_dense in (False, True):
         model = torch.nn.ModuleList([torch.nn.Embedding(size + 1, 2, sparse=True), torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)])
@@ -235,7 +235,7 @@ def gradients_of_some():
         with torch.no_grad():
             model[1].weight.fill_(1.0)
             model[2].weight.fill_(1.0)
-        # Each rank uses a row of its own and the last one; the first rank alone uses the last layer.
+        # Each rank uses its own row and the last one; only the first rank uses the last layer.
         layer = model[2] if rank == 0 else model[1]
         layer(model[0](torch.tensor([rank, size]))).sum().backward()
         sgd.synchronize()
@@ -279,7 +279,7 @@ def optimizer_errors():
     refuses(ValueError, "predivide", wrapped, gradient_predivide_factor=2.0, op=hvd.Sum)
     refuses(ValueError, "at least 1", wrapped, backward_passes_per_step=0)
     refuses(ValueError, "one of them at most", wrapped, groups=[list(model.parameters())] * 2)
-    # One that is no more does nothing.
+    # A deleted optimizer does nothing.
     del sgd
     for _ in range(2):
         model(inputs).sum().backward()
@@ -287,7 +287,7 @@ def optimizer_errors():
 
 
 def adasum_of(vectors):
-    """By its definition, of two at a time, in float64."""
+    """Adasum by its definition, two vectors at a time, in float64."""
     vectors = [vector.double() for vector in vectors]
     while len(vectors) > 1:
         pairs = zip(vectors[::2], vectors[1::2])
@@ -324,7 +324,7 @@ def adasum():
         close_to(hvd.allreduce(vectors[rank].clone(), op=hvd.Adasum), adasum_of(vectors), 1e-6)
     assert hvd.allreduce(torch.ones(0), op=hvd.Adasum).shape == (0,)
     same(hvd.allreduce(torch.full((5,), float(rank == 0)), op=hvd.Adasum, prescale_factor=2.0, postscale_factor=3.0), [6.0] * 5)
-    # Each tensor of a group by itself, and operations in another order on each rank.
+    # Each tensor of a group separately, and operations in a different order on each rank.
     group = [[torch.randn(4, generator=torch.Generator().manual_seed(10 * index + one)) for one in range(size)] for index in range(3)]
     for got, vectors in zip(hvd.grouped_allreduce([vectors[rank] for vectors in group], op=hvd.Adasum), group):
         close_to(got, adasum_of(vectors), 1e-6)
@@ -337,7 +337,7 @@ def adasum():
 
 
 def adasum_optimizer():
-    """Each rank's step, and their Adasum, as one process computes both."""
+    """Each rank's step, and their Adasum, both computed in one process."""
     rank, size = hvd.rank(), hvd.size()
     inputs, targets = torch.randn(size, 6, 10, generator=torch.Generator().manual_seed(1)), torch.ones(size, 6, 3)
     for kind, options in ((torch.optim.SGD, {"momentum": 0.5}), (torch.optim.Adam, {})):
@@ -376,7 +376,7 @@ def adasum_of_three():
 
 
 def environment():
-    """What the launcher has said before is what holds then."""
+    """The launcher's variables from before Init still hold afterwards."""
     for kind, (rank, size) in {"": (hvd.rank(), hvd.size()), "LOCAL_": (hvd.local_rank(), hvd.local_size()),
                                "CROSS_": (hvd.cross_rank(), hvd.cross_size())}.items():
         assert (os.environ[f"HOROVOD_{kind}RANK"], os.environ[f"HOROVOD_{kind}SIZE"]) == (str(rank), str(size)), kind
@@ -386,7 +386,7 @@ def environment():
 
 
 def state():
-    """Of optimizers: from one that has some to others that have none."""
+    """Optimizer states: from a rank that has one to others that have none."""
     rank, size = hvd.rank(), hvd.size()
     for kind, options in ((torch.optim.Adam, {"betas": (0.5, 0.25)}), (torch.optim.SGD, {"momentum": 0.5}),
                           (torch.optim.SGD, {})):
@@ -432,7 +432,7 @@ def process_sets():
         refuses(ValueError, f"rank {outsider} is not a member", hvd.broadcast, torch.ones(1), outsider, process_set=made)
         assert hvd.broadcast_object(rank, made.ranks[-1], process_set=made) == made.ranks[-1]
         hvd.barrier(made)
-    # Ranks outside have called fewer operations without a name, and all find each other all the same.
+    # Ranks outside the set have called fewer unnamed operations, and still all ranks match.
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
     model = make_model()
     wrapped = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters(), process_set=even)
@@ -455,12 +455,12 @@ def join():
     if rank == size - 1 and size > 1:
         refuses(hvd.HorovodInternalError, "cannot take part any more", hvd.allgather, torch.ones(1))
     assert hvd.join() == size - 1
-    # Ranks have called different numbers of operations without a name.
+    # Ranks have called different numbers of unnamed operations.
     same(hvd.allgather(torch.tensor([rank])), list(range(size)))
 
 
 def ranks_that_differ():
-    """Are told, and that ends nothing else."""
+    """Ranks that differ get an error, and nothing else ends."""
     rank, size = hvd.rank(), hvd.size()
     shapes = [(6,), (2, 3)]
     for what, function, text in (
@@ -518,7 +518,7 @@ def refused():
 
 
 def batch_norm():
-    """Normalizes as one process does that has the batches of all ranks."""
+    """Normalizes like one process with the batches of all ranks."""
     rank, size = hvd.rank(), hvd.size()
     torch.manual_seed(3)
     whole = torch.randn(2 * size, 4, 3) * 5 + 100
@@ -536,7 +536,7 @@ def batch_norm():
         if more.get("affine", True):
             assert torch.allclose(hvd.allreduce(together.weight.grad, op=hvd.Sum), alone.weight.grad, atol=1e-2)
         assert torch.allclose(together.eval()(mine), alone.eval()(inputs)[2 * rank:2 * rank + 2], atol=1e-4)
-    # More values than a half can count.
+    # More values than a half-precision number can count.
     many = torch.randn(70_000, 2).bfloat16().requires_grad_()
     got = hvd.SyncBatchNorm(2)(many)
     got.float().pow(2).sum().backward()
@@ -545,7 +545,7 @@ def batch_norm():
 
 
 def again():
-    """Horovod ends for all ranks when one of them ends it, and can begin again."""
+    """If one rank shuts Horovod down, it ends for all ranks, and can begin again."""
     rank, size = hvd.rank(), hvd.size()
     if rank == 0:
         hvd.shutdown()

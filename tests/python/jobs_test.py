@@ -1,4 +1,4 @@
-"""warren jobs: what it makes of the files of past jobs, those that are broken among them."""
+"""warren jobs: its output from the files of past jobs, including broken ones."""
 import datetime
 import fcntl
 import json
@@ -13,7 +13,7 @@ import unittest
 from warren import _jobs
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
-#: What dmlc-submit writes, which its own test compares with this file.
+#: A record that dmlc-submit writes; its own test compares with this file.
 FAILED = json.loads((SOURCE / "tests/submit/history/failed.json").read_text())
 NAME = "20261127T010203Z-4711.json"
 NOW = datetime.datetime(2026, 11, 27, 4, 2, 3, tzinfo=datetime.timezone.utc)

@@ -1,4 +1,4 @@
-"""Processes that a launcher other than dmlc-submit started: one job, or an error that says what was seen; never several jobs of one.
+"""Processes that a launcher other than dmlc-submit started: one job, or an error that names what was seen; never several separate jobs.
 
 With Debian's XGBoost and PyTorch, or those of the Python that WARREN_LAUNCHERS_PYTHON names."""
 import os
@@ -102,14 +102,14 @@ class Launchers(unittest.TestCase):
                 "WARREN_CONNECT_TIMEOUT": "60", "OMPI_MCA_mpi_yield_when_idle": "1", **more}
 
     def run_all(self, launcher, code, **more):
-        """Exit code and output of the launcher, or of the program alone."""
+        """Runs the launcher, or the program alone; returns exit code and output."""
         done = subprocess.run([*launcher, PYTHON if launcher else forking.python(PYTHON, "numpy"), "-c", code], env=self.environment(**more), cwd=self.folder, timeout=LIMIT_S,
                               capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def run_as_torchrun(self, code, size=2, packages=("numpy", "torch.distributed"), **more):
-        """The processes with the environment that torchrun gives them, without torchrun, whose agent keeps their store: each one's
-        exit code and output."""
+        """Runs the processes with torchrun's environment but without torchrun, whose agent keeps their store; returns each one's exit code
+        and output."""
         port, = free_ports(1)
         place = {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
         python = forking.python(PYTHON, *packages) if packages else PYTHON
@@ -170,7 +170,7 @@ class Launchers(unittest.TestCase):
             self.expect_one_job("".join(output for output, _ in found), size=2)
 
     def torchrun_is_one_job_of_xgboost(self, code):
-        found = self.run_as_torchrun(code, packages=())  # which of them is imported first can make a difference
+        found = self.run_as_torchrun(code, packages=())  # the order of imports can make a difference
         self.assertEqual([status for _, status in found], [0, 0], found)
         self.expect_one_job("".join(output for output, _ in found), "90.0", 2)
 
@@ -184,7 +184,7 @@ class Launchers(unittest.TestCase):
     @needs_xgboost
     @needs_torch
     def test_processes_of_torchrun_are_one_job_of_xgboost_and_then_of_torch(self):
-        # The barrier keeps rank 0, which serves PyTorch's store, until all ranks have left init_process_group.
+        # The barrier keeps rank 0, which serves PyTorch's store, alive until all ranks have left init_process_group.
         self.torchrun_is_one_job_of_xgboost(XGBOOST + "import torch.distributed\ntorch.distributed.init_process_group('gloo')\n"
                                             "torch.distributed.barrier()\n")
 

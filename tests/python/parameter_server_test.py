@@ -1,4 +1,4 @@
-"""warren.parameter_server: what servers decide, alone; and jobs whose ranks send and receive as they like."""
+"""warren.parameter_server: the decisions of servers, tested alone; and jobs whose ranks send and receive as they like."""
 import os
 import re
 import textwrap
@@ -14,7 +14,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 from warren import _shards  # pylint: disable=wrong-import-position
 from warren._shards import Part, Request, RoundShard, RuleShard, UpdateShard  # pylint: disable=wrong-import-position
 
-SOON_S = 10.0  # in which survivors know of a death, on a machine that is busy
+SOON_S = 10.0  # until survivors know of a death, on a busy machine
 BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
 
@@ -84,7 +84,7 @@ class Rounds(unittest.TestCase):
         shard = RoundShard(np.zeros(2), "key 'w'", self.store, 3)
         incoming = np.ones(2)
         self.assertEqual(shard.send(Request(2, 0), incoming, ""), [])
-        incoming[:] = 7  # it was the caller's again
+        incoming[:] = 7  # the caller may reuse its buffer
         self.assertEqual(shard.send(Request(0, 0), np.full(2, 10.0), ""), [])
         replies = shard.send(Request(1, 0), np.full(2, 100.0), "")
         self.assertEqual(self.answered(replies), {Request(0, 0): None, Request(1, 0): None, Request(2, 0): None})
@@ -209,8 +209,8 @@ class Jobs(unittest.TestCase):
             """)
 
     def test_all_send_and_receive_at_random_and_nothing_is_lost(self):
-        """Integers are added up on servers of several arrays at once, from two threads a rank, with messages of all lengths;
-        while that goes on, what is seen of a part is never half of a send."""
+        """Integers are added up on servers of several arrays at once, from two threads per rank, with messages of all lengths; meanwhile no
+        read sees half of a send."""
         for env in BOTH_WAYS:
             self.expect(3, """
                 counts = (1, 5, 1000, 70_000, 400_000)
@@ -341,7 +341,7 @@ class Jobs(unittest.TestCase):
 
     def test_a_rank_that_is_killed_is_named_to_those_who_wait(self):
         for env in BOTH_WAYS:
-            # The shells live on, and so dmlc-submit does not end the others.
+            # The shells survive, so dmlc-submit does not end the others.
             _, said = submit(3, "/bin/sh", "-c", '"$@"; true', "sh", PYTHON, "-c", KILLED, env=env)
             killed = float(re.search(r"killed at ([\d.]+)", said)[1])
             known = re.findall(r"knows at ([\d.]+): (.*)", said)

@@ -1,7 +1,6 @@
-"""A worker of tests of warren.xgboost.predict_to: `predict_worker.py WORLD FOLDER SUFFIX`. Says "all right" when all was well.
+"""A worker of tests of warren.xgboost.predict_to: `predict_worker.py WORLD FOLDER SUFFIX`. Prints "all right" if everything was.
 
-Rank 1, where there is one, has no rows. Every rank knows all of them, and so what has to be in the files.
-"""
+Rank 1, if there is one, has no rows. Every rank knows all rows, and so the expected contents of the files."""
 import os
 import resource
 import sys
@@ -49,7 +48,7 @@ def check(folder, suffix):
         wx.predict_to(parts, model, matrix, **options)
         own = read(f"{parts}/part-{rank:05d}-of-{world:05d}.{suffix}")
         assert np.array_equal(own, expected[begin:begin + counts[rank]]), (name, own)
-        data.gather(np.zeros(1))  # all are there
+        data.gather(np.zeros(1))  # a barrier: all files exist
         assert sorted(os.listdir(parts)) == [f"part-{one:05d}-of-{world:05d}.{suffix}" for one in range(world)], os.listdir(parts)
         whole = os.path.join(folder, f"whole-{name}.{suffix}")
         wx.predict_to(whole, model, matrix, whole=True, **options)
@@ -57,7 +56,7 @@ def check(folder, suffix):
         refused(FileExistsError, "whole-" + name, wx.predict_to, whole, model, matrix, whole=True)
         refused(FileExistsError, f"holds {world} parts of another run already, such as part-00000-of-", wx.predict_to,
                 parts, model, matrix)
-        data.gather(np.zeros(1))  # all have looked
+        data.gather(np.zeros(1))  # a barrier: all ranks have looked
         if rank == 0:
             with open(f"{parts}/part-00007-of-00099.{suffix}", "wb"), open(f"{parts}/notes.txt", "wb"):
                 pass
@@ -79,18 +78,18 @@ def check(folder, suffix):
 
 
 def fails_on_one_rank(folder, suffix, model, matrix):
-    """No file is seen, and all ranks are told."""
+    """No file appears, and all ranks get the error."""
     rank, last = wx.get_rank(), wx.get_world_size() - 1
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for whole, failing in ((False, last), (True, 0)):
         if rank == failing:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # which fails as a full disk does
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # fails as on a full disk
         path = f"{folder}/full-{whole}.{suffix}"
         refused(OSError, f"File too large: '{path}", wx.predict_to, path, model, matrix, whole=whole)
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         data.gather(np.zeros(1))
         assert not (os.path.exists(path) and (whole or os.listdir(path))), os.listdir(folder)
-    wx.predict_to(f"{folder}/full-False.{suffix}", model, matrix)  # nothing is left that would be in the way
+    wx.predict_to(f"{folder}/full-False.{suffix}", model, matrix)  # no leftover is in the way
 
 
 def main():

@@ -19,7 +19,7 @@ PYTHON = "/usr/bin/python3"
 
 
 def job(workers, code, *options, expected=0):
-    """Runs the code on so many workers; returns what was said."""
+    """Runs the code on that many workers; returns the output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     done = subprocess.run(
         [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options, PYTHON, "-c",
@@ -33,7 +33,7 @@ def job(workers, code, *options, expected=0):
 
 
 class Alone(unittest.TestCase):
-    """Without a job everything works, for one."""
+    """Without a job, everything works as in a world of one."""
 
     @classmethod
     def setUpClass(cls):
@@ -239,7 +239,7 @@ class Jobs(unittest.TestCase):
 
 
 class Errors(unittest.TestCase):
-    """They are exceptions: nothing ends the interpreter."""
+    """Errors are exceptions: the interpreter goes on."""
 
     def test_a_lost_peer_is_an_exception_in_every_call_and_the_program_goes_on(self):
         output = job(3, """
@@ -291,10 +291,10 @@ class Errors(unittest.TestCase):
 
 
 class Forks(unittest.TestCase):
-    """A process that is forked from a worker takes no part in the job, and does it no harm."""
+    """A process forked from a worker takes no part in the job, and does it no harm."""
 
     SETTINGS = ({}, {"WARREN_SHARED_MEMORY": "off"})
-    #: Each of a rank's children ends by taking a whole interpreter apart.
+    #: Each of a rank's children ends by tearing down a whole interpreter.
     ROUNDS = 20 if AT_NIGHT else 7
 
     def run_with_child(self, child, told):

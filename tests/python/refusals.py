@@ -1,9 +1,9 @@
-"""What workers of tests share: calls that all ranks refuse alike."""
+"""Shared by the test workers: calls that all ranks refuse alike."""
 from warren.data import _peers
 
 
 def refused(kind, said, function, *arguments, **more):
-    """By all ranks, in the same words."""
+    """Checks that all ranks refuse the call, with the same message."""
     try:
         function(*arguments, **more)
     except kind as error:

@@ -1,5 +1,5 @@
-"""warren.data.scatter and gather, and warren.xgboost.predict_to: where shares begin, what goes wrong, and real jobs of every
-library, under /usr/bin/python3 and under the Python with pyarrow, pandas and polars that WARREN_ARROW_PYTHON names."""
+"""warren.data.scatter and gather, and warren.xgboost.predict_to: where shares begin, errors, and real jobs with every library, under
+/usr/bin/python3 and under the Python with pyarrow, pandas and polars that WARREN_ARROW_PYTHON names."""
 import os
 import pathlib
 import queue
@@ -40,7 +40,7 @@ for name in %r:
 
 
 def found_by(python):
-    """Which of the libraries the Python has."""
+    """The libraries that the Python has."""
     if not python:
         return []
     done = subprocess.run([python, "-c", FIND % ((*LIBRARIES, "xgboost.collective"),)], stdout=subprocess.PIPE, text=True, check=False)
@@ -59,7 +59,7 @@ WITHOUT_XGBOOST = without(PYTHON, "xgboost", "scipy.sparse")
 WITHOUT_TORCH = without(PYTHON, "torch.distributed")
 WITHOUT_ARROW = without(ARROW_PYTHON, "pyarrow.parquet", "pandas", "polars")
 WITHOUT_NEW_XGBOOST = WITHOUT_ARROW or without(ARROW_PYTHON, "xgboost.collective")
-#: What workers import: PyTorch alone, since its library of threads is not XGBoost's.
+#: The packages that workers import: PyTorch separately, since its thread library is not XGBoost's.
 PACKAGES = {python: [package for package in LIBRARIES[:-1] if package in FOUND[python]] for python in FOUND}
 PACKAGES_OF_TORCH = ("numpy", "torch.distributed")
 for why in sorted(set(filter(None, (WITHOUT_XGBOOST, WITHOUT_TORCH, WITHOUT_ARROW, WITHOUT_NEW_XGBOOST)))):
@@ -101,7 +101,7 @@ class Shares(unittest.TestCase):
 
 
 class ThreadedPeers(_peers._Job):  # pylint: disable=protected-access
-    """A stand-in for a job: its ranks are threads of this process. Records what each rank is sent, in bytes."""
+    """A stand-in for a job: its ranks are threads of this process. Records the bytes sent to each rank."""
 
     def __init__(self, rank, job):
         self.rank, self.world, self._job = rank, job.world, job
@@ -128,7 +128,7 @@ class ThreadedPeers(_peers._Job):  # pylint: disable=protected-access
 
 
 class DirectThreadedPeers(ThreadedPeers):
-    """The same with messages to one rank."""
+    """The same with messages to single ranks."""
 
     def move(self, array, source, to):
         if self.rank == source:
@@ -138,7 +138,7 @@ class DirectThreadedPeers(ThreadedPeers):
 
 
 class ThreadedJob:
-    """Runs a function on some ranks; each one's result, or the error that it raised."""
+    """Runs a function on some ranks; returns each one's result or error."""
 
     def __init__(self, world, kind):
         self.world = world
@@ -233,9 +233,9 @@ class Pieces(unittest.TestCase):
             for sent in job.sent[1:]:
                 if peers is DirectThreadedPeers:
                     self.assertLess(sum(sent), 1.7 * share)
-                else:  # broadcasts reach all ranks; the root's own share is sent to none
+                else:  # broadcasts reach all ranks; the root's own share is not sent
                     self.assertGreater(sum(sent), (world - 1) * share)
-                # Besides them what the table is: a thousandth of it in a table that is worth sharing out, and more in this one.
+                # The rest is the table's description: a thousandth of a table that is worth sharing out, but more in this small one.
                 self.assertLessEqual(sorted(sent)[-2], piece_bytes + 8)
 
     def test_of_random_tables_on_random_ranks_become_the_table_again(self):

@@ -1,8 +1,7 @@
-"""A worker of tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`, LIBRARY being what it joins the job by.
-Says "all right" and the kinds that it tried when all was well.
+"""A worker of tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`, LIBRARY being what it joins the job by. Prints
+"all right" and the kinds that it tried if everything was.
 
-Every rank makes the same tables, and so knows what its share has to be: numpy.array_split says which rows those are.
-"""
+Every rank makes the same tables, and so knows its expected share: the rows of numpy.array_split."""
 import contextlib
 import sys
 import tracemalloc
@@ -132,7 +131,7 @@ def sliced(table, begin, end):
 
 
 def same(one, other, what):
-    """Of the same kind, dtypes and categories included, with the same rows."""
+    """Checks for the same kind, including dtypes and categories, with the same rows."""
     assert type(one) is type(other), (what, type(one), type(other))
     package = type(one).__module__.split(".", maxsplit=1)[0]
     if one is None:
@@ -182,7 +181,7 @@ def check_kinds(kinds, rank, world):
             cuts = np.cumsum([0, *(len(part) for part in np.array_split(np.arange(rows), world))])
             for number, (name, table) in enumerate(KINDS[kind](np.random.default_rng(rows), rows)):
                 if world > 2 and (place + number) % 2:
-                    continue  # half of them, for small messages take XGBoost 1.7 milliseconds
+                    continue  # only half of them, since small messages take milliseconds with XGBoost 1.7
                 what = (kind, name, rows)
                 root = (rows + number) % world
                 piece_bytes = 50 if number // 2 % 2 else 64 << 20
@@ -240,11 +239,11 @@ def check_queries(rank, world):
 
 
 def check_memory(rank, world):
-    """What is held besides the rows that were there is the share and a piece, with a little for the rest. (Other tables than arrays
-    are a piece of their own before they are part of one.)"""
-    piece, rows = 4 << 20, 8 << 20  # 64 MiB in all
+    """The memory used beyond the existing rows is the share and a piece, plus a little. (Other tables than arrays
+    become a separate piece before they are part of one.)"""
+    piece, rows = 4 << 20, 8 << 20  # 64 MiB in total
     table = np.arange(rows, dtype=np.float64) if rank == 0 else None
-    data.scatter(np.zeros(1) if rank == 0 else None)  # what is imported then does not count
+    data.scatter(np.zeros(1) if rank == 0 else None)  # imports triggered here do not count
     tracemalloc.start()
     share = data.scatter(table, piece_bytes=piece)
     peak = tracemalloc.get_traced_memory()[1]
@@ -262,7 +261,7 @@ def check_memory(rank, world):
 
 
 def check_categories(rank, world):
-    """Of several ranks are unified."""
+    """Categories of several ranks are unified."""
     own = [["a", "b", "x"][one] for one in (0, 1, 2)] if rank == 0 else ["x", f"only {rank}", None]
     every = ["a", "b", "x"] + [word for one in range(1, world) for word in ("x", f"only {one}", None)]
     if has("pandas"):
@@ -315,7 +314,7 @@ def main():
         assert peers.world == world, (peers, peers.world)
         of = {"rabit": "_Warren", "collectives": "_Warren", "xgboost": "_XGBoost"}.get(library, "_Torch")
         assert type(peers).__name__ == (of if world > 1 else "Alone"), peers
-        # Together beyond what one allreduce gathers, and very different.
+        # In total more than one allreduce gathers, and very different.
         assert [len(one) for one in peers.allgather(b"x" * (rank * 700_000))] == [one * 700_000 for one in range(world)]
         if world > 1:
             refused(TypeError, f"rank {world - 1}'s object cannot be sent", peers.allgather,

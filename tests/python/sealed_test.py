@@ -14,14 +14,14 @@ ran = []
 
 
 class Evil:
-    """Runs code where it is unpickled."""
+    """Runs code when it is unpickled."""
 
     def __reduce__(self):
         return ran.append, ("code of another process", )
 
 
 def knowing(token):
-    """The process's environment with this token; None: without one."""
+    """The process's environment with this token, or without one if None."""
     found = mock.patch.dict(os.environ)
     found.start()
     os.environ.pop("DMLC_JOB_TOKEN", None)
@@ -55,7 +55,7 @@ class WithAToken(SealedTest):
                 self.assertEqual(repr(found), repr(value))
 
     def test_the_key_is_derived_as_other_secrets_of_the_token_are_and_is_none_of_them(self):
-        """So that nothing said elsewhere in the job is a seal."""
+        """Otherwise something else said in the job could serve as a seal."""
         from warren_testing import derive
         secret = bytes.fromhex(TOKEN)
         self.assertEqual(_sealed._derived(secret, b"claim"), derive(secret, b"claim"))
@@ -133,10 +133,10 @@ class WithoutAToken(SealedTest):
 
 
 class Proof(SealedTest):
-    """The ranks of a communicator that nobody has checked, as threads; each contributes to a maximum."""
+    """The ranks of a communicator without checked members, as threads; each contributes to a maximum."""
 
     def run_ranks(self, size, others=None):
-        """`others`: what ranks contribute instead of what is asked for, by rank: a function of the round and the array."""
+        """`others`, by rank: a function of the round and the array that returns what the rank contributes instead."""
         barrier, tables = threading.Barrier(size), [None] * size
         results = [None] * size
 
@@ -191,7 +191,7 @@ class Proof(SealedTest):
         self.assertIn("rank 2 does not have the job's token (DMLC_JOB_TOKEN)", "".join(filter(None, found)))
 
     def test_nobody_gets_through_who_spoils_the_random_bytes_of_others(self):
-        """So that proofs of an earlier job would fit."""
+        """A rank might try this to make proofs of an earlier job fit."""
         self.having(TOKEN)
         found = self.run_ranks(2, {1: lambda number, values: np.full_like(values, 255) if number == 1 else values})
         self.assertTrue(any("did not prove" in one for one in found if one), found)

@@ -1,5 +1,5 @@
-"""The backend "warren" of torch.distributed with tensors on a GPU of the stand-in: the engine's paths are real, CUDA and its tensors
-are not. scripts/gpu-check has the same with PyTorch's own tensors, for machines with a GPU."""
+"""The backend "warren" of torch.distributed with tensors on a GPU of the stand-in: the engine's paths are real, CUDA and its tensors are
+not. scripts/gpu-check does the same with PyTorch's own tensors, for machines with a GPU."""
 import ctypes
 import os
 import subprocess
@@ -26,12 +26,12 @@ def rank_of_a_job():
     case = unittest.TestCase()
 
     class OnGpu(torch.Tensor):
-        """A tensor on memory of the stand-in's."""
+        """A tensor on memory of the stand-in."""
         is_cuda = True
         device = torch.device("cuda:0")
 
     class Stream:
-        """Of the stand-in's. Those that wait for each other, it notes."""
+        """A stream of the stand-in, which records the events it waits for."""
         def __init__(self):
             address = ctypes.c_void_p()
             assert cudart.cudaStreamCreate(ctypes.byref(address)) == 0
@@ -90,7 +90,7 @@ def rank_of_a_job():
     stream.synchronize()
     case.assertEqual(values.tolist(), [[0, 6], [2, 6]][rank])
 
-    # Lists, which lie one after the other here: other ones are copied in memory of the device.
+    # Lists whose tensors are adjacent here; others are copied in device memory.
     parts, values = on_gpu(*[0] * 2 * RANKS)
     dist.all_gather(list(parts.chunk(RANKS)), on_gpu(rank, 4)[0])
     stream.synchronize()
@@ -100,7 +100,7 @@ def rank_of_a_job():
     stream.synchronize()
     case.assertEqual(values.tolist(), [[0, 8], [2, 8]][rank])
 
-    # What the paths of devices have not goes by host memory: what is copied there and back are whole tensors.
+    # What the device paths do not support goes through host memory: whole tensors are copied there and back.
     copied = []
     OnGpu.cpu = lambda tensor: copied.append(tensor.numel()) or tensor.as_subclass(torch.Tensor).clone()
 
@@ -134,7 +134,7 @@ def rank_of_a_job():
     is_copied(2)
     case.assertEqual(on_host.tolist(), [0, 6, 1, 6])
 
-    # Refused, and ends nothing.
+    # Refused without ending anything.
     for wrong, text in ((lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "no BAND of torch.float32"),
                         (lambda: dist.all_reduce(torch.zeros(2, device="meta")), "CUDA are taken, and this one is on meta")):
         with case.assertRaisesRegex(RuntimeError, text):

@@ -1,4 +1,4 @@
-"""A rank of torch_sgd_test.py: the function of its first argument."""
+"""A rank of torch_sgd_test.py: the function in its first argument."""
 import sys
 import threading
 
@@ -9,11 +9,11 @@ import warren.torch
 from warren import collectives
 
 torch.set_num_threads(1)
-ACCURACY = 0.9  # of ten digits, where guessing has 0.1
+ACCURACY = 0.9  # for ten digits, where guessing has 0.1
 
 
 def world():
-    """Joined by the first call of warren.torch, where that is what is tested."""
+    """The world; the first call of warren.torch joins it if that is what is tested."""
     return collectives.world()
 
 
@@ -37,7 +37,7 @@ def make_model():
 
 
 def digits():
-    """64 pixels each, of which each rank has every so many; and those for the test. Noisy copies of ten pictures."""
+    """Digits of 64 pixels, dealt out to the ranks, and digits for the test. They are noisy copies of ten pictures."""
     torch.manual_seed(3)
     pictures = torch.rand(10, 64)
     targets = torch.randint(10, (2000,))
@@ -106,7 +106,7 @@ def training():
 
     def trained(engine, batches, **how):
         model = make_model()
-        if me == 0 or isinstance(engine, Alone):  # the others have rank 0's
+        if me == 0 or isinstance(engine, Alone):  # the others get those of rank 0
             model.load_state_dict(start)
         state = engine.train(model, torch.nn.CrossEntropyLoss(), batches, max_epochs=3, **how)
         assert (state.t, state.epoch) == (18, 3)
@@ -149,7 +149,7 @@ class Scaled(Module):
 
 
 class Branches(Module):
-    """Uses another of its layers in another order on each rank, one on a part of the ranks, and one nowhere."""
+    """Uses its layers in a different order on each rank, one of them on some ranks only, and one on no rank."""
 
     def __init__(self):
         super().__init__()
@@ -271,10 +271,10 @@ def tensors():
 
 
 def schedule():
-    """What each of two ranks has and what the servers have, step by step."""
+    """What each of two ranks and the servers have, step by step."""
     collectives.init([])
     me = world().rank
-    # At step 1 the servers have element 0 of rank 0 and element 1 of rank 1; alpha is 0.25, met at step 3.
+    # At step 1 the servers have element 0 of rank 0 and element 1 of rank 1; alpha is 0.25, and they meet at step 3.
     at_once = ([0.0, 0.25] if me == 0 else [0.75, 1.0], [0.25, 0.75])
     in_turn = ([0.0, 0.25] if me == 0 else [0.75, 0.9375], [0.25, 0.8125])
     for prefetch, (own, center) in ((0, in_turn), (1, at_once), (2, at_once)):
@@ -318,7 +318,7 @@ def train_digits(make_update, lr, momentum, steps=150):
     update = make_update(model)
     optimizer = torch.optim.SGD(model.parameters(), lr, momentum, nesterov=momentum > 0)
     batches = torch.Generator().manual_seed(world().rank)
-    for step in range(steps + 20 * world().rank):  # not equally many
+    for step in range(steps + 20 * world().rank):  # different numbers of steps
         chosen = torch.randint(len(inputs), (32,), generator=batches)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(inputs[chosen]), targets[chosen]).backward()

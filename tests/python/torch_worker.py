@@ -1,4 +1,4 @@
-"""A rank of torch_test.py: the function of its first argument, with RANK and WORLD_SIZE in its environment."""
+"""A rank of torch_test.py: the function in its first argument, with RANK and WORLD_SIZE in its environment."""
 import datetime
 import os
 import signal
@@ -63,7 +63,7 @@ def every_collective():
     dist.all_reduce(data)
     same(data, [complex(size, total - size)] * 2)
 
-    # What is not contiguous, what is empty, what has no dimensions.
+    # Tensors that are not contiguous, are empty, or have no dimensions.
     data = torch.arange(12.0).view(3, 4).t()
     dist.all_reduce(data)
     same(data, torch.arange(12.0).view(3, 4).t() * size)
@@ -132,7 +132,7 @@ def every_collective():
 
 
 def complex_numbers():
-    """Every reduction of them, blocking and not, also of conjugates, which are views of memory with other signs."""
+    """Every reduction of complex numbers, blocking and not, including conjugates, which are views of memory with other signs."""
     rank, size = begin()
     world = dist.group.WORLD
     total = complex(size, size * (size - 1) // 2)
@@ -171,7 +171,7 @@ def complex_numbers():
             if is_async:
                 work.wait()
             expect(output, total)
-        # Conjugates on one rank alone. PyTorch itself refuses them in its functions for the other collectives.
+        # Conjugates on one rank only. PyTorch itself refuses them in its functions for the other collectives.
         data = own().conj() if rank == 0 else own(2, complex(1, -rank))
         world.allreduce([data]).wait()
         expect(data, total.conjugate())
@@ -234,7 +234,7 @@ def sparse_sums():
             same(data.to_dense(), expected)
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="Sparse invariant checks")  # PyTorch warns once, at the first tensor that says nothing
+        warnings.filterwarnings("error", message="Sparse invariant checks")  # PyTorch warns once, at the first tensor without this setting
         summed(make([[0]], [1.0], (3,)), [float(size), 0.0, 0.0])
     for empty in (0, size - 1):
         mine = int(rank != empty)
@@ -246,7 +246,7 @@ def sparse_sums():
     summed(torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 0), (4, 0)), torch.zeros(4, 0))
     summed(make([list(range(rank + 1))], [1.0] * (rank + 1), (size,)), torch.arange(size, 0, -1))
     summed(make([[0, 2, 0]], [1.0, 2.0, 3.0], (3,)), [4.0 * size, 0.0, 2.0 * size])
-    # What cannot be added up is refused on all ranks, and ends nothing.
+    # Tensors that cannot be added are refused on all ranks, and nothing ends.
     for wrong in (make([[0]], [1.0], (3 + rank,)), make([[0]], [1.0], (3,), torch.float64 if rank else torch.float32)):
         if size > 1:
             refuses("rank 0 gives torch.float32 of shape [3]", dist.all_reduce, wrong)
@@ -301,13 +301,13 @@ def without_waiting():
     work.wait()
     same(view, [float(total)] * 4)
     dist.barrier(async_op=True).wait()
-    # Nobody waits, and nobody keeps the tensor: it is carried out all the same.
+    # No rank waits or keeps the tensor, and the call is still carried out.
     dist.all_reduce(torch.ones(10), async_op=True)
     dist.barrier()
 
 
 def callbacks_that_wait():
-    """Callbacks of futures begin operations and wait for them, in every way there is."""
+    """Callbacks of futures begin operations and wait for them, in every way."""
     rank, size = begin(timeout=datetime.timedelta(seconds=60))
     total = size * (size - 1) // 2
     other = dist.new_group(list(range(size)))
@@ -359,7 +359,7 @@ def callbacks_that_wait():
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
     torch.manual_seed(1)
     inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
-    for compressed in (False, True) if hasattr(torch, "compile") else (False,):  # PyTorch 1.13 multiplies no float16 on CPUs
+    for compressed in (False, True) if hasattr(torch, "compile") else (False,):  # PyTorch 1.13 cannot multiply float16 on CPUs
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=3, start_powerSGD_iter=2, min_compression_rate=0.1)
         hook = default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook) if compressed else powerSGD_hook.powerSGD_hook
         together = make_model()
@@ -372,7 +372,7 @@ def callbacks_that_wait():
 
 
 def callbacks_in_an_order_of_chance():
-    """Rank 0 begins a barrier in a callback while another future is not complete, and is told so, once."""
+    """Rank 0 begins a barrier in a callback while another future is incomplete, and gets one warning."""
     import warnings
     rank, _ = begin()
     caught = []
@@ -394,7 +394,7 @@ def callbacks_in_an_order_of_chance():
         begun[0].wait()
         begun[1].wait()
         assert len(caught) == 1 and "rank 0 begins WarrenBarrier inside a callback" in caught[0], caught
-        # One after the other, nothing is left to chance.
+        # One after the other, the order is fixed.
         dist.all_reduce(torch.ones(3), async_op=True).get_future().then(lambda _: dist.all_reduce(torch.ones(3))).wait()
     else:
         dist.recv(data, 0, tag=1)
@@ -423,7 +423,7 @@ def ends_in_a_callback():
 
 
 def late_in_a_callback():
-    """The last rank does not make the call that the others' callbacks wait for."""
+    """The last rank does not make the call for which the others' callbacks wait."""
     rank, size = begin()
     dist.barrier()
     dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))
@@ -447,14 +447,14 @@ def late_in_a_callback():
 def messages():
     rank, size = begin()
     to, source = (rank + 1) % size, (rank - 1) % size
-    # All send first, and long ones.
+    # All ranks send first, and long messages.
     got = torch.empty(300_000)
     sent = dist.isend(torch.full((300_000,), float(rank)), to)
     received = dist.irecv(got, source)
     sent.wait()
     received.wait()
     same(got, torch.full((300_000,), float(source)))
-    # Tags, in another order than they were sent.
+    # Messages with tags, received in another order than they were sent.
     works = [dist.isend(torch.tensor([rank * 10 + tag]), to, tag=tag) for tag in range(5)]
     for tag in reversed(range(5)):
         got = torch.empty(1, dtype=torch.int64)
@@ -462,7 +462,7 @@ def messages():
         same(got, [source * 10 + tag])
     for work in works:
         work.wait()
-    # From any.
+    # From any rank.
     if rank == 0:
         found = set()
         for _ in range(size - 1):
@@ -507,7 +507,7 @@ def groups():
     dist.all_reduce(data)
     same(data, [float(size)])
     dist.destroy_process_group()
-    # And again, in one process, at another address: until all ranks have let go of PyTorch's store, some would meet at the old one.
+    # Again in one process, at another address: until all ranks have released PyTorch's store, some would meet at the old one.
     os.environ["MASTER_PORT"] = os.environ["ANOTHER_PORT"]
     begin()
     data = torch.ones(1)
@@ -529,7 +529,7 @@ def train(model, inputs, targets, steps):
 
 
 def data_parallel():
-    """The model is the one that a process alone trains on all rows."""
+    """The model is the same as trained by one process on all rows."""
     rank, size = begin()
     torch.manual_seed(1)
     inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
@@ -603,7 +603,7 @@ def compiled():
 
 
 def compiled_horovod():
-    """The frames of hooks and operations are not traced, which PyTorch would warn of."""
+    """The frames of hooks and operations are not traced; PyTorch would warn of that."""
     import warnings
 
     import warren.horovod.torch as hvd
@@ -624,7 +624,7 @@ def compiled_horovod():
 
 
 def sharded():
-    """FSDP2: parameters and gradients are sharded; the model is the one that a process alone trains."""
+    """FSDP2: parameters and gradients are sharded; the model is the same as trained by one process."""
     from torch.distributed._composable.fsdp import fully_shard
     rank, size = begin()
     mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size,))
@@ -642,7 +642,7 @@ def sharded():
 
 
 def distributed_tensors():
-    """DTensor: a product of matrices in parts, and the ways from one placement to another."""
+    """DTensor: a product of matrices in parts, and the conversions between placements."""
     try:
         from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
     except ImportError:  # PyTorch 2.4
@@ -681,7 +681,7 @@ def killed():
 
 
 def late():
-    """The last rank comes to nothing."""
+    """The last rank never makes the call."""
     rank, size = begin()
     dist.barrier()
     dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))
@@ -706,7 +706,7 @@ def monitored():
             assert f"Rank {size - 1} failed to pass monitoredBarrier in 500 ms" in str(error), error
         else:
             sys.exit("no error")
-    # The group is as good as before.
+    # The group still works.
     data = torch.ones(1)
     dist.all_reduce(data)
     same(data, [float(size)])
@@ -715,7 +715,7 @@ def monitored():
 def different_roots():
     """Each rank takes itself for the root."""
     rank, size = begin()
-    # All ranks leave init_process_group before rank 0, which serves PyTorch's store, can fail and end.
+    # All ranks must leave init_process_group before rank 0, which serves PyTorch's store, can fail and end.
     dist.barrier()
     data = torch.full((3,), float(rank))
     calls = {"broadcast": lambda: dist.broadcast(data, rank),
@@ -738,7 +738,7 @@ def refused():
     refuses("meta", dist.all_reduce, torch.ones(1, device="meta"))
     group = warren.torch.ProcessGroup
     assert isinstance(dist.group.WORLD, group)
-    # What was refused has ended nothing.
+    # Refused calls have ended nothing.
     data = torch.full((1,), float(rank))
     dist.all_reduce(data)
     same(data, [float(size * (size - 1) // 2)])

@@ -1,4 +1,4 @@
-"""warren.tracker: our tracker started from Python, as a host of workers would."""
+"""warren.tracker: our tracker started from Python, as a program that hosts workers would."""
 import contextlib
 import copy
 import errno
@@ -32,7 +32,7 @@ class TrackerOfPython(unittest.TestCase):
 
     @staticmethod
     def free(tracker):
-        with contextlib.suppress(ValueError):  # as most of these jobs do not end
+        with contextlib.suppress(ValueError):  # most of these jobs do not end
             tracker.free()
 
     def workers(self, tracker, count):
@@ -62,12 +62,12 @@ class TrackerOfPython(unittest.TestCase):
         for worker in start_all(self.workers(first, 1)):
             worker.shutdown()
         first.wait_for(30)
-        self.assertRaisesRegex(ValueError, taken, Tracker, 1, "127.0.0.1", port)  # until it is freed
+        self.assertRaisesRegex(ValueError, taken, Tracker, 1, "127.0.0.1", port)  # still taken until it is freed
         first.free()
         self.make(1, port).start()
 
     def test_a_taken_port_is_what_hosts_of_any_xgboost_recover_from(self):
-        """xgboost.dask catches XGBoostError from 2.1 on, and OSError by its errno before; it tries its next address then."""
+        """xgboost.dask catches XGBoostError from 2.1 on, and OSError by its errno before; it then tries its next address."""
         port = self.make(1)._place.getsockname()[1]
         for arguments, code in ((("127.0.0.1", port), errno.EADDRINUSE), (("nonesuch.invalid", 0), errno.EADDRNOTAVAIL)):
             with self.assertRaises(OSError) as raised:

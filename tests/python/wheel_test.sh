@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# wheel_test.sh <scratch folder>: a new user's path. Makes the wheel, installs it into an empty virtual environment of every CPython from 3.9 on
-# that is here, where two workers add, and with the system's runs the scripts of a few lines on three workers of an XGBoost and a LightGBM
-# from PyPI, and compiles a program in C++ with what the wheel brings.
+# wheel_test.sh <scratch folder>: the path of a new user. Makes the wheel and installs it into an empty virtual environment of every
+# installed CPython from 3.9 on, where two workers add; with the system's Python, it also runs scripts of a few lines on three workers of an
+# XGBoost and a LightGBM from PyPI, and compiles a program in C++ against the wheel.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mkdir -p "$1" && cd "$1" && pwd)

@@ -1,4 +1,4 @@
-"""bench/compilers: its rows, and a table of which one row is run anew."""
+"""bench/compilers: its rows, and a table of which one row is run again."""
 
 import importlib.machinery
 import importlib.util
@@ -12,7 +12,7 @@ from warren_testing import SOURCE
 sys.path.insert(0, str(SOURCE / "bench"))
 loader = importlib.machinery.SourceFileLoader("compilers", str(SOURCE / "bench/compilers"))
 compilers = importlib.util.module_from_spec(importlib.util.spec_from_loader("compilers", loader))
-sys.modules["compilers"] = compilers  # where dataclasses look
+sys.modules["compilers"] = compilers  # dataclasses look here
 loader.exec_module(compilers)
 
 
@@ -27,7 +27,7 @@ class Table(unittest.TestCase):
         self.table = pathlib.Path(folder.name, "compilers.md")
 
     def rows(self):
-        """As they stand in the table: all cells but those that are the same in all."""
+        """The rows as they stand in the table, without the cells that are the same in all."""
         lines = [line for line in self.table.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
         self.assertEqual(lines[0], f"| {' | '.join(compilers.COLUMNS)} |")
         return [line.strip("| ").replace(" | x", "") for line in lines[1:]]

@@ -1,4 +1,4 @@
-"""scripts/nightly: what runs first, what is left out for want of time, and the table."""
+"""scripts/nightly: what runs first, what is left out for lack of time, and the table."""
 
 import contextlib
 import importlib.machinery
@@ -14,7 +14,7 @@ from warren_testing import SOURCE
 
 loader = importlib.machinery.SourceFileLoader("nightly", str(SOURCE / "scripts/nightly"))
 nightly = importlib.util.module_from_spec(importlib.util.spec_from_loader("nightly", loader))
-sys.modules["nightly"] = nightly  # where dataclasses look
+sys.modules["nightly"] = nightly  # dataclasses look here
 loader.exec_module(nightly)
 
 ROWS = {"build": 60, "last week": 600, "yesterday": 30, "long": 7200}
@@ -32,7 +32,7 @@ class Nightly(unittest.TestCase):
         self.steps.append(nightly.Step("broken", [["true"], ["sh", "-c", "exit 3"], ["sh", "-c", "echo not reached"]]))
 
     def run_nightly(self, *words):
-        """The exit code, and the lines it printed."""
+        """The exit code, and the printed lines."""
         said = io.StringIO()
         with mock.patch.object(nightly, "steps", lambda *_: self.steps), mock.patch.object(sys, "argv", ["nightly", *words, "--output", str(self.table)]), \
                 mock.patch.object(nightly, "LOGS", self.table.parent / "logs"), contextlib.redirect_stdout(said):

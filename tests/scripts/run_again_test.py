@@ -1,4 +1,4 @@
-"""scripts/test runs what failed again, alone, where that is one test or two of several processes, and says so. ctest and the build are
+"""scripts/test runs again, alone, what failed, if that is one test or two of several processes, and says so. ctest and the build are
 stand-ins."""
 
 import os
@@ -30,7 +30,7 @@ esac
 
 class RunAgain(unittest.TestCase):
     def run_tests(self, failed="", unit="", alone="", broken=""):
-        """The exit code of scripts/test, and what it says."""
+        """The exit code and the output of scripts/test."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "scripts").mkdir()
         shutil.copy(SOURCE / "scripts/test", folder / "scripts/test")

@@ -1,4 +1,4 @@
-// Which workers the tracker of a job takes, as --admit and the cluster have it.
+// Which workers the tracker of a job accepts, depending on --admit and the cluster.
 #include "submit/admission.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Messages of agents are taken out of a stream, however it is cut, and nothing else is.
+// Messages of agents are taken out of a stream, however it is cut, and nothing else is taken out.
 #include "submit/cluster/agent_messages.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The rendezvous port of a gang: its agents connect there, and others may.
+// The rendezvous port of a gang: its agents connect there, and strangers may.
 #include "submit/cluster/agent_server.h"
 
 #include <gmock/gmock.h>
@@ -49,13 +49,13 @@ class AgentServerTest : public testing::Test {
     return socket;
   }
   void Run() { io.run_for(std::chrono::milliseconds(20)); }
-  /// Runs until it is so; false when it is not for long.
+  /// Runs until the condition holds; false if it does not hold in time.
   template <typename Condition>
   bool Await(const Condition& condition) {
     for (int look = 0; look < 500 && !condition(); ++look) Run();
     return condition();
   }
-  /// Whether the server has closed this connection, as far as has come here.
+  /// Whether the server has closed this connection, as far as this end knows.
   static bool IsClosed(tcp::socket& socket) {
     socket.non_blocking(true);
     boost::system::error_code error;

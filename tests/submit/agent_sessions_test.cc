@@ -1,6 +1,6 @@
-// The agents' protocol without sockets: whole lives of agents whose bytes are cut anywhere, whose connections
-// break at any moment, beside strangers, while output is paused and goes on. The seed of a failing run is in
-// its message.
+// The agents' protocol without sockets: whole lives of agents whose bytes are cut anywhere and whose
+// connections break at any moment, next to strangers, while output is paused and resumed. The seed of a
+// failing run is in its message.
 #include "submit/cluster/agent_sessions.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::string MessageBytes(std::size_t index, const std::string& words) {
   return fmt::format("\036{} {} {}\036\n", kSessionMark, index, words);
 }
 
-/// Connections with what they are still to bring, and a script of bash at the other end of two of them.
+/// Connections with the bytes they will still deliver, and a bash script at the other end of two of them.
 class AgentWorld {
  public:
   explicit AgentWorld(unsigned seed)
@@ -44,7 +44,7 @@ class AgentWorld {
     ASSERT_TRUE(AllAreOver()) << "agents stay" << Describe();
     for (std::size_t i = 0; i < agents_.size(); ++i) ExpectWhole(i);
     const TimePoint end = now_ + std::chrono::minutes(1);
-    while (now_ < end) PassTime();  // strangers are let go
+    while (now_ < end) PassTime();  // strangers are dropped
     EXPECT_TRUE(connections_.empty()) << "connections stay" << Describe();
   }
 
@@ -53,23 +53,23 @@ class AgentWorld {
 
   struct Connection {
     std::string to_come;
-    std::size_t hello = 0;  ///< so many bytes of it are to come
-    bool closes = false;    ///< behind that
+    std::size_t hello = 0;  ///< bytes of the hello that are still to come
+    bool closes = false;    ///< after the bytes to come
     std::optional<std::size_t> index = {};
     bool is_err = false;
-    bool left_alone = false;  ///< what it brings is not wanted now
+    bool left_alone = false;  ///< its bytes are not wanted now
   };
 
   /// A process elsewhere and the script around it.
   struct Agent {
     int call = 0;
     std::optional<ConnectionId> err, out;
-    bool is_here = false;  ///< as was told
+    bool is_here = false;  ///< as the sessions reported
     int processes = 0;
     std::string wrote[2];  ///< what its process wrote, by stream
-    std::string came[2];   ///< what was handed on
-    bool breaks = false;   ///< a connection broke: not all comes
-    bool ended = false;    ///< the process has, as it said
+    std::string came[2];   ///< what was passed on, by stream
+    bool breaks = false;   ///< a connection broke: not everything arrives
+    bool ended = false;    ///< the process has ended, as it reported
     bool end_was_told = false;
     bool told_to_end = false;
     bool over = false;
@@ -166,7 +166,8 @@ class AgentWorld {
     if (one->second.index) {
       Agent& agent = agents_[*one->second.index];
       agent.breaks = true;
-      agent.over = agent.over || (one->second.is_err && one->second.hello > 0);  // it never came
+      // The agent never arrived.
+      agent.over = agent.over || (one->second.is_err && one->second.hello > 0);
     }
     CloseNow(one->first);
   }
@@ -177,7 +178,7 @@ class AgentWorld {
     sessions_.End(index);
   }
 
-  /// One connection brings a piece, or its end.
+  /// One connection delivers a piece, or its end.
   void Bring() {
     if (connections_.empty()) return;
     auto one = std::next(connections_.begin(), Between(0, static_cast<int>(connections_.size()) - 1));
@@ -201,7 +202,7 @@ class AgentWorld {
     if (out != connections_.end()) out->second.closes = true;
   }
 
-  /// The agent's first connection ends behind the beginning of its second.
+  /// Whether this is an agent's first connection, which must not end before its second one has begun.
   bool IsAwaited(const Connection& connection) const {
     if (!connection.index || !connection.is_err) return false;
     const auto out = connections_.find(agents_[*connection.index].out.value_or(0));
@@ -235,7 +236,7 @@ class AgentWorld {
     CloseOut(agent);
   }
 
-  /// The process writes, here and there in pieces of lines, and ends.
+  /// The process writes, partly in pieces of lines, and ends.
   void Launch(std::size_t index, int attempt) {
     Agent& agent = agents_[index];
     ++agent.processes;
@@ -253,7 +254,7 @@ class AgentWorld {
       (to_out ? out : err).to_come += text;
       agent.wrote[to_out ? 0 : 1] += text;
     }
-    out.closes = Chance(80);  // else something that the process has left behind holds it open
+    out.closes = Chance(80);  // otherwise something that the process left behind holds it open
     err.to_come += MessageBytes(index, fmt::format("ended {}", attempt));
     const int code = Chance(50) ? 0 : 3;
     err.to_come += MessageBytes(index, fmt::format("exit {} {}", attempt, code));
@@ -283,7 +284,7 @@ class AgentWorld {
     const auto index = found->second.index;
     connections_.erase(found);
     if (!index) return;
-    // It was taken for a stranger.
+    // The agent was taken for a stranger.
     Agent& agent = agents_[*index];
     if (agent.err == close.connection) return Begin(*index);
     agent.breaks = true;
@@ -324,12 +325,13 @@ class AgentWorld {
   }
   void On(const AgentKeyless&) { FAIL(); }
 
-  /// All that the process wrote has been handed on, byte for byte, unless that was not to be.
+  /// Checks that everything the process wrote was passed on, byte for byte, unless a connection broke or the
+  /// process was told to end.
   void ExpectWhole(std::size_t index) {
     const Agent& agent = agents_[index];
     for (const int stream : {0, 1}) {
       if (agent.breaks || agent.told_to_end) {
-        // Half a message at the end is text.
+        // Half a message at the end counts as text.
         const std::string came = agent.came[stream].substr(0, agent.came[stream].find('\036'));
         EXPECT_LE(came.size(), agent.wrote[stream].size()) << Describe();
       } else {

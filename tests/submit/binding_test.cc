@@ -1,4 +1,4 @@
-// Which cores processes are bound to, on machines that are invented.
+// Which cores processes are bound to, on invented machines.
 #include "submit/process/binding.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// A machine as Linux numbers most: first one thread of every physical core, node by node, then the others.
+/// A machine numbered as Linux numbers most: first one thread of every physical core, node by node, then the
+/// others.
 HostCores Machine(int nodes, int cores_of_node, int threads_of_core) {
   HostCores host;
   const int physical = nodes * cores_of_node;
@@ -73,7 +74,7 @@ TEST(BindToCores, EachWorkerHasAsManyAsThreads) {
 }
 
 TEST(BindToCores, ThreadsOfAPhysicalCoreStayTogether) {
-  const HostCores host = Machine(1, 4, 2);  // 0 and 4 are one, 1 and 5, ...
+  const HostCores host = Machine(1, 4, 2);  // 0 and 4 are one physical core, 1 and 5 another, ...
   EXPECT_THAT(Cores(host, {.workers = 2, .threads = 4}), ElementsAre("0-1,4-5", "2-3,6-7"));
   EXPECT_THAT(Cores(host, {.workers = 4, .threads = 2}), ElementsAre("0,4", "1,5", "2,6", "3,7"));
   EXPECT_THAT(Cores(host, {.workers = 8, .threads = 1}), ElementsAre("0", "4", "1", "5", "2", "6", "3", "7"));
@@ -174,7 +175,7 @@ TEST(BindToNothing, IsWhatNoneDoes) {
   EXPECT_EQ(binding.why_not, "");
 }
 
-/// A machine with some nodes, physical cores and holes in what is allowed, its cores numbered anyhow.
+/// A machine with random nodes, physical cores, gaps in the allowed cores, and core numbers.
 HostCores SomeMachine(std::mt19937& random) {
   const auto below = [&random](int limit) {
     return static_cast<int>(random() % static_cast<unsigned>(limit));
@@ -235,7 +236,7 @@ TEST(BindToCores, OnAnyMachineAllHaveOwnCoresWheneverThereAreAsManyAsThreads) {
   }
 }
 
-/// The files of Linux that tell of a machine.
+/// Linux's files that describe a machine.
 class InventedRoot {
  public:
   explicit InventedRoot(const HostCores& host) {
@@ -249,13 +250,14 @@ class InventedRoot {
               ShowCoreList(core) + "\n");
       }
     }
-    std::filesystem::create_directories(path_ / "sys/devices/system/cpu/cpu99");  // offline: no topology
+    // Offline, so without a topology.
+    std::filesystem::create_directories(path_ / "sys/devices/system/cpu/cpu99");
     std::filesystem::create_directories(path_ / "sys/devices/system/cpu/cpufreq");
     for (std::size_t node = 0; node < host.numa_nodes.size(); ++node) {
       Write("sys/devices/system/node/node" + std::to_string(node) + "/cpulist",
             ShowCoreList(host.numa_nodes[node]) + "\n");
     }
-    Write("sys/devices/system/node/node9/cpulist", "\n");  // of memory only
+    Write("sys/devices/system/node/node9/cpulist", "\n");  // a node with memory only
   }
   ~InventedRoot() { std::filesystem::remove_all(path_); }
   InventedRoot(const InventedRoot&) = delete;

@@ -1,5 +1,4 @@
-"""dmlc-submit --bind: which cores processes find themselves on. Which ones they are given on other machines than this
-one is decided in binding_test.cc."""
+"""dmlc-submit --bind: which cores processes find themselves on. binding_test.cc tests which cores they get on other machines."""
 
 import os
 import re
@@ -15,7 +14,7 @@ TOO_FEW = "fewer workers or fewer threads (--worker-cores) would fit"
 
 
 def one_numa_node():
-    """Whether this process may run on cores of one only."""
+    """Whether this machine has a single NUMA node."""
     nodes = [name for name in os.listdir("/sys/devices/system/node") if re.fullmatch(r"node\d+", name)] \
         if os.path.isdir("/sys/devices/system/node") else []  # fmt: skip
     return len(nodes) < 2
@@ -23,7 +22,7 @@ def one_numa_node():
 
 class Binding(SubmitCase):
     def found(self, process):
-        """What SHOW printed: the role, the cores and the threads of each process, in the order of the lines."""
+        """What SHOW printed: the role, the cores and the threads of each process, in line order."""
         self.assertEqual(process.returncode, 0, process.err)
         lines = [re.fullmatch(r"\[[^]]*\] (\w+) \[(.*)\] (\S+)", line).groups() for line in sorted(process.out.splitlines())]
         return [(role, [int(core) for core in cores.split(", ")], threads) for role, cores, threads in lines]
@@ -35,7 +34,7 @@ class Binding(SubmitCase):
         self.assertFalse(cores[0] & cores[1], found)
         self.assertLessEqual(cores[0] | cores[1], set(ALLOWED))
         for _, one, threads in found:
-            self.assertGreaterEqual(len(one), int(threads))  # more where only that makes whole physical cores
+            self.assertGreaterEqual(len(one), int(threads))  # more if whole physical cores require it
             self.assertEqual(int(threads), len(ALLOWED) // 2)
 
     @unittest.skipIf(len(ALLOWED) < 2, "needs two cores")
@@ -120,10 +119,10 @@ class Binding(SubmitCase):
 
 
 class ScriptOfAnotherHost(SubmitCase):
-    """What ssh would be given, here in a shell of this machine, with this test in the place of dmlc-submit."""
+    """The script that ssh would get, here run by a shell of this machine, with this test in place of dmlc-submit."""
 
     def script(self, *words):
-        """That of the only worker."""
+        """The script of the only worker."""
         dry = self.submit("--cluster", "ssh", "--host-ip", "127.0.0.1", "--num-workers", 1, "--dry-run", *words, *SHOW,
                           environment={"HOSTFILE": str(self.file("hosts"))})  # fmt: skip
         self.assertEqual(dry.returncode, 0, dry.err)
@@ -134,7 +133,7 @@ class ScriptOfAnotherHost(SubmitCase):
         self.file("hosts").write_text("n0\n")
 
     def begin(self, shell, script, **environment):
-        """The script as far as its message with the cores."""
+        """Runs the script up to its message with the cores."""
         process = self.note(subprocess.Popen([shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                              cwd=self.directory, env=self.environment(environment)))  # fmt: skip
         self.addCleanup(process.stdin.close)
@@ -143,7 +142,7 @@ class ScriptOfAnotherHost(SubmitCase):
         return process, self.wait_for_text(process.stderr, "\036\n")
 
     def end_of(self, process, answer):
-        """Its output, when it has been answered."""
+        """The script's output after the answer."""
         process.stdin.write(answer.encode())
         process.stdin.flush()
         process.wait(timeout=LIMIT_S)

@@ -32,7 +32,7 @@ class Cleanup(SubmitCase):
         return process
 
     def watchdog(self):
-        """The marked process that goes by the watchdog's name."""
+        """The marked process that has the watchdog's name."""
         for pid in self.marked():
             if pathlib.Path(f"/proc/{pid}/comm").read_text() == "warren-watchdog\n":
                 return pid
@@ -65,9 +65,9 @@ class Cleanup(SubmitCase):
         process = self.start_families()
         begin = time.monotonic()
         while process.poll() is None:
-            process.send_signal(signal.SIGINT)  # two that come together may count as one
+            process.send_signal(signal.SIGINT)  # two signals that arrive together may count as one
             time.sleep(0.05)
-        # The last of them may hit when nothing is left to stop: then it simply ends dmlc-submit.
+        # The last signal may arrive when nothing is left to stop: then it simply ends dmlc-submit.
         self.assertIn(process.returncode, (130, -signal.SIGINT))
         return time.monotonic() - begin
 
@@ -102,7 +102,7 @@ class Cleanup(SubmitCase):
     def test_nothing_is_left_when_dmlc_submit_is_killed_while_it_starts_workers(self):
         for delay_ms in (1, 3, 10, 20, 40, 80, 120):
             process = self.start("--num-workers", 100, "sh", "-c", "trap '' TERM; sleep 600 & sleep 601; sleep 602")
-            time.sleep(delay_ms / 1000)  # not awaited: any moment will do
+            time.sleep(delay_ms / 1000)  # no waiting for the workers: any moment will do
             process.kill()
             process.wait()
             self.check_nothing_is_left(10)
@@ -146,7 +146,7 @@ class Cleanup(SubmitCase):
         self.assertEqual((process.returncode, out), (0, b"[0] done\n"))
 
     def test_processes_that_left_their_group_are_gone_after_sigterm_and_after_sigkill(self):
-        # timeout makes a process group of its own; the shell behind it is what would stay.
+        # timeout makes its own process group; the shell under it is what would stay.
         for number in (signal.SIGTERM, signal.SIGKILL):
             process = self.start("--num-workers", 2, "bash", "-c",
                                  "timeout 600 bash -c 'echo up > up$DMLC_TASK_ID; sleep 600; true'; true")

@@ -1,4 +1,4 @@
-"""What dmlc-submit promises on every cluster, as tests that each cluster's own file runs on a real one."""
+"""What dmlc-submit promises on every cluster, as tests that each cluster's test file runs on a real one."""
 
 import contextlib
 import json
@@ -15,13 +15,13 @@ from submit_case import LIMIT_S, PROGRAM, SubmitCase, kill_at_once, str_or_bytes
 from warren_testing import BIN, wait_for
 
 READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
-GONE_LIMIT_S = 5.0  # half a second of grace, and what a busy machine adds
+GONE_LIMIT_S = 5.0  # half a second of grace, and the delay of a busy machine
 RESULT = "x" * 60
-PYTHON = ["/usr/bin/python3", "-c"]  # that every host has
+PYTHON = ["/usr/bin/python3", "-c"]  # every host has it
 
 
 def processes_with(mark):
-    """The living processes, but this one, that have this in their environment: pid and command line."""
+    """The living processes, except this one, that have this in their environment: pid and command line."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -34,7 +34,7 @@ def processes_with(mark):
 
 
 def command_lines():
-    """Of all processes of this machine, as every user of it can read them."""
+    """The command lines of all processes of this machine, as every user of it can read them."""
     lines = set()
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -43,7 +43,7 @@ def command_lines():
 
 
 def open_to_others(directory):
-    """The files below it that its owner's group or all users can read, whatever they may do in `directory` itself."""
+    """The files below `directory` that its owner's group or all users can read, whatever they may do in `directory` itself."""
     for parent, folders, names in os.walk(directory):
         parent = pathlib.Path(parent)
         with contextlib.suppress(FileNotFoundError):
@@ -56,15 +56,15 @@ def open_to_others(directory):
 
 
 class ClusterCase(SubmitCase):
-    """A cluster that is started for the test, and dmlc-submit beside it."""
+    """A cluster that is started for the test, and dmlc-submit with it."""
 
-    CLUSTER = ""  # as DMLC_JOB_CLUSTER has it
+    CLUSTER = ""  # as in DMLC_JOB_CLUSTER
     WORKERS = 3
-    ERRORS_COME_APART = True  # from standard output
-    CORES_ARE_SHARED = True  # of a host, among the workers on it
+    ERRORS_COME_APART = True  # standard error and standard output are separate
+    CORES_ARE_SHARED = True  # the workers of a host share its cores
 
     def cluster_options(self):
-        """What chooses the cluster."""
+        """The options that choose the cluster."""
         return ["--cluster", self.CLUSTER]
 
     def cluster_environment(self):
@@ -77,11 +77,11 @@ class ClusterCase(SubmitCase):
         self.temporary = pathlib.Path(directory.name)
 
     def enter(self, command):
-        """The command as it is started where dmlc-submit runs."""
+        """The command in the form that starts it where dmlc-submit runs."""
         return command
 
     def left(self):
-        """What still runs of a job: the processes, and the scripts around them, which have theirs in the environment."""
+        """What still runs of a job: the processes and the scripts around them, which have the mark in their environment."""
         return {pid: line for pid, line in processes_with(self.mark).items() if not line.startswith(PROGRAM)}
 
     def start(self, *words, environment=None, **settings):
@@ -96,7 +96,7 @@ class ClusterCase(SubmitCase):
         return self.note(process)
 
     def submit_pid(self):
-        """The process that dmlc-submit itself is: what the test started may go over to it by exec."""
+        """The pid of dmlc-submit itself, as the started process may turn into it by exec."""
         for pid in self.marked():
             if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == PROGRAM.encode():
                 return pid
@@ -110,11 +110,11 @@ class ClusterCase(SubmitCase):
                 kill_at_once(pid)
 
     def folders(self):
-        """What dmlc-submit keeps for its launcher."""
+        """The folders in which dmlc-submit keeps files for its launcher."""
         return [*self.temporary.glob("dmlc-submit-*"), *self.directory.glob(".dmlc-submit-*")]
 
     def places_of_files(self):
-        """Directories with all that dmlc-submit and the cluster's own programs write for a job."""
+        """The directories with everything that dmlc-submit and the cluster's own programs write for a job."""
         return [self.directory, self.temporary]
 
     def ready(self, tasks):
@@ -123,18 +123,18 @@ class ClusterCase(SubmitCase):
             self.file(f"ready-{task}").unlink()
 
     def local_ranks(self, workers):
-        """Of so many workers the place of each among those of its host, and how many these are."""
+        """For each of `workers` workers: its index among the workers of its host, and their number."""
         return [(0, 1)] * workers
 
     def threads_of_two(self):
-        """OMP_NUM_THREADS of each of two workers; empty: the cluster's own affair."""
+        """OMP_NUM_THREADS of each of two workers; empty if the cluster decides it."""
         return ""
 
 
 class BindingBehaviour(ClusterCase):
-    """The tests of clusters that bind processes to cores; derived from like ClusterBehaviour."""
+    """The tests of clusters that bind processes to cores; derive from it as from ClusterBehaviour."""
 
-    OPTIONS = ()  # that put two workers on one host, with a core for each
+    OPTIONS = ()  # put two workers on one host, with a core for each
 
     def test_two_workers_of_a_host_have_a_core_each(self):
         show = [*PYTHON, "import os; print(sorted(os.sched_getaffinity(0)), os.environ.get('OMP_NUM_THREADS'))"]
@@ -152,7 +152,7 @@ class BindingBehaviour(ClusterCase):
 
 
 class WatchingBehaviour(ClusterCase):
-    """The tests of clusters with an agent beside each process; derived from like ClusterBehaviour."""
+    """The tests of clusters with an agent next to each process; derive from it as from ClusterBehaviour."""
 
     STATES = (r"worker 0: state R, \d+\.\d s of CPU, [1-9]\d* MB", r"worker 1: state S, 0\.\d s", r"worker 2: state T, ")
 
@@ -189,13 +189,13 @@ class WatchingBehaviour(ClusterCase):
         tools.mkdir()
         (tools / "py-spy").write_text(f"#!/bin/sh\necho x > {self.file('asked')}\nexec sleep 600\n")
         (tools / "py-spy").chmod(0o755)
-        code = "import os, time; os.fork(); open('ready-0', 'w').write('x'); time.sleep(600)"  # two to look at
+        code = "import os, time; os.fork(); open('ready-0', 'w').write('x'); time.sleep(600)"  # two processes to look at
         process = self.start("--num-workers", 1, "--no-tracker", "--log-level", "DEBUG", "--env",
                              f"PATH={tools}:{os.environ['PATH']}", *PYTHON, code)  # fmt: skip
         self.ready(1)
         os.kill(self.submit_pid(), signal.SIGUSR2)
         self.wait_for_files("asked")
-        # The first may have been on its way.
+        # The first of the two may have been on its way before.
         self.assertNotIn("stack of", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
@@ -213,13 +213,13 @@ class WatchingBehaviour(ClusterCase):
 
 
 class ServersCase(ClusterCase):
-    """A cluster whose servers are started once for all tests of a class, and which has jobs."""
+    """A cluster whose servers are started once for all tests of a class, and which has a job queue."""
 
     JOBS_END_S = 15
 
     @classmethod
     def make_servers(cls, directory):
-        """Starts them; what is returned has run(), environment() and close()."""
+        """Starts the servers; the result has run(), environment() and close()."""
         raise NotImplementedError
 
     @classmethod
@@ -255,7 +255,7 @@ class ServersCase(ClusterCase):
 
 
 class ClusterBehaviour(ClusterCase):
-    """The tests. A class of tests derives from it and from nothing else; this one itself is not run."""
+    """The tests. A test class derives from this class and from no other; this class itself is not run."""
 
     def test_arguments_and_environment_arrive_byte_for_byte(self):
         self.file("record.py").write_text(RECORD)
@@ -303,7 +303,7 @@ class ClusterBehaviour(ClusterCase):
         wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
 
     def test_workers_find_each_other_as_torchrun_would_have_told_them(self):
-        # Worker 0 listens at the address and the port that all are told, late.
+        # Worker 0 listens, late, at the address and the port that all workers get.
         code = """
 import os, socket, time
 rank, size, local_rank, local_size, port = (int(os.environ[name]) for name in (
@@ -346,7 +346,7 @@ print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
         self.assertNotIn(told, process.err)
 
     def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
-        # "problem" first: where both streams share a log, nothing but "end" would keep the next line from its start.
+        # "problem" first: if both streams share a log, only "end" would separate the next line from it.
         code = 'echo problem >&2; i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; printf end' % RESULT
         process = self.submit("--num-workers", self.WORKERS, "--log-dir", "logs", "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)

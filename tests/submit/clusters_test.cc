@@ -1,4 +1,4 @@
-// The registry of clusters: every row is whole, and all that is said about clusters comes from it.
+// The registry of clusters: every row is complete, and everything said about clusters comes from it.
 #include "submit/cluster/clusters.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-"""Completion of dmlc-submit in real shells, and the manual pages, as their readers see them."""
+"""Completion of dmlc-submit in real shells, and the manual pages as their readers see them."""
 
 import os
 import pathlib
@@ -63,7 +63,7 @@ class Completion(unittest.TestCase):
                                                                                                              ["hosts.txt"])):
             with self.subTest(line=line):
                 found = shell_completion.bash(script, "_dmlc_submit", line, self.directory)
-                if line.endswith(("hostnam", "-- hos")):  # what else is on PATH
+                if line.endswith(("hostnam", "-- hos")):  # other programs are on PATH, too
                     self.assertTrue(set(found) & set(expected), found)
                 else:
                     self.assertEqual(found, expected)

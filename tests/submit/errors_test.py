@@ -1,4 +1,4 @@
-"""The errors of a failing job on the terminal: the first one's words whole and last, what follows from it folded."""
+"""The errors of a failing job on the terminal: the first error is shown whole and last, what follows from it is folded."""
 
 import json
 import pathlib
@@ -10,8 +10,8 @@ from submit_case import IDLE, LIMIT_S, SubmitCase, python
 ALL_SHOWN = "(--show-all-errors shows their output)"
 TRACEBACK = "Traceback (most recent call last):"
 
-# Once all are up worker 1 raises; the others have written a traceback of their own then, which names it, and wait
-# for their end. They heed SIGTERM as Python does.
+# Once all are up, worker 1 raises; by then the others have written a traceback that names it, and wait for their end. They react to SIGTERM
+# as Python does.
 ONE_RAISES = r"""
 import os, pathlib, sys, time, traceback
 task = os.environ['DMLC_TASK_ID']
@@ -49,7 +49,7 @@ class Errors(SubmitCase):
         self.assertRegex(lines[-1], r"^dmlc-submit: error: worker 1 \(host .*\) exited with code 1 on attempt 1 of 1; "
                                     "the other 3 processes were stopped$")
         self.assertNotIn("the last output of", process.err)
-        for task in range(4):  # nothing is folded there
+        for task in range(4):  # logs are not folded
             self.assertIn(TRACEBACK, self.file(f"logs/worker-{task}.log").read_text())
 
     def test_a_program_that_cannot_start_says_so_once(self):
@@ -62,7 +62,7 @@ class Errors(SubmitCase):
 
     def test_all_errors_are_shown_as_they_come_when_asked_for(self):
         process = self.submit("--num-workers", 4, "--show-all-errors", *one_raises())
-        self.assertEqual(process.err.count(TRACEBACK), 4 + 1, process.err)  # and in the last output
+        self.assertEqual(process.err.count(TRACEBACK), 4 + 1, process.err)  # one more in the last output
         self.assertIn("the last output of worker 1:", process.err)
         self.assertNotIn("because of it", process.err)
 

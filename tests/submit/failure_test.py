@@ -1,4 +1,4 @@
-"""What happens when a process of a job fails: exit code, last words, restarts, the end of the others."""
+"""What happens if a process of a job fails: exit code, last words, restarts, the end of the others."""
 
 import os
 import re
@@ -90,7 +90,7 @@ class Failure(SubmitCase):
         self.assertIn("on attempt 2 of 2", self.last_line(process))
 
     def stop_time(self, others, before=""):
-        """Seconds from the failure of worker 1 until dmlc-submit and everybody else is gone.
+        """Seconds from the failure of worker 1 until dmlc-submit and all other processes are gone.
 
         The others run one piece of code; the failing worker runs `before` first."""
         code = ONE_FAILS.replace("time.sleep(600)", others)
@@ -106,7 +106,7 @@ class Failure(SubmitCase):
     def test_the_others_are_gone_within_a_second_even_when_they_ignore_sigterm(self):
         seconds = self.stop_time("time.sleep(600)")
         self.assertLess(seconds, STOP_LIMIT_S + STOP_LIMIT_SLACK_S)
-        self.assertGreater(seconds, AT_ONCE_S)  # they had time to end well
+        self.assertGreater(seconds, AT_ONCE_S)  # they had time to end cleanly
 
     def test_the_others_are_gone_at_once_when_they_heed_sigterm(self):
         heeding = "signal.signal(signal.SIGTERM, signal.SIG_DFL); time.sleep(600)"

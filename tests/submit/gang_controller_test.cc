@@ -1,4 +1,4 @@
-// What the gang's state machine does in cases that its simulation meets once in a million jobs.
+// The gang's state machine in cases that its simulation meets once in a million jobs.
 #include "submit/cluster/gang_controller.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 const TimePoint kNow{std::chrono::hours(1)};
 
-/// The processes that have ended, of what the controller wants done.
+/// The processes that have ended, according to the controller's actions.
 std::vector<std::size_t> Exited(GangController& controller) {
   std::vector<std::size_t> exited;
   for (const GangAction& action : controller.TakeActions()) {
@@ -22,8 +22,8 @@ std::vector<std::size_t> Exited(GangController& controller) {
   return exited;
 }
 
-/// Of two workers the launcher fails twice. The agent of worker 1 came with the first, is still there when
-/// the second has ended, too, and worker 1 is wanted.
+/// A gang of two workers whose launcher has failed twice. The agent of worker 1 came with the first launch
+/// and is still there after the end of the second one, and worker 1 is wanted.
 GangController WithAnAgentOfTheLauncherBefore() {
   GangController controller(0, 2, "host port 1");
   const Launch launch;

@@ -21,9 +21,9 @@ using std::chrono::milliseconds;
 
 /// How a launcher gets its processes onto machines.
 enum class Kind {
-  kRuns,    ///< it runs as long as they do: mpirun
-  kWaits,   ///< it puts them into a queue, and waits there: YARN's client
-  kSubmits  ///< it puts them into a queue, and ends: sbatch
+  kRuns,    ///< runs as long as the processes do: mpirun
+  kWaits,   ///< puts them into a queue and waits: YARN's client
+  kSubmits  ///< puts them into a queue and ends: sbatch
 };
 
 std::optional<std::string> NumberIn(std::string_view printed) {
@@ -75,7 +75,7 @@ class GangWorld {
         gangs_(controller_.num_gangs()),
         agents_(static_cast<std::size_t>(end_)) {}
 
-  /// Until the job is over; then for a while more, in which nothing may happen.
+  /// Runs until the job is over; then for a while longer, in which nothing may happen.
   void Run() {
     StartAll();
     if (Chance(30)) After(Between(0, 40'000), [this] { StopJob(); });
@@ -100,20 +100,20 @@ class GangWorld {
     int launches = 0;
     bool launcher_runs = false;
     InQueue state = InQueue::kNothing;
-    std::string job = {};      ///< its number
-    std::string cleanup = {};  ///< the number that would be cancelled should dmlc-submit die
+    std::string job = {};      ///< its number in the queue
+    std::string cleanup = {};  ///< the number to cancel should dmlc-submit die
     int agents_to_come = 0;
-    bool failed = false;  ///< one of its processes did
-    bool stays = false;   ///< it could not be cancelled, which the user was told
+    bool failed = false;  ///< one of its processes failed
+    bool stays = false;   ///< could not be cancelled, which the user was told
   };
   struct Agent {
-    int number = 0;  ///< counts the agents that were at this place
-    int launch = 0;  ///< the launch of its gang that it came with
+    int number = 0;  ///< counts the agents at this place
+    int launch = 0;  ///< the launch of its gang with which it came
     bool is_here = false;
     bool told_to_end = false;
     TimePoint told_at = {};
-    bool runs = false;       ///< its process does
-    bool succeeded = false;  ///< did
+    bool runs = false;       ///< its process runs
+    bool succeeded = false;  ///< its process succeeded
   };
 
   // --- chance and time -----------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class GangWorld {
   }
   void Soon(std::function<void()> what) { After(Between(0, 300), std::move(what)); }
 
-  /// The next thing that happens; false when nothing will.
+  /// Runs the next event; false if there is none.
   bool Step() {
     const auto deadline = controller_.NextDeadline();
     if (coming_.empty() && !deadline) return false;
@@ -190,7 +190,7 @@ class GangWorld {
     ASSERT_EQ(running_.erase(index), 1U) << "process " << index << " ended twice" << Describe();
     ASSERT_NE(phase_, Phase::kOver) << Describe();
     const Agent& agent = agents_[exited.index];
-    // One whose agent never came is taken to have ended as its launcher did.
+    // A process whose agent never came is taken to have ended as its launcher did.
     const bool came = has_agents_ && agent.launch == gangs_[GangOf(index)].launches;
     if (exited.status.ok() && (came || kind_ != Kind::kRuns)) {
       EXPECT_TRUE(agent.succeeded) << "process " << index << " did not end well" << Describe();
@@ -199,7 +199,7 @@ class GangWorld {
     if (exited.status.ok()) {
       ++succeeded_;
     } else if (failures_[index]++ < restarts_) {
-      // JobRun may wait for what else fails.
+      // JobRun may wait for other failures.
       const int ms = Chance(30) ? Between(0, 3000) : 0;
       if (ms == 0) return Start(index);
       After(ms, [this, index, start = starts_] {
@@ -282,7 +282,7 @@ class GangWorld {
     Dequeue(id);
   }
 
-  /// The job leaves the queue and runs, some time.
+  /// The job leaves the queue and runs, after some time.
   void Dequeue(GangId id) {
     if (Trouble()) {
       After(Between(0, 10'000), [this, id, launch = gangs_[id].launches] {
@@ -299,7 +299,7 @@ class GangWorld {
     });
   }
 
-  /// Everything of the gang breaks down.
+  /// All of the gang's agents vanish.
   void BreakDown(GangId id) {
     gangs_[id].agents_to_come = 0;
     ForAgents(id, [this](int index) { Vanish(index, Between(0, 2000)); });
@@ -319,7 +319,7 @@ class GangWorld {
     gangs_[cleanup.gang].cleanup = cleanup.words.empty() ? "" : cleanup.words.back();
   }
 
-  /// What a process says and saves when it is told to end is lost where the queue kills it before.
+  /// What a process prints and saves after it is told to end would be lost if the queue killed it earlier.
   void ExpectLastWordsAreWaitedFor(const std::string& job) {
     for (GangId id = 0; id < gangs_.size(); ++id) {
       if (gangs_[id].job != job || gangs_[id].state != InQueue::kRunning) continue;
@@ -366,7 +366,7 @@ class GangWorld {
     }
   }
 
-  /// The queue takes the job's machines away, and puts it back.
+  /// The queue takes the job's machines away and requeues it.
   void PutBack(GangId id) {
     Gang& gang = gangs_[id];
     if (gang.state != InQueue::kRunning) return;
@@ -391,7 +391,7 @@ class GangWorld {
   Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
   void Handle(const AgentEvent& event) { controller_.Handle(event, now_); }
 
-  /// Its processes are there, each with its agent.
+  /// The gang's processes are there, each with its agent.
   void Begin(GangId id) {
     if (!has_agents_) return;
     Gang& gang = gangs_[id];
@@ -412,7 +412,7 @@ class GangWorld {
     Handle(AgentArrived{static_cast<std::size_t>(index), "host", AddressOf(index)});
   }
 
-  /// Another for each agent.
+  /// A different address for each agent.
   std::string AddressOf(int index) {
     return "process " + std::to_string(index) + ", agent " + std::to_string(AgentOf(index).number);
   }
@@ -432,7 +432,7 @@ class GangWorld {
     ASSERT_TRUE(running_.contains(index)) << "nobody wants process " << index << Describe();
     ASSERT_FALSE(agent.runs) << "process " << index << " runs already" << Describe();
     ASSERT_FALSE(agent.told_to_end) << Describe();
-    if (!agent.is_here) return;  // it has gone in the same moment
+    if (!agent.is_here) return;  // it left at the same moment
     agent.runs = true;
     const auto fate = [this, index, number = agent.number](auto what) {
       return [this, index, number, what] {
@@ -467,7 +467,7 @@ class GangWorld {
     }
   }
 
-  /// What its agent says of the end of a process.
+  /// The agent reports the end of its process.
   void Tell(int index, const char* kind, int code) {
     Agent& agent = AgentOf(index);
     if (!agent.is_here || !agent.runs) return;
@@ -489,7 +489,7 @@ class GangWorld {
     });
   }
 
-  /// Without its last agent the launcher ends, or the job in the queue.
+  /// When its last agent is lost, the launcher ends, or the job in the queue.
   void LoseAgent(GangId id) {
     Gang& gang = gangs_[id];
     if (gang.agents_to_come == 0 || --gang.agents_to_come > 0) return;
@@ -584,7 +584,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   }
 }
 
-/// Seeds that found a fault once in millions of jobs.
+/// Seeds that found a fault, once in millions of jobs.
 TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
   for (const unsigned seed : {1'432'072'821U, 2'703'246'298U, 174'020'135U}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -1,4 +1,4 @@
-// What is kept of jobs: the text of a record, which ones go, and that trouble with files is no trouble of
+// The history of jobs: the text of a record, which records are removed, and that file errors do not affect
 // jobs.
 #include "submit/monitor/history.h"
 
@@ -28,7 +28,7 @@ std::string Contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// 2026-11-27 01:02:03 UTC, and a bit.
+/// 2026-11-27 01:02:03 UTC, and a fraction.
 JobRecord Example() {
   JobRecord record;
   record.name = "train.py";
@@ -54,7 +54,7 @@ RecordedEnd Failure() {
           "/home/alice/logs/job.html"};
 }
 
-/// A folder of its own, in which $XDG_STATE_HOME is.
+/// A fresh folder as $XDG_STATE_HOME.
 class HistoryFiles : public testing::Test {
  protected:
   HistoryFiles() {

@@ -1,5 +1,5 @@
-// What --cluster kubernetes does about the pods of a job: single cases that its simulation meets too seldom
-// to see whether they go well.
+// What --cluster kubernetes does about the pods of a job: single cases that its simulation meets too rarely
+// to test them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr char kPodMark[] = "wmark";
 
-/// A job of workers whose objects stand and whose pods are reported when a test says so.
+/// A job of workers whose objects exist and whose pods are reported when a test says so.
 class KubernetesControllerTest : public testing::Test {
  protected:
   /// A job whose objects are being made.
@@ -62,7 +62,7 @@ class KubernetesControllerTest : public testing::Test {
     return pod;
   }
 
-  /// Its script says this, at a time of its own.
+  /// Lets the pod's script write this to its log, at the current time.
   void Says(const PodReport& pod, const std::string& words) {
     const auto ms = std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count();
     controller_->LogRead(pod.name,
@@ -71,7 +71,7 @@ class KubernetesControllerTest : public testing::Test {
                          now_);
   }
 
-  /// What the controller has wanted since the last time.
+  /// The controller's actions since the last call.
   std::vector<KubernetesAction> Take() { return controller_->TakeActions(); }
 
   static std::vector<ProcessExited> Exits(const std::vector<KubernetesAction>& actions) {
@@ -98,7 +98,7 @@ TEST_F(KubernetesControllerTest, ALogThatBrokeOffIsFollowedAgainSoonHoweverMuchO
   Report({Running(0), Running(1)});
   controller_->FollowerExited(Running(0).name, {1, 0, false, {}}, now_);
   Take();
-  // Each message puts the next regular question off.
+  // Each message delays the next regular question.
   bool asked = false;
   for (int passed_ms = 0; passed_ms < 400 && !asked; passed_ms += 100) {
     now_ += milliseconds(100);
@@ -151,7 +151,7 @@ TEST_F(KubernetesControllerTest, WhoKilledAProcessOrToldItToEndIsToldByItsPod) {
     const auto exits = Exits(Take());
     return exits.size() == 1 ? exits[0].status.Describe() : "";
   };
-  // In control groups of version 1 only the process that took the memory is killed, not its script.
+  // In control groups of version 1, only the process that took the memory is killed, not its script.
   EXPECT_THAT(story("exit 0 137", {137, 0, false, "took too much memory (OOMKilled)"}),
               HasSubstr("OOMKilled"));
   EXPECT_THAT(story("exit 0 137", {137, 0, false, {}}), HasSubstr("SIGKILL"));
@@ -181,7 +181,7 @@ TEST_F(KubernetesControllerTest, APodThatWasEndedBecauseOfAnotherIsToldOfAfterIt
   StartJob(3);
   Report({Running(0), Running(1), Running(2)});
   for (int rank = 0; rank < 3; ++rank) Says(Running(rank), "start 0 17 node");
-  // 1 is killed without a word, and Kubernetes ends the others.
+  // Worker 1 is killed without a message, and Kubernetes ends the others.
   PodReport killed = Running(1);
   killed.ended = ExitStatus{137, 0, false, {}};
   controller_->FollowerExited(killed.name, {}, now_);

@@ -1,7 +1,7 @@
 // Whole jobs against the state machine of --cluster kubernetes, by the thousand: a simulated API server whose
 // pods begin, fail, vanish and are replaced at random moments, whose logs break off, and whose answers are
-// late or do not come, and a job above that restarts and stops as JobRun does. The seed of a failing run is
-// in its message.
+// late or missing, and a job above that restarts and stops as JobRun does. The seed of a failing run is in
+// its message.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class KubernetesWorld {
                           .delete_command = "delete"});
   }
 
-  /// Until the job is over; then for a while more, in which nothing may happen.
+  /// Runs until the job is over; then for a while longer, in which nothing may happen.
   void Run() {
     StartAll();
     if (Chance(30)) After(Between(0, 40'000), [this] { StopJob(); });
@@ -73,9 +73,9 @@ class KubernetesWorld {
     bool has_begun = false;
     std::optional<ExitStatus> ended = {};
     bool is_followed = false;
-    int follower = 0;                                           ///< counts the followers that there were
+    int follower = 0;                                           ///< counts its followers
     std::vector<std::pair<std::string, std::string>> log = {};  ///< time and line
-    std::string said = {};                                      ///< by its processes
+    std::string said = {};                                      ///< by the pod's processes
     int restarts = 0;
     int attempt = 0;
   };
@@ -90,7 +90,7 @@ class KubernetesWorld {
     coming_.emplace(now_ + milliseconds(ms), std::move(what));
   }
 
-  /// The next thing that happens; false when nothing will.
+  /// Runs the next event; false if there is none.
   bool Step() {
     const auto deadline = controller_->NextDeadline();
     if (coming_.empty() && !deadline) return false;
@@ -170,7 +170,7 @@ class KubernetesWorld {
     if (exited.status.ok()) {
       ++succeeded_;
     } else if (failures_[exited.index]++ < restarts_ && roles_[exited.index] != "scheduler") {
-      // JobRun may wait for what else fails.
+      // JobRun may wait for other failures.
       const int ms = Chance(30) ? Between(0, 3000) : 0;
       if (ms == 0) return Start(exited.index);
       After(ms, [this, index = exited.index, start = start_] {
@@ -215,7 +215,7 @@ class KubernetesWorld {
     controller_->Made(jobs.size());
   }
 
-  /// A command of kubectl: `end` is called some time, unless it is killed before.
+  /// A command of kubectl: `end` is called after some time, unless the command is killed first.
   std::shared_ptr<bool> RunCommand(int least_ms, int most_ms, const std::function<void(bool killed)>& end) {
     ++commands_;
     const auto runs = std::make_shared<bool>(true);
@@ -281,7 +281,7 @@ class KubernetesWorld {
     return roles_.size();
   }
 
-  /// The pod is deleted, or its node is gone: Kubernetes makes another.
+  /// The pod is deleted, or its node is gone: Kubernetes creates another.
   void Lose(const std::string& name) {
     const auto found = pods_.find(name);
     if (found == pods_.end() || found->second.ended) return;
@@ -307,7 +307,7 @@ class KubernetesWorld {
 
   // --- what runs in a pod --------------------------------------------------------------------------------
 
-  /// Does it some time, if the pod still runs then.
+  /// Does it after some time, if the pod still runs then.
   void InPod(const std::string& name, int ms, const std::function<void(Pod&)>& what) {
     After(ms, [this, name, what] {
       const auto found = pods_.find(name);
@@ -384,7 +384,7 @@ class KubernetesWorld {
     const int number = followers_;
     follower_of_[follow.pod] = number;
     if (found == pods_.end() || Trouble()) {
-      gives_up_.insert(follow.pod);  // if it goes on like that
+      gives_up_.insert(follow.pod);  // if it keeps failing
       return After(Between(50, 1000), [this, pod = follow.pod, number] {
         if (follower_of_[pod] == number) EndFollower(pod, 1);
       });
@@ -397,7 +397,7 @@ class KubernetesWorld {
     After(Between(50, 1000), [this, pod = follow.pod, number, first] { Bring(pod, number, first, ""); });
   }
 
-  /// A piece of the log, the end of it, or of the connection.
+  /// Delivers a piece of the log, its end, or the end of the connection.
   void Bring(const std::string& name, int number, std::size_t next, std::string rest) {
     if (!followed_.contains(name) || follower_of_[name] != number) return;
     if (!pods_.contains(name) && !logs_.contains(name)) return EndFollower(name, 1);
@@ -407,11 +407,11 @@ class KubernetesWorld {
       ++next;
     }
     if (Trouble()) {
-      if (pod.ended) gives_up_.insert(name);  // it may be taken for its end
+      if (pod.ended) gives_up_.insert(name);  // it may be taken for the log's end
       return EndFollower(name, Chance(50) ? 0 : 1);
     }
     if (rest.empty() && pod.ended) return EndFollower(name, 0);
-    // What is left of a pod that is lost comes in drops.
+    // The rest of a lost pod's log comes in small pieces.
     const bool drops = logs_.contains(name) || Chance(30);
     const std::size_t count =
         drops ? std::min<std::size_t>(rest.size(), static_cast<std::size_t>(Between(1, 60))) : rest.size();
@@ -570,10 +570,10 @@ class KubernetesWorld {
   int base_attempt_ = 0;
   int start_ = -1;
   TimePoint stopped_at_;
-  std::map<std::size_t, std::vector<std::string>> pods_of_;  ///< in this start
+  std::map<std::size_t, std::vector<std::string>> pods_of_;  ///< pods of the current start
   std::set<std::pair<int, std::size_t>> did_well_;           ///< by start and index
   std::map<std::pair<int, std::size_t>, std::string> came_;
-  std::set<std::string> gives_up_;  ///< pods whose log may not be read to its end
+  std::set<std::string> gives_up_;  ///< pods whose log may be read incompletely
 };
 
 TEST(KubernetesSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {

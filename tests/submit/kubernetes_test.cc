@@ -1,4 +1,4 @@
-// What --cluster kubernetes makes of options, of kubectl's answers and of logs, without any kubectl.
+// What --cluster kubernetes makes of options, kubectl's answers and logs, without kubectl.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// A file of this content as long as it lives.
+/// A file with this content, which exists as long as the object.
 class File {
  public:
   explicit File(const std::string& content) {
@@ -135,7 +135,7 @@ TEST(Yaml, WholeNumbersMayHaveAnotherBase) {
 
 // --- the log ---------------------------------------------------------------------------------------------
 
-/// What a reader makes of the pieces.
+/// The text that a reader makes of the pieces.
 std::string Log(LogReader& reader, const std::vector<std::string>& pieces) {
   std::string text;
   for (const std::string& piece : pieces) {
@@ -165,7 +165,7 @@ TEST(LogReader, LeavesOutWhatAnotherCommandHasBrought) {
     LogReader reader;
     std::string text = Log(reader, {whole.substr(0, broken)});
     reader.Reconnect();
-    // It begins again at the second of the last line.
+    // The log starts again at the second of the last line.
     text += Log(reader, {reader.since() == "2026-01-02T15:04:06Z" ? std::string(kThird) + kFourth : whole});
     EXPECT_EQ(text, "one\ntwo 2026 \n\nalso\nfour") << broken;
   }
@@ -381,7 +381,7 @@ TEST(KubeManifest, AnEmptySectionOfATemplateIsNone) {
     const File file(text);
     options.kube_worker_template = file.path();
     if (std::string(text) == "metadata:\nspec:\n") {
-      EXPECT_THROW(ManifestOf(options), UsageError);  // of what?
+      EXPECT_THROW(ManifestOf(options), UsageError);  // the kind of object is missing
     } else {
       EXPECT_EQ(ManifestOf(options).processes.at(0)["spec"]["template"], ours["spec"]["template"]) << text;
     }
@@ -480,8 +480,8 @@ TEST(KubeManifest, ASecretIsPlainTextOrEncoded) {
   options.environment = {{"KEY", "a\tb"}};
   const Json text = ManifestOf(options).before.back();
   EXPECT_THAT(text["stringData"]["process.sh"].get<std::string>(), HasSubstr("export KEY='a\tb'"));
-  // DEL, NEL, a line separator, a byte order mark, a letter, no UTF-8: not all of it means the same to all
-  // readers.
+  // DEL, NEL, a line separator, a byte order mark, a letter, no UTF-8: readers disagree on the meaning of
+  // some of them.
   for (const char* const odd :
        {"\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xef\xbb\xbf", "\xc3\xa4", "\xff", "\r"}) {
     options.environment = {{"KEY", odd}};

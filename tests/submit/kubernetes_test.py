@@ -1,7 +1,7 @@
-"""dmlc-submit --cluster kubernetes on a real Kubernetes whose one node is this machine (real_kubernetes makes one), of which
-WARREN_TEST_KUBECONFIG is an administrator's kubeconfig. Its image registry.example/xgb:1, of this machine's Debian, has Python,
-procps, what xgb-train is linked with, and Warren's wheel in /usr/local; what is built here is mounted into the pods with the
-directory of each test. dmlc-submit has an account with the rights that docs/how-to/clusters.md names, and no other."""
+"""dmlc-submit --cluster kubernetes on a real Kubernetes whose only node is this machine (real_kubernetes makes one); WARREN_TEST_KUBECONFIG
+is an administrator's kubeconfig for it. The image registry.example/xgb:1, made from this machine's Debian, has Python, procps, the
+libraries that xgb-train is linked with, and Warren's wheel in /usr/local; the build's programs are mounted into the pods with the
+directory of each test. dmlc-submit has an account with only the rights that docs/how-to/clusters.md names."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def documented_role():
 
 
 class RealKubernetes:
-    """As the stand-in is used: `work` and `image_path` may be changed between tests."""
+    """Has the interface of the stand-in: `work` and `image_path` may be changed between tests."""
 
     def __init__(self, directory):
         self.directory, self.kubectl = directory, shutil.which("kubectl")
@@ -68,18 +68,18 @@ class RealKubernetes:
         return sorted(f"{one['kind']}/{one['metadata']['name']}" for one in found if kind in (None, one["kind"]))
 
     def fail_pod(self, name):
-        """By the kubelet, as its files have become too big."""
+        """Lets the kubelet fail the pod, because its files have become too big."""
         command = ["dd", "if=/dev/zero", "of=/job/file", "bs=1M", "count=64"]
         self.run("exec", name, "--", *command, capture_output=True).check_returncode()
 
     def evict(self, name):
-        """As `kubectl drain` does."""
+        """Evicts the pod as `kubectl drain` does."""
         eviction = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
         self.run("create", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction", "-f", "-", input=eviction, text=True,
                  capture_output=True).check_returncode()  # fmt: skip
 
     def template(self):
-        """That gives a pod this machine's folders."""
+        """A template that gives a pod this machine's folders."""
         places = {"work": str(self.work), "build": str(BIN.parent)}
         container = {"workingDir": str(self.work), "env": [{"name": "PATH", "value": self.image_path}],
                      "volumeMounts": [{"name": name, "mountPath": path} for name, path in places.items()],
@@ -120,7 +120,7 @@ class Kubernetes(KubernetesBehaviour):
         self.assertIn("was ended by Kubernetes (EvictionByEvictionAPI: Eviction API: evicting) on attempt 1 of 2", err.decode())
 
 
-del KubernetesBehaviour  # it is no test of its own
+del KubernetesBehaviour  # not a test by itself
 
 if __name__ == "__main__":
     unittest.main()

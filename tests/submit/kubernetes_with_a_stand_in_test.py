@@ -1,5 +1,5 @@
-"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes), and its manifests
-against the schemas of the real API server."""
+"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes), and its manifests against the schemas
+of the real API server."""
 
 import base64
 import ctypes
@@ -28,8 +28,8 @@ READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
 
 
 def own_network():
-    """This thread, and what it starts from now on, in a network of its own that nobody else listens in: the tracker's port is
-    fixed. Returns how to leave it."""
+    """Moves this thread, and what it starts from now on, to its own network, in which no other process listens: the tracker's port is
+    fixed. Returns a function that moves it back."""
     libc = ctypes.CDLL(None, use_errno=True)
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     if libc.unshare(NEW_NETWORK) != 0:
@@ -62,7 +62,8 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
         super().setUpClass()
 
     def test_a_train_job_runs_as_kubeflow_would_run_it(self):
-        """Without a Kubeflow: its pods' command and environment are taken from the manifest, what the runtime sets is set here."""
+        """Without Kubeflow: its pods' command and environment are taken from the manifest, and this test sets what the runtime would set.
+        """
         process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "--env", "KEY=it's $HOME", "--kube-kind", "trainjob",
                               "--kube-manifest", "job.yaml", PROGRAM.replace("dmlc-submit", "training_worker"), 3, 10)  # fmt: skip
         self.assertEqual(process.returncode, 0, process.err)
@@ -107,7 +108,7 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Schemas(StandInCase):
-    """By kubernetes-validate, which has the API server's schemas."""
+    """Checked by kubernetes-validate, which has the API server's schemas."""
 
     @classmethod
     def setUpClass(cls):
@@ -145,7 +146,7 @@ class Schemas(StandInCase):
         self.assertFalse(self.valid(self.file("wrong.yaml"), VERSIONS[0])[0])
 
 
-del KubernetesBehaviour  # it is no test of its own
+del KubernetesBehaviour  # not a test by itself
 
 if __name__ == "__main__":
     unittest.main()

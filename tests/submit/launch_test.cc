@@ -36,7 +36,7 @@ struct SomeGang {
   }
 };
 
-/// The word behind `option`.
+/// The word after `option`.
 std::string After(const std::vector<std::string>& words, const std::string& option) {
   const auto found = std::find(words.begin(), words.end(), option);
   return found == words.end() || found + 1 == words.end() ? "(none)" : *(found + 1);
@@ -66,7 +66,7 @@ TEST(Mpi, EachImplementationGetsHostsAndEnvironmentByItsOwnMeans) {
   EXPECT_EQ(After(hydra.words, "-machinefile"), "FILE:hosts");
   EXPECT_EQ(hydra.files.at(0).second, "alice@n0:4\nn1:1\n");
   EXPECT_THAT(After(hydra.words, "-genvlist"), HasSubstr("DMLC_SUBMIT_SCRIPT_0"));
-  EXPECT_EQ(hydra.environment.back().first, "PATH");  // the last one is lost
+  EXPECT_EQ(hydra.environment.back().first, "PATH");  // Hydra loses the last variable
   EXPECT_THROW(MpiLaunch({"mpiexec", MpiKind::kIntel, {{"n0", "", 2222, 1}}}, gang.plan), std::runtime_error);
   EXPECT_THAT(MpiLaunch({"mpirun", MpiKind::kOpenMpi5, {{"n0", "", 2222, 1}}}, gang.plan).files.at(0).second,
               HasSubstr("n0 slots=1 port=2222"));
@@ -277,7 +277,8 @@ TEST(Yarn, TheDistributedShellGetsEverythingInItsScript) {
   EXPECT_EQ(
       launch.queue->id("INFO impl.YarnClientImpl: Submitted application application_1700000000000_0012\n"),
       "application_1700000000000_0012");
-  EXPECT_EQ(launch.queue->id("Submitted application application_17000"), std::nullopt);  // the rest will come
+  // The line is incomplete.
+  EXPECT_EQ(launch.queue->id("Submitted application application_17000"), std::nullopt);
   EXPECT_THAT(launch.queue->cancel("application_1_2"),
               ElementsAre("yarn", "application", "-kill", "application_1_2"));
 }

@@ -1,4 +1,4 @@
-// How lines look, to people and to programs.
+// How lines look to people and to programs.
 #include "submit/output/line_format.h"
 
 #include <gtest/gtest.h>

@@ -72,7 +72,7 @@ TEST(LineSplitter, KeepsEveryByteOfRandomInput) {
 }
 
 TEST(LineSplitter, AProgressBarIsPassedOnAsItIsDrawn) {
-  Collected tqdm;  // a return before each drawing
+  Collected tqdm;  // a carriage return before each drawing
   tqdm.Append("\r  0%");
   EXPECT_THAT(tqdm.pieces, ElementsAre("\r  0%"));
   tqdm.Append("\r 50%\r100%");
@@ -83,7 +83,7 @@ TEST(LineSplitter, AProgressBarIsPassedOnAsItIsDrawn) {
   tqdm.Finish();
   EXPECT_EQ(tqdm.pieces.back(), "plain");
 
-  Collected print;  // print(..., end="\r"): a return behind each
+  Collected print;  // print(..., end="\r"): a carriage return after each
   print.Append("1 of 3\r");
   EXPECT_THAT(print.pieces, ElementsAre("1 of 3"));
   print.Append("2 of 3\r");

@@ -1,4 +1,4 @@
-// What becomes of the logs of an earlier job.
+// What happens to the logs of an earlier job.
 #include "submit/output/log_folder.h"
 
 #include <gmock/gmock.h>

@@ -22,7 +22,7 @@ class MergedTimelineTest : public testing::Test {
     report.trace = std::move(trace);
     return report;
   }
-  /// Those of a kind, in order.
+  /// The events of one kind, in order.
   static std::vector<Json> Of(const Json& all, const char* kind) {
     std::vector<Json> some;
     for (const Json& event : all) {

@@ -1,4 +1,4 @@
-// What is known of a job while it runs: evaluation lines, who makes whom wait, who hangs, the live line.
+// What is known of a job while it runs: evaluation lines, which rank makes others wait, hangs, the live line.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(WaitingTime, IsThatOfTheRankThatCameLast) {
   times.Add(1, {{1, 0.25}}, 2);
   EXPECT_EQ(times.Waited(0), 0) << "rank 2 may have been in them";
   times.Add(2, {{2, 0.5}}, 2);
-  // Call 1: rank 2 was in it for less than counts. Call 2: rank 1.
+  // Call 1: rank 2 spent too little time in it to count. Call 2: the same for rank 1.
   EXPECT_DOUBLE_EQ(times.Waited(0), 0.75);
   EXPECT_DOUBLE_EQ(times.Waited(1), 0.25);
   EXPECT_DOUBLE_EQ(times.MadeWait(2), 0.5);
@@ -98,7 +98,7 @@ TEST(WaitingTime, IsTheSameHoweverReportsComeAndWhateverIsCountedAnew) {
     const int world = between(2, 8);
     WaitingTime times(static_cast<std::size_t>(world));
     std::vector<double> made(world), waited(world);
-    for (int part = 0; part < 2; ++part) {  // the second: all count anew
+    for (int part = 0; part < 2; ++part) {  // in the second part all counts start over
       const int num_calls = between(1, 60);
       std::vector<std::vector<double>> inside(num_calls, std::vector<double>(world));
       for (auto& call : inside) {
@@ -166,8 +166,8 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// All but the silent ones are heard of, all but the idle ones use the processor, all but the untold
-  /// report, and those in printing_ print.
+  /// Lets time pass: all workers but the silent ones are heard from, all but the idle ones use the processor,
+  /// all but the untold ones report, and those in printing_ print.
   using Some = std::vector<std::size_t>;
   void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
     for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {
@@ -188,7 +188,7 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// Worker 1 has not come to the call that the others are in from now on.
+  /// From now on all workers but worker 1 are in the call.
   void BeginWait(std::uint64_t call) {
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
       workers_[worker]->inside = worker != 1;
@@ -282,7 +282,7 @@ TEST_F(Hangs, WhatAWorkerDidBeforeTheOthersWaitedIsNotWhatItDoes) {
   watch_ = HangWatch(seconds(4), kInterval);
   Pass(10);
   BeginWait(8);
-  now_ += seconds(3);  // the latest sample is of the time before
+  now_ += seconds(3);  // the latest sample is older than the wait
   for (auto& worker : workers_) worker->reported = now_;
   const auto found = watch_.Look(workers_, {}, now_);
   ASSERT_THAT(found, SizeIs(1));
@@ -339,9 +339,9 @@ TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
   Pass(55, {}, {0, 1, 2});
   now_ += seconds(4);
   for (auto& worker : workers_) worker->reported = now_;
-  round_ended_ = now_;  // the reports are a moment older
+  round_ended_ = now_;  // the reports are slightly older
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), IsEmpty());
-  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);  // belongs to the round before
+  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);  // belongs to the previous round
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), SizeIs(1));
 }
 
@@ -486,7 +486,7 @@ TEST_F(Monitored, AWorkerIsNotSaidToBeStoppedByTheDebuggerThatShowsItsStack) {
   const auto found = pass(300);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found[0].text, HasSubstr("worker 1 (rank 2, host n1, pid 101) has been stopped by a debugger"));
-  // One that a signal has stopped stays so while its stack is shown.
+  // A worker that a signal has stopped stays stopped while its stack is shown.
   EXPECT_THAT(pass(300, 'T'), SizeIs(testing::Ge(1)));
   monitor_->Dumped(1, true);
   EXPECT_THAT(pass(30), IsEmpty());
@@ -538,7 +538,7 @@ TEST_F(Monitored, RoundsAndMetricsComeFromLinesAndFromReports) {
   EXPECT_NEAR(*job.seconds_left, 11, 1e-6);
   EXPECT_THAT(LiveLine(job, 200),
               HasSubstr("round 9 of 20 | train-rmse 0.1, auc 0.5 | 1 s a round | 0:11 left"));
-  // A worker that begins anew repeats rounds; here it reports none.
+  // A worker that starts over repeats rounds; here it reports none.
   now_ += seconds(10);
   monitor_->Printed("[3]\ttrain-rmse:0.3", now_);
   EXPECT_EQ(monitor_->Snapshot(now_).round, 9);
@@ -554,7 +554,7 @@ TEST_F(Monitored, ReportedRoundsWithoutMetricsGoWithPrintedEvaluations) {
   for (int round = 0; round < 10; ++round) {
     now_ += seconds(2);
     monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
-    // Reports count from 1, and come later.
+    // Reports count from 1 and come later.
     if (round == 0) continue;
     report.progress = wire::ReportedProgress{round, 50, {}};
     monitor_->Reported(report, now_);

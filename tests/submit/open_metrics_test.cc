@@ -1,4 +1,4 @@
-// Metrics as text. That Prometheus and its own parser of the format read it: watching_test.py.
+// Metrics as text. watching_test.py checks that Prometheus and its own parser of the format read it.
 #include "submit/monitor/open_metrics.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The option table and what it makes: the parser, the help, docs/reference/options.md.
+// The option table and what is made from it: the parser, the help, docs/reference/options.md.
 #include "submit/options.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ class OptionsTest : public testing::Test {
  protected:
   OptionsTest() { unsetenv("DMLC_SUBMIT_CLUSTER"); }
 
-  /// The message of the error that parsing these words gives; empty when there is none.
+  /// The message of the error from parsing these words; empty if there is none.
   static std::string OptionsError(const std::vector<std::string>& words) {
     try {
       ParseOptions(words);

@@ -32,17 +32,17 @@ class Output(SubmitCase):
         code = f"import sys; sys.stdout.buffer.write({data!r})"
         process = self.start("--num-workers", 1, *python(code))
         out, _ = process.communicate(timeout=LIMIT_S)
-        drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # a progress bar is drawn behind its prefix
+        drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # a progress bar is drawn after its prefix
         self.assertEqual(out, b"".join(b"[0] " + line + b"\n" for line in drawn.split(b"\n")[:-1]))
 
-    #: Says of each step that it is done when the file of that name is there.
+    #: Reports a step as done when the file of that name exists.
     STEPS = ("import os, pathlib, sys, time\n"
              "def step(name, text, stream=sys.stdout):\n"
              "    print(text, end='', file=stream)\n"
              "    while not pathlib.Path(name).exists(): time.sleep(0.01)\n")
 
     def job_in_steps(self, code, *options, **settings):
-        """Python as users have it: without a PYTHONUNBUFFERED from outside."""
+        """Runs Python as users do: without a PYTHONUNBUFFERED from outside."""
         self.file("steps.py").write_text(self.STEPS + code)
         environment = {name: value for name, value in self.environment().items() if name != b"PYTHONUNBUFFERED"}
         process = subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
@@ -132,14 +132,14 @@ class Output(SubmitCase):
         self.wait_for_text(process.stdout, "[0] 0 x")
         seen = wait_for(lambda: self.blocked(process), LIMIT_S, "a full pipe")
         self.assertTrue(seen)
-        self.assertFalse(self.file("written").exists())  # the worker waits: nothing is kept without bounds
+        self.assertFalse(self.file("written").exists())  # the worker waits: output is not buffered without bounds
         rest, _ = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0)
         self.assertTrue(rest.endswith(f"[0] {lines - 1} {'x' * 40}\n".encode()))
         self.assertEqual(rest.count(b"\n[0] "), rest.count(b"\n") - 1)
 
     def blocked(self, process):
-        """True when the worker of this process waits in a write to its pipe."""
+        """True if the worker of this process waits in a write to its pipe."""
         children = [p for p in self.marked() if p != process.pid]
         states = [pathlib.Path(f"/proc/{pid}/wchan").read_text() for pid in children]
         if any("pipe_write" in state for state in states):
@@ -283,7 +283,7 @@ class Output(SubmitCase):
         try:
             while piece := os.read(master, 65536):
                 shown += piece
-        except OSError:  # how a terminal without other users ends
+        except OSError:  # how a terminal ends once no process has it open
             pass
         os.close(master)
         return shown.decode(), process.wait(LIMIT_S)
@@ -312,7 +312,7 @@ class Output(SubmitCase):
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"dmlc-submit: \[=+ +\] 1 of 3 workers connected\r")
         self.assertRegex(shown, r"(?:\n|\x1b\[J)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
-        # Every line stands alone once the bar's own drawing is taken out.
+        # Every line stands alone once the bar's own drawing is removed.
         bare = shown.replace("\r\x1b[J", "\n")
         self.assertEqual(sum(line.endswith("] before") or line.endswith("m before") for line in bare.splitlines()), 3)
         process = self.submit("--num-workers", 3, "/usr/bin/python3", "worker.py")
@@ -332,7 +332,7 @@ class Output(SubmitCase):
             "if os.environ['DMLC_TASK_ID'] == '0':\n"
             "    ClassicWorker(address, 0).start()\n"
             "while not pathlib.Path('narrow').exists(): time.sleep(0.01)\n"
-            "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # a piece is shown, the rest is waited for
+            "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # a piece is shown, and dmlc-submit waits for the rest
             "time.sleep(600)\n"
         )
         master, slave = os.openpty()

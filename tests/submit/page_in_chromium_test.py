@@ -20,10 +20,10 @@ from watching_test import Served
 DESKTOP = (1280, 1000)
 PHONE = (360, 740)
 RUNNING = "document.querySelectorAll('.cell.running').length >= {}"
-# What is wider than the page, but for what scrolls by itself.
+# The elements wider than the page, except those that scroll by themselves.
 TOO_WIDE = ("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
             " !e.closest('#command, .scroll, #topology, .unseen, .skip')).map(e => e.tagName + ' ' + e.id + ' ' + e.className)")
-# The least contrast of a text with what is behind it, in WCAG's measure, and which.
+# The lowest contrast of a text with its background, in WCAG's measure, and the element.
 CONTRAST = """(() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const rgb = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
@@ -43,7 +43,7 @@ CONTRAST = """(() => {
 
 @contextlib.contextmanager
 def link_at_another_site(target):
-    """The address of a page with that link: to a browser localhost is another site than 127.0.0.1."""
+    """The address of a page with that link: for a browser, localhost is another site than 127.0.0.1."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
@@ -72,7 +72,7 @@ class PageTest(unittest.TestCase):
         cls.context.__exit__(None, None, None)
 
     def open(self, *arguments, size=DESKTOP, dark=False, at=62):
-        """A page of a job of that age, once all its workers are drawn."""
+        """Opens the page of a job of that age, and waits until all its workers are drawn."""
         served = Served("--at", str(at), *arguments)
         self.addCleanup(served.close)
         page = self.browser.new_page()
@@ -94,7 +94,7 @@ class PageTest(unittest.TestCase):
         page.wait_for("document.getElementById('connection').textContent.startsWith('ended')")
         self.assertEqual(page.value("document.getElementById('state').textContent"), "succeeded")
         self.assertIn("Rank 3 on node01 made the others wait 41\u00a0%", page.value("document.getElementById('straggler').innerText"))
-        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")  # nobody can be asked any more
+        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")  # the server can no longer be asked
         page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '1')")
         self.assertEqual(page.complaints, [])
 
@@ -114,7 +114,7 @@ class PageTest(unittest.TestCase):
         page.press("Enter", "\r")
         page.wait_for("document.querySelector('#worker h3')?.textContent === 'rank 3: running'")
         page.wait_for("[...document.querySelectorAll('.line .who')].every(who => who.textContent === '3')")
-        time.sleep(1.5)  # a change later
+        time.sleep(1.5)  # after a change
         self.assertEqual(page.value("document.activeElement.textContent"), "3", "the focus stays where it was")
         page.value("document.querySelector('#evaluation-chart svg').focus()")
         page.press("ArrowLeft")
@@ -133,7 +133,7 @@ class PageTest(unittest.TestCase):
         page.value("document.querySelector('.cell[data-i=\"2\"]').click()")
         page.wait_for("asked.includes('worker=2')")
         self.assertGreater(page.value("document.querySelectorAll('.line').length"), 20, "what was read stays")
-        served.end()  # which brings the latest
+        served.end()  # which sends the latest state
         page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '2')")
 
     def test_it_opens_from_a_link_on_another_site(self):
@@ -198,7 +198,7 @@ def make_pictures(folder):
             if dark:
                 page.value("document.querySelector('.cell[data-i=\"3\"]').click()")
             page.wait_for("document.querySelectorAll('.line').length > 20")
-            time.sleep(3)  # for something to move
+            time.sleep(3)  # time for something to move
             page.screenshot(folder / f"{name}.png", whole=size != PHONE)
             served.close()
 

@@ -1,4 +1,4 @@
-// A job as its page gets it: all of it, what has changed, and the file that is kept.
+// A job as sent to its page: the whole state, what has changed, and the file that is kept.
 #include "submit/monitor/page_state.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What page/state.js does with a change.
+/// Applies a change as page/state.js does.
 void Apply(json& state, const json& change) {
   state["job"].update(change["job"]);
   for (const json& worker : change["workers"])
@@ -54,7 +54,7 @@ TEST(PageState, AChangeHoldsOnlyTheWorkerThatHasChangedAndOfItOnlyThat) {
   const JobSnapshot before = SyntheticJob(1000, 30);
   JobSnapshot now = before;
   now.workers[700].state = WorkerState::kStuck;
-  now.workers[700].cores_used += 0.001;  // nobody sees that
+  now.workers[700].cores_used += 0.001;  // too small to be shown
   EXPECT_EQ(PageChange(before, now),
             R"({"job":{},"workers":[{"i":700,"state":"stuck"}],"evaluations":[],"events":[]})");
 }

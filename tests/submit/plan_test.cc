@@ -1,4 +1,4 @@
-// The plan: which processes a job consists of.
+// The plan: the processes that a job consists of.
 #include "submit/plan.h"
 
 #include <gmock/gmock.h>
@@ -124,7 +124,7 @@ TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
 
   options.environment = {{"RANK", "7"}};
   EXPECT_THROW(Plan(options, context), UsageError);
-  // Elsewhere the cluster says who is beside whom; servers are no ranks.
+  // On other clusters the cluster decides which workers share a host; servers have no ranks.
   options.environment = {};
   options.cluster = "ssh";
   options.num_servers = 1;

@@ -1,4 +1,4 @@
-// Samples of workers out of what /proc says of each process.
+// Samples of workers, from what /proc says of each process.
 #include "submit/process/process_stat.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ char StateOf(const std::vector<ProcessStat>& all) {
 TEST(SamplesOf, SumUpAWorkerItsDescendantsAndItsSession) {
   const std::vector<ProcessStat> all = {
       Stat(1, 'S', 0, 1, 1000),   Stat(10, 'S', 1, 10, 100), Stat(11, 'S', 10, 10, 20),  // its child
-      Stat(12, 'S', 11, 12, 3),    // a grandchild that leads another session
+      Stat(12, 'S', 11, 12, 3),    // a grandchild in another session
       Stat(13, 'S', 1, 10, 5000),  // its parent is gone
       Stat(20, 'S', 1, 20, 7),     // another worker
   };

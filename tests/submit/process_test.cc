@@ -1,4 +1,4 @@
-// How the end of a process is told.
+// How the end of a process is described.
 #include "submit/process/process.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ TEST(ExitStatus, IsDescribedWithTheNameOfTheSignal) {
   EXPECT_EQ(SignalName(SIGRTMIN + 3), "signal 37");
 }
 
-/// A process that says which cores it may run on, started.
+/// Starts a process that prints the cores it may run on.
 SpawnedProcess SpawnBound(const CoreList& cores, int watchdog) {
   return Spawner().Spawn({.file = "/bin/sh",
                           .argv = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status"},

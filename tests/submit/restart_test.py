@@ -8,7 +8,7 @@ import unittest
 from submit_case import IDLE, LIMIT_S, SubmitCase, python
 from warren_testing import wait_for
 
-# Each worker writes down what it was told and waits for all others of its attempt; then comes the code of the test.
+# Each worker writes down what it was given and waits for all others of its attempt; then comes the code of the test.
 TOGETHER = r"""
 import json, os, pathlib, signal, sys, time
 task, attempt = os.environ['DMLC_TASK_ID'], int(os.environ['DMLC_NUM_ATTEMPT'])
@@ -48,12 +48,12 @@ class Restart(SubmitCase):
         code = ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + TOGETHER +
                 "if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)\ntime.sleep(1.5)")
         process = self.submit("--num-workers", 2, "--max-restarts", 1, *python(code))
-        # The second start lives longer than the grace time that began with the first one's end.
+        # The second start lives longer than the grace time that began with the end of the first one.
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
     def test_a_worker_has_its_own_restarts_first_and_all_count_on_from_the_highest(self):
-        # Worker 1 waits for the start of worker 0, so that this is not stopped before it has written that down.
+        # Worker 1 waits for the start of worker 0, so that worker 0 is not stopped before it has written that down.
         code = TOGETHER.replace("while", "while task != '1' and") + (
             "while not os.path.exists('start-0-0'): time.sleep(0.01)\n"
             "if attempt < 2: sys.exit(7) if task == '1' else time.sleep(600)")
@@ -68,7 +68,7 @@ class Restart(SubmitCase):
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
     def test_workers_that_stay_away_from_the_tracker_are_a_reason(self):
-        # One says start to the tracker and waits; the other sleeps, so that nobody is linked.
+        # One worker sends start to the tracker and waits; the other sleeps, so that none is linked.
         code = TOGETHER + """
 import socket, struct
 if attempt == 0 and task == '1': time.sleep(600)
@@ -106,7 +106,7 @@ if attempt == 0:
         self.assertEqual(self.attempts(2), [[0]] * 2)
 
     def test_nothing_of_an_earlier_start_is_left_beside_a_later_one(self):
-        # What leaves its process group and its session is left behind when its parent is killed.
+        # A process that leaves its process group and session survives its parent's kill.
         stray = ("import subprocess\nstray = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
                  "pathlib.Path(f'stray-{task}-{starts}').write_text(str(stray.pid))\n")
         code = TOGETHER.replace("while", stray + "while", 1) + (

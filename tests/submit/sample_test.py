@@ -1,5 +1,5 @@
-"""What dmlc-submit knows of the processes of a job on this machine while they run: samples, and where they are in their
-programs. The log shows samples at --log-level DEBUG, and SIGUSR2 asks for stacks."""
+"""What dmlc-submit knows of a running job's processes on this machine: samples, and where they are in their programs. The log shows samples
+at --log-level DEBUG, and SIGUSR2 asks for stacks."""
 
 import os
 import pathlib
@@ -14,12 +14,12 @@ from submit_case import LIMIT_S, SubmitCase
 from warren_testing import BIN, wait_for
 
 STUCK = "import time\ndef waits_here(): time.sleep(600)\nopen('ready', 'w').write('x')\nwaits_here()\n"
-# A shell in between, as people have it.
+# With a shell in between, as users have it.
 WORKER = ("case $DMLC_TASK_ID in 0) sh -c 'while :; do :; done' ;; 1) sleep 600 ;; 2) sh -c 'kill -STOP $$' ;; esac; true")
 
 
 def py_spy_environment():
-    """A Python with py-spy beside it, installed beside the build where it is not yet; None where that fails."""
+    """A Python with py-spy, installed next to the build if it is missing; None if that fails."""
     place = BIN.parent / "interop" / "py-spy"
     if not (place / "bin/py-spy").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):
@@ -51,7 +51,7 @@ class Samples(SubmitCase):
 
 class Stacks(SubmitCase):
     def stacks(self, command, text, **settings):
-        """What dmlc-submit says of a worker, up to `text`, when it is asked."""
+        """Asks for stacks; returns the process and its output about the worker, up to `text`."""
         process = self.start("--num-workers", 1, "--no-tracker", *command, **settings)
         self.wait_for_files("ready")
         process.send_signal(signal.SIGUSR2)

@@ -1,4 +1,4 @@
-// What is told of programs that never joined their job, and when nothing is.
+// The messages about programs that never joined their job, and when there are none.
 #include "submit/separate_programs.h"
 
 #include <gmock/gmock.h>

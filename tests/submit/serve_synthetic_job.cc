@@ -1,10 +1,10 @@
-// Serves the metrics and the page of a synthetic job, for tests and to look at.
+// Serves the metrics and the page of a synthetic job, for tests and for viewing.
 //
 //   serve-synthetic-job [--workers N] [--port P] [--at SECONDS] [--speed X] [--keep FILE] [--measure yes]
 //
-// Prints both URLs. The job begins `at` seconds old and ages `speed` seconds a second; at its end the program
-// ends, as it does when its standard input ends. --keep writes the kept page of that age
-// and serves nothing; --measure prints what one look at the job costs.
+// Prints both URLs. The job begins `at` seconds old and ages `speed` seconds per second; the program ends
+// with the job, or when its standard input ends. --keep writes the kept page at that age and serves nothing;
+// --measure prints the cost of one look at the job.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ class ServedJob {
     Tick();
   }
 
-  /// An age at which it is over.
+  /// An age at which the job is over.
   static constexpr double kEnd = 1e6;
 
  private:
@@ -107,7 +107,7 @@ void Keep(const std::string& path, int workers, double at) {
   std::ofstream(path) << KeptPage(SyntheticJob(workers, at), output);
 }
 
-/// What one look at the job costs: the whole state, a second's change, and metrics.
+/// The cost of one look at the job: the whole state, one second's change, and metrics.
 void Measure(int workers) {
   const JobSnapshot before = SyntheticJob(workers, 50);
   const JobSnapshot now = SyntheticJob(workers, 51);

@@ -115,7 +115,7 @@ class SgeCluster:
             raise
 
     def environment(self):
-        """What the clients (qsub, qstat, ...) need, on top of the usual environment."""
+        """The variables that the clients (qsub, qstat, ...) need, in addition to the usual environment."""
         return {"SGE_ROOT": str(self.directory), "SGE_CELL": "default", "SGE_QMASTER_PORT": str(self.ports[0]),
                 "SGE_EXECD_PORT": str(self.ports[1])}
 
@@ -133,7 +133,7 @@ class SgeCluster:
                 self.run("qdel", "-f", "-u", "*", timeout=5, capture_output=True)
             except subprocess.TimeoutExpired:
                 pass
-        # The shepherds first (their jobs are sessions of their own), then the daemons.
+        # The shepherds first (their jobs are separate sessions), then the daemons.
         for pid in self._jobs_processes():
             kill_tree(pid)
         for process in reversed(self.processes):
@@ -166,8 +166,8 @@ class SgeCluster:
         host = socket.gethostname()
         (common / "bootstrap").write_text(BOOTSTRAP.format(admin=admin, root=self.directory))
         (common / "act_qmaster").write_text(host + "\n")
-        # Where the host's name is an address of many names (127.0.0.1: localhost), qmaster would believe itself another
-        # host than its clients do: "local host name error". The first name of each line is the one that counts.
+        # If the host's name is an address with several names (127.0.0.1: localhost), qmaster and its clients would disagree on its host:
+        # "local host name error". The first name of each line is the one that counts.
         canonical, others, _ = socket.gethostbyaddr(socket.gethostbyname(host))
         names = [host] + [name for name in dict.fromkeys([canonical, *others]) if name != host]
         if len(names) > 1:
@@ -219,7 +219,7 @@ class SgeCluster:
             raise OSError(f"{words}: {done.stdout}{done.stderr}")
 
     def _daemon(self, name):
-        # Jobs run in login shells; whatever this machine's user has in the files of his is not for them: an empty home.
+        # Jobs run in login shells, which must not read the startup files of this machine's user: an empty home.
         empty_home = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"',
                       pwd.getpwuid(os.getuid()).pw_dir]  # fmt: skip
         # SGE_ND: not a daemon, so that it stays this process's child.
@@ -233,7 +233,7 @@ class SgeCluster:
         return bool(words) and len(words[0]) == 5  # a sixth word is a state such as "au"
 
     def _jobs_processes(self):
-        """Shepherds and all that they started: also what a killed shepherd left behind."""
+        """Shepherds and all processes they started, including what a killed shepherd left behind."""
         mark = f"SGE_JOB_SPOOL_DIR={self.directory}/".encode()
         found = []
         for entry in pathlib.Path("/proc").iterdir():
@@ -249,7 +249,7 @@ class SgeCluster:
 
 
 def why_not():
-    """The reason why there can be no Grid Engine here; None when there can."""
+    """The reason why Grid Engine cannot run here; None if it can."""
     if os.geteuid() != 0:
         return "a Grid Engine is started as root"
     for program in PROGRAMS:

@@ -92,7 +92,7 @@ class Sge(ClusterBehaviour, SgeCase):
             wait_for(lambda: not self.jobs(), 10, "the end of the job")
 
 
-del ClusterBehaviour  # it is no test of its own
+del ClusterBehaviour  # not a test by itself
 
 if __name__ == "__main__":
     unittest.main()

@@ -38,7 +38,7 @@ class SlurmCase(ServersCase):
         self.servers.run("scancel", *jobs)
 
     def check_nothing_is_left(self, seconds=15.0):
-        super().check_nothing_is_left(seconds)  # salloc and slurmstepd take their time
+        super().check_nothing_is_left(seconds)  # salloc and slurmstepd are slow
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
@@ -75,7 +75,7 @@ class MpirunInAnAllocation(SlurmCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Sbatch(ClusterBehaviour, SlurmCase):
-    """Outside one."""
+    """Outside an allocation."""
 
     def test_the_job_has_its_name_partition_nodes_and_cores(self):
         code = "[ $DMLC_TASK_ID = 1 ] || scontrol -o show job $SLURM_JOB_ID; echo $SLURMD_NODENAME > node-$DMLC_TASK_ID"
@@ -90,7 +90,7 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         self.assertRegex(process.err, r"this is job \d+ of Slurm")
 
     def test_each_worker_gets_its_gpus(self):
-        """Slurm gives out the device files of GPUs that are none."""
+        """Slurm hands out the device files of fake GPUs."""
         code = "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"
         process = self.submit("--num-workers", 4, "--slurm-worker-nodes", 3, "--worker-gpus", 1, "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)
@@ -132,7 +132,7 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         self.servers.run("scontrol", "requeue", job)
 
         def again():
-            # Otherwise Slurm waits for two minutes. Asked more often it begins to wait anew each time.
+            # Otherwise Slurm waits for two minutes. Asking more often restarts its wait each time.
             time.sleep(1)
             self.servers.run("scontrol", "update", f"JobId={job}", "StartTime=now", capture_output=True)
             return all(self.file(f"ready-{task}").exists() for task in (0, 1))
@@ -175,7 +175,7 @@ class SbatchWatching(WatchingBehaviour, SlurmCase):
     pass
 
 
-del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # they are no tests of their own
+del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # not tests by themselves
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,4 @@
-"""Hosts of their own on one machine, network namespaces each with a real sshd, and dmlc-submit on yet another."""
+"""Several hosts on one machine, network namespaces with a real sshd each, and dmlc-submit on another one."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ PORT = 2222
 
 
 def why_not():
-    """The reason why there can be no such hosts here; None when there can."""
+    """The reason why such hosts cannot run here; None if they can."""
     if not SSHD.exists():
         return "no sshd here; it is in the package openssh-server"
     return network_namespaces.why_not()
@@ -25,8 +25,7 @@ def _run(*command):
 
 
 class SshHosts:
-    """`count` hosts, whose sshd listen at PORT and let in one key. Each has a directory that is its own; all else of
-    the file system they share."""
+    """`count` hosts, whose sshds listen at PORT and accept one key. Each has its own directory; they share the rest of the file system."""
 
     def __init__(self, directory, count, ipv6=False):
         self.directory = pathlib.Path(directory) / "ssh"
@@ -52,22 +51,22 @@ class SshHosts:
         return self.namespaces.addresses[host]
 
     def inside(self, command):
-        """The command as it is started where dmlc-submit runs."""
+        """The command in the form that starts it where dmlc-submit runs."""
         return self.namespaces.inside("middle", command)
 
     def options(self):
-        """What tells ssh of the key and of the hosts."""
+        """The options that tell ssh the key and the hosts."""
         return ["--ssh-options", f"-F {self.config}"]
 
     def host_file(self, text=None):
-        """Names of the ssh configuration, n0 and so on, unless the text says otherwise."""
+        """A host file with the names of the ssh configuration, n0 and so on, or with `text`."""
         path = self.directory / "hosts"
         path.write_text(text if text is not None else "".join(f"n{i}\n" for i in range(len(self.sshds))))
         return ["--cluster", "ssh", "--host-file", path]
 
     def processes(self):
-        """What runs on the hosts besides the listening sshd: pid and command line. Connections that are being
-        closed are not counted."""
+        """The processes on the hosts except the listening sshds: pid and command line. Connections that are being closed are not counted.
+        """
         found = {}
         for host, sshd in self.sshds.items():
             name = f"{self.namespaces.prefix}{host}"
@@ -93,7 +92,7 @@ class SshHosts:
         self.namespaces.close()
 
     def _name_hosts(self):
-        """All know all others by the names that hosts give themselves, and those of the ssh configuration."""
+        """Makes each host known to all others, by its own name and by that of the ssh configuration."""
         names = {"127.0.0.1": "localhost", self.namespaces.middle_address: "host-middle"}
         names.update({address: f"host-{i} n{i} node{i + 1}" for i, address in enumerate(self.namespaces.addresses)})
         for name in self.namespaces.made:
@@ -121,17 +120,17 @@ class SshHosts:
             f"AuthorizedKeysFile {self.key}.pub\nStrictModes no\nPasswordAuthentication no\n"
             f"KbdInteractiveAuthentication no\nPermitRootLogin yes\nUsePAM no\nPidFile none\nLogLevel INFO\n"
         )
-        # The home directory is an empty one: what a shell reads there at its start is none of the test's.
+        # An empty home directory: the startup files of a shell must not affect the test.
         mount = f'mount -t tmpfs none {self.own_directory}; mount -t tmpfs none {pathlib.Path.home()}; exec "$@"'
         command = self.namespaces.inside(host, ["unshare", "--mount", "sh", "-c", mount, "sh", SSHD, "-D", "-e", "-f",
                                                 config])
         with open(self.directory / f"sshd{host}.log", "wb") as log:
-            # Not the marks of a test: what sshd starts must not have them from here.
+            # Without the marks of a test: sshd must not pass them on from here.
             environment = {"PATH": os.environ["PATH"]}
             self.sshds[host] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log, env=environment)
         wait_for(lambda: b"Server listening" in (self.directory / f"sshd{host}.log").read_bytes(), 20, "sshd")
 
     def in_own_directory(self, host, name):
-        """What a file of a host's own directory contains; None when there is none."""
+        """The contents of a file in a host's own directory; None if there is no such file."""
         path = pathlib.Path(f"/proc/{self.sshds[host].pid}/root{self.own_directory}/{name}")
         return path.read_text() if path.exists() else None

@@ -1,4 +1,4 @@
-// Stacks that agents tell line by line are told to all who asked, once.
+// Stacks that agents send line by line go to everyone who asked, once.
 #include "submit/cluster/stack_requests.h"
 
 #include <gmock/gmock.h>

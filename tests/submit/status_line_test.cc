@@ -1,4 +1,4 @@
-// The line below the output of a terminal: what is written, and when.
+// The line below the output on a terminal: what is written, and when.
 #include "submit/output/status_line.h"
 
 #include <gtest/gtest.h>

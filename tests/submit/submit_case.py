@@ -1,4 +1,4 @@
-"""What the tests of dmlc-submit share: starting it, and seeing that nothing is left behind."""
+"""Shared by the tests of dmlc-submit: starting it, and checking that nothing is left behind."""
 
 import contextlib
 import os
@@ -16,14 +16,14 @@ from warren_testing import BIN, wait_for
 
 PROGRAM = str(BIN / "dmlc-submit")
 LIMIT_S = 60  # for anything that should take moments, on a busy machine under a sanitizer
-STOP_LIMIT_S = 1.0  # all processes are gone within this: the promise
-STOP_LIMIT_SLACK_S = 1.0  # what a busy machine may add between an event and its being seen
+STOP_LIMIT_S = 1.0  # the promise: all processes are gone within this time
+STOP_LIMIT_SLACK_S = 1.0  # the delay on a busy machine until an event is seen
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
-TRIES = 3  # for what must be quick, as any other load on the machine may hold up one of them
+TRIES = 3  # for what must be quick, since other load on the machine may delay one of them
 IDLE = "import time; time.sleep(600)"
 
 
-# Jobs in the background of a script, and those under nohup, have these ignored, and dmlc-submit respects that.
+# These are ignored in background jobs of a script and under nohup, and dmlc-submit respects that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -39,7 +39,7 @@ def kill_at_once(pid):
 
 
 class SubmitCase(unittest.TestCase):
-    """Each test has a directory of its own, and a mark in the environment of all it starts."""
+    """Each test has its own directory, and a mark in the environment of all processes it starts."""
 
     program = PROGRAM
 
@@ -60,7 +60,7 @@ class SubmitCase(unittest.TestCase):
         return environment
 
     def start(self, *words, environment=None, **settings):
-        """Starts dmlc-submit with these words; local is chosen unless they say otherwise."""
+        """Starts dmlc-submit with these words, on the cluster local unless they choose another."""
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
         extra = {"DMLC_SUBMIT_CLUSTER": "local", **(environment or {})}
         process = subprocess.Popen(
@@ -72,13 +72,13 @@ class SubmitCase(unittest.TestCase):
         return self.note(process)
 
     def note(self, process):
-        """Notes what was started, to be ended with the test."""
+        """Registers a process to be ended with the test."""
         self.started.append(process)
         self.addCleanup(self.end, process)
         return process
 
     def said(self, process):
-        """What one that has ended wrote to standard error and nobody has read."""
+        """What an ended process wrote to standard error that has not been read yet."""
         return process.stderr.read().decode(errors="replace") if process.stderr and not process.stderr.closed else ""
 
     def end(self, process):
@@ -90,7 +90,7 @@ class SubmitCase(unittest.TestCase):
         process.wait()
 
     def submit(self, *words, **settings):
-        """Runs dmlc-submit to its end; `out` and `err` of what is returned are text."""
+        """Runs dmlc-submit to its end; the result has `out` and `err` as text."""
         process = self.start(*words, **settings)
         out, err = process.communicate(timeout=LIMIT_S)
         process.out, process.err = (out or b"").decode(), (err or b"").decode()
@@ -98,7 +98,7 @@ class SubmitCase(unittest.TestCase):
         return process
 
     def marked(self):
-        """The living processes that have the mark: dmlc-submit, its watchdog, workers, what they started."""
+        """The living processes that have the mark: dmlc-submit, its watchdog, workers, and what they started."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -120,7 +120,7 @@ class SubmitCase(unittest.TestCase):
         return self.directory / name
 
     def wait_for_files(self, *names):
-        """Waits until workers have written these; returns what is in them. Fails at once when dmlc-submit has failed."""
+        """Waits until workers have written these files; returns their contents. Fails at once if dmlc-submit has failed."""
 
         def all_there():
             failed = [process for process in self.started[-1:] if (process.poll() or 0) > 0]
@@ -134,7 +134,7 @@ class SubmitCase(unittest.TestCase):
         return [self.file(name).read_text() for name in names]
 
     def wait_for_text(self, stream, text):
-        """Reads from a pipe until `text` came; returns all that came."""
+        """Reads from a pipe until `text` arrives; returns everything read."""
         seen = b""
         end = time.monotonic() + LIMIT_S
         while text.encode() not in seen:

@@ -1,5 +1,5 @@
-// A job's policy against simulated jobs: processes, tracker, cluster and clock are a model, in which anything
-// may fail at any moment. The seed of a job that goes wrong is printed.
+// A job's policy against simulated jobs: processes, tracker, cluster and clock are a model in which anything
+// may fail at any moment. The seed of a failing job is printed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,11 +24,11 @@ namespace {
 using namespace std::chrono_literals;
 using Milliseconds = std::chrono::milliseconds;
 
-/// The longest that stopping may take: twice, when it fails while it stops to begin again, with each patience
-/// once more than needed.
+/// The longest time that stopping may take: twice, if a restart fails while it stops the job, with each wait
+/// counted once more than needed.
 constexpr auto kLongestEnd = 2 * (10s + kClusterPatience);
 
-/// Simulated by each test.
+/// Number of jobs that each test simulates.
 constexpr unsigned kJobs = 5000;
 
 enum class TrackerKind { kNone, kRabit, kCollective };
@@ -77,7 +77,7 @@ class SimulatedJob : public JobView {
         processes_(plan_.size()),
         supervisor_(scenario.policy, plan_, *this) {}
 
-  /// Runs until the job is over. False, with a word about why, when a rule was broken.
+  /// Runs until the job is over. Returns false if a rule was broken; wrong() says which.
   bool Run() {
     At(0ms, [this] { Tell([this] { supervisor_.Begin(now_); }, kTrouble); });
     for (int steps = 0; !result_ && wrong_.empty(); ++steps) {
@@ -100,12 +100,12 @@ class SimulatedJob : public JobView {
     return wrong_.empty();
   }
 
-  /// What was wrong, and what had happened before.
+  /// The broken rule, and what had happened before.
   std::string wrong() const { return fmt::format("{}\n{}told: {}", wrong_, history_, story_); }
   JobResult result() const { return *result_; }
   int starts(std::size_t index) const { return processes_[index].starts; }
   int begins() const { return begins_; }
-  /// What the job's error message says.
+  /// The job's error message.
   const std::string& story() const { return story_; }
 
  protected:
@@ -113,9 +113,9 @@ class SimulatedJob : public JobView {
     bool running = false;
     int starts = 0;
     int starts_of_this_begin = 0;
-    int life = 0;  ///< counts up when it ends: what was to happen in this life does not happen any more
+    int life = 0;  ///< incremented when the process ends: later events of this life are cancelled
     bool stubborn = false;
-    // For the tracker:
+    // The tracker's view:
     bool joined = false, linked = false, shut_down = false;
     std::optional<int> gone_after;
   };
@@ -124,17 +124,17 @@ class SimulatedJob : public JobView {
 
   /// The process has begun its `attempt`th attempt.
   virtual void OnStarted(std::size_t index, int attempt) = 0;
-  /// True: the start fails.
+  /// Returns true if the start fails.
   virtual bool StartFails(std::size_t) { return false; }
   virtual bool ReplanFails() { return false; }
   virtual void OnReported(const std::string&) {}
   virtual void OnAllLinked() {}
-  /// How long a process takes to end once it was asked to; none: for ever.
+  /// How long a process takes to end after it was asked to; nullopt: forever.
   virtual std::optional<Milliseconds> TimeToStop() { return Random(600); }
   virtual Milliseconds TimeOfCluster() { return 0ms; }
 
   void At(Milliseconds after, std::function<void()> what) { events_.emplace(now_ + after, std::move(what)); }
-  /// Unless the process has ended until then.
+  /// Does this later, unless the process has ended by then.
   void InThisLife(std::size_t index, Milliseconds after, std::function<void()> what) {
     At(after, [this, index, life = processes_[index].life, what = std::move(what)] {
       if (processes_[index].life == life && processes_[index].running) what();
@@ -385,7 +385,7 @@ class SimulatedJob : public JobView {
     }
   }
 
-  /// Whatever still happens.
+  /// Checks that nothing happens after the job's end.
   void CheckSilenceAfterTheEnd() {
     const auto silent = [&](const char* when) {
       if (supervisor_.NextAction()) Wrong(fmt::format("an action after the end, {}", when));
@@ -406,7 +406,7 @@ class SimulatedJob : public JobView {
   std::map<std::size_t, int> last_attempt_;
   bool carrying_out_ = false;
   int event_code_ = 0;
-  int code_of_stop_ = 0;  ///< of what had the job stopped last
+  int code_of_stop_ = 0;  ///< the code of the event that last stopped the job
   bool all_assigned_ = false, linked_ = false, finished_ = false;
   bool stopped_ = false;
   std::optional<TimePoint> stopped_at_;
@@ -437,7 +437,7 @@ class Chaos : public SimulatedJob {
     sometimes(trouble_ / 3, [this] { Tell([this] { supervisor_.TrackerFailed("gone", now_); }, kTrouble); });
     for (int i = 0; i < 2; ++i) {
       sometimes(trouble_, [this] {
-        ++requeues_;  // at most: it is none when the job is being stopped
+        ++requeues_;  // an upper bound: it does not count while the job is being stopped
         Tell([this] { supervisor_.Requeued("requeued", now_); }, kTrouble);
       });
     }
@@ -465,7 +465,7 @@ class Chaos : public SimulatedJob {
     ExpectLinks();
   }
 
-  /// The tracker's patience with workers that are missing while others wait for them.
+  /// The tracker loses patience with workers that are missing while others wait for them.
   void ExpectLinks() {
     At(20s, [this, begin = begins_] {
       const bool one_waits = std::any_of(processes_.begin(), processes_.end(),
@@ -518,7 +518,7 @@ class Chaos : public SimulatedJob {
 
 class SupervisorSimulation : public testing::Test {
  protected:
-  /// Others each time, so that more and more jobs are tried; WARREN_TEST_SEED repeats one.
+  /// A different seed each time, so that more and more jobs are tried; WARREN_TEST_SEED repeats one.
   SupervisorSimulation() : first_(std::random_device()()) {
     if (const char* seed = std::getenv("WARREN_TEST_SEED")) first_ = static_cast<unsigned>(std::stoul(seed));
   }
@@ -549,7 +549,7 @@ TEST_F(SupervisorSimulation, EveryJobEndsByTheRulesWhateverHappensToIt) {
     ++codes[job.result().exit_code];
     if (job.begins() > 1) ++begun_again;
   }
-  // The jobs are such that all of it happens.
+  // The jobs are such that each of these ends occurs.
   for (const int code : {0, kTrouble, kReaderGone, 128 + SIGINT, 128 + SIGTERM, 128 + SIGSEGV, kNotFound}) {
     EXPECT_GT(codes[code], 0) << code;
   }
@@ -564,7 +564,7 @@ constexpr int kCulpritCode = 77;
 constexpr int kVictimCode = 255;
 
 /// One worker fails at a random moment in each of its attempts; the others fail because of it, as those of
-/// XGBoost 2.1 do, or stay.
+/// XGBoost 2.1 do, or keep running.
 class OneAtFault : public SimulatedJob {
  public:
   OneAtFault(const Scenario& scenario, unsigned seed)
@@ -587,7 +587,7 @@ class OneAtFault : public SimulatedJob {
     InThisLife(culprit_, Random(1000), [this] { BreakDown(); });
   }
 
-  /// The culprit leaves, or tells the tracker of its error; what it says last may take a while.
+  /// The culprit leaves, or reports its error to the tracker; its exit may take a while.
   void BreakDown() {
     if (says_error_) {
       Tell([this] { supervisor_.Broken(std::to_string(culprit_), "worker failed", now_); }, kTrouble);
@@ -603,7 +603,7 @@ class OneAtFault : public SimulatedJob {
   }
 
   void OnReported(const std::string& task) override {
-    if (says_error_) return;  // the tracker has heard of the first
+    if (says_error_) return;  // the tracker has heard of the first error
     Tell([&] { supervisor_.Broken(task, "worker failed", now_); }, kTrouble);
   }
 
@@ -624,7 +624,7 @@ TEST_F(SupervisorSimulation, TheExitCodeIsThatOfTheWorkerWithWhichItBegan) {
     ASSERT_EQ(job.story().find(fmt::format("worker {} ", job.culprit())), 0U)
         << "seed " << seed << "; told: " << job.story();
     ASSERT_EQ(job.begins(), scenario.policy.max_restarts + 1) << "seed " << seed;
-    // All that it may have were used before the job was given up.
+    // All restarts were used before the job was given up.
     ASSERT_EQ(job.starts(job.culprit()),
               (scenario.policy.max_restarts + 1) * (scenario.policy.num_restarts + 1))
         << "seed " << seed;

@@ -1,4 +1,4 @@
-// A job's policy, rule by rule: events in, actions out. supervisor_simulation_test.cc has whole jobs.
+// A job's policy, rule by rule: events in, actions out. supervisor_simulation_test.cc tests whole jobs.
 #include "submit/supervisor.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// A tracker and a cluster that are as a test says.
+/// A tracker and a cluster in the state that a test sets.
 struct StandInView : JobView {
   bool has_tracker() const override { return tracker; }
   bool is_collective() const override { return collective; }
@@ -31,7 +31,7 @@ struct StandInView : JobView {
 
 class SupervisorTest : public testing::Test {
  protected:
-  /// A job of workers that have all been started.
+  /// A job whose workers have all been started.
   void Begin(int workers, RestartPolicy policy = {}) {
     std::vector<PlannedProcess> plan(static_cast<std::size_t>(workers));
     for (int i = 0; i < workers; ++i) plan[static_cast<std::size_t>(i)].task_id = i;
@@ -57,7 +57,7 @@ class SupervisorTest : public testing::Test {
     supervisor_->Exited(index, status, now_);
   }
 
-  /// What is wanted, in short, without what is only shown.
+  /// The actions in short form, without those that only display something.
   std::vector<std::string> Settle() {
     std::vector<std::string> wanted;
     while (const auto action = supervisor_->NextAction()) {

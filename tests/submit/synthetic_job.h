@@ -1,4 +1,4 @@
-// A job that nobody runs, with numbers that move as those of a real one: for what shows jobs.
+// A synthetic job, with numbers that move like those of a real one, for what displays jobs.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace warren::submit {
 
-/// `seconds` after it began. Four workers a host; rank 3 makes the others wait, worker 5 was restarted, the
-/// last but one is stuck for a while. It ends after 600 rounds, five a second.
+/// The job `seconds` after it began. Four workers per host; rank 3 makes the others wait, worker 5 was
+/// restarted, the last but one is stuck for a while. The job ends after 600 rounds, five per second.
 JobSnapshot SyntheticJob(int workers, double seconds);
 
-/// What worker `index` writes in that second.
+/// The output of worker `index` in that second.
 std::string SyntheticLine(int index, double seconds);
 
 }  // namespace warren::submit

@@ -7,7 +7,7 @@ import unittest
 
 from submit_case import SubmitCase
 
-# Joins the job as rabit does; what follows may use `worker` and `task`.
+# Joins the job as rabit does; the code after it may use `worker` and `task`.
 JOIN = r"""
 import os, pathlib, sys, time
 from warren_testing import ClassicWorker, wait_for
@@ -30,7 +30,7 @@ class WithTracker(SubmitCase):
     def test_prefix_is_the_rank_once_it_is_known(self):
         code = (
             "print('task', flush=True)\n"
-            "worker.rank = 1 - task\n"  # asks for another rank than its task
+            "worker.rank = 1 - task\n"  # asks for a rank other than its task
             "worker.start(); print('ranked', worker.rank, task, flush=True); worker.shutdown()"
         )
         process = self.workers(2, code)
@@ -84,7 +84,7 @@ class WithTracker(SubmitCase):
         self.assertEqual(self.workers(3, "worker.start()").returncode, 0)
 
     def test_restarted_worker_gets_its_rank_back(self):
-        # Links of the others are told lost, as rabit does when a peer dies.
+        # The other workers report their links as lost, as rabit does when a peer dies.
         code = (
             "worker.start()\nprint('rank', worker.rank, flush=True)\n"
             "if os.environ['DMLC_NUM_ATTEMPT'] == '0' and task == 1: sys.exit(1)\n"

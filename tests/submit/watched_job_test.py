@@ -1,5 +1,5 @@
-"""A job as it is watched: the line on the terminal, workers that hang, who makes the others wait, the timeline, metrics, the
-page that stays, the history. Workers are real ones, of Warren's engine and of stock XGBoost."""
+"""A job as it is watched: the line on the terminal, workers that hang, ranks that make the others wait, the timeline, metrics, the page
+that stays, the history. Workers are real ones, of Warren's engine and of stock XGBoost."""
 
 import fcntl
 import json
@@ -44,7 +44,7 @@ class Watched(SubmitCase):
 
 class Terminal(Watched):
     def on_terminal(self, *words, columns=150):
-        """All that dmlc-submit draws, by redrawn lines, and how it ended."""
+        """Returns everything that dmlc-submit draws, split into redrawn lines, and its exit code."""
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
         process = self.start(*words, environment={"TERM": "xterm"}, stdout=follower, stderr=follower)
@@ -202,7 +202,7 @@ class Afterwards(Watched):
             with urllib.request.urlopen(url, timeout=LIMIT_S) as answer:
                 return answer.read().decode()
 
-        # Each rank called 5 times, 64 bytes each.
+        # Each rank made 5 calls, of 64 bytes each.
         wait_for(lambda: set(re.findall(r'warren_collective_calls_total\{[^}]*rank="(\d)"[^}]*\} 5\b', metrics())) == {"0", "1", "2"}, LIMIT_S)
         text = metrics()
         self.assertRegex(text, r'warren_workers\{state="running"\} 3\b')
@@ -260,7 +260,7 @@ class Afterwards(Watched):
         calls = {rank: sorted((event["ts"], event["dur"]) for event in events if event["ph"] == "X" and event["pid"] == rank)
                  for rank in range(3)}
         self.assertEqual([len(calls[rank]) for rank in range(3)], [21] * 3, "no call is lost at the end")
-        # Nobody leaves a call before the last has come to it: to the error of the clocks.
+        # No rank leaves a call before the last one has entered it, within the error of the clocks.
         for number in range(21):
             came = max(calls[rank][number][0] for rank in range(3))
             left = min(sum(calls[rank][number]) for rank in range(3))

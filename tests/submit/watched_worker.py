@@ -1,4 +1,4 @@
-"""A worker of Warren's engine that does what watched_job_test.py looks for: python watched_worker.py WHAT ..."""
+"""A worker of Warren's engine for watched_job_test.py: python watched_worker.py WHAT ..."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""The metrics and the page of a job over HTTP, as programs ask for them; read by a real Prometheus where there is one."""
+"""The metrics and the page of a job over HTTP, as programs request them; read by a real Prometheus if there is one."""
 
 import contextlib
 import http.client
@@ -60,7 +60,7 @@ class Served:
                     yield name, json.loads(value)
 
     def end(self):
-        """The job is over: how long the program needs to end."""
+        """Ends the job; returns how long the program needs to end."""
         self.process.stdin.close()
         began = time.monotonic()
         self.process.wait(LIMIT_S)
@@ -147,7 +147,7 @@ class WatchingTest(unittest.TestCase):
         served = self.serve("--at", "20")
         events = served.events()
         next(events)
-        # One that reads nothing, and one that asks nothing.
+        # One client that reads nothing, and one that requests nothing.
         with socket.create_connection(("127.0.0.1", served.port)), socket.create_connection(("127.0.0.1", served.port)) as deaf:
             deaf.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie['Cookie']}\r\n\r\n".encode())
             served.end()
@@ -164,7 +164,7 @@ class WatchingTest(unittest.TestCase):
             slow.connect(("127.0.0.1", served.port))
             slow.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie['Cookie']}\r\n\r\n".encode())
             others = served.events()
-            seen = [next(others)[1]["job"]["seconds"] for _ in range(4)]  # time goes on for others
+            seen = [next(others)[1]["job"]["seconds"] for _ in range(4)]  # time goes on for the others
             slow.settimeout(LIMIT_S)
             stream = slow.makefile("rb")
             ages = []
@@ -178,7 +178,7 @@ class WatchingTest(unittest.TestCase):
         self.assertGreaterEqual(ages[1], seen[3])
 
     def silent(self, served, count, sent=b""):
-        """So many connections that say this and nothing more, all of them accepted."""
+        """That many connections that send this and nothing more, all of them accepted."""
         many = [socket.create_connection(("127.0.0.1", served.port), LIMIT_S) for _ in range(count)]
         for one in many:
             self.addCleanup(one.close)
@@ -195,7 +195,7 @@ class WatchingTest(unittest.TestCase):
                 self.assertEqual(served.get("/metrics").status, 200)
                 self.assertEqual(served.get("/", served.cookie).status, 200)
                 many[0].settimeout(LIMIT_S)
-                with contextlib.suppress(ConnectionError):  # the one that was silent for longest made room
+                with contextlib.suppress(ConnectionError):  # the connection silent for longest was closed to make room
                     while many[0].recv(1 << 16):
                         pass
         self.assertEqual(next(events)[0], "change", "whoever reads the page stays")
@@ -240,7 +240,7 @@ class WatchingTest(unittest.TestCase):
                 self.assertEqual(self.query(port, 'warren_workers{state="running"}')[0]["value"][1], "8")
                 traffic = self.query(port, 'sum by (algorithm) (warren_collective_bytes_total{rank="3"})')
                 self.assertEqual({one["metric"]["algorithm"] for one in traffic}, {"ring", "tree"})
-                # What the dashboard file asks for is there.
+                # Prometheus has what the dashboard file asks for.
                 for expression in grafana_expressions():
                     self.query(port, expression)
             finally:
@@ -248,7 +248,7 @@ class WatchingTest(unittest.TestCase):
                 process.wait()
 
     def query(self, port, expression):
-        """Its value, once there is one."""
+        """The expression's value, once there is one."""
         end = time.monotonic() + LIMIT_S
         found = None
         while time.monotonic() < end:
@@ -258,7 +258,7 @@ class WatchingTest(unittest.TestCase):
                 response = connection.getresponse()
                 answer = response.read()
                 connection.close()
-                if response.status == http.HTTPStatus.SERVICE_UNAVAILABLE:  # it is about to begin
+                if response.status == http.HTTPStatus.SERVICE_UNAVAILABLE:  # still starting
                     raise ConnectionError(answer)
                 found = json.loads(answer)
                 self.assertEqual(found["status"], "success", f"{expression}: {found}")
@@ -269,7 +269,7 @@ class WatchingTest(unittest.TestCase):
 
 
 def grafana_expressions():
-    """What docs/grafana.json asks Prometheus, its variables filled in."""
+    """The queries of docs/grafana.json to Prometheus, with their variables filled in."""
     board = json.loads((pathlib.Path(os.environ["WARREN_SOURCE"]) / "docs/grafana.json").read_text(encoding="utf-8"))
     for panel in board["panels"]:
         for target in panel.get("targets", []):

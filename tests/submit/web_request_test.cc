@@ -1,4 +1,4 @@
-// What a request asks for, and who may have it.
+// What a request asks for, and whether it is permitted.
 #include "submit/monitor/web_request.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-"""dmlc-submit --cluster yarn with a stand-in for Hadoop: a program called `yarn` that records its command lines and runs
-the script of the distributed shell as YARN's containers would: by bash, numbered from 1. Each has a directory of its own
-only where files are shipped to it; else all run where the test can see what they write."""
+"""dmlc-submit --cluster yarn with a stand-in for Hadoop: a program called `yarn` that records its command lines and runs the script of the
+distributed shell as YARN's containers would: by bash, numbered from 1. Each container has its own directory only if files are shipped to
+it; otherwise all run where the test can see what they write."""
 
 import json
 import os
@@ -81,7 +81,7 @@ class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
                 "YARN_RECORD": str(home / "record/commands")}  # fmt: skip
 
     def places_of_files(self):
-        """Not the stand-in's own: YARN's client copies the script to where its file system lets others read it, or not
+        """Without the stand-in's own files: YARN's client copies the script to a place where its file system lets others read it, or not
         (docs/how-to/security.md)."""
         return [self.temporary]
 
@@ -126,7 +126,7 @@ class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
         self.assertIn(["application", "-kill", "application_1700000000000_0007"], self.commands())
 
 
-del ClusterBehaviour  # it is no test of its own
+del ClusterBehaviour  # not a test by itself
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,4 @@
-// Two ends in one thread over a pair of sockets, and others than ours at one of them.
+// Two ends in one thread over a pair of sockets, and foreign peers at one of them.
 #include "tls/session.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ Secret SecretOf(std::uint8_t byte) {
   return secret;
 }
 
-/// Two sockets that are connected.
+/// Two connected sockets.
 class Wire {
  public:
   enum class Kind { kPair, kTcp };
@@ -54,14 +54,14 @@ class Wire {
 
   int client() const { return ends_[0]; }
   int server() const { return ends_[1]; }
-  /// Room for little: sends are cut anywhere.
+  /// Makes room for little, so that sends are cut anywhere.
   void MakeNarrow() const {
     const int bytes = 1;  // the kernel makes 4.5 KiB of it
     for (const int end : ends_) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   }
-  /// Whether the kernel has TLS; asks by making it so.
+  /// Whether the kernel has TLS; enables it to find out.
   bool KernelHasTls() const { return setsockopt(client(), IPPROTO_TCP, TCP_ULP, "tls", sizeof "tls") == 0; }
-  /// What an end has to read.
+  /// Everything that an end can read.
   static std::string Drain(int end) {
     std::string all(1 << 16, '\0');
     const ssize_t count = recv(end, all.data(), all.size(), MSG_DONTWAIT);
@@ -90,7 +90,7 @@ class Wire {
   std::array<int, 2> ends_{};
 };
 
-/// Both ends go on until neither can.
+/// Both ends continue until neither can.
 std::pair<Step, Step> ShakeHands(Session& client, Session& server) {
   Step of_client = Step::kWantsToRead;
   Step of_server = Step::kWantsToRead;
@@ -138,8 +138,8 @@ TEST(TlsSession, BothDirectionsAndNothingInTheClear) {
   EXPECT_GT(seen.size(), 20U);
   EXPECT_EQ(seen.find("client"), std::string::npos);
   ASSERT_EQ(send(pair.wire.client(), seen.data(), seen.size(), 0),
-            static_cast<ssize_t>(seen.size()));                // a replay,
-  EXPECT_EQ(ReceiveAll(pair.server), "what the client says");  // to who has not had it yet
+            static_cast<ssize_t>(seen.size()));                // a replay
+  EXPECT_EQ(ReceiveAll(pair.server), "what the client says");  // to a peer that has not received it yet
   EXPECT_EQ(pair.server.Send("head, ", 6, "body", 4), 10);
   EXPECT_EQ(ReceiveAll(pair.client), "head, body");
   EXPECT_EQ(ReceiveAll(pair.client), "");
@@ -214,7 +214,7 @@ TEST(TlsSession, ASendToWhoHasGoneIsAnErrorAndNoSignal) {
   EXPECT_EQ(errno, EPIPE);
 }
 
-// The caller sends the same bytes in other pieces each time that there was no room, as collectives do.
+// The caller sends the same bytes in different pieces each time there was no room, as collectives do.
 TEST(TlsSession, PiecesOfAnySizeArriveInOrderThroughANarrowPipe) {
   for (const std::uint64_t records_per_key : {kRecordsPerKey, std::uint64_t{3}}) {
     Pair pair(records_per_key);
@@ -254,7 +254,8 @@ TEST(FirstRecord, IsKnownWhenItIsWholeAndTheSocketKeepsSilentUntilThen) {
   for (const std::size_t piece : {1, 3, 1, 257}) {
     send(wire.client(), record.data() + sent, piece, MSG_NOSIGNAL);
     sent += piece;
-    EXPECT_EQ(Readable(wire.server()), sent == 1 || sent == 5) << sent;  // what was asked for so far is here
+    // Everything asked for so far has arrived.
+    EXPECT_EQ(Readable(wire.server()), sent == 1 || sent == 5) << sent;
     EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kIncomplete);
   }
   send(wire.client(), "x", 1, MSG_NOSIGNAL);
@@ -292,11 +293,12 @@ TEST(TlsSession, TheKeyChangesAfterSoManyRecords) {
     lengths.push_back(static_cast<unsigned char>(sent[at + 3]) << 8 |
                       static_cast<unsigned char>(sent[at + 4]));
   }
-  // RFC 8446, 5.2: the content, a byte for its type, 16 to prove it. KeyUpdate (4.6.3) has five bytes.
+  // RFC 8446, 5.2: the content, one byte for its type, and 16 for authentication. KeyUpdate (4.6.3) has five
+  // bytes.
   EXPECT_THAT(lengths, testing::ElementsAre(18, 18, 18, 22, 18, 18, 18, 22, 18));
 }
 
-// By its own kind of end to the connection: OpenSSL decrypts whoever encrypts.
+// The kernel encrypts what its end sends; OpenSSL decrypts it at the other end, whichever of them encrypts.
 TEST(TlsSession, TheKernelEncryptsWhereItCan) {
   if (!Wire(Wire::Kind::kTcp).KernelHasTls()) GTEST_SKIP() << "SKIPPED: this kernel has no TLS";
   Pair pair(kRecordsPerKey, Wire::Kind::kTcp);
@@ -330,7 +332,7 @@ TEST(TlsSession, TellsOfBytesThatTheSocketDoesNotShow) {
   EXPECT_FALSE(pair.server.has_unread());
 }
 
-/// Somebody at the other end who is not ours: knows TLS and has a certificate of its own making.
+/// A foreign peer that knows TLS and has a self-signed certificate.
 struct WithACertificate {
   SSL_CTX* context = SSL_CTX_new(TLS_method());
   SSL* ssl = nullptr;

@@ -1,5 +1,5 @@
-// Who may take part in a job: what the tracker makes of those that prove the job's token, of those that do
-// not and of those that try. Message by message, without sockets or clocks.
+// Who may take part in a job: how the tracker treats peers that prove the job's token, that do not, and that
+// try. Message by message, without sockets or clocks.
 #include "tracker/admission.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ class AdmissionTest : public ::testing::Test {
     job->Received(id, bytes, now);
     Collect();
   }
-  /// What the tracker has said and nobody has taken yet.
+  /// What the tracker has sent since the last call.
   std::string Take(ConnectionId id) { return std::exchange(received[id], {}); }
 
   /// A connection that proves `known`, up to the tracker's own proof.
@@ -270,7 +270,7 @@ TEST_F(AdmissionTest, TheFirstWorkerWithTheTokenTakesTheJobBackFromThoseWithout)
   Link(impostor);
   EXPECT_EQ(job->world_size(), 3);
   const ConnectionId waiting = Stock("another");
-  const ConnectionId printing = Ours("NULL", Command::kPrint);  // no worker, and has still to say what
+  const ConnectionId printing = Ours("NULL", Command::kPrint);  // not a worker, and has not sent its text yet
   EXPECT_FALSE(IsClosed(waiting));
   ranks.clear();
   Ours("0");
@@ -459,7 +459,7 @@ TEST_F(AdmissionTest, ProcessesOfTheTrackersOwnUserAreAdmittedWithoutTheToken) {
   own.insert(next);
   EXPECT_FALSE(IsClosed(Stock("0")));
   EXPECT_EQ(ranks.at("0"), 0);
-  Start(1, Admit::kUser);  // nobody can say whose a connection is
+  Start(1, Admit::kUser);  // the owner of a connection is unknown
   EXPECT_TRUE(IsClosed(Stock("0")));
 }
 
@@ -494,7 +494,7 @@ TEST_F(AdmissionTest, SoDoWorkersOfXgboost21) {
   Collective(std::string("1#") + kOther, collective::Start{9020, 0});
   EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
   EXPECT_THAT(warnings, IsEmpty());
-  // A process on the same host that shows no ticket does not speak for them.
+  // A process on the same host without a ticket does not speak for them.
   EXPECT_TRUE(IsClosed(Collective("0", collective::Shutdown{}, 0)));
   EXPECT_TRUE(IsClosed(Collective("0", collective::Failure{"boo", 1}, 0)));
   EXPECT_TRUE(IsClosed(Collective("0", collective::Print{"boo"}, 0)));
@@ -547,7 +547,7 @@ TEST_F(AdmissionTest, ATicketIsGoodForOneStart) {
   Link(Stock(kTicketed));
   EXPECT_TRUE(IsClosed(Stock(kTicketed)));
   EXPECT_THAT(warnings.back(), HasSubstr("task 0 has started with this ticket already"));
-  Vouch("0", kOther);  // its process was started again
+  Vouch("0", kOther);  // its process was restarted
   EXPECT_FALSE(IsClosed(Stock(std::string("0#") + kOther)));
   EXPECT_EQ(ranks.at("0"), 0);
 }

@@ -82,7 +82,7 @@ class CollectiveJobTest : public ::testing::Test {
   ConnectionId Come(int task, const std::string& host = "10.0.0.1") {
     return Say(std::to_string(task), collective::Start{9000 + task, 9100 + task}, -1, -1, host);
   }
-  /// It says shutdown and closes the connection when it has told its error port.
+  /// Sends shutdown, and closes the connection once it has notified its own error port.
   void Leave(int task, int world) {
     const ConnectionId id = Say(std::to_string(task), collective::Shutdown{}, task, world);
     job->Closed(id, "it closed the connection", now);
@@ -198,7 +198,7 @@ TEST_F(CollectiveJobTest, FinishesWhenAllHaveShutDownAndClosed) {
   const ConnectionId last = Say("1", collective::Shutdown{}, 1, 2);
   EXPECT_EQ(finished, std::nullopt);
   EXPECT_FALSE(IsClosed(last));
-  // Not before: the worker would find its own error port closed.
+  // Not earlier: the worker would find its own error port closed.
   EXPECT_EQ(received[lines[9101]], "");
   job->Closed(last, "it closed the connection", now);
   Collect();
@@ -233,7 +233,7 @@ TEST_F(CollectiveJobTest, AReportedErrorTellsAllOthersOnTheSameHostToo) {
   ASSERT_THAT(broken, SizeIs(1));
   EXPECT_EQ(broken[0].task_id, "1");
   EXPECT_EQ(broken[0].story, "rank 1 (task 1, host 10.0.0.1) reported an error: no memory");
-  EXPECT_FALSE(IsClosed(lines[9101]));  // it would stumble over it on its way out
+  EXPECT_FALSE(IsClosed(lines[9101]));  // closing would disturb its exit
   EXPECT_THAT(warnings,
               ElementsAre(AllOf(HasSubstr("reported an error: no memory"), HasSubstr("told 2 others"))));
 }
@@ -456,7 +456,7 @@ TEST_F(CollectiveJobTest, WhoLeftTheRunBeforeIsNotCountedInThisOne) {
   job->Closed(leaving, "it closed the connection", now);
   job->Closed(first, "it closed the connection", now);
   Collect();
-  EXPECT_EQ(finished, std::nullopt);  // one has still to close
+  EXPECT_EQ(finished, std::nullopt);  // one connection is still open
 }
 
 TEST_F(CollectiveJobTest, ATaskThatStartsAgainWhileTheOthersRunIsAFailure) {
@@ -495,7 +495,7 @@ TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
   const ConnectionId worker = Connect(start);
   EXPECT_TRUE(IsClosed(Come(0)));
   EXPECT_THAT(warnings.at(1), HasSubstr("speaks the collective dialect (XGBoost 2.1 and later), but"));
-  // With nobody of the other dialect left it is as if there had been none.
+  // Once no worker of the other dialect is left, its presence has no effect.
   job->Closed(worker, "it closed the connection", now);
   Come(0);
   Come(1);

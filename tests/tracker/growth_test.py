@@ -1,5 +1,5 @@
-"""What a worker costs the tracker does not grow with their number: counts, not times, of whole jobs of 500 and of 2,000
-workers, from the first hello to the last shutdown. Instructions by callgrind, which counts the same every time."""
+"""The tracker's cost per worker does not grow with the number of workers: counts, not times, of whole jobs of 500 and of 2,000 workers,
+from the first hello to the last shutdown. Instructions are counted by callgrind, with the same result every time."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 from warren_testing import BIN
 
 FEW, MANY = 500, 2000
-# A worker among 2,000 costs as much as one among 500, but for what is looked up in trees: log(2000) / log(500) = 1.22.
+# A worker among 2,000 costs as much as one among 500, except for searches in trees: log(2000) / log(500) = 1.22.
 MOST = 1.25
 
 

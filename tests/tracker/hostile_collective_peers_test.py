@@ -1,4 +1,4 @@
-"""Peers that misbehave while a job of XGBoost 2.1 or later bootstraps or runs: each is dropped with one line, the job goes on."""
+"""Peers that misbehave while a job of XGBoost 2.1 or later bootstraps or runs: each is dropped with one line, and the job goes on."""
 
 import contextlib
 import json
@@ -74,7 +74,7 @@ class HostileCollectivePeers(HostileCase):
 
     def test_a_rabit_worker(self):
         def come():
-            with contextlib.suppress(OSError):  # it may be refused before it has said all
+            with contextlib.suppress(OSError):  # it may be refused before it has sent everything
                 worker = ClassicWorker((self.tracker.host, self.tracker.port), 7).hello("start")
                 self.assertEqual(worker.sock.recv(1), b"")
         log = self.finish_job(meanwhile=come)
@@ -86,7 +86,7 @@ class HostileCollectivePeers(HostileCase):
             impostor = CollectiveWorker((self.tracker.host, self.tracker.port), 77)
             impostor.rank, impostor.world_size = rank, 4
             impostor.shutdown()
-            impostor.fail("no good")  # counts for no rank
+            impostor.fail("no good")  # does not count for its rank
         for worker in workers:
             worker.shutdown()
         code, log = self.tracker.finish()
@@ -102,7 +102,7 @@ class HostileCollectivePeers(HostileCase):
     def test_an_error_port_that_is_never_read(self):
         workers = start_all([CollectiveWorker((self.tracker.host, self.tracker.port), task) for task in range(4)])
         workers[3].fail("bad luck")
-        self.assertEqual([worker.signal() for worker in workers[1:3]], [1, 1])  # worker 0 does not look
+        self.assertEqual([worker.signal() for worker in workers[1:3]], [1, 1])  # worker 0 does not read
         start_all(workers[:1] + [CollectiveWorker((self.tracker.host, self.tracker.port), task) for task in range(1, 4)])
 
     def test_the_one_place_at_an_error_port_is_the_trackers_before_all_have_come(self):
@@ -130,7 +130,7 @@ class HostileCollectivePeers(HostileCase):
             self.connect()
         begin = time.monotonic()
         self.finish_job()
-        # Far below the time after which the silent ones are dropped: nobody waited for them.
+        # Far below the time after which silent peers are dropped: the job did not wait for them.
         self.assertLess(time.monotonic() - begin, 15)
 
     def test_random_bytes_from_many_peers_at_once(self):

@@ -1,4 +1,4 @@
-"""Peers that misbehave while a job bootstraps: each is dropped with one line, the job goes on."""
+"""Peers that misbehave while a job bootstraps: each is dropped with one line, and the job goes on."""
 
 import socket
 import struct
@@ -74,7 +74,7 @@ class HostilePeers(HostileCase):
             self.connect(struct.pack("@i", MAGIC))
         begin = time.monotonic()
         self.finish_job()
-        # Far below the time after which the silent ones are dropped: nobody waited for them.
+        # Far below the time after which silent peers are dropped: the job did not wait for them.
         self.assertLess(time.monotonic() - begin, 15)
 
     def test_silent_connections_do_not_keep_workers_out_when_descriptors_run_short(self):

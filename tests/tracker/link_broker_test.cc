@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// In a world of three everybody links to everybody and the levels are the ranks: 0 listens, 1 connects to 0,
+// In a world of three all ranks link to each other, and the levels are the ranks: 0 listens, 1 connects to 0,
 // 2 connects to both.
 class BrokerOfThree : public ::testing::Test {
  protected:
@@ -129,7 +129,7 @@ TEST_F(BrokerOfThree, CountsNoConnectionToAPeerThatHasBegunAnew) {
   Listen(0);
   Want(1);
   ASSERT_THAT(ReadyRanks(), ElementsAre(1));
-  Want(0);  // restarted after rank 1 had connected to its former self
+  Want(0);  // restarted after rank 1 had connected to its former process
   ReadyRanks();
   Listen(0);
   Listen(1);

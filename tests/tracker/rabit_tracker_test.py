@@ -1,4 +1,4 @@
-"""rabit-tracker as a program: what it prints, how it ends, workers that come, go and come back."""
+"""rabit-tracker as a program: its output, its exit, workers that come, go and come back."""
 
 import contextlib
 import os
@@ -125,7 +125,7 @@ class Program(unittest.TestCase):
                 one.setblocking(False)
                 one.connect_ex((tracker.host, tracker.port))
                 waiting.register(one, select.POLLOUT)
-            connected, end = 0, time.monotonic() + 5  # a queue that is full turns them away for as long as it is
+            connected, end = 0, time.monotonic() + 5  # a full queue refuses connections
             while connected < burst and time.monotonic() < end:
                 for descriptor, _ in waiting.poll(1000):
                     waiting.unregister(descriptor)
@@ -185,7 +185,7 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             state = pathlib.Path(folder) / "state"
             with local("--num-workers", 2, "--state", state) as tracker:
-                size = state.stat().st_size + 3  # of any file that it writes, from here on
+                size = state.stat().st_size + 3  # the limit for any file that it writes from here on
                 resource.prlimit(tracker.process.pid, resource.RLIMIT_FSIZE, (size, size))
                 for worker in start_all(workers_for(tracker, 2)):
                     worker.shutdown()

@@ -1,5 +1,5 @@
-// What the tracker makes of workers that tell how they are doing, beside jobs of both dialects and without
-// one. Message by message, without sockets or clocks.
+// How the tracker handles workers' reports, next to jobs of both dialects and without one. Message by
+// message, without sockets or clocks.
 #include "tracker/report_connections.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class ReportConnectionsTest : public ::testing::Test {
   TimePoint now{};
   std::optional<Job> job;
   std::vector<std::string> warnings;
-  std::vector<std::string> tasks;  ///< that have reported
+  std::vector<std::string> tasks;  ///< the tasks that have reported
   std::set<ConnectionId> closed;
   std::map<ConnectionId, std::string> received;
   std::set<std::string> ranked;
@@ -109,7 +109,7 @@ TEST_F(ReportConnectionsTest, TheyTakeNoPartInAClassicJob) {
   Say(reports, ReportOf("0"));
   Classic("0", classic::Command::kShutdown, 0);
   EXPECT_TRUE(finished);
-  Say(reports, ReportOf("0"));  // the last word may come after the end
+  Say(reports, ReportOf("0"));  // the last report may come after the end
   EXPECT_THAT(tasks, ElementsAre("0", "0", "0"));
   Close(reports);
   EXPECT_THAT(warnings, IsEmpty());
@@ -190,7 +190,7 @@ TEST_F(ReportConnectionsTest, TheyGoFirstWhereTheProcessCanTakeNoMore) {
   Collect();
   EXPECT_THAT(closed, ElementsAre(older));
   EXPECT_TRUE(job->MakeRoom(now));
-  EXPECT_FALSE(job->MakeRoom(now));  // who has just come may be a worker
+  EXPECT_FALSE(job->MakeRoom(now));  // new connections may be workers
   now += kPendingGrace;
   EXPECT_TRUE(job->MakeRoom(now));
   Collect();
@@ -227,10 +227,10 @@ TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
   Start(1, Options(Admit::kAny));
   const ConnectionId stranger = Connect(Magic() + ReportOf("stock"));
   EXPECT_THAT(tasks, ElementsAre("stock"));
-  // Reports of who knows the token close nothing: a launcher's children may report for stock workers.
+  // Reports from peers that know the token close nothing: a launcher's children may report for stock workers.
   Say(Authenticate(), Magic() + ReportOf("ours"));
   EXPECT_THAT(closed, IsEmpty());
-  // A worker that joins does.
+  // A worker that joins closes them.
   Say(Authenticate(),
       classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "0", classic::Command::kStart}));
   EXPECT_THAT(closed, ElementsAre(stranger));

@@ -25,7 +25,7 @@ struct Worker {
   int rank = -1;
   int port = 0;
   int waits_to_accept = 0;
-  bool noted = false;  ///< the tracker has said that it wrote down the port
+  bool noted = false;  ///< the tracker has confirmed that it noted the port
   bool has_linked = false;
   classic::LinkPlan plan;
   std::map<int, int>
@@ -41,7 +41,7 @@ class World {
     job_.emplace(options_, now_);
   }
 
-  /// Runs until every worker is up. False if the world comes to a stop before.
+  /// Runs until every worker is up. Returns false if the world comes to a stop before.
   bool RunUntilUp() {
     const int patience = 100 * static_cast<int>(workers_.size());
     for (int waits = 0; waits < 100; ++waits) {
@@ -54,7 +54,7 @@ class World {
     return false;
   }
 
-  /// A random number of single steps, so that a death hits any moment.
+  /// Runs a random number of single steps, so that a death hits any moment.
   void RunFor(int steps) {
     for (int i = 0; i < steps; ++i) Step();
   }
@@ -70,9 +70,9 @@ class World {
     }
   }
 
-  /// The tracker dies, perhaps when it has read what a worker said and before it has done anything about it,
-  /// and another takes over from its notes. Whoever was in the middle of an exchange throws its links away
-  /// and comes again, as our engine does.
+  /// The tracker dies, perhaps after it has read a worker's message and before it has acted on it, and
+  /// another one takes over from its notes. Workers in the middle of an exchange drop their links and come
+  /// again, as our engine does.
   void ReplaceTracker() {
     Worker& heard = workers_[random_() % workers_.size()];
     if (!heard.to_tracker.empty() && random_() % 2 == 0) {
@@ -98,7 +98,7 @@ class World {
     Open(worker, worker.has_linked ? classic::Command::kRecover : classic::Command::kStart);
   }
 
-  /// What the tracker thinks is still missing, if anything.
+  /// Whether no worker is missing, as far as the tracker knows.
   bool TrackerIsContent() const {
     const std::string missing = job_->DescribeMissing();
     return missing.find("still to be") == std::string::npos &&
@@ -117,7 +117,7 @@ class World {
     }
   }
 
-  /// Where everybody stands, for the message of a failure.
+  /// The state of all workers, for the message of a failure.
   std::string Describe() const {
     std::string text;
     for (std::size_t task = 0; task < workers_.size(); ++task) {
@@ -169,7 +169,7 @@ class World {
     worker.step = Worker::Step::kPlan;
   }
 
-  /// One random thing happens. False when the chosen one had nothing to do.
+  /// Lets one random thing happen. Returns false if the chosen worker had nothing to do.
   bool Step() {
     Worker& worker = workers_[random_() % workers_.size()];
     if (worker.step == Worker::Step::kOffline) {
@@ -237,7 +237,7 @@ class World {
         return other.port == peer.port && other.rank == peer.rank;
       });
       const bool listens = found != workers_.end() && found->waits_to_accept > 0;
-      if (!listens || random_() % 16 == 0) {  // now and then a connection fails for no reason
+      if (!listens || random_() % 16 == 0) {  // sometimes a connection fails for no reason
         ++errors;
         continue;
       }

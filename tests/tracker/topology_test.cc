@@ -58,7 +58,7 @@ TEST(Topology, HasTheRingInRankOrder) {
   EXPECT_TRUE(one.neighbors(0).empty());
 }
 
-// Worked out by hand from the rule in topology.h: the heap 0(1(3,4),2(5,6)) is walked 0, 1, 3, 4 and then its
+// Derived by hand from the rule in topology.h: the heap 0(1(3,4),2(5,6)) is walked 0, 1, 3, 4 and then its
 // right subtree backwards, 6, 5, 2.
 TEST(Topology, LaysRanksAlongAWalkThatReturnsToTheRoot) {
   const Topology seven(7);

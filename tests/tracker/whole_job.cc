@@ -1,10 +1,10 @@
-// A whole job against the tracker's state machine, without sockets or clocks, to count what it costs: all
-// workers come, are linked, one of them is lost and comes back (of classic workers), all leave.
+// A whole job against the tracker's state machine, without sockets or clocks, to count its cost: all workers
+// come and are linked, one of them is lost and comes back (with classic workers), and all leave.
 //
 //   whole_job classic|collective <workers> [authenticated]
 //
-// Prints how often and how many bytes were allocated between the first worker and the end. Instructions are
-// counted from outside (growth_test.py). authenticated: each connection proves a token first.
+// Prints the number of allocations and of allocated bytes between the first worker and the end. Instructions
+// are counted from outside (growth_test.py). authenticated: each connection proves a token first.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +25,7 @@ std::size_t allocated_bytes = 0;
 
 }  // namespace
 
-// Where only one of a pair is inlined, GCC takes the other for a mistake.
+// If only one of the pair is inlined, GCC reports a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   allocated_bytes += bytes;
@@ -59,7 +59,7 @@ class Counted {
 
   bool Classic() {
     for (int task = 0; task < num_workers_; ++task) {
-      // Field by field, as rabit says it.
+      // Field by field, as rabit sends it.
       const ConnectionId id = Open();
       exchanges_[id];
       Say(id, classic::EncodeMagic());
@@ -152,7 +152,7 @@ class Counted {
     }
     for (const ConnectionId call : std::exchange(calls_, {})) job_->Connected(call);
   }
-  /// Until nobody has anything to say any more.
+  /// Runs until no connection has anything left to send.
   void Exchange() {
     while (!ready_.empty()) {
       const ConnectionId id = ready_.front();

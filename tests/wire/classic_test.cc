@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Everything a restarted worker says after the magic: one round with a failed connection, one without.
+/// Everything a restarted worker sends after the magic: one round with a failed connection, one without.
 std::string WholeExchange() {
   return Encode(Hello{2, 4, "task 7", Command::kRecover}) + Encode(GoodLinks{{1, 3}}) +
          Encode(LinkErrors{1}) + Encode(GoodLinks{{}}) + Encode(LinkErrors{0}) + Encode(ListenPort{9010});
@@ -171,7 +171,7 @@ TEST(TrackerStream, RefusesImpossibleAnswers) {
 }
 
 TEST(Encoding, IsTheBytesRabitWorkersExpect) {
-  // Little-endian, as on the machines this is tested on.
+  // Little-endian, like the machines on which this is tested.
   EXPECT_EQ(EncodeMagic(), std::string("\x99\xff\0\0", 4));
   EXPECT_EQ(Encode(Hello{-1, -1, "0", Command::kStart}),
             std::string("\xff\xff\xff\xff\xff\xff\xff\xff\1\0\0\0"

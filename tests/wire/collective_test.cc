@@ -76,7 +76,7 @@ TEST(CollectiveWorkerStream, ReadsWhatXgboostWrites) {
 }
 
 TEST(CollectiveWorkerStream, TextThatXgboostEscapesHalfIsTextAllTheSame) {
-  // It writes a backslash before a u as it is, and bytes that are no UTF-8.
+  // XGBoost writes a backslash before a u as it is, and bytes that are not UTF-8.
   const auto print = [](const std::string& text) {
     return ReadInPieces(Writer().String(kHello).String("{\"cmd\":4,\"msg\":\"" + text + "\"}").Take(), 1000)
         .back();

@@ -1,4 +1,5 @@
-// The job token and how it is proved: hash functions against published vectors, and who accepts whose proof.
+// The job token and its proof: hash functions against published vectors, and which proofs are accepted by
+// whom.
 #include "wire/job_token.h"
 
 #include <gmock/gmock.h>

@@ -23,7 +23,7 @@ LookUp In(Environment environment) {
   };
 }
 
-// What users' scripts and manifests have: none of these may go.
+// Names in users' scripts and manifests: none of these may be removed.
 constexpr std::pair<const char*, const char*> kFormerNames[] = {
     {"RABIT_TLS", "WARREN_TLS"},
     {"RABIT_ENGINE", "WARREN_ENGINE"},

@@ -1,5 +1,5 @@
-"""histgbt's CUDA backend on a stand-in for CUDA: the kernels' own text, run on the host. The same model, byte for byte, as on
-the CPU."""
+"""histgbt's CUDA backend on a stand-in for CUDA: the kernels' own source, run on the host. The model is the same, byte for byte, as on the
+CPU."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-// Sketches, cuts and bins: what they hold, and that neither order nor division of the rows matters.
+// Sketches, cuts and bins: their contents, and that neither order nor division of the rows matters.
 #include "examples/histgbt/cuts.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST(Sketch, PartsMergeIntoWhatTheWholeGives) {
     const auto whole = Encoded(SketchRows(block.View(), options, threads), options.sample_size);
     for (const std::size_t parts : {2, 3, 7}) {
       std::vector<FeatureSketch> merged;
-      for (std::size_t part = parts; part-- > 0;) {  // also in another order
+      for (std::size_t part = parts; part-- > 0;) {  // in reverse order
         const Block own = Part(block, shape.rows * part / parts, shape.rows * (part + 1) / parts);
         auto sketches = SketchRows(own.View(), options, threads);
         if (merged.empty()) {
@@ -61,7 +61,7 @@ TEST(Sketch, PartsMergeIntoWhatTheWholeGives) {
   }
 }
 
-/// Their rows repeat, and are each other's with the features exchanged.
+/// Such rows repeat, and become each other when features are exchanged.
 TEST(Sketch, RowsOfSmallWholeNumbersMergeExactly) {
   Threads threads(1);
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -254,7 +254,7 @@ TEST_F(CutsTest, TheLayoutFollowsFromWhatIsThere) {
   EXPECT_EQ(layout({3000, 4, 1, 0}, 257), Layout::kDense16);
   EXPECT_EQ(layout({3000, 40, 0.05, 0}, 256), Layout::kSparse);
 
-  // Other rows may lack what the first all had.
+  // Other rows may lack values that all of the first ones had.
   const Block whole = RandomRows({3000, 4, 1, 0}, 5);
   const Cuts cuts = MakeCuts(whole.View(), 256, threads);
   EXPECT_EQ(BinRows(RandomRows({300, 4, 0.9, 0}, 6).View(), cuts, threads).layout, Layout::kDense16);

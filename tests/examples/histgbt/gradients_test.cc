@@ -1,4 +1,4 @@
-// Gradients of many rows at once: what arithmetic.h says of each, to the bit.
+// Gradients of many rows at once: the same as arithmetic.h gives for each, to the bit.
 #include "examples/histgbt/cpu/gradients.h"
 
 #include <gtest/gtest.h>

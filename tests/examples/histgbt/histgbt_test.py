@@ -1,5 +1,5 @@
-"""histgbt as a process: its model in stock XGBoost, its quality beside XGBoost's hist, one model for any number of workers,
-also when one of them dies."""
+"""histgbt as a process: its model in stock XGBoost, its quality compared with XGBoost's hist, and one model for any number of workers, even
+if one of them dies."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ COMMON = {"eta": 0.1, "max_depth": 6, "lambda": 1, "max_bin": 256, "base_score":
 
 class HistgbtTest(ProgramTest):
     def train(self, *arguments, workers=0, options=()):
-        """What was printed."""
+        """Trains; returns the output."""
         words = [HISTGBT, *map(str, arguments)]
         if workers:
             words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), *options, *words]
@@ -47,8 +47,8 @@ class InXgboost(HistgbtTest):
     MANY_CLASSES = "merror", {"task": "multiclass", "classes": 4, "features": 15}, {"objective": "multi:softprob", "num_class": 4}
 
     def check(self, metric, make, parameters, seeds=(2,), limit=0.002):
-        """The same predictions in XGBoost; and XGBoost's own models are as good, on average over the data sets of the seeds: where a
-        cut lies decides about single trees, for XGBoost's with another max_bin as much."""
+        """Checks that predictions are the same in XGBoost, and that XGBoost's own models are not better on average over the data sets of
+        the seeds: the position of a cut decides about single trees, as another max_bin does for XGBoost."""
         better = []
         for seed in seeds:
             self.make_data("train.txt", rows=20000, seed=seed, **make)
@@ -89,8 +89,7 @@ class InXgboost(HistgbtTest):
                 self.check(*kind, seeds=(1, 2, 3))
 
     def test_settings_other_than_the_defaults(self):
-        """Weights, a base score, a regularisation, values that are not there or infinite: margins of XGBoost's are those that
-        histgbt measures."""
+        """Weights, a base score, regularisation, and missing or infinite values: the metrics of XGBoost's margins are those of histgbt."""
         rows = []
         for i in range(4000):
             values = [f"{k}:{(i * (k + 3)) % (11 * k)}" for k in (1, 2, 3, 5) if (i * 7 + k) % 5]
@@ -108,7 +107,7 @@ class InXgboost(HistgbtTest):
 
     @staticmethod
     def values_of(rows):
-        """XGBoost 1.7 refuses infinite values: they are the greatest here, as in histgbt."""
+        """XGBoost 1.7 refuses infinite values, so they are replaced by the greatest float, as in histgbt."""
         matrix = np.full((len(rows), 9), np.nan, dtype=np.float32)
         for row, line in enumerate(rows):
             for index, value in (pair.split(":") for pair in line.split()[1:]):
@@ -186,7 +185,7 @@ class OneModel(HistgbtTest):
             printed = []
             for line in process.stdout:
                 printed.append(line)
-                # A worker that dies between its line and the checkpoint says the line twice.
+                # A worker that dies between its line and the checkpoint prints the line twice.
                 found = re.search(r"\[(5|30)\]\ttest", line)
                 if found and found[1] not in killed:
                     os.kill(self.worker(process.pid, victim), signal.SIGKILL)
@@ -207,7 +206,7 @@ class OneModel(HistgbtTest):
         for line in process.stdout:
             if re.search(r"\[7\]\ttest", line):
                 break
-        # Rank 0 waits for somebody to read, the others for rank 0.
+        # Rank 0 waits for a reader of the file, the others for rank 0.
         first = self.worker(process.pid, 0)
         wait_for(lambda: self.call_of(first) == "openat", what="the model's being written")
         os.kill(first, signal.SIGKILL)
@@ -252,7 +251,7 @@ class OneModel(HistgbtTest):
 
     @staticmethod
     def call_of(pid):
-        """The system call that a process waits in: by its number, of which only one is of interest."""
+        """The system call in which a process waits: by its number, of which only one is of interest."""
         with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
             return {"257": "openat", "56": "openat"}.get(file.read().split()[0])
 
@@ -314,7 +313,7 @@ class Refusals(HistgbtTest):
                       self.run_badly(1, SUBMIT, "--cluster", "local", "--num-workers", "2", HISTGBT, "data=train.txt?part=0&n=2"))
 
     def test_all_sets_count_columns_alike(self):
-        """The second set has no index 0 to tell that the first one counts from there."""
+        """The second set has no index 0 that would show that the first one counts from 0."""
         self.write("train.txt", "".join(f"{i % 2} 0:{i % 2} 1:{i % 3}\n" for i in range(200)))
         self.write("test.txt", "".join(f"{i % 3 % 2} 1:{i % 3}\n" for i in range(200)))
         arguments = ["objective=binary:logistic", "eval_metric=error", "num_round=2"]

@@ -24,7 +24,7 @@ TEST_F(HistogramTest, AreSumsByBin) {
   Threads threads(2);
   std::mt19937 random(5);
   for (const std::uint32_t features : {1U, 2U, 7U, 8U, 9U, 16U, 19U, 31U}) {
-    // Twice as many rows as words can be added of.
+    // Twice as many rows as a word can add up.
     const Block block = RandomRows({9000, features, 0.9, 0}, 7);
     const Cuts cuts = MakeCuts(block.View(), 40, threads);
     std::vector<std::uint32_t> rows;
@@ -45,7 +45,7 @@ TEST_F(HistogramTest, AreSumsByBin) {
         }
       }
       HistogramBuilder builder(matrix, cuts);
-      for (int time = 0; time < 2; ++time) {  // nothing is left from the first
+      for (int time = 0; time < 2; ++time) {  // the second histogram starts empty
         std::vector<GradientSum> histogram(cuts.TotalBins());
         builder.Add({rows.data(), gradients.data(), rows.size()}, histogram.data());
         EXPECT_TRUE(histogram == expected) << features << " features, layout " << static_cast<int>(layout);

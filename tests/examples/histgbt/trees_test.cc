@@ -1,4 +1,5 @@
-// Trees: against a plain search over all rows, and the same bits for any layout, order and number of threads.
+// Trees: compared with a plain search over all rows, and the same bits for any layout, order and number of
+// threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>
@@ -76,14 +77,15 @@ void ExpectSame(const std::vector<Tree>& one, const std::vector<Tree>& other) {
   }
 }
 
-/// One tree by looking at each row for each possible question. Sums are in double precision, of the gradients
-/// as they are.
+/// Grows one tree by trying every possible question on every row. Sums are in double precision, of unrounded
+/// gradients.
 class PlainGrower {
  public:
   PlainGrower(const Block& block, const Result& result, const Setting& setting)
       : block_(block), result_(result), setting_(setting) {}
 
-  /// Follows the tree: whether at each node no other question is better than its own by more than `slack`.
+  /// Follows the tree and checks that at each node no other question is better than its own by more than
+  /// `slack`.
   void Check(const Tree& tree) {
     std::vector<std::vector<std::size_t>> rows(tree.nodes.size());
     for (std::size_t row = 0; row < block_.rows(); ++row) rows[0].push_back(row);
@@ -223,7 +225,7 @@ TEST_F(TreesTest, TheMarginsAreThoseThatTheTreesPredict) {
   }
 }
 
-/// As XGBoost, which knows no bins.
+/// As in XGBoost, which does not know the bins.
 TEST_F(TreesTest, ValuesGoWhereTheirBinsGo) {
   Setting setting;
   setting.tree.max_depth = 8;

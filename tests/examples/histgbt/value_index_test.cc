@@ -1,4 +1,4 @@
-// Where values stand among sorted ones: as std::upper_bound says, however they lie.
+// Positions of values among sorted ones: the same as std::upper_bound, however they are distributed.
 #include "examples/histgbt/value_index.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kMost = std::numeric_limits<float>::max();
 
-/// Of all values and what is just below and above them, and far away.
+/// Checks all values, their neighbours below and above, and values far away.
 void ExpectUpperBounds(const std::vector<std::vector<float>>& lists) {
   ValueIndex index;
   for (const std::vector<float>& sorted : lists) index.Add(sorted);

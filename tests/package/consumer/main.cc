@@ -1,4 +1,4 @@
-// A program of somebody else that runs a tracker of its own.
+// A third-party program that runs its own tracker.
 #include <tracker/server.h>
 
 #include <boost/asio/io_context.hpp>

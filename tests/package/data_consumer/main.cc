@@ -1,4 +1,4 @@
-// A program of somebody who wants rows and nothing else of Warren.
+// A third-party program that reads rows and uses nothing else of Warren.
 #include <data/agreement.h>
 #include <data/cache/pages.h>
 #include <data/reader.h>

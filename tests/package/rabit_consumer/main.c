@@ -1,4 +1,4 @@
-/* A rabit program of somebody else, in C. */
+/* A third-party rabit program in C. */
 #include <rabit/c_api.h>
 
 int main(int argc, char* argv[]) {

@@ -1,4 +1,4 @@
-// A rabit program of somebody else.
+// A third-party rabit program.
 #include <rabit/c_api.h>
 #include <rabit/rabit.h>
 

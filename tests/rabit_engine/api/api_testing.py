@@ -1,4 +1,4 @@
-"""What the tests of the faces share: the libraries, the compilers, and jobs of a few workers."""
+"""Shared by the API tests: the libraries, the compilers, and jobs of a few workers."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
 def environment(**extra):
-    """The environment without a job in it."""
+    """The environment without the variables of a job."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("DMLC_", "RABIT_", "rabit_", "WARREN_XGBOOST"))}
     clean.update(OMP_NUM_THREADS="1", **extra)

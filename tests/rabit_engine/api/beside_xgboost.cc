@@ -1,6 +1,5 @@
-// One program with two rabits: ours, in a job, and the one inside libxgboost, which must not notice. Each
-// rank trains a model of its own with XGBoost between two of our collectives, and writes it to
-// <argv[1]><rank>.json.
+// One program with two rabits: ours, in a job, and the one inside libxgboost, which must not notice. Between
+// two of our collectives each rank trains its own model with XGBoost and writes it to <argv[1]><rank>.json.
 #include <rabit/rabit.h>
 
 #include <string>
@@ -36,7 +35,7 @@ int main(int argc, char* argv[]) {
   Pair pair = {rank, rank};
   reducer.Allreduce(&pair, 1);
 
-  // In memory XGBoost and we use streams of the same names.
+  // XGBoost and this program use in-memory streams of the same names.
   std::string bytes;
   rabit::utils::MemoryBufferStream stream(&bytes);
   stream.Write("x", 1);

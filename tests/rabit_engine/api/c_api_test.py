@@ -1,4 +1,4 @@
-"""The C API from C: a program that checks itself, and what it says to calls that make no sense."""
+"""The C API from C: a program that checks itself, and the errors of invalid calls."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-// The collectives of warren/c_api.h as the engine's own interface, so that what is written for that can call
-// them: with and without waiting.
+// The collectives of warren/c_api.h behind the engine's own interface, so that code written for that
+// interface can call them, with and without waiting.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline void CheckCall(int result) {
   if (result != 0) throw EngineError(WarrenGetLastError());
 }
 
-/// A handle.
+/// A call with a handle.
 class CCall final : public BegunCall {
  public:
   explicit CCall(WarrenHandle handle) : handle_(handle) {}
@@ -54,7 +54,7 @@ class CCall final : public BegunCall {
 /// Messages go one at a time, or one each way.
 class CCommunicator final : public BeginningCommunicator {
  public:
-  /// Frees it.
+  /// Takes ownership of `comm`.
   explicit CCommunicator(WarrenComm comm) : comm_(comm) {
     CheckCall(WarrenCommRank(comm_, &rank_));
     CheckCall(WarrenCommSize(comm_, &world_size_));
@@ -159,7 +159,7 @@ class CCommunicator final : public BeginningCommunicator {
     for (std::size_t i = 1; i < offsets.size(); ++i) counts.push_back(offsets[i] - offsets[i - 1]);
     return counts;
   }
-  // The codes are the same, but for types that have two.
+  // The codes are the same, except for types that have two.
   static int TypeOf(const Reduction& reduction) { return static_cast<int>(reduction.type()); }
   static int OperationOf(const Reduction& reduction) { return static_cast<int>(reduction.operation()); }
 

@@ -48,7 +48,7 @@ void AddThrees(const void* src, void* dst, int count, const MPI::Datatype& type)
 }
 
 TEST(CallerFunction, IsGivenAlignedMemoryWhereverTheBuffersLie) {
-  // More than one piece when they have to be copied.
+  // More than one piece if they have to be copied.
   constexpr std::size_t kCount = 5000;
   alignment = 4;  // the largest power of two that divides 12
   for (std::size_t src_offset : {0, 1}) {
@@ -93,7 +93,7 @@ TEST(CallerFunction, IsGivenCountsThatFitIntoAnInt) {
   CallerFunction function(OnlyNote, 1);
   char bytes[2] = {};
   const std::size_t count = 2 * std::size_t{INT_MAX} + 5;
-  // Nobody touches the memory that is not there.
+  // The memory beyond `bytes` is not touched.
   function.reduction().Combine(&bytes[0], &bytes[0], &bytes[1], count);
   EXPECT_EQ(seen.pieces, 3u);
   EXPECT_EQ(seen.count, count);

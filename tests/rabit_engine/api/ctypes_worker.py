@@ -11,7 +11,7 @@ arguments = (ctypes.c_char_p * 1)(b"rabit_reduce_buffer=64MB")
 assert rabit.RabitInit(len(arguments), arguments)
 rank, world = rabit.RabitGetRank(), rabit.RabitGetWorldSize()
 
-# Each dtype that array knows, with rabit's number for it.
+# Each dtype that array supports, with rabit's number for it.
 for dtype, code in enumerate("bBiIlLfdqQ"):
     values = array.array(code, [rank, 1, 2] * 1000)
     address, _ = values.buffer_info()

@@ -1,7 +1,7 @@
 """The ABI promise of docs/explanation/abi.md, as far as symbols go: what librabit.symbols and librabit_xgboost.symbols list is exported for
-as long as the SOVERSION in their first line lasts. And the libraries need nothing but the C and C++ libraries.
+as long as the SOVERSION in their first line lasts. The libraries must depend on the C and C++ libraries only.
 
-    exported_symbols_test.py --update LIBRARIES     # writes the lists anew, from those in a build's lib folder
+    exported_symbols_test.py --update LIBRARIES     # rewrites the lists from the libraries in a build's lib folder
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 LIBRARIES = ("librabit", "librabit_xgboost")
-# With the same map as librabit, and in its place.
+# Drop-in replacements for librabit, with the same map.
 VARIANTS = ("librabit_mpi", "librabit_mock")
 SYSTEM = re.compile(r"^(libstdc\+\+|libgcc_s|libm|libc|ld-linux[-\w]*)\.so\.")
 
@@ -22,7 +22,7 @@ def output(*command):
 
 
 def exported(library):
-    """Names as the linker sees them: mangled, with the node of their version where they have one."""
+    """Names as the linker sees them: mangled, with their version node if they have one."""
     return {line.split()[2] for line in output("nm", "-D", "--defined-only", library).splitlines()}
 
 
@@ -38,13 +38,13 @@ def soversion(library):
 
 
 def promise(name):
-    """(SOVERSION, names) of a list."""
+    """The (SOVERSION, names) of a list."""
     lines = (HERE / f"{name}.symbols").read_text(encoding="utf-8").splitlines()
     return lines[0].removeprefix("SOVERSION "), set(lines[1:])
 
 
 def broken(recorded, promised, version, found):
-    """What is wrong with a library of that SOVERSION that exports what was found; None when the promise is kept."""
+    """What is wrong with a library of that SOVERSION that exports `found`; None if the promise is kept."""
     if version != recorded:
         return f"the SOVERSION is {version}, the list is that of {recorded}: write it anew with --update"
     if promised - found:

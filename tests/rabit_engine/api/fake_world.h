@@ -1,4 +1,4 @@
-// Ranks as threads of one process, each with a communicator that can do what the faces' tests need.
+// Ranks as threads of one process, each with a communicator that supports what the API tests need.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A program whose reduction function forks, which no program should do: the child returns from it as if
-// nothing had happened, and must be told, while the job goes on without it. argv[1]: in which of its calls
-// each rank's function forks.
+// A program whose reduction function forks, which no program should do: the child returns from the function
+// as if nothing had happened and must get an error, while the job goes on without it. argv[1] says in which
+// of its calls each rank's function forks.
 #include <rabit/rabit.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-"""The public headers compile, without a warning, as users of either kind of rabit have them."""
+"""The public headers compile without a warning for users of either kind of rabit."""
 
 import concurrent.futures
 import os
@@ -25,7 +25,7 @@ int main() {
 
 
 def check_all(test, jobs):
-    """Each job: (command, source text for the standard input or None)."""
+    """Runs all jobs; each is (command, source text for the standard input or None)."""
 
     def run(job):
         command, text = job
@@ -45,7 +45,7 @@ class Headers(unittest.TestCase):
                          for compiler in CXX_COMPILERS[0 if AT_NIGHT else 1:] for standard in STANDARDS for user in USERS])
 
     def test_they_compile_as_a_release_without_a_warning(self):
-        """-O3, as CMake's Release has it: some warnings come from the optimizer."""
+        """-O3, as in CMake's Release: some warnings come from the optimizer."""
         check_all(self, [([compiler, f"-std={standard}", *WARNINGS, "-O3", "-DNDEBUG", "-c", "-o", os.devnull, "-I", INCLUDE,
                            user], None)
                          for compiler in CXX_COMPILERS[:None if AT_NIGHT else 1] for standard in STANDARDS for user in USERS])

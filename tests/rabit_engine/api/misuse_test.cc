@@ -1,5 +1,4 @@
-// What the C++ API says to calls that make no sense: each is an error that names the rank, the call and its
-// place.
+// How the C++ API answers invalid calls: each is an error that names the rank, the call and its place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>
@@ -62,7 +61,6 @@ std::vector<Case> NeedsAJob() {
   };
 }
 
-/// With the place of the call where the call has one.
 void ExpectQuestionsAnswerAsAlone() {
   EXPECT_EQ(rabit::GetRank(), 0);
   EXPECT_EQ(rabit::GetWorldSize(), 1);
@@ -84,7 +82,7 @@ void CheckBeforeInit() {
 }
 
 TEST(BeforeInitDeathTest, QuestionsAnswerAsAJobOfOneWouldAndAllElseIsAnError) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // which starts the program anew
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts the program again
   EXPECT_EXIT(CheckBeforeInit(), testing::ExitedWithCode(0), "");
 }
 
@@ -157,7 +155,7 @@ TEST_F(Misuse, OfArgumentsIsAnErrorWithRankCallAndReason) {
   };
   for (const auto& [make, expected] : table) {
     EXPECT_THAT(Error(make), MatchesRegex("rank 0: rabit::" + expected));
-    // Only slices that do not meet are seen when ranks have talked already; that ends the job.
+    // Slices that do not join are detected only after ranks have communicated, which ends the job.
     rabit::Finalize();
     rabit::Init(0, nullptr);
   }
@@ -201,7 +199,7 @@ TEST_F(Misuse, IsNotToCallFromAnotherThreadThanInits) {
   EXPECT_EQ(other, "no error");
 }
 
-/// Asks for its rank when the program's statics go, after everything that belongs to threads.
+/// Asks for its rank when the program's statics are destroyed, after everything that belongs to threads.
 struct AsksLate {
   ~AsksLate() {
     if (rabit::GetRank() != 0 || rabit::GetWorldSize() != 1) std::_Exit(2);

@@ -1,5 +1,6 @@
-// Named operations with ranks as threads, each of which gives from several: for the thread sanitizer, too.
-// What ranks agree on is in tests/rabit_engine/coordinator/, whole programs in tests/rabit_engine/matrix/.
+// Named operations with ranks as threads, each of which submits from several threads: for the thread
+// sanitizer, too. tests/rabit_engine/coordinator/ tests what ranks agree on, tests/rabit_engine/matrix/ whole
+// programs.
 #include "rabit_engine/api/named_calls.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,7 @@ std::shared_ptr<Session> SessionOver(NativeCommunicator& world) {
       std::make_unique<recovery::RecoverableCommunicator>(world.Split(0, world.rank())));
 }
 
-/// A sum in place.
+/// Submits an in-place sum.
 std::shared_ptr<PendingCall> Give(NamedCalls& named, const std::string& name, std::vector<int>& numbers) {
   const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
   Request request;
@@ -115,13 +116,13 @@ TEST(NamedCalls, GivenWhileOthersCloseEndAllTheSame) {
           for (std::size_t i = 0; i < all.size(); ++i)
             pending.push_back(Give(*named, std::to_string(i), all[i]));
         } catch (const EngineError&) {
-          // It is closed.
+          // The named operations are closed.
         }
         for (const auto& call : pending) {
           try {
             call->Wait();
           } catch (const EngineError&) {
-            // So are those that were given before.
+            // The operations submitted earlier are closed, too.
           }
           EXPECT_TRUE(call->HasEnded());
         }

@@ -1,4 +1,5 @@
-// Random programs by the C face of the collectives, whose calls are waited for or not, with ranks as threads.
+// Random programs over the C API of the collectives, whose calls are waited for or not, with ranks as
+// threads.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Worlds and groups of ranks that meet by what they share already (WarrenCommMeet, WarrenCommGroup), with
-// ranks as threads that share a board. Ranks as processes, and their deaths: tests/python/torch_test.py.
+// Worlds and groups of ranks that meet over a channel they already share (WarrenCommMeet, WarrenCommGroup),
+// with ranks as threads that share a board. tests/python/torch_test.py tests processes and their deaths.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Where ranks find each other's records.
+/// The channel through which ranks exchange their records.
 class Board {
  public:
   std::vector<std::string> Exchange(const std::string& round, int rank, int size, const std::string& record) {
@@ -157,7 +157,8 @@ void ExpectThatARankMayLeave() {
     if (rank == 2) WarrenCommFree(world);
     board.Exchange("rank 2 has left", rank, 3, "");
     if (rank == 2) return;
-    // What needs nothing of it goes on, also for who waits so long that it looks who has gone.
+    // Calls that do not need the rank that left go on, even if a rank waits so long that it checks for lost
+    // ranks.
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     for (int i = 0; i < 10; ++i) {
       int number = i;
@@ -186,7 +187,7 @@ TEST(Rendezvous, ATimeoutOfTheCommunicatorHoldsForCallsWithoutTheirOwn) {
   RunRanks(2, [&](int rank) {
     WarrenComm world = Meet(board, rank, 2);
     EXPECT_EQ(WarrenCommSetTimeout(world, 0.2), 0) << WarrenGetLastError();
-    // One of its own leaves the communicator's as it was.
+    // A call's own timeout leaves the communicator's unchanged.
     WarrenCallOptions longer = WARREN_CALL_OPTIONS;
     longer.timeout_seconds = 60;
     WarrenHandle handle = nullptr;
@@ -213,7 +214,7 @@ TEST(Rendezvous, WhatItSaysWentWrongIsTheError) {
   EXPECT_EQ(WarrenCommMeet(&broken, &world), -1);
   EXPECT_EQ(world, nullptr);
   EXPECT_THAT(WarrenGetLastError(), HasSubstr("WarrenCommMeet: the rendezvous failed: the store is gone"));
-  // One that leaves somebody out.
+  // An exchange that leaves a rank out.
   broken.allgather = [](const void* record, size_t bytes, void (*give)(void*, const void*, size_t),
                         void* records, char*, size_t, void*) {
     give(records, record, bytes);
@@ -246,7 +247,7 @@ TEST(Rendezvous, NonsenseIsRefused) {
   EXPECT_THAT(groups({1}, "a"), HasSubstr("1, which is no rank"));
   EXPECT_THAT(groups({0, 0}, "a"), HasSubstr("there twice"));
   EXPECT_EQ(WarrenCommSetTimeout(world, -1), -1);
-  // None of that has ended it.
+  // None of these errors has ended the communicator.
   EXPECT_EQ(Sum(world, 3), 3);
   WarrenCommFree(world);
 }
@@ -292,7 +293,7 @@ TEST(RendezvousInCpp, RanksMeetMakeGroupsAndSendMessages) {
     int number = 1;
     world.Allreduce(&number, 1, warren::Op::kSum);
     EXPECT_EQ(number, kSize);
-    // A barrier that others do not call ends by the timeout.
+    // A barrier that the others do not call ends by its timeout.
     world.SetTimeout(0.2);
     if (rank == 0) {
       EXPECT_THROW(world.Barrier(), warren::Error);

@@ -1,4 +1,4 @@
-// The rules that all faces share, with ranks as threads.
+// The rules that all APIs share, with ranks as threads.
 #include "rabit_engine/api/session.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ constexpr Call kCall{"rabit::Something", "train.cc", 12, "Train"};
 /// One slice as a caller states it: where it begins, and its size or its end.
 using Stated = std::pair<std::size_t, std::size_t>;
 
-/// All ranks state their slices of a buffer of ints. Returns each rank's buffer, or its error.
+/// Lets all ranks state their slices of a buffer of ints. Returns each rank's buffer, or its error.
 std::vector<std::string> Gather(const std::vector<Stated>& stated, const std::vector<std::size_t>& offsets) {
   const std::size_t total = offsets.back();
   FakeWorld world(static_cast<int>(stated.size()));
@@ -74,7 +74,7 @@ TEST(AllgatherSlice, AcceptsEmptySlicesInBothReadings) {
 }
 
 TEST(AllgatherSlice, RefusesInAllRanksWhenNeitherReadingMeets) {
-  // A gap; a mixture of sizes and ends; more than there is; a sum that wraps around.
+  // A gap; a mixture of sizes and ends; more than the buffer holds; a sum that wraps around.
   for (const auto& stated : std::vector<std::vector<Stated>>{{{0, 1}, {2, 2}, {4, 2}},
                                                              {{0, 2}, {2, 4}, {4, 2}},
                                                              {{0, 2}, {2, 2}, {4, 3}},

@@ -1,4 +1,4 @@
-// Streams over memory, and the small helpers beside them.
+// Streams over memory, and small helpers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/internal/io.h>

@@ -1,4 +1,4 @@
-// A model that takes XGBoost a moment, over its C API.
+// A model that takes XGBoost a moment to train, over its C API.
 #pragma once
 
 #include <xgboost/c_api.h>

@@ -1,5 +1,4 @@
-// Trains a small model with XGBoost and nothing else, and writes it to argv[1]: what beside_xgboost.cc has to
-// equal.
+// Trains a small model with XGBoost alone and writes it to argv[1]; beside_xgboost.cc must give the same.
 #include "tests/rabit_engine/api/train_small_model.h"
 
 int main(int argc, char* argv[]) {

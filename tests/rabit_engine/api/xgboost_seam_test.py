@@ -1,6 +1,6 @@
 """XGBoost 1.7 over our engine: its engine's functions one by one, errors as XGBoost's errors, threads, the way back.
 
-That training gives the same models is tested in tests/interop.
+tests/interop tests that training gives the same models.
 """
 
 import os
@@ -42,7 +42,7 @@ class EngineFunctions(unittest.TestCase):
 
 
 class Usage(unittest.TestCase):
-    """What is said where XGBoost communicates by itself although the library is there."""
+    """The message if XGBoost communicates by itself although the library is loaded."""
 
     LINE = "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; "
 

@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-constexpr int kLimitMs = 10'000;  // for what should take moments
+constexpr int kLimitMs = 10'000;  // limit for what should take moments
 
 bool IsOpen(int fd) {
   return fcntl(fd, F_GETFD) >= 0;

@@ -8,7 +8,7 @@
 
 namespace warren::testing {
 
-/// While it lives, this process can open `spare` more files at most, and no file once they are open.
+/// While this object lives, the process can open `spare` more files, and none after that.
 class NoDescriptorLeft {
  public:
   explicit NoDescriptorLeft(int spare = 0) {

@@ -1,4 +1,4 @@
-"""Real processes find each other through real trackers, ours and XGBoost's, and notice each other's death."""
+"""Real processes meet through real trackers, ours and XGBoost's, and notice each other's death."""
 
 import contextlib
 import os
@@ -14,14 +14,14 @@ import unittest
 
 from warren_testing import BIN, HELD, MAGIC, NOTED, RELEASED, ClassicWorker, Tracker, Wire, let_in
 
-# A clone of dmlc-core, whose tracker no package has: its test runs where there is one.
+# A clone of dmlc-core, whose tracker is in no package: its test runs only if this is set.
 DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 TOKEN = "ab" * 32
 
 
 def stock_tracker(script, workers):
-    """Ends with this process, as ours does; `enter` puts the script in our tracker's place."""
+    """A tracker that ends with this process, as ours does; `enter` replaces our tracker by the script."""
     options = ("--num-workers", workers, "--host-ip", "127.0.0.1")
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, script, *map(str, options)]
     return Tracker(*options, enter=lambda _: [*command, "--log-level", "DEBUG"])
@@ -56,7 +56,7 @@ class Ranks:
             process.wait()
 
     def by_rank(self):
-        """The processes by rank, when all have joined."""
+        """The processes by rank, once all have joined."""
         found = {}
         for process in self.processes:
             match = re.match(r"joined (\d+) ", process.stdout.readline())
@@ -102,7 +102,7 @@ class Joining(unittest.TestCase):
 
     @unittest.skipUnless(DMLC_CORE, "WARREN_DMLC_CORE names no clone of dmlc-core")
     def test_dmlc_cores_own_tracker_serves_them_too(self):
-        # It logs what workers print to stdout, where its address was read.
+        # This tracker logs what workers print to its stdout, from which its address was read.
         for count in range(1, 10):
             with self.subTest(workers=count):
                 self.check_records(stock_tracker(f"{DMLC_CORE}/tracker/dmlc_tracker/tracker.py", count), count)
@@ -131,7 +131,7 @@ class Joining(unittest.TestCase):
 
 class Loss(unittest.TestCase):
     def test_a_rank_beside_in_the_ring_that_gives_up_ends_the_meeting_although_the_tree_is_silent(self):
-        # In a world of 4, rank 2 hears of the records from 1, which hears of them from 0; 3 is beside 2 in the ring alone.
+        # In a world of 4, records reach rank 2 through rank 1, and rank 1 through rank 0; rank 3 is next to rank 2 in the ring only.
         with our_tracker(4) as tracker, Ranks(tracker.env, 4, "records", 0, 3) as ranks:
             of = ranks.by_rank()
             of[3].kill()
@@ -165,8 +165,8 @@ class Loss(unittest.TestCase):
         with our_tracker(5) as tracker, Ranks(tracker.env, 5, "mismatch") as ranks:
             outputs = ranks.outputs(10)
             by_rank = {int(output.split()[1]): output for output in outputs}
-            # Rank 4 compares its call with rank 3's, rank 0 with rank 4's. Who is first tells; it takes the others
-            # with it, be they where they could have seen it themselves or not.
+            # Rank 4 compares its call with rank 3's, and rank 0 with rank 4's. The first of them reports it and takes the other ranks with
+            # it, whether or not they could have seen it themselves.
             named = [rank for rank, output in by_rank.items() if "rank 4 calls allreduce of 2" in output]
             self.assertTrue(named and set(named) <= {0, 4}, by_rank)
             for rank in set(range(5)) - set(named):
@@ -183,7 +183,7 @@ class Errors(unittest.TestCase):
 
     @contextlib.contextmanager
     def listener(self, *serve):
-        """A server on the loopback address that gives one connection to each of `serve`, one after the other."""
+        """A server on the loopback address that serves one connection with each function in `serve`, one after the other."""
         server = socket.create_server(("127.0.0.1", 0))
         server.settimeout(20)
         left = list(serve)
@@ -244,16 +244,16 @@ class Errors(unittest.TestCase):
             self.fails_with(environment, r"sent nonsense where this worker's rank was expected: the rank is 7")
 
     def test_a_tracker_that_ends_before_it_has_noted_the_workers_port_is_lost(self):
-        """Another one that takes its place would send nobody to this worker."""
+        """A restarted tracker would send no other worker to this one."""
         with self.listener(self.link_alone) as environment:
             self.fails_with(environment, "was lost before it had noted where this worker listens: end of stream", DMLC_JOB_TOKEN=TOKEN)
 
     def test_a_tracker_that_ends_before_it_has_heard_that_a_worker_waits_for_the_others_is_told_again(self):
-        """Another one that takes its place may not know of the shutdown, and would wait for it for ever."""
+        """A restarted tracker may not know of the shutdown, and would wait for it forever."""
         def leaves(connection, *words):
             wire = self.greet(connection)
             self.assertEqual(wire.command, "shutdown")
-            self.assertEqual(wire.recv_int(), 1)  # it waits for the others
+            self.assertEqual(wire.recv_int(), 1)  # the worker waits for the others
             if words:
                 wire.send_int(*words)
 
@@ -263,7 +263,7 @@ class Errors(unittest.TestCase):
             self.assertEqual((process.wait(30), process.stdout.read()), (0, ""))
 
     def greet(self, connection):
-        """A connection of a worker with a token, up to its hello."""
+        """Serves a worker with a token on this connection, up to its hello."""
         wire = Wire(connection)
         let_in(wire, TOKEN)
         wire.send_int(wire.recv_int())
@@ -272,18 +272,18 @@ class Errors(unittest.TestCase):
         return wire
 
     def link_alone(self, connection, *words):
-        """Makes a worker rank 0 of 1, reads where it listens, and says `words`."""
+        """Makes a worker rank 0 of 1, reads the port it listens on, and sends `words`."""
         wire = self.greet(connection)
         wire.send_int(0, -1, 1, 0, -1, -1)
         self.assertEqual(wire.recv_int(), 0)  # good links
-        wire.send_int(0, 0)  # nobody to connect to or to wait for
+        wire.send_int(0, 0)  # no rank to connect to or to wait for
         self.assertEqual(wire.recv_int(), 0)  # errors
         self.assertGreater(wire.recv_int(), 0)  # the port
         if words:
             wire.send_int(*words)
 
     def test_a_worker_of_another_engine_is_found_out(self):
-        # It cannot prove a token, so none proves one: else the tracker would not let it in.
+        # The other engine cannot prove a token, so the job has none: otherwise the tracker would refuse it.
         with our_tracker(2) as tracker, Ranks(dict(tracker.env, DMLC_JOB_TOKEN=""), 1, "records",
                                               WARREN_CONNECT_TIMEOUT="1") as ranks:
             other = ClassicWorker((tracker.host, tracker.port), 1).start()
@@ -302,7 +302,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                 wire = Wire(connection)
                 wire.send_int(wire.recv_int())
                 wire.recv_int(), wire.recv_int(), wire.recv_str(), wire.recv_str()
-                wire.send_int(0, -1, 2, 1, 1, 1, 1)  # rank 0 of 2, its one child is 1, so is the whole ring
+                wire.send_int(0, -1, 2, 1, 1, 1, 1)  # rank 0 of 2; rank 1 is its only child and the rest of the ring
                 self.assertEqual(wire.recv_int(), 0)
                 wire.send_int(0, 1)
                 self.assertEqual(wire.recv_int(), 0)
@@ -315,7 +315,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                 peer = Wire(socket.create_connection(address, timeout=5))
                 peer.send_int(1)
                 self.assertEqual(peer.recv_int(), 0)
-                peer.sock.sendall(peer.recv_exactly(8))  # its own engine's hello
+                peer.sock.sendall(peer.recv_exactly(8))  # its own hello, echoed
                 peer.send_int(1, 1)
                 peer.send_str("record of 1")
                 self.assertEqual(peer.recv_int(), 2)
@@ -323,7 +323,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                     sock.close()
                 line = ranks.processes[0].stdout.readline()
                 self.assertRegex(line, "joined 0 ")
-                # It goes on to print, which the test's tracker takes.
+                # The worker goes on and prints; the test's tracker accepts that.
                 for command in ("print", "shutdown"):
                     connection, _ = server.accept()
                     wire = Wire(connection)

@@ -1,10 +1,10 @@
-// One rank of a job, for the process tests: joins through the tracker, makes a TCP transport, and does as
-// told.
+// One rank of a job, for the process tests: joins through the tracker, makes a TCP transport, and runs a
+// subcommand.
 //
 //   tracker_ranks records          gathers a record of every rank, prints them, ends well
-//   tracker_ranks records R R ...  the same, but the ranks R never come to it
+//   tracker_ranks records R R ...  the same, but the ranks R stay away
 //   tracker_ranks together         ends at once, together with all others
-//   tracker_ranks ring             passes numbers around the ring until something happens to it, without end
+//   tracker_ranks ring             passes numbers around the ring until an error
 //   tracker_ranks all <rounds>     exchanges numbers with every other rank, ends well
 //   tracker_ranks mismatch         the last rank calls another collective than the others
 //
@@ -30,7 +30,7 @@ namespace {
 
 using namespace warren;
 
-// "SECRET address address ...", of which rank 0's secret counts.
+// "SECRET address address ..."; rank 0's secret is the one used.
 std::string MyRecord(const TrackerBootstrap& bootstrap) {
   std::string record = std::to_string(std::random_device{}());
   for (const std::string& address : bootstrap.ListenAddresses()) record += " " + address;

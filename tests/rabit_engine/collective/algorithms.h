@@ -1,4 +1,4 @@
-// All algorithms under test, by collective: those of the registry that work over links alone.
+// All algorithms under test, by collective: those of the registry that need only links.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct NameOf {
   }
 };
 
-/// "recursive_doubling" as "RecursiveDoubling": names of tests have no underscores.
+/// Turns "recursive_doubling" into "RecursiveDoubling": test names have no underscores.
 inline std::string CamelCase(std::string_view name) {
   std::string camel;
   bool begins = true;
@@ -38,7 +38,7 @@ inline std::string CamelCase(std::string_view name) {
   return camel;
 }
 
-/// What the registry has for one collective and needs nothing but links.
+/// The registry's algorithms for one collective that need only links.
 template <typename Function>
 std::vector<Named<Function>> OverLinks(Function collective::Algorithm::*function) {
   std::vector<Named<Function>> found;

@@ -1,4 +1,4 @@
-// One call of a collective on one rank, and the comparison of what it left in the buffer with what it must.
+// Runs one call of a collective on one rank, and compares the buffer with the expected result.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace warren::testing {
 
-/// A reduction's inputs and its right result.
+/// A reduction's inputs and its expected result.
 struct ReductionCase {
   ReductionCase(const Sample& sample, int size, std::size_t count, std::size_t misalignment = 0);
 
@@ -32,7 +32,7 @@ void CheckAllgather(Caller& caller, collective::AllgatherFunction algorithm,
                     std::span<const std::size_t> offsets);
 void CheckBroadcast(Caller& caller, collective::BroadcastFunction algorithm, std::size_t bytes, int root);
 
-/// Offsets of slices of very different lengths, some of them empty, that join to `count`.
+/// Offsets of slices of very different lengths, some of them empty, which add up to `count`.
 std::vector<std::size_t> UnevenOffsets(std::size_t count, int size);
 
 }  // namespace warren::testing

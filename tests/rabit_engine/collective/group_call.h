@@ -17,7 +17,7 @@
 
 namespace warren::testing {
 
-/// The caller's memory: as unaligned as asked for, between bytes that must not change.
+/// The caller's memory: with any misalignment, between guard bytes that must not change.
 class GuardedBuffer {
  public:
   GuardedBuffer(const Bytes& values, std::size_t misalignment)
@@ -42,7 +42,7 @@ class GuardedBuffer {
   Bytes memory_;
 };
 
-/// One rank of a world, calling one collective after the other.
+/// One rank of a world, which calls one collective after the other.
 class Caller {
  public:
   explicit Caller(Transport& transport) : transport_(transport), members_(transport.world_size()) {
@@ -51,7 +51,7 @@ class Caller {
   int rank() const { return transport_.rank(); }
   int size() const { return transport_.world_size(); }
 
-  /// The count that peers must agree on, where a test wants them to.
+  /// Sets the count that peers must agree on, for tests that want one.
   void set_count(std::size_t count) { count_ = count; }
   void Call(Collective collective, std::size_t element_bytes, const std::function<void(PeerGroup&)>& body) {
     CallTag tag;
@@ -71,12 +71,12 @@ class Caller {
   std::size_t count_ = 0;
 };
 
-/// The sizes of groups that algorithms are tried with: all the small ones, and some around powers of two.
+/// Group sizes to test: all small ones, and some around powers of two.
 inline std::vector<int> GroupSizes() {
   return {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17};
 }
 
-/// Counts around the places where vectors are cut. The longest ones are several chunks of every algorithm.
+/// Counts around the places where vectors are cut. The longest ones span several chunks of every algorithm.
 inline std::vector<std::size_t> CountsFor(int size) {
   const auto n = static_cast<std::size_t>(size);
   std::vector<std::size_t> counts{0, 1, 2, 3, 5, n - 1, n, n + 1, 1000};
@@ -85,7 +85,7 @@ inline std::vector<std::size_t> CountsFor(int size) {
   return counts;
 }
 
-/// The roots worth trying.
+/// The roots to test.
 inline std::vector<int> RootsFor(int size) {
   std::vector<int> roots(size);
   std::iota(roots.begin(), roots.end(), 0);

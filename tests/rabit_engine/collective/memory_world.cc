@@ -104,7 +104,7 @@ class MemoryWorld::QueueTransport : public Transport {
     return *queue;
   }
 
-  /// What one call may move of `possible` bytes: mostly all, sometimes fewer.
+  /// How many of `possible` bytes one call moves: mostly all, sometimes fewer.
   std::size_t SomeOf(std::size_t possible) {
     const bool fewer = possible > 1 && random_() % 4 == 0;
     return fewer ? 1 + random_() % (possible - 1) : possible;
@@ -158,7 +158,7 @@ void MemoryWorld::Run(const std::function<void(Transport&)>& body) {
     try {
       body(transport);
     } catch (const LostPeer&) {
-      transport.Abort(transport.rank());  // a consequence of what happened to another rank
+      transport.Abort(transport.rank());  // a consequence of another rank's failure
     } catch (...) {
       {
         const std::lock_guard lock(mutex);

@@ -1,5 +1,5 @@
 // A world whose ranks are threads of this process and whose links are small queues in memory. The queues take
-// and give odd numbers of bytes, so that nothing can rely on messages arriving whole; what has been sent is
+// and give odd numbers of bytes, so that no code can rely on messages arriving whole. The bytes sent are
 // counted. A rank that fails takes the others with it.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace warren::testing {
 
 class MemoryWorld {
  public:
-  /// `capacity` is what a link takes before somebody receives.
+  /// `capacity`: the bytes that a link holds until they are received.
   explicit MemoryWorld(int size, std::size_t capacity = 64 << 10);
   ~MemoryWorld();
 
@@ -28,9 +28,9 @@ class MemoryWorld {
   /// not the consequence of another rank's.
   void Run(const std::function<void(Transport& transport)>& body);
 
-  /// Since the beginning, call tags included.
+  /// Since the start, including call tags.
   std::size_t bytes_sent(int rank) const;
-  /// With whom a rank has links.
+  /// The ranks with which `rank` has links.
   const std::set<int>& peers(int rank) const;
 
  private:

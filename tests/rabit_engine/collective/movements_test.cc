@@ -48,7 +48,7 @@ TEST_P(Barrier, LetsNobodyOutBeforeEverybodyIsIn) {
     MemoryWorld(size).Run([&](Transport& transport) {
       Caller caller(transport);
       for (int round = 1; round <= 20; ++round) {
-        // Each round another member comes late.
+        // In each round another member is late.
         if (caller.rank() == round % size) std::this_thread::sleep_for(std::chrono::microseconds(200));
         ++arrivals;
         caller.Call(Collective::kBarrier, 1, [](PeerGroup& group) { GetParam().function(group); });

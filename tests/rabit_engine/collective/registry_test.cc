@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// One in which every algorithm can work.
+/// A situation in which every algorithm can work.
 Situation AnythingGoes(Collective collective) {
   Situation situation;
   situation.collective = collective;

@@ -36,8 +36,8 @@ void WriteInt(std::byte* element, int, Random& random) {
   Write(element, static_cast<std::int32_t>(random() % 2000001) - 1000000);
 }
 
-/// Float16 numbers between 2^-7 and 2^8, of both signs, and NaN, which max passes over on the right and keeps
-/// on the left.
+/// Float16 numbers between 2^-7 and 2^8, of both signs, and NaN, which max ignores on the right and keeps on
+/// the left.
 void WriteFloat16(std::byte* element, int, Random& random) {
   const unsigned sign = static_cast<unsigned>(random() % 2);
   const unsigned exponent = random() % 4 == 0 ? 31 : 8 + static_cast<unsigned>(random() % 15);
@@ -45,7 +45,7 @@ void WriteFloat16(std::byte* element, int, Random& random) {
   Write(element, static_cast<std::uint16_t>(sign << 15 | exponent << 10 | fraction));
 }
 
-/// Stands for a run of ranks and for the way in which they were combined.
+/// Identifies a run of ranks and the way in which they were combined.
 struct History {
   std::uint64_t hash;
   std::uint32_t first;

@@ -1,5 +1,5 @@
-// Reductions to try the algorithms with, values for which every wrong order of operands gives other bits, and
-// the results by the plainest code there is.
+// Reductions to test the algorithms with, values for which every wrong order of operands gives other bits,
+// and expected results from the plainest code possible.
 #pragma once
 
 #include <cstddef>
@@ -32,21 +32,21 @@ Bytes RandomBytes(std::size_t bytes, std::uint64_t seed);
 struct Sample {
   std::string name;
   Reduction reduction;
-  /// One element of a rank.
+  /// Writes one element of a rank.
   void (*write)(std::byte* element, int rank, Random& random);
 
   Bytes Values(int rank, std::size_t count) const;
 };
 
-/// Float and double sums, a sum of 32-bit integers, a maximum of float16, a 24-byte function that is neither
-/// commutative nor associative.
+/// Float and double sums, a sum of 32-bit integers, a maximum of float16, and a function of 24-byte elements
+/// that is neither commutative nor associative.
 const std::vector<Sample>& Samples();
 
 /// A function on elements that are larger than any chunk.
 const Sample& HugeElements();
 
-/// What an allreduce of these inputs, one of each rank, must give: the order of rabit_engine/reduce/order.h,
-/// recursively.
+/// The expected result of an allreduce of these inputs, one per rank: the order of
+/// rabit_engine/reduce/order.h, recursively.
 Bytes Expected(const Reduction& reduction, std::span<const Bytes> inputs);
 
 }  // namespace warren::testing

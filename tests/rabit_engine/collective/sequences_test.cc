@@ -1,5 +1,5 @@
-// Calls of different collectives, one after the other, over links that hold little: nothing of one call may
-// be left for the next, and no order of waiting may lock up.
+// Calls of different collectives, one after the other, over links with little capacity: no call may leave
+// anything behind for the next, and no order of waiting may deadlock.
 #include "algorithms.h"
 #include "checks.h"
 #include "rabit_engine/base/error.h"

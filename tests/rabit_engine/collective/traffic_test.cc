@@ -1,4 +1,4 @@
-// The bytes that the headers promise are the bytes that are sent.
+// The number of bytes sent is the number that the headers promise.
 #include <numeric>
 
 #include "algorithms.h"
@@ -19,8 +19,8 @@ const Sample& kInts = Samples()[2];
 const Sample& kFloats = Samples()[0];
 
 struct Traffic {
-  double most = 0;  ///< of one member, in vectors
-  double all = 0;   ///< of all members, in vectors
+  double most = 0;  ///< maximum over members, in vectors
+  double all = 0;   ///< sum over members, in vectors
 };
 
 /// What members send in one call, without the call tags.
@@ -47,7 +47,7 @@ Traffic OfAllreduce(collective::AllreduceFunction algorithm, int size, const Sam
   return Measure(size, [&](Caller& caller) { CheckAllreduce(caller, algorithm, test); });
 }
 
-constexpr double kSlack = 0.01;  // tags that went one way only are subtracted too
+constexpr double kSlack = 0.01;  // tags sent in one direction only are subtracted, too
 
 TEST(Traffic, OfPairwiseAndOfTheRingOfIntegersIsTheLeastThereIs) {
   for (const int size : {2, 3, 4, 5, 7, 8, 9, 10}) {

@@ -175,7 +175,7 @@ TEST(Coordinator, AGroupIsRunWholeOrNotAtAll) {
     EXPECT_THAT(names, ElementsAre("alone")) << step;
     world.ranks[1].Add(member("c"), 0);
     EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
-    // A wrong shape of one is an error of all three.
+    // A wrong shape in one member is an error of all three.
     world.ranks[1].Add(member("b", step == 1 ? 11 : 10), 0);
     std::map<std::string, std::string> errors;
     for (int cycle = 0; cycle < 5; ++cycle) {
@@ -186,7 +186,7 @@ TEST(Coordinator, AGroupIsRunWholeOrNotAtAll) {
   }
 }
 
-/// What has ended after some cycles, with its error.
+/// The operations that end within `cycles` cycles, with their errors.
 std::map<std::string, std::string> Ended(SimulatedWorld& world, int cycles = 6) {
   std::map<std::string, std::string> ended;
   for (int cycle = 0; cycle < cycles; ++cycle) {
@@ -197,7 +197,7 @@ std::map<std::string, std::string> Ended(SimulatedWorld& world, int cycles = 6) 
 
 TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
   for (int step = 0; step < 2; ++step) {
-    {  // Of different sizes.
+    {  // A group whose size differs between the ranks.
       SimulatedWorld world({.size = 2});
       for (const std::uint32_t rank : {1U, 0U}) {
         for (const char* name : {"x", "y"}) world.ranks[rank].Add(InGroup(name, "g", 2 + rank), 0);
@@ -207,7 +207,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       for (const auto& [name, error] : ended)
         EXPECT_THAT(error, HasSubstr("how large group 'g' is: on rank 0 it has 2 members, on rank 1 3"));
     }
-    {  // In different groups; the rest of both ends, too.
+    {  // In different groups; the other member of each group fails, too.
       SimulatedWorld world({.size = 2});
       AddToAll(world, InGroup("y", "g", 2));
       AddToAll(world, InGroup("z", "h", 2));
@@ -216,7 +216,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       ASSERT_EQ(ended.size(), 3u);
       for (const auto& [name, error] : ended) EXPECT_THAT(error, HasSubstr("in group 'g', on rank 1"));
     }
-    {  // In a group here, and alone there.
+    {  // In a group on one rank, alone on the other.
       SimulatedWorld world({.size = 2});
       world.ranks[0].Add(Sum("x"), 0);
       world.ranks[1].Add(InGroup("x", "g", 2), 0);
@@ -225,7 +225,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       ASSERT_EQ(ended.size(), 2u);
       for (const auto& [name, error] : ended) EXPECT_THAT(error, HasSubstr("different things 'x'"));
     }
-    {  // Members that say different sizes, on all ranks alike.
+    {  // Members that give different sizes, the same ones on all ranks.
       SimulatedWorld world({.size = 2});
       AddToAll(world, InGroup("x", "g", 2));
       AddToAll(world, InGroup("y", "g", 3));
@@ -247,7 +247,7 @@ TEST(Coordinator, AGroupMayGetOtherMembers) {
   for (int step = 0; step < 3; ++step) {
     run({{"a", "g"}, {"b", "g"}, {"c", "h"}, {"d", "h"}});
     run({{"a", "g"}, {"c", "g"}});
-    // One name for two groups at once: two at a time.
+    // Two groups of the same name at once: members are taken two at a time.
     run({{"a", "g"}, {"b", "g"}, {"c", "g"}, {"d", "g"}});
     run({{"a", "g"}, {"b", "g"}, {"c", "g"}, {"d", "g"}});
   }
@@ -328,7 +328,7 @@ TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
   world.ranks[1].Join();
   world.Cycle();
   for (const int rank : {0, 2}) {
-    world.ranks[rank].Add(Sum("x"), 0);  // all know it
+    world.ranks[rank].Add(Sum("x"), 0);  // known to all ranks
     world.ranks[rank].Add(Sum("new"), 0);
     Request broadcast = Sum("b");
     broadcast.signature.kind = Kind::kBroadcast;
@@ -349,7 +349,7 @@ TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
   world.ranks[0].Join();
   EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
   for (Participant& rank : world.ranks) EXPECT_EQ(rank.TakeLastJoined(), 0);
-  // And all begin anew.
+  // Then all start over.
   world.ranks[0].Add(Sum("x"), 0);
   EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
   for (const int rank : {1, 2}) world.ranks[rank].Add(Sum("x"), 0);
@@ -395,8 +395,8 @@ TEST(Coordinator, IdleRanksAreKnownToBe) {
   EXPECT_FALSE(world.ranks[0].all_are_idle());
 }
 
-/// Some names, each of which is given once on each rank in every round, in an order of the rank's own and
-/// over several cycles. Some have a wrong shape on a rank, some are in groups, some ranks join.
+/// Names that each rank submits once per round, in its own order and over several cycles. Some have a wrong
+/// shape on a rank, some are in groups, some ranks join.
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed)
@@ -444,7 +444,7 @@ class RandomProgram {
       }
       expected.insert(request.name);
     }
-    // A name has a wrong shape where two ranks differ.
+    // A name has a wrong shape if two ranks differ.
     std::map<std::string, std::set<std::uint64_t>> shapes;
     for (const auto& requests : to_add) {
       for (const Request& request : requests) shapes[request.name].insert(request.signature.count);

@@ -1,5 +1,5 @@
-"""The device collectives on a stand-in for CUDA and NCCL: every path, every call, lost and stuck ranks, recovery. Nothing
-here says anything of a real GPU but that the logic around it holds."""
+"""The device collectives on a stand-in for CUDA and NCCL: every path, every call, lost and stuck ranks, recovery. This tests the logic
+around GPUs only, not real GPUs."""
 
 import time
 import unittest
@@ -8,9 +8,9 @@ from devices import run, run_one_by_one
 from warren_testing import AT_NIGHT, at_night
 
 NCCL, IPC, STAGED = "NCCL 2.28.9", "CUDA IPC on one GPU", "pinned memory and the engine on the host"
-# By path: how many GPUs for 4 ranks, and the environment that leads there.
+# For each path, the number of GPUs for 4 ranks and the environment that selects it.
 PATHS = {NCCL: (4, {}), IPC: (1, {}), STAGED: (4, {"WARREN_DEVICE_PATH": "staged"})}
-CALLS = 6  # of a version, in mode `train`
+CALLS = 6  # per version, in mode `train`
 VERSIONS = 2
 
 
@@ -235,7 +235,7 @@ class RecoveryTest(DeviceCase):
         mocks = [f"mock={rank},{version},{call},{trial}" for rank, version, call, trial in deaths]
         result = run(ranks, "train", VERSIONS, *mocks, gpus=gpus, env=env, attempts=attempts)
         self.assertEqual(result.code, 0, str(result))
-        # A rank that has nothing left to do on its GPU when it has caught up has no path.
+        # A rank with nothing left to do on its GPU after it has caught up has no path.
         self.assertEqual(result.paths - {""}, {path}, str(result))
         self.assertEqual(result.errors.count(" as mock="), len(deaths), str(result))
         self.assertEqual(result.digests, RecoveryTest.undisturbed, str(result))

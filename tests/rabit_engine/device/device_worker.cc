@@ -1,5 +1,5 @@
-// One rank that uses rabit/device.h; device_*_test.py and scripts/gpu-check start it. The first argument says
-// what it does; each mode prints lines of its own, "digest ..." being the same on all ranks.
+// One rank that uses rabit/device.h, started by device_*_test.py and scripts/gpu-check. The first argument is
+// the mode; each mode prints its own lines, of which "digest ..." is the same on all ranks.
 #include <cuda_runtime_api.h>
 #include <rabit/device.h>
 #include <rabit/rabit.h>
@@ -39,8 +39,7 @@ void RequireCuda(cudaError_t error) {
   Require(error == cudaSuccess, cudaGetErrorString(error));
 }
 
-/// How buffers are taken: those of cudaMalloc can be mapped by other processes, those of cudaMallocAsync
-/// cannot.
+/// How buffers are allocated: other processes can map those of cudaMalloc, but not those of cudaMallocAsync.
 bool from_pool = false;
 
 class Buffer {
@@ -76,7 +75,7 @@ std::uint64_t Hash(const std::string& bytes, std::uint64_t hash = 14695981039346
   return hash;
 }
 
-/// A small whole number: a sum of ones.
+/// The bits of a small whole number in binary16, as a sum of ones.
 std::uint16_t HalfOf(int value) {
   static std::vector<std::uint16_t> sums{0};
   while (sums.size() <= static_cast<std::size_t>(value)) {
@@ -88,8 +87,8 @@ std::uint16_t HalfOf(int value) {
   return sums[static_cast<std::size_t>(value)];
 }
 
-/// Elements of a rank: small numbers whose sums, products and quotients are exact in every type, and in any
-/// order. They come again after kPeriod.
+/// A rank's elements: small numbers whose sums, products and quotients are exact in every type and in any
+/// order. They repeat after kPeriod.
 std::string Elements(Type type, Operation operation, std::size_t count, int rank) {
   constexpr std::size_t kPeriod = 2;
   std::string bytes(count * SizeOf(type), '\0');
@@ -123,7 +122,7 @@ std::string Elements(Type type, Operation operation, std::size_t count, int rank
       case Type::kBFloat16: {
         std::uint32_t bits = 0;
         std::memcpy(&bits, &number, sizeof bits);
-        put(static_cast<std::uint16_t>(bits >> 16));  // exact for so small numbers
+        put(static_cast<std::uint16_t>(bits >> 16));  // exact for such small numbers
         break;
       }
       case Type::kFloat16:
@@ -141,7 +140,7 @@ std::string Elements(Type type, Operation operation, std::size_t count, int rank
   return bytes;
 }
 
-/// What all ranks' elements come to, on the host.
+/// The reduction of all ranks' elements, computed on the host.
 std::string Reduced(Type type, Operation operation, std::size_t count) {
   std::string result = Elements(type, operation, count, 0);
   const warren::Reduction reduction = warren::device::HostReduction(type, operation);
@@ -167,7 +166,7 @@ cudaStream_t NewStream() {
   return stream;
 }
 
-/// Every kind, type and operation, in and out of place, against the same on the host.
+/// Checks every kind, type and operation, in and out of place, against the host.
 void CheckAll(std::size_t count) {
   const auto rank = static_cast<std::size_t>(rabit::GetRank());
   const auto ranks = static_cast<std::size_t>(rabit::GetWorldSize());
@@ -234,7 +233,7 @@ void CheckAll(std::size_t count) {
   std::printf("checked %zu results of %zu elements\n", checked, count);
 }
 
-/// Numbers whose sum depends on the order: the same bits as the engine's on the host?
+/// Prints whether a sum that depends on the order has the same bits as the engine's on the host.
 void CheckOrder(std::size_t count) {
   std::vector<float> numbers(count);
   std::uint32_t state = 12345U + static_cast<std::uint32_t>(rabit::GetRank());
@@ -253,7 +252,7 @@ void CheckOrder(std::size_t count) {
               static_cast<unsigned long long>(Hash(on_device)));  // NOLINT(google-runtime-int)
 }
 
-/// Groups, several streams, no elements, and many calls without a wait between them.
+/// Checks groups, several streams, empty calls, and many calls without a wait between them.
 void CheckCalls() {
   const std::size_t count = 1000;
   std::vector<Buffer*> buffers;
@@ -282,7 +281,7 @@ void CheckCalls() {
   std::printf("calls fine\n");
 }
 
-/// What is on the stream before and after a collective stays before and after it.
+/// Checks that work on the stream before and after a collective stays in that order.
 void CheckStreamOrder() {
   const std::size_t count = 30000;
   const std::size_t bytes = count * sizeof(int);
@@ -333,7 +332,7 @@ cudaGraph_t Captured(cudaStream_t stream, const std::function<void()>& work) {
   return graph;
 }
 
-/// Whether calls can be captured into a CUDA graph; where they can, it is started some times.
+/// Checks whether calls can be captured into a CUDA graph; if so, launches it several times.
 void CheckCapture() {
   const std::size_t count = 20001;
   const auto ranks = static_cast<std::size_t>(rabit::GetWorldSize());
@@ -352,7 +351,7 @@ void CheckCapture() {
     if (refused) std::printf("refused: %s\n", RabitDeviceGetLastError());
     Require((RabitDeviceGroupEnd() != 0) == refused, "and their group as they");
   };
-  RequireCuda(cudaGraphDestroy(Captured(stream, call)));  // before any call outside
+  RequireCuda(cudaGraphDestroy(Captured(stream, call)));  // before any uncaptured call
   Require(refused, "the first call of all is refused");
   input.Put(Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank()));
   call();
@@ -363,7 +362,7 @@ void CheckCapture() {
   cudaGraphExec_t instance = nullptr;
   RequireCuda(cudaGraphInstantiate(&instance, graph, 0));
   for (int start = 0; start < 5 && !refused; ++start) {
-    // Other numbers each time.
+    // Different numbers each time.
     input.Put(Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank() + start));
     RequireCuda(cudaGraphLaunch(instance, stream));
     rabit::device::Synchronize(stream);
@@ -387,7 +386,7 @@ void CheckCapture() {
   rabit::device::Synchronize(stream);
   Require(!refused, "a call after the graph");
 
-  // Captured and not in one group; and a group that is left open.
+  // Captured and uncaptured calls in one group; then a group that is left open.
   cudaStream_t other = NewStream();
   RequireCuda(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal));
   rabit::device::GroupStart();
@@ -404,7 +403,7 @@ void CheckCapture() {
   Require(work.Get() == Reduced(Type::kInt32, Operation::kSum, count), "a call after refused groups");
 }
 
-/// Rounds that end with a checkpoint, of calls whose results depend on all before them.
+/// Runs rounds that end with a checkpoint, of calls whose results depend on all earlier ones.
 void Train(int versions) {
   struct Model : rabit::Serializable {
     std::uint64_t state = 1;
@@ -422,7 +421,7 @@ void Train(int versions) {
     return std::string(reinterpret_cast<const char*>(values.data()), how_many * sizeof(std::uint64_t));
   };
   const auto learn = [&](const std::string& bytes) { model.state = Hash(bytes, model.state); };
-  // What ranks have different parts of goes into the model by way of all ranks.
+  // Results that differ between ranks go into the model through an allreduce.
   const auto learn_together = [&](const std::string& bytes) {
     std::uint64_t hash = Hash(bytes);
     rabit::Allreduce<rabit::op::Sum>(&hash, 1);
@@ -454,8 +453,8 @@ void Train(int versions) {
               static_cast<unsigned long long>(model.state));  // NOLINT(google-runtime-int)
 }
 
-/// Rank `who` does something else in the middle; the others wait for the device, by a function of rabit or of
-/// CUDA.
+/// Rank `who` does something else in the middle; the others wait for the device, with a function of rabit or
+/// of CUDA.
 void Miss(int who, const std::function<void()>& instead, const std::function<void()>& wait) {
   const std::size_t count = 100000;
   const Buffer buffer(std::string(count * sizeof(float), '\0'));
@@ -475,7 +474,7 @@ void WaitByCuda() {
   rabit::device::Synchronize(nullptr);
 }
 
-/// The same with two streams, of which this rank waits for the wrong one first.
+/// The same with two streams; this rank waits for the wrong one first.
 void MissOnAnotherStream(int who) {
   const std::size_t count = 1000;
   const Buffer buffer(std::string(count * sizeof(float), '\0'));
@@ -491,7 +490,7 @@ void MissOnAnotherStream(int who) {
   rabit::device::Synchronize(second);
 }
 
-/// The ranks' numbers 1, 2, ..., on a communicator of these ranks, by handles.
+/// Checks calls with handles on `comm`, to which the ranks contribute 1, 2, and so on.
 void CheckHandlesOf(const warren::Communicator& comm, std::size_t count) {
   const auto size = static_cast<std::size_t>(comm.size());
   const float total = static_cast<float>(comm.size() * (comm.size() + 1)) / 2;
@@ -527,7 +526,7 @@ void CheckHandlesOf(const warren::Communicator& comm, std::size_t count) {
   Require(called == 1, "a callback without an error");
 }
 
-/// On the world and on communicators made of it.
+/// Checks handles on the world and on communicators made from it.
 void CheckHandles() {
   const warren::Communicator world = warren::World();
   for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{3'000'000}}) {
@@ -544,7 +543,7 @@ void CheckHandles() {
   }
 }
 
-/// The others find out by their handles.
+/// The others learn of it from their handles.
 void MissByHandle(int who) {
   const warren::Communicator world = warren::World();
   const Buffer buffer(4'000'000);

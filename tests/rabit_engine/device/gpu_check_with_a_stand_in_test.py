@@ -1,4 +1,4 @@
-"""scripts/gpu-check itself: what it packs runs elsewhere, on GPUs of the stand-in it passes, without a GPU it fails."""
+"""scripts/gpu-check itself: what it packs runs elsewhere; it passes on GPUs of the stand-in and fails without a GPU."""
 
 import os
 import pathlib
@@ -32,7 +32,7 @@ class GpuCheck(unittest.TestCase):
             shutil.copy2(BIN / f"{name}_on_a_stand_in", self.folder / "bin" / name)
         for file, name in (("librabit_cuda_on_a_stand_in.so", "librabit_cuda.so"), ("libstand_in_cudart.so",) * 2):
             shutil.copy2(LIB / file, self.folder / "lib" / name)
-        python = "/usr/bin/python3"  # which has Debian's XGBoost, without CUDA
+        python = "/usr/bin/python3"  # has Debian's XGBoost, without CUDA
         xgboost = subprocess.run([python, "-W", "ignore", "-c", "import xgboost; print(xgboost.__version__)"], text=True,
                                  capture_output=True, check=True).stdout.strip()
         done, report = self.check("--rows", "5000", "--most", "65536", "--python", python,
@@ -44,7 +44,7 @@ class GpuCheck(unittest.TestCase):
                      "| histgbt on the GPU, 4 ranks | passed |", "| a CUDA graph, 2 ranks on NCCL | passed |",
                      "| 9 ranks share a GPU | passed |", f"| XGBoost {xgboost} hist | cuda | failed | |"):
             self.assertIn(line, report)
-        # What a measurement says there means nothing; that it is in the report does.
+        # Measured numbers mean nothing here; they only have to be in the report.
         number = r"[0-9.,]+"
         for line in (rf"A sum of 1,024 bytes of host memory by a handle, 2 ranks, .* both at once {number} us",
                      rf"Copies on the device: {number} GB/s", rf"The histogram kernel, 5,000 rows of 28 features: {number} us",

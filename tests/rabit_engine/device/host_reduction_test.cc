@@ -36,7 +36,7 @@ TEST(Float8, EveryNumberComesBackFromAFloat) {
   }
 }
 
-/// The nearest number by trying all; of two, the one with an even last bit.
+/// The nearest number, found by trying all; of two, the one with an even last bit.
 unsigned char Nearest(Type type, float value) {
   int best = -1;
   double best_distance = std::numeric_limits<double>::infinity();
@@ -98,7 +98,8 @@ TEST(Divide, RoundsWholeNumbersTowardsZeroForAnyNumberOfRanks) {
 }
 
 TEST(Divide, RoundsShortFloatsToTheNearest) {
-  // 1 / 3 in binary16 is 0x3555, in bfloat16 0x3eab; 65504 and the least subnormal by 1 stay.
+  // 1 / 3 is 0x3555 in binary16 and 0x3eab in bfloat16; 65504 and the least subnormal, divided by 1, stay as
+  // they are.
   std::vector<std::uint16_t> halves = {0x3c00, 0x0001, 0x7bff, 0x7c00};
   Divide(Type::kFloat16, halves.data(), 1, 3);
   Divide(Type::kFloat16, halves.data() + 1, 3, 1);

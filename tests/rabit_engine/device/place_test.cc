@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Ranks of one host, each with a GPU of its own, as processes.
+/// Ranks of one host, as processes with one GPU each.
 std::vector<Place> Ranks(int count) {
   std::vector<Place> places(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank) {

@@ -1,12 +1,11 @@
 // A stand-in for the CUDA runtime, in host memory, as far as the CUDA part of the engine and its tests need
-// it. What is meant to be true to the real one is order: a stream is a thread that does what it is given one
-// by one, a little late; events, also those of other processes, count records and completions; device memory
-// is a file in memory that other processes can map. Nothing is said by it of speed, of kernels, or of
-// NVIDIA's errors.
+// it. It reproduces the order of work: a stream is a thread that does what it is given one by one, a little
+// late; events, also those of other processes, count records and completions; device memory is a file in
+// memory that other processes can map. It says nothing about speed, kernels, or NVIDIA's errors.
 //
-// STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES: what a block may have of
-// shared memory. STAND_IN_GPUS: how many GPUs there are; "none": no driver. STAND_IN_GPU_HOST: GPUs are the
-// same for processes that have the same here. STAND_IN_GPU_NAME: what they are called.
+// STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES: shared memory per block.
+// STAND_IN_GPUS: number of GPUs; "none": no driver. STAND_IN_GPU_HOST: processes with the same value have the
+// same GPUs. STAND_IN_GPU_NAME: the GPUs' name.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -38,12 +37,12 @@ constexpr int kMostDelay = 60;  // microseconds
 
 // --- memory ------------------------------------------------------------------------------------------------
 
-/// What a handle of IPC holds.
+/// The contents of an IPC handle.
 struct Handle {
   pid_t pid;
   int file;
   std::size_t bytes;
-  std::uintptr_t base;  ///< of memory, in its owner
+  std::uintptr_t base;  ///< address of the memory in its owner
 };
 
 struct Allocation {
@@ -142,7 +141,7 @@ class StandInStream {
   std::thread thread_;
 };
 
-/// What a stream was given between the beginning and the end of a capture, to be given to streams again.
+/// The work that a stream was given during a capture, to be given to streams again.
 using StandInGraph = std::vector<std::function<void()>>;
 
 struct StandInEvent {
@@ -159,7 +158,7 @@ struct Machine {
   unsigned long long last_number = 0;  // NOLINT(google-runtime-int)
 };
 
-// Never destroyed: streams are threads that nobody joins.
+// Never destroyed: streams are threads that are not joined.
 Machine& TheMachine() {
   static Machine& machine = *new Machine;
   return machine;
@@ -189,7 +188,7 @@ StandInStream& StreamOf(cudaStream_t stream) {
   return *machine.default_stream;
 }
 
-/// The allocation that holds the address; null when there is none.
+/// The allocation that contains the address; null if none does.
 const std::pair<const std::uintptr_t, Allocation>* Find(const void* pointer) {
   Machine& machine = TheMachine();
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -363,7 +362,7 @@ STAND_IN cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 STAND_IN cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, 0);
 }
-// Its thread goes on with what it has, as CUDA's streams do; nobody frees it.
+// The stream's thread finishes its work, as CUDA's streams do; it is never freed.
 STAND_IN cudaError_t cudaStreamDestroy(cudaStream_t) {
   return cudaSuccess;
 }
@@ -445,7 +444,7 @@ STAND_IN cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
       reinterpret_cast<cudaEvent_t>(new StandInEvent{static_cast<EventState*>(mapped.data), mapped.file});
   return cudaSuccess;
 }
-// Streams may still look at its state; nobody frees that.
+// Streams may still look at its state, which is never freed.
 STAND_IN cudaError_t cudaEventDestroy(cudaEvent_t event) {
   auto* made = reinterpret_cast<StandInEvent*>(event);
   if (made->file >= 0) close(made->file);
@@ -502,7 +501,8 @@ STAND_IN cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle
   std::memcpy(&theirs, &handle, sizeof theirs);
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mutex);
-  for (const auto& [where, open] : machine.opened) {  // what was there before has to be closed first
+  // An earlier mapping of the same memory must be closed first.
+  for (const auto& [where, open] : machine.opened) {
     if (open.pid == theirs.pid && open.base < theirs.base + theirs.bytes &&
         theirs.base < open.base + open.bytes)
       return Result(cudaErrorAlreadyMapped);

@@ -1,7 +1,7 @@
-// A stand-in for NCCL over the stand-in for CUDA: ranks of one host, through a file in memory. What is meant
-// to be true to the real one: joining and ending go on in the background unless NCCL_COMM_BLOCKING is 1,
-// collectives run on their stream, one after the other whatever the stream, a rank that waits for a dead one
-// waits until it is told to abort.
+// A stand-in for NCCL over the stand-in for CUDA: ranks of one host, through a file in memory. It is faithful
+// in this: joining and ending go on in the background unless NCCL_COMM_BLOCKING is 1; collectives run on
+// their stream, one after the other whatever the stream; a rank that waits for a dead one waits until it is
+// told to abort.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -57,7 +57,7 @@ struct ncclComm {
   std::atomic<bool> aborted = false;
   std::atomic<int> under_way = 0;
   int given = 0;                   ///< collectives
-  std::atomic<int> completed = 0;  ///< of those
+  std::atomic<int> completed = 0;  ///< collectives completed
 
   void Meet() const {
     const int turn = shared->turn;
@@ -76,7 +76,7 @@ struct ncclComm {
 
 namespace {
 
-/// In the background; the communicator's state says when it is through.
+/// Runs `work` in the background; the communicator's state says when it is done.
 void Begin(ncclComm* communicator, std::function<bool()> work) {
   communicator->state = ncclInProgress;
   ++communicator->under_way;
@@ -89,7 +89,7 @@ void Begin(ncclComm* communicator, std::function<bool()> work) {
   }).detach();
 }
 
-/// What a call returns that goes on in the background.
+/// The result of a call that goes on in the background.
 ncclResult_t UnlessBlocking(const ncclComm* communicator) {
   if (!communicator->blocking) return ncclInProgress;
   while (communicator->state == ncclInProgress) std::this_thread::sleep_for(kPoll);
@@ -102,12 +102,12 @@ void RunOnce(void* argument) {
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
   (*work)();
 }
-/// Of a graph, which may be started again; it is left to the process.
+/// Runs work of a graph, which may be launched again; the work is never freed.
 void RunAgain(void* argument) {
   (*static_cast<Work*>(argument))();
 }
 
-/// Into a CUDA graph: whose turn it is, the streams on which that is started decide.
+/// Captures work into a CUDA graph; the streams on which the graph is launched decide the order.
 ncclResult_t IntoGraph(ncclComm_t communicator, cudaStream_t stream, Work work) {
   auto* whole = new Work([=] {
     ++communicator->under_way;
@@ -154,7 +154,7 @@ void Reduce(const ncclComm& communicator, void* out, std::size_t count, Type typ
   std::memcpy(out, sum.data(), bytes);
 }
 
-/// Calls `piece(first element, how many)` for all pieces that fit a slot.
+/// Calls `piece(first element, count)` for all pieces that fit a slot.
 template <typename Piece>
 void InPieces(std::size_t count, std::size_t size, Piece&& piece) {
   const std::size_t most = kSlotBytes / size;
@@ -191,7 +191,7 @@ STAND_IN ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 STAND_IN ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                              ncclConfig_t* config) {
-  const char* const blocks = std::getenv("NCCL_COMM_BLOCKING");  // goes before what the program wants
+  const char* const blocks = std::getenv("NCCL_COMM_BLOCKING");  // takes precedence over the program's choice
   const bool blocking = blocks != nullptr ? std::string_view(blocks) == "1" : config->blocking != 0;
   if (ranks > kMostRanks) return ncclInvalidUsage;
   auto* made = new ncclComm;
@@ -228,7 +228,7 @@ STAND_IN ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   return UnlessBlocking(communicator);
 }
 
-/// Ends when nothing is under way any more. The communicator is left to the process: threads may look at it.
+/// Returns once nothing is under way. The communicator is never freed: threads may look at it.
 STAND_IN ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   while (communicator->under_way > 0) std::this_thread::sleep_for(kPoll);
   munmap(communicator->shared, sizeof(Shared));

@@ -1,4 +1,4 @@
-"""The real CUDA part where there is no GPU and no driver: the documented errors."""
+"""The real CUDA part without a GPU and without a driver: the documented errors."""
 
 import os
 import unittest

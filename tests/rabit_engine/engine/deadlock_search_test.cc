@@ -1,6 +1,6 @@
 // Ranks as values: random programs of messages over links that are slow, of small memory, or both, with
-// probes that are slower still and ranks that are stopped for a while. Whatever a rank says is compared with
-// who can go on in truth.
+// probes that are slower still and ranks that are stopped for a while. Everything a rank reports is compared
+// with which ranks can really go on.
 #include "rabit_engine/engine/deadlock_search.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace warren {
 namespace {
 
 constexpr double kTick = 0.05;
-constexpr std::uint64_t kCapacity = 3;  // messages are of 1 to 8 bytes
+constexpr std::uint64_t kCapacity = 3;  // messages have 1 to 8 bytes
 
 /// Sends and receives that end together.
 struct Step {
@@ -30,22 +30,22 @@ struct Step {
   std::vector<Part> receives;
 };
 
-/// One direction between two ranks: what is sent lies in a buffer until it is acknowledged, and with the
-/// other until that reads it. In shared memory there is one buffer.
+/// One direction between two ranks: sent bytes lie in a buffer until they are acknowledged, and then at the
+/// peer until it reads them. In shared memory there is one buffer.
 struct Channel {
   bool is_remote = false;
   std::uint64_t sent = 0;
   std::uint64_t come = 0;
   std::uint64_t acknowledged = 0;
   std::uint64_t received = 0;
-  std::deque<std::pair<double, std::uint64_t>> arrivals;  ///< when so many may have come in all
+  std::deque<std::pair<double, std::uint64_t>> arrivals;  ///< a time, and the total of bytes arrived by then
   std::deque<std::pair<double, std::uint64_t>> acknowledgements;
 
   std::uint64_t room() const { return kCapacity - (sent - (is_remote ? acknowledged : received)); }
-  /// When all has come and is acknowledged that can be without the other's reading.
+  /// The room once everything has arrived and been acknowledged, without further reads by the peer.
   std::uint64_t most_room() const { return (is_remote ? 2 : 1) * kCapacity - (sent - received); }
   bool is_full() const { return acknowledged == come && come < sent && come - received == kCapacity; }
-  /// What the network does until `now`.
+  /// Advances the network to `now`.
   void Carry(double now, double delay) {
     for (; !arrivals.empty() && arrivals.front().first <= now; arrivals.pop_front()) {
       const std::uint64_t most = received + kCapacity;
@@ -62,16 +62,16 @@ struct Channel {
 struct Rank {
   std::vector<Step> program;
   std::size_t next = 0;
-  Step left;  ///< of the step it is in
+  Step left;  ///< the rest of its current step
   bool in_step = false;
   double computes_until = 0;
   double stopped_until = 0;
-  double since = -1;  ///< of its wait; negative: it does not wait
+  double since = -1;  ///< start of its wait; negative: it does not wait
   double next_look = 0;
-  double looked = -1;  ///< it has seen that nothing came, and was stopped before it could say so
+  double looked = -1;  ///< when it saw that nothing had come, and was stopped before it could report it
   WaitRecord record;
   std::unique_ptr<DeadlockSearch> search;
-  std::vector<std::pair<double, WaitProbe>> probes;  ///< on their way to it
+  std::vector<std::pair<double, WaitProbe>> probes;  ///< on their way to this rank
   bool has_ended() const { return next == program.size() && !in_step; }
 };
 
@@ -101,7 +101,7 @@ class World {
     Write(may_be_stuck);
   }
 
-  /// True when a rank has found a circle, or all have ended.
+  /// Returns true if a rank has found a circle, or all have ended.
   bool Advance() {
     now += kTick;
     std::vector<int> order(ranks_.size());
@@ -132,7 +132,7 @@ class World {
     return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.has_ended(); });
   }
 
-  /// Those that can never go on.
+  /// The ranks that can never go on.
   std::vector<bool> Stuck() {
     std::vector<bool> stuck;
     for (const Rank& rank : ranks_) stuck.push_back(rank.in_step && now >= rank.computes_until);
@@ -147,7 +147,7 @@ class World {
     return stuck;
   }
 
-  /// The other is taken for a rank in a call of all, which sends a probe when it begins to wait.
+  /// Rank 0 counts as a rank in a collective call, which sends a probe when it begins to wait.
   static bool IsForMessages(int rank) { return rank != 0; }
   bool is_slow() const { return slow_; }
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -168,7 +168,7 @@ class World {
   double Delay() { return slow_ ? 0.5 * Pick(0, 12) : 0.01; }
   bool IsRemote(int a, int b) const { return host_[a] != host_[b]; }
 
-  /// Messages in an order that ends; then some ranks make their calls in another.
+  /// Messages in an order in which all ranks end; then some ranks make their calls in another order.
   void Write(bool may_be_stuck) {
     const int messages = Pick(0, 3) == 0 ? 40 : Pick(1, 12);
     for (int i = 0; i < messages; ++i) {
@@ -180,7 +180,7 @@ class World {
     }
     for (Rank& rank : ranks_) {
       if (may_be_stuck && Pick(0, 1) == 0 && rank.program.size() > 1) {
-        // Messages between two ranks keep their order: in another they would be others.
+        // Messages between two ranks keep their order; otherwise they would be other messages.
         const auto a = static_cast<std::size_t>(Pick(0, static_cast<int>(rank.program.size()) - 2));
         const auto peers = [](const Step& step) {
           return std::pair(step.sends.empty() ? -1 : step.sends[0].peer,
@@ -190,7 +190,7 @@ class World {
           std::swap(rank.program[a], rank.program[a + 1]);
         }
       }
-      // Some of them in one call.
+      // Merges some steps into one call.
       for (std::size_t i = 0; i + 1 < rank.program.size(); ++i) {
         if (Pick(0, 3) != 0) continue;
         Step& step = rank.program[i];
@@ -214,7 +214,7 @@ class World {
     }
     bool moved = false;
     const auto each = [&](std::vector<Step::Part>& parts, auto&& move) {
-      std::vector<bool> is_blocked(ranks_.size());  // messages between two ranks come in order
+      std::vector<bool> is_blocked(ranks_.size());  // messages between two ranks arrive in order
       for (Step::Part& part : parts) {
         if (is_blocked[part.peer]) continue;
         const std::uint64_t bytes = std::min(part.bytes, move(part.peer));
@@ -274,7 +274,7 @@ class World {
     return interests;
   }
 
-  /// What CallWatch::OnWait does.
+  /// Does the same as CallWatch::OnWait.
   void Look(int rank) {
     Rank& self = ranks_[rank];
     self.next_look = now + 0.05 * Pick(1, 4);
@@ -310,7 +310,7 @@ class World {
     ranks_[message->to].probes.emplace_back(now + (slow_ ? 0.2 * Pick(0, 15) : 0.001), message->probe);
   }
 
-  /// Whether the step of a rank may end if all but those that are stuck do what they can.
+  /// Whether a rank's step may end if all ranks that are not stuck do what they can.
   bool MayEnd(int rank, const std::vector<bool>& stuck) {
     std::map<int, std::uint64_t> wanted;
     for (const Step::Part& part : ranks_[rank].left.receives) wanted[part.peer] += part.bytes;
@@ -369,7 +369,7 @@ TEST(DeadlockSearch, FindsEachCircleAndNothingElse) {
     for (const int rank : circle) ASSERT_TRUE(world.Stuck()[rank]) << "rank " << rank << " can go on";
   }
   ASSERT_GT(seconds.size(), static_cast<std::size_t>(NumWorlds()) / 40);
-  // Also where the first of a circle had waited for long when the last one came.
+  // Even if the first rank of a circle had waited for long when the last one arrived.
   std::sort(seconds.begin(), seconds.end());
   EXPECT_LT(seconds[seconds.size() / 2], 4);
   EXPECT_LT(seconds[seconds.size() * 9 / 10], 10);
@@ -394,7 +394,7 @@ TEST(DeadlockSearch, ACircleHasToBeOfTheSameWaitsAtTheSecondLook) {
                          .now = [&] { return now; }});
   for (int second = 1; second <= 10; ++second) {
     now = second;
-    other.since = second;  // it goes on, and waits again
+    other.since = second;  // it has gone on, and waits again
     EXPECT_FALSE(search.Tick(own, true));
     EXPECT_TRUE(search.found().empty());
   }
@@ -402,7 +402,8 @@ TEST(DeadlockSearch, ACircleHasToBeOfTheSameWaitsAtTheSecondLook) {
   EXPECT_EQ(search.found(), (std::vector<int>{0, 1}));
 }
 
-/// A chain of ranks on hosts of their own, each of which waits for the next; the last one is late.
+/// A chain of ranks, each on its own host and waiting for the next; the last one is late. Returns the number
+/// of probes sent.
 int ProbesOfChain(int size, double seconds) {
   std::vector<WaitRecord> records(size);
   std::vector<DeadlockSearch> searches;
@@ -432,13 +433,13 @@ int ProbesOfChain(int size, double seconds) {
 }
 
 TEST(DeadlockSearch, LongChainsSendFewProbes) {
-  // 4 probes of each rank in 5 seconds, and each of them goes on over log n ranks on the way.
+  // 4 probes per rank in 5 seconds, each of which is forwarded over log n ranks.
   const int small = ProbesOfChain(64, 5);
   const int large = ProbesOfChain(1024, 5);
   EXPECT_GE(small, 64 * 4);
   EXPECT_LT(large, 1024 * 4 * 12);
   EXPECT_LT(large, small * 16 * 3);
-  // Then ever more seldom: in an hour at most one in 30 seconds.
+  // Then less and less often: in an hour, at most one in 30 seconds.
   EXPECT_LT(ProbesOfChain(64, 3600), 64 * (3600 / 30 + 10) * 8);
 }
 

@@ -14,7 +14,8 @@ namespace {
 
 using Halves = std::vector<std::uint16_t>;
 
-/// Numbers around 1, of either sign, and many of a part of its last place: rounding on the way shows.
+/// Numbers around 1, of either sign, and many that are a fraction of its last place, so that rounding on the
+/// way shows.
 std::uint16_t ValueOf(DataType type, int rank, std::size_t i) {
   std::uint64_t x = i * 0x9e37'79b9'7f4a'7c15 + static_cast<std::uint64_t>(rank) * 0xbf58'476d'1ce4'e5b9;
   x ^= x >> 29;
@@ -42,7 +43,7 @@ Halves Expected(const Reduction& reduction, int ranks, std::size_t count) {
   return result;
 }
 
-/// Uneven, some empty.
+/// Uneven slices, some of them empty.
 std::vector<std::size_t> OffsetsOf(std::size_t count, int ranks) {
   std::vector<std::size_t> offsets{0};
   for (int rank = 1; rank < ranks; ++rank) {
@@ -123,7 +124,7 @@ TEST(HalfTypes, RanksThatReduceOtherTypesAreToldWhatTheyCalled) {
   try {
     testing::ThreadWorld(3).Run(settings, [](NativeCommunicator& engine) {
       std::vector<float> values(8);
-      // As many bytes on the way.
+      // Both types send the same number of bytes.
       const bool halves = engine.rank() == 1;
       engine.Allreduce(values.data(), 8,
                        Reduction::Typed(halves ? DataType::kFloat16 : DataType::kFloat, Operation::kSum));

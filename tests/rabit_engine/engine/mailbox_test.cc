@@ -29,7 +29,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-/// What a message has ended with.
+/// The outcome of a message.
 class Outcome {
  public:
   TaggedMessages::Ended Function() {
@@ -37,7 +37,7 @@ class Outcome {
       error ? promise->set_exception(error) : promise->set_value(from);
     };
   }
-  /// Whose message it was. Throws its error.
+  /// Returns the sender's rank. Throws the message's error.
   int Wait() { return future_.get(); }
 
  private:
@@ -72,7 +72,7 @@ class MailboxOf : public ::testing::TestWithParam<SharedMemory> {
     testing::ThreadWorld(size).Run(settings, [&](NativeCommunicator& world) {
       const std::unique_ptr<TaggedMessages> messages = world.MakeMailbox();
       function(world, *messages);
-      world.Barrier();  // whoever leaves first would be missed
+      world.Barrier();  // a rank that left early would be missed
     });
   }
 };
@@ -166,7 +166,7 @@ TEST_P(MailboxOf, WhoDoesNotSendInTimeIsNamed) {
     } catch (const TimedOut& error) {
       EXPECT_THAT(error.what(), HasSubstr("rank 2"));
     }
-    // And the others, and what comes later, end as well.
+    // The other operations, and later ones, fail as well.
     EXPECT_THROW(Receive(messages, 0, 0, got).Wait(), EngineError);
   });
 }
@@ -180,7 +180,7 @@ TEST_P(MailboxOf, WhoHasLeftIsNamed) {
       messages = nullptr;
     } else {
       std::vector<std::uint8_t> got(8);
-      // Rank 0 waits for it, and rank 1 for rank 0.
+      // Rank 0 waits for rank 2, which is lost, and rank 1 for rank 0.
       Outcome received = Receive(*messages, world.rank() == 0 ? 2 : 0, 0, got);
       try {
         received.Wait();
@@ -201,7 +201,8 @@ struct Plan {
   bool from_any;
 };
 
-/// Messages between random ranks, in an order of each rank's own but for those of one pair and tag.
+/// Messages between random ranks, in an order that differs between ranks, except for messages of one pair and
+/// tag.
 TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     std::mt19937 random(seed);
@@ -213,7 +214,7 @@ TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
       const int to = (from + 1 + below(size - 1)) % size;
       const bool is_long = below(20) == 0;
       const auto bytes = static_cast<std::size_t>(below(is_long ? 300'000 : 200));
-      // From any rank: the tag is nobody else's.
+      // From any rank: no other message has this tag.
       const bool from_any = below(4) == 0;
       plans.push_back(
           {from, to, from_any ? 1000 + i : static_cast<std::uint64_t>(below(5)), bytes, from_any});
@@ -225,7 +226,7 @@ TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
         if (plans[i].from == world.rank() || plans[i].to == world.rank()) order.push_back(i);
       }
       std::shuffle(order.begin(), order.end(), own);
-      // Of one pair and tag the first sent is the first received.
+      // Among messages of one pair and tag, the first sent is the first received.
       const auto key = [&](std::size_t i) { return std::tuple(plans[i].from, plans[i].to, plans[i].tag); };
       std::vector<std::size_t> sorted = order;
       std::sort(sorted.begin(), sorted.end());

@@ -1,4 +1,5 @@
-// Which message is for which receive: cases, and thousands of random orders against a plain search.
+// Which message belongs to which receive: single cases, and thousands of random orders against a plain
+// search.
 #include "rabit_engine/engine/message_matching.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(MessageMatching, AReceiveFromAnyRankTakesWhatCameFirst) {
   matching.Arrive(2, 1, 7);
   EXPECT_EQ(matching.Post(10, kAny, 7), 1U);
   EXPECT_EQ(matching.Post(11, kAny, 7), 2U);
-  // Of a receive from any and one from this rank the older one is served first.
+  // Between a receive from any rank and one from this rank, the older one is served first.
   EXPECT_EQ(matching.Post(12, kAny, 7), std::nullopt);
   EXPECT_EQ(matching.Post(13, 1, 7), std::nullopt);
   EXPECT_EQ(matching.Arrive(3, 1, 7), 12U);
@@ -64,7 +65,7 @@ TEST(MessageMatching, KnowsWhoseMessagesMayBeWanted) {
   EXPECT_FALSE(matching.AwaitsFrom(1));
 }
 
-/// The rule as it is written down.
+/// The rule in its plainest form.
 class PlainMatching {
  public:
   std::optional<Id> Post(Id receive, int from, std::uint64_t tag) {

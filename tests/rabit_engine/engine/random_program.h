@@ -1,8 +1,8 @@
-// Programs of collectives on communicators of every shape, made from a seed: each rank runs the same program
-// and compares what it gets with what a plain computation over all members' inputs gives. Nothing is left
-// out: every collective, roots, counts of zero and ragged ones, splits of splits. Where calls can be begun
-// without waiting for them, each rank does so with some, as it likes: several are under way in one
-// communicator, also in one that is freed, and their ends are seen in another order and by every means.
+// Programs of collectives on communicators of every shape, generated from a seed: each rank runs the same
+// program and compares its results with a plain computation over all members' inputs. The programs cover
+// every collective, roots, counts of zero and ragged ones, and splits of splits. If calls can be begun
+// without waiting, each rank does so with some of them, at random: several are under way in one communicator,
+// also in one that is freed, and their ends are seen in another order and in every way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,34 +28,35 @@
 
 namespace warren::testing {
 
-/// How many there are of each kind: some, or as many as WARREN_RANDOM_PROGRAMS says (scripts/nightly).
+/// The number of programs of each kind: `some`, unless WARREN_RANDOM_PROGRAMS gives another
+/// (scripts/nightly).
 inline std::uint64_t NumPrograms(std::uint64_t some) {
   const char* wanted = std::getenv("WARREN_RANDOM_PROGRAMS");
   return wanted == nullptr ? some : std::strtoull(wanted, nullptr, 10);
 }
 
-/// A call that was begun. Destroyed before it has ended, it is carried out all the same.
+/// A call that was begun. It is carried out even if this object is destroyed before the call's end.
 class BegunCall {
  public:
   virtual ~BegunCall() = default;
   virtual bool Test() = 0;
-  /// Throws its error. The last call.
+  /// Throws the call's error. No other function may be called after this one.
   virtual void Wait() = 0;
-  /// `function` gets the error, or null, once.
+  /// `function` is called once, with the error or null.
   virtual void WhenDone(std::function<void(const char* error)> function) = 0;
 };
 
 /// A communicator whose calls need not be waited for.
 class BeginningCommunicator : public Communicator {
  public:
-  /// The calls that `make` makes on this communicator return at once, and are these.
+  /// Calls `make`, whose calls on this communicator return at once, and returns these calls.
   virtual std::vector<std::unique_ptr<BegunCall>> Begin(const std::function<void()>& make) = 0;
 };
 
 class RandomProgram {
  public:
-  /// `any_order`: the communicator does not say in which order it adds up floats. They are small integers
-  /// then, whose sum is the same in each.
+  /// `any_order`: the communicator may add floats in any order. The floats are then small integers, whose sum
+  /// is the same in every order.
   RandomProgram(std::uint64_t seed, Communicator& world, bool any_order = false)
       : random_(seed), seed_(seed), any_order_(any_order) {
     std::vector<int> all(static_cast<std::size_t>(world.world_size()));
@@ -66,12 +67,12 @@ class RandomProgram {
     groups_.push_back({all, &world, nullptr, next_group_++});
   }
   ~RandomProgram() {
-    // After an error: what is under way needs its buffers.
+    // After an error, calls under way still need their buffers.
     while (!pending_.empty()) {
       try {
         Settle(pending_.begin());
       } catch (const std::exception&) {
-        // It is not the first.
+        // Only the first error is reported.
       }
     }
   }
@@ -124,7 +125,7 @@ class RandomProgram {
     while (!pending_.empty()) SettleAny();
   }
 
-  /// Of all results that this rank got, the same for the same results, whenever they came.
+  /// A digest of all results of this rank. Equal results give the same digest, whenever they came.
   std::uint64_t digest() const { return digest_; }
 
  private:
@@ -137,16 +138,16 @@ class RandomProgram {
     int size() const { return static_cast<int>(members.size()); }
   };
 
-  using Buffer = std::shared_ptr<Bytes>;  // of a call, until it has ended
+  using Buffer = std::shared_ptr<Bytes>;  // kept until its call has ended
 
   /// What a call must leave in its buffer.
   struct Result {
     const char* what;
     Bytes expected;
     Buffer buffer;
-    std::size_t begin = 0;  // in the buffer
+    std::size_t begin = 0;  // offset in the buffer
   };
-  /// How the end of a call that was begun is seen.
+  /// How the end of a begun call is seen.
   enum class Seen { kByWaiting, kByTesting, kByFunction, kBehindAnother };
   struct Ends {
     std::atomic<int> well{0};
@@ -163,7 +164,8 @@ class RandomProgram {
     std::vector<Buffer> sent;
   };
 
-  /// Makes the calls of a step that `make` makes, now or without waiting. `sent`: more buffers that they use.
+  /// Runs the calls of a step, which `make` makes, now or without waiting. `sent`: more buffers that they
+  /// use.
   template <typename Calls>
   void Make(Group& group, std::vector<Result> results, Calls&& make, std::vector<Buffer> sent = {}) {
     if (!begins_ || DrawOwn(2) == 0) {
@@ -190,7 +192,7 @@ class RandomProgram {
 
   void SettleAny() { Settle(pending_.begin() + static_cast<std::ptrdiff_t>(DrawOwn(pending_.size()))); }
 
-  /// After another call in this communicator, whatever was begun there before has ended.
+  /// Checks that calls begun earlier in this communicator have ended, because a later call has.
   void SettleBehind(int group) {
     for (auto each = pending_.begin(); each != pending_.end();) {
       if (each->group != group || each->seen != Seen::kBehindAnother) {
@@ -223,7 +225,7 @@ class RandomProgram {
   }
 
   std::size_t Draw(std::size_t below) { return random_() % below; }
-  /// Of this rank alone.
+  /// A number that differs between ranks.
   std::size_t DrawOwn(std::size_t below) { return begins_ ? own_random_() % below : 1; }
   std::size_t DrawCount() {
     switch (Draw(8)) {
@@ -248,14 +250,14 @@ class RandomProgram {
     return offsets;
   }
 
-  /// What a rank brings in this step. Any bytes are floats, too; those that are none, or infinite, are not
-  /// among them.
+  /// A rank's input in this step. Any bytes may be read as floats: there are no NaNs and infinities among
+  /// them.
   Bytes Input(int rank, std::size_t bytes, int what = 0) const {
     std::uint64_t state = seed_ * 7919 + static_cast<std::uint64_t>(step_) * 104729 +
                           static_cast<std::uint64_t>(rank) * 613 + static_cast<std::uint64_t>(what) * 17 + 1;
     Bytes input((bytes + 7) / 8 * 8);
     for (std::size_t at = 0; at < input.size(); at += 8) {
-      state = state * 6364136223846793005 + 1442695040888963407;  // Knuth's, of MMIX
+      state = state * 6364136223846793005 + 1442695040888963407;  // Knuth's, for MMIX
       const std::uint64_t word = (state ^ state >> 29) & 0xbfbf'bfbf'bfbf'bfbf;
       std::memcpy(input.data() + at, &word, sizeof(word));
     }
@@ -274,7 +276,7 @@ class RandomProgram {
                                {DataType::kLong, Operation::kMin},    {DataType::kUInt, Operation::kBitXor}};
     return kKinds[Draw(std::size(kKinds))];
   }
-  /// What a rank brings to a reduction.
+  /// A rank's input to a reduction.
   Bytes Input(int rank, std::size_t count, const Reduction& reduction) const {
     const bool is_float = !IsDefined(reduction.type(), Operation::kBitOr);
     if (!any_order_ || !is_float || reduction.operation() != Operation::kSum)
@@ -292,7 +294,7 @@ class RandomProgram {
     }
     return input;
   }
-  /// The engine's order is that of one CombineAll over the members.
+  /// The engine reduces in the order of one CombineAll over the members.
   Bytes Reduced(const Group& group, const Reduction& reduction, std::size_t count) const {
     std::vector<Bytes> inputs;
     std::vector<const void*> pointers;
@@ -423,7 +425,7 @@ class RandomProgram {
          [&] { group.communicator->Allgather(all->data(), offsets); });
   }
 
-  /// All members' inputs of these lengths.
+  /// The joined inputs of all members, of these lengths.
   Bytes Joined(const Group& group, const std::vector<std::size_t>& counts) const {
     Bytes all;
     for (int i = 0; i < group.size(); ++i) {
@@ -488,8 +490,8 @@ class RandomProgram {
          [&] { group.communicator->AllToAll(from->data(), sent, to->data(), received); }, {from});
   }
 
-  /// Everybody sends to some, himself at times, and receives what is for him: all at once or, where calls can
-  /// be begun, one call after the other.
+  /// Each rank sends to some ranks, at times to itself, and receives what is sent to it: all at once or, if
+  /// calls can be begun, one call after the other.
   void SendReceive(Group& group) {
     struct Message {
       int from;
@@ -507,7 +509,7 @@ class RandomProgram {
     std::vector<Buffer> contents;
     std::vector<Outbound> sends;
     std::vector<Inbound> receives;
-    std::vector<std::pair<std::size_t, std::size_t>> ends;  // of sends and receives, by message
+    std::vector<std::pair<std::size_t, std::size_t>> ends;  // sends and receives of each message
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const Message& message = messages[i];
       const Buffer sent = Shared(Input(group.members[message.from], message.bytes, static_cast<int>(i)));

@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-/// How often each function ran, on all ranks together.
+/// How often each function ran, over all ranks.
 std::array<std::atomic<int>, 8> runs;
 void Count(Collective collective) {
   ++runs[static_cast<std::size_t>(collective)];
@@ -126,7 +126,7 @@ constexpr collective::Algorithm kStar{
     .barrier = BarrierStar,
 };
 
-/// Serves one collective; for the others the engine goes on choosing.
+/// Provides one collective; the engine keeps choosing for the others.
 constexpr collective::Algorithm kStarBroadcast{.name = "star_broadcast", .broadcast = BroadcastStar};
 
 // --- the tests ---

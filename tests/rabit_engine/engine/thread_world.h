@@ -19,7 +19,7 @@ class ThreadWorld {
  public:
   explicit ThreadWorld(int size) : size_(size), records_(static_cast<std::size_t>(size)), barrier_(size) {}
 
-  /// Runs the function as every rank at once, to its end; rethrows the first rank's error.
+  /// Runs the function on all ranks at once, to its end; rethrows the first rank's error.
   void Run(const Settings& settings, const std::function<void(NativeCommunicator&)>& function) {
     Run([&settings](int) { return settings; }, function);
   }

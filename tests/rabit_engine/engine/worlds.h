@@ -1,4 +1,4 @@
-// Ranks that live on one host, on several, or that have only TCP: the worlds in which random programs run.
+// The worlds in which random programs run: ranks on one host, on several, or with TCP only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace warren::testing {
 
-/// Where ranks live.
+/// How ranks are placed on hosts.
 enum class Places {
   kOneHost,
   kTcp,

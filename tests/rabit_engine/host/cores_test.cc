@@ -1,4 +1,4 @@
-// Whether ranks have a core each.
+// Whether each rank has its own core.
 #include "rabit_engine/host/cores.h"
 
 #include <gmock/gmock.h>

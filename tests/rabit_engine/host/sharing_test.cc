@@ -1,4 +1,4 @@
-// Which ranks share memory, as decided from the messages of all.
+// Which ranks share memory, as decided from all ranks' messages.
 #include "rabit_engine/host/sharing.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using Texts = std::vector<std::string>;
 
-// Ranks 0, 2 and 3 of one host, whose group has a space; 1 of another; 4 cannot share.
+// Ranks 0, 2 and 3 are on one host, whose group has a space in its name; 1 is on another; 4 cannot share.
 const Texts kOffers{"host/one group a", "other/ b", "host/one group c", "host/one group d", ""};
 
 TEST(Sharing, ThoseOfAGroupThatAllHaveIt) {

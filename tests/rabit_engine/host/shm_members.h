@@ -44,9 +44,9 @@ class Members {
   int size() const { return static_cast<int>(segments_.size()); }
   HostSegment& operator[](int local) { return *segments_[local]; }
 
-  /// What the kernel does when the process of a member ends.
+  /// What the kernel does when a member's process ends.
   void End(int local) { eventfd_write(lifelines_[local].fd(), 1); }
-  /// What a member does that leaves in good order.
+  /// What a member does when it leaves in an orderly way.
   void Leave(int local) { segments_[local].reset(); }
 
   /// Runs the function for all members, each in a thread; rethrows the first failure.

@@ -23,7 +23,7 @@ unsigned char ByteAt(std::size_t place, int sender) {
   return static_cast<unsigned char>((place * 2654435761U >> 13) + static_cast<unsigned>(sender));
 }
 
-/// Sends and receives so many bytes with one peer in pieces of random lengths.
+/// Exchanges that many bytes with one peer, in pieces of random lengths.
 void Trade(ShmTransport& transport, int peer, std::size_t bytes, unsigned seed) {
   std::mt19937 random(seed);
   Link& link = transport.To(peer);
@@ -105,7 +105,7 @@ TEST(ShmTransport, ExpectsPeersToLeaveOnlyWhenToldTo) {
 }
 
 TEST(ShmTransport, WakesASleeperByItsDoorbell) {
-  // As HearsEveryBell: each one missed would cost 20 ms.
+  // As in HearsEveryBell, each missed bell would cost 20 ms.
   constexpr int kTurns = 20'000;
   Members members(2);
   members.OnAll([&](int me) {

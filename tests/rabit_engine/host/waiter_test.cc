@@ -1,5 +1,5 @@
-// Waiting in shared memory: nobody is forgotten asleep, nobody waits for the dead, nobody spins where it is
-// vain.
+// Waiting in shared memory: no member sleeps on after a wake-up, waits for a dead one, or spins when that is
+// useless.
 #include "rabit_engine/host/waiter.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ int FirstCore() {
   return core;
 }
 
-// A bell that is not heard costs 20 ms: this many would take minutes, and the test's time limit.
+// A missed bell costs 20 ms: this many would exceed the test's time limit.
 TEST(Waiter, HearsEveryBell) {
   constexpr std::uint64_t kTurns = 20'000;
   for (const bool give_way : {false, true}) {
@@ -87,7 +87,7 @@ TEST(Waiter, NamesTheMemberWhoseProcessHasEnded) {
   } catch (const LostPeer& lost) {
     EXPECT_EQ(lost.rank(), Members::RankOf(2));
   }
-  // The others learn it without looking themselves.
+  // The others are told without looking themselves.
   Waiter other(members[1]);
   EXPECT_THROW(Await(members[1], other, 0, 1), LostPeer);
   EXPECT_EQ(members[1].aborted()->lost, Members::RankOf(2));
@@ -137,7 +137,7 @@ TEST(Spinning, IsVainOnceThePeerWasSeenOnTheSameCore) {
   if (members[0].oversubscribed()) GTEST_SKIP() << "SKIPPED: needs two cores";
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kOther) << "nothing is known of the peer yet";
   const Pinned pinned(FirstCore());
-  members[1].SayCore();  // says where it is: here
+  members[1].SayCore();  // publishes its core, which is this one
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kThis);
 }
 
@@ -147,12 +147,12 @@ TEST(Spinning, IsNotDoneByOneThatWasToldToGiveWay) {
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kCrowded);
 }
 
-/// Waits for a peer that answers after some turns of yielding and not before, by an invented clock.
+/// Waits, by a fake clock, for a peer that answers only after some turns of yielding.
 class Waits {
  public:
   explicit Waits(PeerCore peer) : peer_(peer) {}
 
-  /// How the wait began, or nothing where it had to sleep in the end.
+  /// How the wait began; nullopt if it had to sleep in the end.
   std::optional<WaitPhase> Wait(int turns = 1, std::chrono::microseconds turn = microseconds(1)) {
     const WaitPhase first = policy_.Begin(peer_);
     if (first == WaitPhase::kSleep) return first;
@@ -176,7 +176,7 @@ class Waits {
   Clock::time_point now_;
 };
 
-/// How many others lie before each of the first waits of this kind.
+/// For each of the first `how_many` waits of this kind, the number of other waits before it.
 std::vector<int> PausesBefore(WaitPhase kind, int how_many, Waits& waits) {
   std::vector<int> pauses;
   for (int pause = 0; static_cast<int>(pauses.size()) < how_many; ++pause) {
@@ -226,7 +226,7 @@ TEST(Yielding, GoesOnForAWhileAndNotForEver) {
 
 TEST(Yielding, SleepsAtOnceForEverMoreWaitsAfterTurnsThatTookATimeSlice) {
   Waits waits(PeerCore::kCrowded);
-  std::vector<int> sleeps;  // waits that slept, before each that had a turn
+  std::vector<int> sleeps;  // for each wait that yielded, the waits before it that slept
   for (int slept = 0; sleeps.size() < 9; ++slept) {
     if (waits.Wait(1, milliseconds(3)) == std::nullopt) continue;
     sleeps.push_back(slept);

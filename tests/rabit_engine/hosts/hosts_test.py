@@ -1,5 +1,5 @@
-"""Several hosts, as network namespaces: shared memory inside, TCP between, over IPv4 and IPv6, over a bad network, and
-when a host goes."""
+"""Several hosts, as network namespaces: shared memory inside, TCP between, over IPv4 and IPv6, over a bad network, and when a host
+disappears."""
 
 import time
 import unittest
@@ -12,11 +12,11 @@ WHY_NOT = network_namespaces.why_not()
 if WHY_NOT:
     print(f"SKIPPED: {WHY_NOT}", flush=True)
 
-# Ranks on each host, in the order of ranks: the tracker sorts workers by host.
+# The number of ranks on each host, in rank order: the tracker sorts workers by host.
 LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2],
            [3, 3, 3], [3, 2, 4], [5, 1]]
 NO_SUBTREES = [[3, 1], [3, 3], [4, 1, 2], [3, 3, 3], [3, 2, 4], [5, 1]]
-# Keepalive and unanswered data are given up after half a minute.
+# Keepalive and unacknowledged data are given up after half a minute.
 SILENT_HOST_SECONDS = 40.0
 
 
@@ -27,7 +27,7 @@ def host_of_task(layout):
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class HostsCase(unittest.TestCase):
     def compare(self, hosts, layout, *arguments, env=None):
-        """Runs on the hosts, and the same on one host by TCP alone; returns what rank 0 printed to stderr."""
+        """Runs on the hosts and on one host by TCP alone, and compares the results; returns what rank 0 printed to stderr."""
         ranks = sum(layout)
         with Job(ranks, *arguments, env={"WARREN_SHARED_MEMORY": "off"}) as job:
             expected = job.checksum(self)
@@ -47,13 +47,13 @@ class Hosts(HostsCase):
             for layout in layouts:
                 with self.subTest(layout=layout, ipv6=ipv6):
                     choices = self.compare(hosts, layout, "random", 150)
-                    # Hosts of the same power of two are subtrees of the order; of others not all are.
+                    # Hosts with the same power of two of ranks are subtrees of the reduction order; other hosts need not be.
                     whole = all(ranks in (1, 2, 4) for ranks in layout[:-1]) and len(set(layout)) == 1
                     if whole and max(layout) > 1:
                         self.assertRegex(choices, r"allreduce.*: hierarchical\n")
                     if layout in NO_SUBTREES:
                         self.assertIn("hierarchical_subtrees", choices)
-                    # No slot and no ring reaches another host.
+                    # Slots and rings in shared memory reach no other host.
                     self.assertNotIn("shared_memory", choices)
 
     def test_ranks_share_memory_inside_hosts_and_talk_tcp_between(self):
@@ -92,7 +92,7 @@ class Hosts(HostsCase):
         self.check_silent_host({"WARREN_HOST_TIMEOUT": "4"}, 4, 10.0)
 
     def check_silent_host(self, env, told_s, limit_s):
-        # One job waits for it, the others have data on the way, through shared memory in the hosts and without.
+        # The ranks of one job wait for the lost host; the others have data on the way, with and without shared memory inside hosts.
         where = {"host_of_task": host_of_task([2, 2])}
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(2)
@@ -117,7 +117,7 @@ class Hosts(HostsCase):
 
 
 class BadNetwork(HostsCase):
-    """Late and lost packets change the time only."""
+    """Late and lost packets change only the time."""
 
     def test_delay_and_loss_by_the_kernels_netem(self):
         with NetworkNamespaces("warren-test") as hosts:

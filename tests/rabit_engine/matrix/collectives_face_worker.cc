@@ -1,9 +1,9 @@
 // A program over warren/collectives.h.
-//   check          every call, on the world and on communicators made from it; exit code 1 when a result is
-//                  wrong
+//   check          every call, on the world and on communicators made from it; exit code 1 if a result
+//                  is wrong
 //   wait OP RANK   prints "rank N" when all is set up; rank RANK of the world then stays away from OP, which
-//                  the others call on a communicator of all; exit code 2 and a message when that is an error
-//   late OP RANK   the same, where OP has a handle, the name "gradients" and a timeout of 0.3 s
+//                  the others call on a communicator of all ranks; exit code 2 and a message on an error
+//   late OP RANK   the same for an OP with a handle, the name "gradients" and a timeout of 0.3 s
 #include <unistd.h>
 
 #include <atomic>
@@ -59,13 +59,13 @@ void CheckAverages(const Communicator& comm) {
   auto doubles = Filled(3, static_cast<double>(comm.rank()));
   comm.Allreduce(doubles.data(), doubles.size(), Op::kAverage);
   REQUIRE(doubles[2] == average);
-  // The sum would be infinite.
+  // The sum would overflow to infinity.
   auto halves = Filled(3, rabit::Float16(60'000.0F));
   comm.Allreduce(halves.data(), halves.size(), Op::kAverage);
   REQUIRE(halves[2] == 60'000.0F);
 }
 
-/// All ranks: rank r's count is r.
+/// Counts for all ranks: rank r's is r.
 std::vector<std::size_t> Rising(const Communicator& comm) {
   std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()));
   std::iota(counts.begin(), counts.end(), std::size_t{0});
@@ -182,7 +182,7 @@ void CheckMessages(const Communicator& comm) {
   }
 }
 
-/// A function that is counted as long as it lives.
+/// A function that counts its living copies.
 struct Lower {
   std::atomic<int>* alive;
   explicit Lower(std::atomic<int>* count) : alive(count) { ++*alive; }
@@ -192,7 +192,7 @@ struct Lower {
   int operator()(int low, int /*high*/) const { return low; }
 };
 
-/// Functions of the caller's without waiting live as long as they are needed, and no longer.
+/// A caller's functions live as long as calls without waiting need them, and no longer.
 void CheckFunctionsWithoutWaiting(const Communicator& comm) {
   const warren::CallOptions options("a call", 60);
   std::atomic<int> alive{0};
@@ -211,7 +211,7 @@ void CheckFunctionsWithoutWaiting(const Communicator& comm) {
     const warren::Coordinator named(comm);
     handles.push_back(named.EnqueueAllreduceBy("lower", own.data(), all.data(), own.size(), Lower(&alive)));
     warren::WaitAll(handles);
-    comm.Barrier();  // behind the one that was dropped
+    comm.Barrier();  // runs after the dropped call
   }
   REQUIRE(all.back() == 7 && part.back() == 7 && (comm.rank() != 0 || root.back() == 7));
   REQUIRE(alive == 0);
@@ -299,14 +299,14 @@ void CheckHandles(const Communicator& comm) {
   REQUIRE(from_all == Filled(size, comm.rank()) && from_all_ragged == Filled(rank * size, comm.rank()));
   REQUIRE(received[0] == before && many.back() == 3.0);
 
-  // Dropped, and made one after the other all the same.
+  // Dropped, but still made one after the other.
   for (int i = 0; i < 100; ++i) comm.AsyncAllreduce(value.data(), value.data(), 1, Op::kMin);
   int last = comm.rank() == comm.size() - 1 ? 1 : 0;
   comm.Allreduce(&last, 1, Op::kMax);
   REQUIRE(last == 1 && value[0] == comm.size() - 1);
 }
 
-/// Ranks give the calls of two communicators in different orders.
+/// Ranks make the calls of two communicators in different orders.
 void CheckOrders(const Communicator& world) {
   const Communicator one = world.Split(0);
   const Communicator other = world.Split(0);
@@ -371,7 +371,7 @@ int Check() {
   return 0;
 }
 
-/// `timeout_seconds`: of the operations that have handles.
+/// `timeout_seconds` applies to the operations that have handles.
 int Wait(const std::string& operation, int victim, double timeout_seconds) {
   const Communicator world = warren::World();
   const Communicator comm = world.Split(0, -world.rank());
@@ -412,12 +412,12 @@ int Wait(const std::string& operation, int victim, double timeout_seconds) {
   if (world.rank() == victim) pause();
   if (begun.count(operation) != 0) {
     warren::Handle handle = begun.at(operation)();
-    while (!handle.Test()) usleep(1000);  // it goes on by itself
+    while (!handle.Test()) usleep(1000);  // the call proceeds by itself
     handle.Wait();
   } else {
     operations.at(operation)();
   }
-  // A root of many, or a sender, may be through before it can know.
+  // A root or a sender may be done before it can notice.
   comm.Barrier();
   return 0;
 }

@@ -1,16 +1,16 @@
 // One rank of a job that checks every collective against the plain reference (reference.h), bit for bit. The
 // environment chooses transport and algorithm. Prints what went wrong and exits with 1, or prints one line
-// with a checksum of all results, which must not depend on anything but the number of ranks.
+// with a checksum of all results, which must depend on the number of ranks only.
 //
 //   collectives_worker all       every type and operation, and a few of them with every size and root
 //   collectives_worker every     every type and operation with every size where something changes
 //   collectives_worker random N  N collectives drawn from one seed, one after the other
 //   collectives_worker large N   broadcast, allgather and allreduce of N bytes, for N beyond 4 Gi
-//   collectives_worker wait R    a barrier, then an allreduce to which rank R does not come
+//   collectives_worker wait R    a barrier, then an allreduce from which rank R stays away
 //   collectives_worker stream    a barrier, then allreduces without end
 //   collectives_worker mismatch W  ranks that differ in W
-//   collectives_worker senseless   prints what senseless arguments are answered
-//   collectives_worker algorithms  prints those that allreduce over links alone, and joins no job
+//   collectives_worker senseless   prints the errors of senseless arguments
+//   collectives_worker algorithms  prints the algorithms that allreduce over links alone, and joins no job
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ struct Failure {
   std::string text;
 };
 
-/// Bytes that begin at an odd address, so that nothing may rely on alignment.
+/// Bytes that begin at an odd address, so that no code may rely on alignment.
 class Buffer {
  public:
   explicit Buffer(std::size_t bytes) : bytes_(bytes + 1) {}
@@ -50,8 +50,8 @@ class Checker {
   std::uint64_t checksum() const { return checksum_; }
   std::uint64_t common_checksum() const { return common_checksum_; }
 
-  /// From now on each rank compares a part of the long results that all ranks get with the reference, each
-  /// element by one of them. CheckAgreement then makes sure that all got the same.
+  /// From now on each rank compares only a part of the long results that all ranks get with the reference, so
+  /// that each element is checked by one rank. CheckAgreement then makes sure that all ranks got the same.
   void ShareTheWork() { shares_ = true; }
   void CheckAgreement() {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks_));
@@ -250,11 +250,11 @@ class Checker {
   const int rank_;
   const int ranks_;
   std::uint64_t checksum_ = 0xcbf29ce484222325;
-  std::uint64_t common_checksum_ = 0xcbf29ce484222325;  ///< of what all ranks must have
+  std::uint64_t common_checksum_ = 0xcbf29ce484222325;  ///< over the results that must be equal on all ranks
   bool shares_ = false;
 };
 
-/// Around every place where an algorithm, a stage or a chunk changes.
+/// Counts around every change of algorithm, stage or chunk.
 std::vector<std::size_t> Counts(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   return {0,    1,    2,    3,    n,    n + 1,  16,     257,        1024,
@@ -285,7 +285,7 @@ void All(Checker& checker, int ranks) {
   checker.HugeElements(++seed);
 }
 
-/// Every type and operation around every size at which an algorithm, a stage or a chunk changes.
+/// Checks every type and operation around every size at which an algorithm, a stage or a chunk changes.
 void Every(Checker& checker, int ranks) {
   checker.ShareTheWork();
   std::uint64_t seed = 1;
@@ -349,7 +349,7 @@ void Wait(Communicator& communicator, int absent) {
   communicator.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, Operation::kSum));
 }
 
-/// Never without data on the way.
+/// Keeps data on the way at all times.
 void Stream(Communicator& communicator) {
   communicator.Barrier();
   std::printf("ready %d\n", communicator.rank());
@@ -367,8 +367,8 @@ void Mismatch(Communicator& communicator, const std::string& what) {
   const Reduction max = Reduction::Typed(DataType::kFloat, Operation::kMax);
   communicator.Barrier();
   if (what == "means" || what == "hosts") {
-    // Of several hosts with several ranks, one goes by slots and the other by links. All ranks of a host may
-    // agree.
+    // On several hosts with several ranks each, one rank uses slots and another one links. All ranks of a
+    // host may agree.
     const char* const host = std::getenv("WARREN_HOST_GROUP");
     if (what == "means" ? other : host != nullptr && *host == 'b') {
       std::vector<std::size_t> offsets;
@@ -378,7 +378,7 @@ void Mismatch(Communicator& communicator, const std::string& what) {
       communicator.Allreduce(values.data(), 10, sum);
     }
   } else if (what == "roots") {
-    // Each of two ranks is done at once when it takes itself for the root.
+    // With two ranks, each is done at once if it takes itself for the root.
     communicator.Broadcast(values.data(), 40, communicator.rank() % 2);
     communicator.Allreduce(values.data(), 10, sum);
   } else if (what == "collectives" && other) {

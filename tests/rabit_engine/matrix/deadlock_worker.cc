@@ -1,5 +1,5 @@
-// One rank that waits for ranks that wait, for deadlock_test.py: `deadlock_worker <what>`. It ends with 2 and
-// the error on stderr; with 0 where everybody comes in the end.
+// One rank that waits for waiting ranks, for deadlock_test.py: `deadlock_worker <what>`. Exits with 2 and the
+// error on stderr, or with 0 if all ranks come in the end.
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@ namespace {
 using warren::Communicator;
 using warren::Op;
 
-constexpr std::size_t kMany = std::size_t{4} << 20;  // 32 MiB: more than any buffer takes
+constexpr std::size_t kMany = std::size_t{4} << 20;  // 32 MiB: more than any buffer holds
 
 void Run(const std::string& what, const Communicator& comm) {
   const int rank = comm.rank();
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     warren::Init(argc, argv);
     const std::string where = argc > 2 ? argv[2] : "";
     const Communicator world = warren::World();
-    // A group numbers its ranks in another order.
+    // The group has the ranks in reverse order.
     Run(argv[1], where == "group" ? world.Split(0, -world.rank()) : world);
     warren::Finalize();
   } catch (const warren::Error& error) {

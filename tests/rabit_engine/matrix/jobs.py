@@ -8,14 +8,14 @@ import time
 from warren_testing import BIN, Tracker
 
 WORKER = BIN / "collectives_worker"
-# On a crowded machine; the engine itself looks every 20 ms.
-#: Far below the timeouts, which are minutes. On an idle machine all know of a loss within a second.
+# For a crowded machine; the engine itself looks every 20 ms. Far below the timeouts, which are minutes. On an idle machine all ranks know
+# of a loss within a second.
 SOON_SECONDS = 10.0
 
 
 class Job:
-    """`num_workers` processes that meet at a tracker. With `hosts` (NetworkNamespaces) worker i runs on host
-    `host_of_task[i]` and the tracker between them. Each is started by the command `enter`, if there is one."""
+    """`num_workers` processes that meet at a tracker. With `hosts` (NetworkNamespaces), worker i runs on host `host_of_task[i]` and the
+    tracker between them. Each is started through the command `enter`, if given."""
 
     def __init__(self, num_workers, *arguments, env=None, env_of_task=None, hosts=None, host_of_task=None,
                  enter=(), tracker_options=(), program=WORKER):
@@ -43,14 +43,14 @@ class Job:
         self.tracker.__exit__()
 
     def await_ready(self):
-        """Of `wait`: until all say their rank; fills by_rank."""
+        """For `wait`: returns when all have printed their rank; fills by_rank."""
         for worker in self.workers:
             line = worker.stdout.readline()
             self.by_rank[int(line.split()[1])] = worker
         time.sleep(0.2)  # until all are asleep in the allreduce
 
     def kill(self, victim, test):
-        """Of `wait`: kills that rank; fails `test` unless all others end soon and name it."""
+        """For `wait`: kills that rank; fails `test` unless all others end soon and name it."""
         begin = time.monotonic()
         self.by_rank[victim].send_signal(signal.SIGKILL)
         for rank, worker in self.by_rank.items():
@@ -62,12 +62,12 @@ class Job:
             test.assertRegex(errors, rf"rank {victim}\b")
 
     def finish(self, seconds=240):
-        """Exit codes, and what each worker wrote to stdout and stderr."""
+        """Returns the exit codes, and what each worker wrote to stdout and stderr."""
         results = [worker.communicate(timeout=seconds) for worker in self.workers]
         return [worker.returncode for worker in self.workers], results
 
     def checksum(self, test, seconds=240):
-        """What rank 0 prints when every rank found every result right; fails `test` otherwise."""
+        """Returns what rank 0 prints if every rank found every result right; fails `test` otherwise."""
         codes, results = self.finish(seconds)
         test.assertEqual(codes, [0] * len(self.workers), "".join(errors for _, errors in results))
         (line,) = [out for out, _ in results if out]

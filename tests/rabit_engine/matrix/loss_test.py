@@ -1,4 +1,4 @@
-"""A rank that dies, is stuck, or calls something else: the others say so, by name and soon, and none hangs."""
+"""A rank that dies, is stuck, or calls something else: the others report it soon and by name, and none hangs."""
 
 import os
 import re
@@ -15,7 +15,7 @@ TRANSPORTS = {
 }
 
 def shared_memory(pid):
-    """The segments that a process maps, by inode."""
+    """The inodes of the segments that a process maps."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
             return {line.split()[4] for line in maps if "memfd:warren" in line}
@@ -52,14 +52,14 @@ class LossTest(unittest.TestCase):
                             _, errors = worker.communicate(timeout=20)
                             told += errors
                             self.assertEqual(worker.returncode, 2, errors)
-                            # Also where it waited for one that waits itself.
+                            # Even if this rank waited for another one that waited itself.
                             self.assertRegex(errors, r"rank 1\b.*(has waited|gave up|gives up|lost)|for rank 1\b")
                     self.assertRegex(told, rf"rank [02] on {os.uname().nodename} has waited [12]\.\d s for "
                                            r"rank 1(, on the same host| at [\d.:]+)")
 
     def test_segments_are_gone_with_their_processes(self):
         def files():
-            """But those of MPIs, which other tests run at the same time."""
+            """The files, except those of MPIs, which other tests run at the same time."""
             return {name for name in os.listdir("/dev/shm") if not name.startswith(("vader_segment", "mpich_", "Intel_MPI_"))}
 
         before = files()
@@ -76,7 +76,7 @@ class LossTest(unittest.TestCase):
             for pid in pids:
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
         self.assertEqual(files() - before, set())
-        # The memory has no name anywhere: only a process that maps it could keep it.
+        # The memory has no name: only a process that maps it could keep it.
         self.assertEqual([pid for pid in filter(str.isdigit, os.listdir("/proc")) if shared_memory(pid) & memory], [])
 
 
@@ -93,8 +93,7 @@ class MisuseTest(unittest.TestCase):
                     self.are_told(job, *patterns)
 
     def test_ranks_whose_calls_go_by_different_means_are_told_both_calls(self):
-        # As hosts of two ranks each, and one of four: some wait in shared memory, some for links that the others never
-        # make.
+        # Hosts of one to three ranks: some ranks wait in shared memory, some for links that the others never make.
         for layout in ("aabb", "abab", "aab", "abbb", "aaabbb"):
             for who in ("means", "hosts"):
                 host = {"env_of_task": lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}}
@@ -108,12 +107,12 @@ class MisuseTest(unittest.TestCase):
         for name, env in TRANSPORTS.items():
             for ranks in (2, 3):
                 with self.subTest(transport=name, ranks=ranks), Job(ranks, "mismatch", "roots", env=env) as job:
-                    # Over a link, whoever has done with the broadcast finds the other's where its next call should be.
+                    # Over a link, the rank that has finished its broadcast finds the other's in place of its next call.
                     other = r"broadcast of 40 bytes from root 0" if name == "shared memory" else r"rank \d calls"
                     self.are_told(job, other, r"calls broadcast of 40 bytes from root [01]")
 
     def are_told(self, job, *patterns):
-        """No rank hangs, all fail, and somebody says all of this."""
+        """Checks that no rank hangs, all fail, and one of them reports all `patterns`."""
         codes, outputs = job.finish(20)
         self.assertNotIn(0, codes, outputs)
         self.assertTrue(any(all(re.search(part, errors) for part in patterns) for _, errors in outputs), outputs)

@@ -1,15 +1,15 @@
-// Ranks that give named operations, of which one dies at a point of what the ranks tell each other.
+// Ranks that submit named operations, and one that dies at a point of their communication.
 //
 //   named_loss_worker ACTION POINT before|after VICTIM
 //
-// Each prints "rank N" before it goes on. VICTIM is killed when its named operations come to POINT: before
-// its part there, when the others have waited for it a while, or after it, and says "dies at <seconds>" on
-// stderr before. Others say "told at <seconds>" and what they were told; exit code 2.
+// Each prints "rank N" before it goes on. VICTIM is killed when its named operations reach POINT: before its
+// part there, after the others have waited for it a while, or after its part. It prints "dies at <seconds>"
+// on stderr first. The others print "told at <seconds>" and the error; exit code 2.
 //
 // ACTION                            POINT, a call of the communicator of the named operations
-//   new     gives new names           words          the allreduce that each cycle begins with
-//   packed  gives many known ones     lengths        \.
-//   join    all others join           names           | what is told to rank 0, and
+//   new     submits new names         words          the allreduce that each cycle begins with
+//   packed  submits many known ones   lengths        \.
+//   join    all others join           names           | what rank 0 is told, and
 //   joined  all but one rank join     answer-length   | its answer
 //   close   all others end it         answer         /
 //   leave   the same, with an         one            an allreduce of one name
@@ -47,14 +47,14 @@ using warren::Operation;
 using warren::Outbound;
 using warren::Reduction;
 
-constexpr std::size_t kCount = 2'000;  // of one operation
+constexpr std::size_t kCount = 2'000;  // elements per operation
 constexpr int kNumNames = 20;
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Where this rank dies, if it does.
+/// Where this rank dies, if at all.
 struct Plan {
   std::string point;
   bool before = false;
@@ -82,7 +82,7 @@ void Pass(const std::string& point, Call&& call) {
   if (dies) Die();
 }
 
-/// Another one, whose rank dies at the point that is planned.
+/// Wraps another communicator; this rank dies at the planned point.
 class Mortal final : public Communicator {
  public:
   explicit Mortal(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
@@ -150,7 +150,7 @@ class Mortal final : public Communicator {
   bool is_answer_ = false;
 };
 
-/// Ends a survivor that has been told.
+/// Ends a survivor that was told of the loss.
 void Check(int result) {
   if (result == 0) return;
   std::fprintf(stderr, "told at %.6f\n%s\n", Now(), WarrenGetLastError());
@@ -198,7 +198,7 @@ void Act(const std::string& action, WarrenCoordinator named, Names& names, int r
     if (dies) pause();
     const WarrenHandle handle = names.Give("x", 0);
     REQUIRE(WarrenCoordinatorClose(named) != 0);
-    REQUIRE(WarrenCoordinatorClose(named) == 0);  // it is over already
+    REQUIRE(WarrenCoordinatorClose(named) == 0);  // it has ended already
     Check(WarrenWait(handle));
   } else {
     REQUIRE(!"an action");
@@ -227,7 +227,7 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   plan.is_set = rank == victim;
   while (plan.is_set && plan.point == "words" && !plan.is_reached)
-    usleep(100);  // it needs no action for that
+    usleep(100);  // this point is reached without an action
   Check(WarrenBarrier(&comm));
   plan.others_go_on = true;
   Act(argv[1], named, names, rank, size, victim);

@@ -50,7 +50,7 @@ class Named(unittest.TestCase):
                 self.assertRegex("".join(said.values()), "rabit: rank [02] has waited [1-4] s for rank 1\\b")
                 for rank, errors in said.items():
                     self.assertEqual(job.by_rank[rank].returncode, 2, errors)
-                    # Also where it waited for one that waits itself.
+                    # Even if this rank waited for another one that waited itself.
                     self.assertRegex(errors, "rank 1\\b")
                 self.assertRegex("".join(said.values()), "for rank 1\\b.*stopped, stuck")
 
@@ -90,7 +90,7 @@ class Named(unittest.TestCase):
                 continue
             self.assertEqual(event["ph"], "X")
             self.assertGreaterEqual(event["dur"], 0)
-            # What is on one line does not overlap, in nanoseconds as readers have them.
+            # Events on one line do not overlap, at the nanosecond resolution of viewers.
             begin = round(event["ts"] * 1000)
             self.assertGreaterEqual(begin, ends.get(event["tid"], 0), event)
             ends[event["tid"]] = begin + round(event["dur"] * 1000)

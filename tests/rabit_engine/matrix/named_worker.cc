@@ -1,15 +1,15 @@
 // A program over the named operations of warren/collectives.h.
-//   random SEED    operations of all kinds by name, in an order of each rank's own and from two threads; each
-//                  result is that of the plain call, bit for bit; exit code 1 when one is not
+//   random SEED    operations of all kinds by name, in each rank's own order and from two threads;
+//                  each result is that of the plain call, bit for bit; exit code 1 if one is not
 //   wrong          ranks that call different things by one name, alone and in a group
-//   stall          rank 1 does not give "x" for three seconds
+//   stall          rank 1 does not submit "x" for three seconds
 //   give-up        rank 1 never does, and the others get an error
 //   join           rank r has r + 1 batches
-//   leave          rank 1 ends it while others wait
-//   storm SEED     prints "rank N", and then names are new and old, packed and alone, ranks join, and named
-//                  operations are ended and made anew, until an error; exit code 2 and its message
+//   leave          rank 1 ends the named operations while others wait
+//   storm SEED     prints "rank N"; then names are new and old, packed and alone, ranks join, and named
+//                  operations are ended and created again, until an error; exit code 2 and its message
 //   wait RANK [S]  prints "rank N" when all is set up; rank RANK then stays away from what the others wait
-//                  for, S seconds at most; exit code 2 and a message when that is an error
+//                  for, S seconds at most; exit code 2 and a message on an error
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ bool Has(const std::string& text, const std::string& part) {
   return false;
 }
 
-/// One operation of a program, with this rank's buffers and what the plain call makes of them.
+/// One operation of a program, with this rank's buffers and the results of the plain call.
 struct Step {
   std::string name;
   std::function<Handle()> enqueue;
@@ -84,7 +84,7 @@ Step Allreduce(const Communicator& world, const Coordinator& named, const std::s
           [=] { return Same(*recv, *expected); }};
 }
 
-/// `shared` gives the same numbers on all ranks, `own` others on each.
+/// `shared` gives the same numbers on all ranks, `own` different ones on each.
 Step RandomStep(const Communicator& world, const Coordinator& named, const std::string& name,
                 std::mt19937& shared, std::mt19937& own, const EnqueueOptions& options) {
   const std::size_t sizes[] = {0, 1, 3, 100, 1'000, 20'000, 300'000};
@@ -158,7 +158,7 @@ int Random(unsigned seed) {
   options.autotune = shared() % 4 == 0 ? 1 : 0;
   const Coordinator named(world, options);
   for (int round = 0; round < 6; ++round) {
-    // Every other round the same names come back, in the same shapes.
+    // Every other round repeats the same names, in the same shapes.
     std::mt19937 shapes(round % 2 == 0 ? seed : static_cast<unsigned>(shared()));
     const std::size_t num_steps = 1 + shapes() % 60;
     const std::size_t grouped = shapes() % 2 == 0 ? 0 : shapes() % num_steps;
@@ -210,11 +210,11 @@ int Wrong() {
     REQUIRE(Has(ErrorOf(std::move(second)), "a broadcast from rank 1 of 4 bytes"));
     REQUIRE(one == 1);
   }
-  // The same name twice; no name; a count that is none.
+  // The same name twice; an empty name; an invalid count.
   Handle once = named.EnqueueBarrier("b");
   try {
     named.EnqueueBarrier("b");
-    REQUIRE(world.size() == 1);  // where it may have ended
+    REQUIRE(world.size() == 1);  // in a world of one it may have ended
   } catch (const warren::Error& error) {
     REQUIRE(Has(error.what(), "'b' is under way already"));
   }
@@ -250,7 +250,7 @@ int GiveUp() {
   double x = 1;
   double y = 1;
   if (world.rank() == 1) {
-    usleep(700'000);  // others wait for that less long
+    usleep(700'000);  // so that "y" waits less than the limit
   } else {
     REQUIRE(Has(ErrorOf(named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum)), "and not on rank 1 since 1 s"));
   }
@@ -304,7 +304,7 @@ int Leave() {
       }
     }
   }
-  // And another one.
+  // The named operations can be created again.
   const Coordinator named(world);
   named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum).Wait();
   REQUIRE(x == world.size());
@@ -312,7 +312,7 @@ int Leave() {
   return 0;
 }
 
-/// All ranks draw the same, and each gives in an order of its own.
+/// All ranks draw the same operations, and each submits them in its own order.
 int Storm(unsigned seed) {
   const Communicator world = warren::World();
   std::mt19937 shared(seed);

@@ -1,6 +1,6 @@
-// A plain answer to what a reduction must give, bit for bit: the order of the engine written down once more,
-// element by element, with the operators of the language and nothing of the engine's.
-// (16-bit floats, which the language does not have, are those of tests/rabit_engine/reduce.)
+// A plain reference for the result of a reduction, bit for bit: the order of the engine written down once
+// more, element by element, with the operators of the language and none of the engine's code. (16-bit floats,
+// which the language does not have, are those of tests/rabit_engine/reduce.)
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace warren::matrix {
 
-/// An affine map x -> a x + b over the integers modulo 2^32, composed: a reduction that is not commutative,
-/// with elements of 24 bytes.
+/// An affine map x -> a x + b over the integers modulo 2^32, under composition: a reduction that is not
+/// commutative, with elements of 24 bytes.
 struct AffineMap {
   std::uint32_t a = 1;
   std::uint32_t b = 0;
@@ -58,7 +58,7 @@ T Apply(Operation operation, T low, T high) {
   return high < low ? high : low;
 }
 
-/// The value of element `index` on `rank`: the same on every rank that asks.
+/// The value of element `index` on `rank`; every rank can compute it.
 template <typename T>
 T Value(int rank, std::size_t index, std::uint64_t seed) {
   std::uint64_t x =
@@ -71,7 +71,7 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(x);
   } else if constexpr (kIsSixteenBits<T>) {
-    // Some numbers next to 1, and more of about its last place: whoever rounds on the way gets other bits.
+    // Some numbers next to 1, and more of about its last place: rounding on the way gives other bits.
     constexpr int kFractionBits = std::bit_width(T::kQuietBit);
     const std::uint64_t exponent = T::kBias - ((x >> 20) % 3 == 0 ? 0 : kFractionBits + (x >> 30) % 2);
     const std::uint64_t fraction = (x >> 40) % (1u << kFractionBits);
@@ -83,7 +83,8 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
   }
 }
 
-/// The combination of ranks [begin, begin + span) that exist, in the order of rabit_engine/reduce/order.h.
+/// The combination of the existing ranks among [begin, begin + span), in the order of
+/// rabit_engine/reduce/order.h.
 template <typename T, typename Combine>
 T Expected(int begin, int span, int world_size, const T* values, Combine combine) {
   if (span == 1) return values[begin];
@@ -103,7 +104,7 @@ T Expected(int world_size, const T* values, Combine combine) {
 template <typename T, typename Combine>
 T Expected(int world_size, std::size_t index, std::uint64_t seed, Combine combine) {
   if constexpr (kIsSixteenBits<T>) {
-    // As floats, and rounded once.
+    // Combined as floats, and rounded once.
     std::array<float, 64> floats{};
     for (int rank = 0; rank < world_size; ++rank)
       floats[static_cast<std::size_t>(rank)] = reference::Widened(Value<T>(rank, index, seed));

@@ -1,4 +1,4 @@
-// For programs whose exit code says whether all was as expected, in every build type.
+// For programs whose exit code says whether everything was as expected, in every build type.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A rabit program that says nothing of MPI: linking it with librabit_mpi is all that was done.
+// A rabit program that does not mention MPI: it is only linked with librabit_mpi.
 #include <rabit/rabit.h>
 
 #include <cstdio>

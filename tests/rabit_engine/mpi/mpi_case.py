@@ -1,4 +1,4 @@
-"""What the tests of this folder share: ranks under a launcher, and what they must say at the end."""
+"""Shared by the tests of this folder: ranks under a launcher, and what they must print at the end."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from warren_testing import BIN
 
 WORKER = BIN / "mpi_worker"
 PLUGINS = BIN.parent / "lib"
-# Ranks share few cores here, with whatever else runs: MPI must not spin, and a test must not be in a hurry.
+# Ranks share few cores here with other processes: MPI must not spin, and tests must be patient.
 CALM = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -19,7 +19,7 @@ CALM = {
     "WARREN_CONNECT_TIMEOUT": "60",
 }
 LIMIT_S = 200
-# What a launcher leaves behind must not reach the launchers started here.
+# The variables of an outer launcher must not reach the launchers started here.
 FOREIGN = re.compile(r"^(OMPI_|PMI_|PMIX_|SLURM_|HYDRA_|MPI_LOCAL|DMLC_|RABIT_)")
 
 
@@ -29,7 +29,7 @@ def environment(**more):
 
 
 def needs(what, available, package):
-    """Skips a test class, with a line that cannot be overlooked, when a package is not installed."""
+    """Skips a test class if a package is not installed, with a line that cannot be overlooked."""
     reason = f"SKIPPED: {what} is not here; apt-get install {package}"
     if not available:
         print(reason, file=sys.stderr)
@@ -53,7 +53,7 @@ MPICH = ["mpirun.mpich"]
 
 
 class Ranks(unittest.TestCase):
-    """Starts ranks and judges what they say."""
+    """Starts ranks and checks what they print."""
 
     def run_ranks(self, launcher, ranks, *arguments, program=WORKER, limit_s=LIMIT_S, **more):
         """Returns the finished launcher."""

@@ -1,4 +1,4 @@
-// Which MPI a process takes, from what its environment says; and which reductions MPI may do.
+// Which MPI a process uses, according to its environment; and which reductions MPI may do.
 #include "rabit_engine/mpi/mpi_library.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(Launchers, AreJoinedByTheWayThatTheyOffer) {
   EXPECT_EQ(LauncherOf({}), BootstrapKind::kNone);
   EXPECT_EQ(LauncherOf({}, MpiKind::kMpich), BootstrapKind::kNone);
   EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "1"}}), BootstrapKind::kNone);
-  // A script that sbatch runs is in no step.
+  // A script started by sbatch is in no step.
   EXPECT_EQ(LauncherOf({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}),
             BootstrapKind::kNone);
 }
@@ -79,7 +79,7 @@ TEST(Launchers, ThatMeetThroughPyTorchAreRefusedWithWhatWasSeen) {
                                              testing::HasSubstr("dmlc-submit --num-workers 2"),
                                              testing::HasSubstr("WARREN_BOOTSTRAP=none")));
   }
-  // One torchrun a node, each under a task of srun: the processes are torchrun's.
+  // One torchrun per node, each under a task of srun: the processes are torchrun's.
   std::map<std::string, std::string> in_step = Torchrun("3", "8");
   in_step.insert({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}});
   EXPECT_THROW(LauncherOf(in_step), Misuse);
@@ -90,7 +90,7 @@ TEST(Launchers, AreNotSeenInVariablesThatOtherProgramsSet) {
   EXPECT_EQ(LauncherOf({{"RANK", "0"}, {"WORLD_SIZE", "4"}}), BootstrapKind::kNone);
   EXPECT_EQ(LauncherOf(Torchrun("0", "1")), BootstrapKind::kNone);
   EXPECT_EQ(LauncherOf(Torchrun("0", "many")), BootstrapKind::kNone);
-  // The shell of salloc is a step of one task, in newer versions.
+  // In newer versions, the shell of salloc is a step of one task.
   EXPECT_EQ(
       LauncherOf({{"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "4294967290"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
       BootstrapKind::kNone);

@@ -24,7 +24,7 @@ class AnyMpi:
     ranks_of_cut_calls = 3
 
     def run_without_mpi(self, ranks, *arguments, program=WORKER, **more):
-        """Of programs that do not begin MPI: of those that end at once MPICH's launcher may lose what they have said."""
+        """For programs that do not initialize MPI: if they end at once, MPICH's launcher may lose their output."""
         linger = '"$0" "$@"; code=$?; sleep 0.5; exit $code'
         return self.run_ranks(self.launcher, ranks, "-c", linger, str(program), *arguments, program="/bin/sh", **more)
 
@@ -34,7 +34,7 @@ class AnyMpi:
                 self.expect_well(self.run_ranks(self.launcher, ranks, "collectives"), ranks)
 
     def test_collectives_longer_than_one_call_of_mpi_may_carry_are_cut(self):
-        # 1000 bytes a call: every buffer of 3001 elements takes several, and the last one is shorter.
+        # With 1000 bytes per call, every buffer of 3001 elements takes several calls, and the last one is shorter.
         ranks = self.ranks_of_cut_calls
         self.expect_well(self.run_ranks(self.launcher, ranks, "collectives", "1000"), ranks)
 
@@ -91,7 +91,7 @@ class AnyMpi:
         self.expect_well(self.run_ranks(self.launcher, 2, program=self.own_program), 2)
 
     def test_the_mpi_in_the_process_wins_over_what_the_environment_says(self):
-        # As if the other launcher had started us, further out.
+        # As if an outer launcher of the other kind had started us.
         other = {"OMPI_COMM_WORLD_SIZE": "1"} if self.launcher is MPICH else {"PMI_RANK": "0", "PMI_SIZE": "1"}
         run = self.run_alone([self.own_program], **other)
         self.expect_well(run, 1)
@@ -121,7 +121,7 @@ class AnyMpi:
             self.assertEqual((out + log).count("a line for the user"), 2, out + log)
 
     def test_text_for_a_tracker_that_is_gone_is_not_lost(self):
-        with socket.socket() as held:  # bound, not listening: nobody answers there, nor can begin to
+        with socket.socket() as held:  # bound, not listening: no process answers there or can start to
             held.bind(("127.0.0.1", 0))
             env = {"DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TRACKER_PORT": str(held.getsockname()[1])}
             run = self.run_ranks(self.launcher, 1, "print", "a line for the user\n", **env)
@@ -138,7 +138,7 @@ class AnyMpi:
         self.assertIn("the launcher started 2 processes, but", run.stderr)
 
     def test_a_missing_plugin_is_explained(self):
-        # A copy of the program has no plugins beside it.
+        # A copy of the program has no plugins next to it.
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / "mpi_worker"
             shutil.copy(WORKER, copy)
@@ -166,7 +166,7 @@ class Mpich(AnyMpi, Ranks):
     launcher = MPICH
     own_program = BIN / "own_mpi_mpich"
     plugin = PLUGINS / "librabit_mpi_mpich.so"
-    # MPICH spins without giving way: more ranks than cores take a minute.
+    # MPICH spins without yielding: with more ranks than cores, a run takes a minute.
     if not AT_NIGHT:
         numbers_of_ranks = (1, 2)
         ranks_of_cut_calls = 2

@@ -1,5 +1,5 @@
-// What the process tests of this folder start under mpirun and srun: one rank that checks what it gets and
-// says so. The last line of a rank that found no fault is "rank <r> of <w>: well".
+// The program that the process tests of this folder start under mpirun and srun: one rank that checks its
+// results and reports. The last line of a rank that found no fault is "rank <r> of <w>: well".
 //
 //   mpi_worker collectives [<bytes one MPI call may carry>]
 //   mpi_worker join              the same through Join, as WARREN_ENGINE and WARREN_BOOTSTRAP say
@@ -8,8 +8,8 @@
 //   mpi_worker throw             a reduction function throws on every rank
 //   mpi_worker misuse            calls that break the rules
 //   mpi_worker die <rank>        this rank is killed while the others are in a barrier
-//   mpi_worker lose <rank>       this rank of our engine is killed before the first call; the others say what
-//                                they see
+//   mpi_worker lose <rank>       this rank of our engine is killed before the first call; the others
+//                                print what they see
 //   mpi_worker again             a second bootstrap after the first has ended
 //   mpi_worker leave <rank>      this rank ends after the bootstrap's first round; the others go on
 #include <fmt/format.h>
@@ -92,10 +92,10 @@ std::vector<const void*> PointersTo(const std::vector<std::vector<std::byte>>& r
   return pointers;
 }
 
-/// What the engine's own kernels make of all ranks' buffers, left to right.
+/// All ranks' buffers, combined left to right by the engine's own kernels.
 std::vector<std::byte> Folded(const Reduction& reduction, std::vector<std::vector<std::byte>> ranks) {
   std::vector<std::byte> result = ranks[0];
-  if (reduction.rounds()) {  // once, that is
+  if (reduction.rounds()) {  // rounds once, at the end
     const std::vector<const void*> inputs = PointersTo(ranks);
     reduction.CombineAll(result.data(), inputs, result.size() / reduction.element_bytes());
     return result;
@@ -114,7 +114,7 @@ std::vector<std::byte> BytesOf(const std::vector<T>& values) {
   return bytes;
 }
 
-/// Allreduce, Reduce and ReduceScatter of the ranks' buffers, aligned and not.
+/// Checks Allreduce, Reduce and ReduceScatter of the ranks' buffers, aligned and not.
 void CheckReduction(Communicator& world, const Reduction& reduction,
                     const std::vector<std::vector<std::byte>>& ranks, const std::string& name) {
   const std::vector<std::byte> expected = Folded(reduction, ranks);
@@ -166,7 +166,7 @@ void CheckType(Communicator& world, DataType type) {
   }
 }
 
-/// `five` are bits of halves.
+/// `five`: the bits of five values.
 void CheckHalf(Communicator& world, DataType type, const std::vector<std::uint16_t>& five) {
   for (const Operation operation : {Operation::kMax, Operation::kMin, Operation::kSum, Operation::kProduct}) {
     std::vector<std::vector<std::byte>> ranks;
@@ -180,8 +180,8 @@ void CheckHalf(Communicator& world, DataType type, const std::vector<std::uint16
   }
 }
 
-/// Max and min are the engine's even where MPI's would differ: NaN on the left stays, NaN on the right is
-/// passed over, and of two zeros the left one is taken.
+/// Max and min follow the engine's rules even if MPI's differ: a NaN on the left stays, a NaN on the right is
+/// ignored, and of two zeros the left one is taken.
 void CheckOddFloats(Communicator& world) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> odd{nan, -0.0F, 0.0F, 1.0F, -std::numeric_limits<float>::infinity()};
@@ -189,8 +189,8 @@ void CheckOddFloats(Communicator& world) {
     std::vector<std::vector<std::byte>> ranks;
     for (int rank = 0; rank < world.world_size(); ++rank) {
       std::vector<float> values;
-      // Every combination of the odd values over two neighbours, the rest are zeros: NaN does not associate,
-      // and in which groups MPI takes the ranks is its own business.
+      // Every pair of odd values, on two ranks: NaN is not associative, and MPI may group more ranks as it
+      // likes.
       for (std::size_t i = 0; i < odd.size() * odd.size(); ++i) {
         values.push_back(rank == 0   ? odd[i / odd.size()]
                          : rank == 1 ? odd[i % odd.size()]
@@ -202,8 +202,8 @@ void CheckOddFloats(Communicator& world) {
   }
 }
 
-/// A function that is associative and does not commute: 2x2 matrices over the integers modulo 251. An element
-/// of 12 bytes, so that nothing in MPI fits by chance.
+/// A function that is associative but not commutative: 2x2 matrices over the integers modulo 251. An element
+/// has 12 bytes, so that nothing in MPI fits by chance.
 struct Matrix {
   std::uint8_t cells[4];
   std::uint8_t padding[8];
@@ -283,7 +283,8 @@ void CheckAllgather(Communicator& world) {
   }
 }
 
-/// Everything else, on communicators of every shape. More of it, also without waiting: programs_worker.cc.
+/// Everything else, on communicators of every shape. programs_worker.cc does more of it, also without
+/// waiting.
 void CheckPrograms(Communicator& world) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     warren::testing::RandomProgram(seed, world, true).Run(40);
@@ -304,7 +305,7 @@ void CheckCollectives(Communicator& world) {
   CheckType<unsigned long long>(world, DataType::kULongLong);
   CheckHalf(world, DataType::kFloat16, {0x3c00, 0x4000, 0x4200, 0x4400, 0x4500});
   CheckHalf(world, DataType::kBFloat16, {0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0});
-  // Sums that show when they are rounded on the way, and are exact as floats.
+  // Sums that change if they are rounded on the way, and are exact as floats.
   CheckHalf(world, DataType::kFloat16, {0x3c00, 0x1000, 0x1000, 0x9000, 0x1000});
   CheckHalf(world, DataType::kBFloat16, {0x3f80, 0x3b80, 0x3b80, 0xbb80, 0x3b80});
   if (world.world_size() == 2) CheckOddFloats(world);
@@ -337,7 +338,7 @@ void CheckThrow(Communicator& world) {
     Require(std::string_view(error.what()) == "thrown by the reduction", error.what());
     return;
   }
-  // Not every rank of every algorithm combines anything.
+  // Depending on the algorithm, some ranks combine nothing.
   Require(world.rank() != world.world_size() - 1 || world.world_size() == 1, "nothing was thrown");
 }
 
@@ -368,7 +369,7 @@ void CheckMisuse(Communicator& world) {
 }
 
 std::string RecordOf(int rank, int round) {
-  // Of lengths that need one piece, several, and none; of all bytes there are.
+  // Lengths that need one piece, several, and none; contents of all byte values.
   constexpr std::size_t kLengths[] = {0, 10, 700, 5000, 20000};
   std::string record(kLengths[(rank + round) % std::size(kLengths)], '\0');
   for (std::size_t i = 0; i < record.size(); ++i) record[i] = static_cast<char>(i * 31 + rank + round);

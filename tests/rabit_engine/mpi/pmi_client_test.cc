@@ -39,7 +39,7 @@ class FakeLauncher {
   }
   ~FakeLauncher() { close(ends_[0]); }
   int descriptor() const { return ends_[0]; }
-  /// What the process said; after the last answer.
+  /// What the process sent. Call it after the last answer.
   std::vector<std::string> Lines() { return lines_.get(); }
 
  private:
@@ -50,7 +50,8 @@ class FakeLauncher {
       char c = 0;
       while (read(ends_[1], &c, 1) == 1 && c != '\n') line += c;
       lines.push_back(line);
-      for (const char each : answer) send(ends_[1], &each, 1, MSG_NOSIGNAL);  // cut wherever it may be
+      // Byte by byte, since it may be cut anywhere.
+      for (const char each : answer) send(ends_[1], &each, 1, MSG_NOSIGNAL);
     }
     close(ends_[1]);
     return lines;

@@ -24,7 +24,7 @@ class Hydra(Ranks):
         self.assertNotIn("libmpi", run.stderr)
 
     def test_a_rank_that_leaves_early_takes_the_others_with_it(self):
-        # The launcher takes the end of a process that has not said goodbye for a failure.
+        # The launcher treats the end of a process that has not finalized PMI as a failure.
         run = self.run_ranks(MPICH, 3, "leave", "1")
         self.assertEqual(self.well(run), [])
 

@@ -1,4 +1,4 @@
-// Ranks that meet at rank 0, each a thread here; and who else may come to the door.
+// Ranks that meet at rank 0, each a thread here; and others that connect to rank 0.
 #include "rabit_engine/bootstrap/slurm_meeting.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
-/// A listening socket on a port that nobody had; the port is free again when it is destroyed.
+/// A listening socket on a free port; the port is free again when it is destroyed.
 class Holder {
  public:
   Holder() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -60,7 +60,7 @@ SlurmStep StepOf(int rank, int world_size, const std::vector<int>& ports) {
   return step;
 }
 
-/// Runs the function for each step in a thread of its own; returns what went wrong there, by rank.
+/// Runs the function for each step in its own thread; returns the errors, by rank.
 std::vector<std::string> RunAll(const std::vector<SlurmStep>& steps, std::chrono::seconds timeout,
                                 const std::function<void(Bootstrap&)>& function,
                                 const std::vector<std::optional<tls::Context>>& tls = {}) {
@@ -111,7 +111,7 @@ std::optional<tls::Context> TlsOf(std::uint8_t secret) {
   try {
     return tls::Context("meeting", bytes);
   } catch (const std::runtime_error&) {
-    return std::nullopt;  // this build has none
+    return std::nullopt;  // this build has no TLS
   }
 }
 
@@ -168,7 +168,7 @@ TEST(SlurmMeeting, RanksThatComeBeforeRankZeroWaitForIt) {
 }
 
 TEST(SlurmMeeting, APortThatIsTakenIsPassedOver) {
-  const Holder silent;  // accepts in the kernel and never answers
+  const Holder silent;  // the kernel accepts, but no process answers
   const int taken = silent.port();
   EXPECT_THAT(RunAll(World(3, {taken, FreePort()}), 30s, Exchange), Each(""));
 }
@@ -190,7 +190,7 @@ TEST(SlurmMeeting, ARankWithAnotherTokenOrWorldIsRefusedAndToldWhy) {
   steps[2].world_size = 4;
   const auto errors = RunAll(steps, 2s, Exchange);
   EXPECT_THAT(errors[0], HasSubstr("2 of the others did not come in time (ranks 1, 2)"));
-  // The last word may be that the port is closed: rank 0 gives up at the same time.
+  // The last error may be that the port is closed: rank 0 gives up at the same time.
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 1 of 3"), HasSubstr("rank 0 was not found")));
   EXPECT_THAT(errors[2], AllOf(HasSubstr("rank 2 of 4"), HasSubstr("rank 0 was not found")));
 }

@@ -1,4 +1,4 @@
-"""Ranks under a real srun: plain, with PMI, and with the two MPIs."""
+"""Ranks under a real srun: plain, with PMI, and with both MPIs."""
 
 import re
 import shutil
@@ -22,7 +22,7 @@ class Srun(Ranks):
     def setUpClass(cls):
         directory = tempfile.mkdtemp(prefix="warren-slurm-")
         cls.addClassCleanup(shutil.rmtree, directory, ignore_errors=True)
-        # Ranks look each other up by the names of their nodes.
+        # Ranks look each other up by node name.
         cls.cluster = slurm_cluster.SlurmCluster(directory, nodes=[socket.gethostname().split(".")[0]], cpus=8)
         cls.addClassCleanup(cls.cluster.close)
 
@@ -74,7 +74,7 @@ class Srun(Ranks):
         self.assertRegex(run.stderr, r"rank 1 of 3 .*rank 2 is lost")
 
     def test_a_rank_that_dies_before_the_first_call_is_named_by_all_others_long_before_a_timeout(self):
-        # No tracker made links: what notices it was made for this at the start.
+        # No tracker made links: the connections that notice the death were made for this purpose at the start.
         for victim in (0, 1, 3):
             for env in ({"WARREN_SHARED_MEMORY": "off"}, {}):
                 with self.subTest(victim=victim, **env):
@@ -91,7 +91,7 @@ class Srun(Ranks):
         self.assertIn("start the program with srun", run.stderr)
 
     def test_sruns_pmi_is_taken_where_there_is_one(self):
-        # No port is left to meet at: what works, works through PMI.
+        # Without a port to meet at, ranks can only use PMI.
         for ranks in (1, 4):
             with self.subTest(ranks=ranks):
                 run = self.srun(ranks, "bootstrap", "slurm", mpi="pmi2", WARREN_BOOTSTRAP_PORT="0")

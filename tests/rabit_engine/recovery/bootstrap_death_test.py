@@ -1,5 +1,5 @@
-"""A worker that dies while it joins, at any system call of it, comes back, and what comes out has the bits it would have
-had. strace kills: at the n-th call of a kind, counted from the start of the process."""
+"""A worker that dies at any of its system calls while it joins comes back, and the results have the bits of an undisturbed run. strace
+kills: at the n-th call of a kind, counted from the start of the process."""
 
 import os
 import re
@@ -10,16 +10,16 @@ from warren_testing import AT_NIGHT
 
 RANKS = 4
 VERSIONS = 10
-# What a worker does until it is linked to all: it listens, asks the tracker for its rank, connects to its peers, tells
-# them its addresses, hands shared memory round; then the first meeting of all. How often it does each depends on who
-# comes first; the numbers are those of a job of 4, and reach a little beyond, but not to the end, where it leaves the
-# job: whoever is killed after that is not started again.
+# What a worker calls until it is linked to all: it listens, asks the tracker for its rank, connects to its peers, tells them its addresses,
+# and passes shared memory around; then all ranks meet for the first time. How often it makes each call depends on which worker comes first;
+# these are the numbers of a job of 4, and reach a little beyond, but not to the end, where it leaves the job: a worker that is killed after
+# that is not restarted.
 CALLS = {
     "socket": 7, "bind": 3, "listen": 2, "connect": 4, "sendto": 15, "recvfrom": 40, "recvmsg": 6, "sendmsg": 1,
     "epoll_create1": 1, "epoll_ctl": 6, "eventfd2": 1, "pidfd_open": 1, "getsockname": 9, "poll": 7,
 }
 TRANSPORTS = {"shared memory": {}, "TCP": {"WARREN_SHARED_MEMORY": "off"}}
-# Which tasks die, and at which call, stands in the environment; each does so in its first life only.
+# The environment says which tasks die, and at which call; each does so in its first process only.
 DIE_ONCE = """
 point=$(eval echo "\\$DIE_$DMLC_TASK_ID")
 [ "$DMLC_NUM_ATTEMPT" = 0 ] && [ -n "$point" ] || exec "$@"
@@ -35,8 +35,8 @@ class BootstrapDeathTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def deaths(self, points, env):
-        """How many of the tasks died when each was to die at its point."""
-        # A worker that never comes to its point ends under strace, where the leak check of a sanitizer cannot run.
+        """Returns how many of the tasks died. `points`: where each is to die."""
+        # A worker that never reaches its point ends under strace, where a sanitizer's leak check cannot run.
         quiet = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         die = {f"DIE_{task}": point for task, point in points.items()}
         result = train(RANKS, attempts=3, versions=VERSIONS, env={**env, **die, **quiet},
@@ -49,7 +49,7 @@ class BootstrapDeathTest(unittest.TestCase):
         points = [f"{call}:{number}" for call, count in CALLS.items() for number in range(1, count + 1)]
         for number, (name, env) in enumerate(TRANSPORTS.items()):
             died = 0
-            # By day each of the two transports has half of them.
+            # By day, each of the two transports gets half of the points.
             chosen = points if AT_NIGHT else points[number::len(TRANSPORTS)]
             for point in chosen:
                 with self.subTest(transport=name, point=point):

@@ -1,7 +1,7 @@
-// Every course that a small job can take: ranks that compute, wait in calls, complete them in any order that
-// the calls allow, die at any moment, even while the others meet. Whatever happens the job must end, and
-// every result must be the right one. The bookkeeping and the plans are the engine's own; the network is
-// played.
+// Explores every course that a small job can take: ranks compute, wait in calls, complete them in any order
+// that the calls allow, and die at any moment, even while the others meet. Whatever happens, the job must
+// end, and every result must be right. The bookkeeping and the plans are the engine's own; the network is
+// simulated.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 
 enum class Call { kLoad, kAllreduce, kBroadcastFromFirst, kBroadcastFromLast, kCheckPoint, kFinalize };
 
-// What every rank does: load; then `versions` times these calls and a checkpoint; finalize.
+// The program of every rank: load; then `versions` times these calls and a checkpoint; finalize.
 struct Program {
   int versions = 1;
   std::vector<Call> calls;
@@ -29,11 +29,11 @@ struct Program {
 struct Rules {
   int ranks = 3;
   int deaths = 2;
-  int broken_links = 0;  // how often ranks lose each other though nobody dies
+  int broken_links = 0;  // how often ranks lose each other without a death
   Replicas replicas;
   Program program;
   bool local_models = true;
-  bool one_at_a_time = false;  // nobody dies before the last loss is healed
+  bool one_at_a_time = false;  // no rank dies before the last loss is healed
 };
 
 enum class Doing { kComputes, kInCall, kWantsToMeet };
@@ -45,8 +45,7 @@ std::byte ResultOf(int version, std::uint64_t call) {
 struct Rank {
   State state;
   Doing doing = Doing::kWantsToMeet;
-  std::string
-      received;  // since it was started, without a meeting that came to its end: no report tells of it
+  std::string received;  // since the last completed meeting; not in any report yet
 };
 
 class World {
@@ -152,7 +151,7 @@ class World {
     return std::all_of(begun_.begin(), begun_.end(), [place](int begun) { return begun >= place; });
   }
 
-  // A checkpoint first sends copies of the local models, then waits for all to have theirs.
+  // A checkpoint first sends copies of the local models, then waits until all ranks have theirs.
   bool MayCopy(int number) const {
     const Rank& rank = ranks_[number];
     return rules_->local_models && rank.doing == Doing::kInCall && At(rank) == Call::kCheckPoint &&
@@ -169,7 +168,8 @@ class World {
     copied_[number] = PlaceOf(rank);
   }
 
-  // Whether all that the call needs of others may have come, also from those that have died since.
+  // Whether everything that the call needs from others may have arrived, also from ranks that have died
+  // since.
   bool MayComplete(int number) const {
     const Rank& rank = ranks_[number];
     if (rank.doing != Doing::kInCall) return false;
@@ -250,7 +250,7 @@ class World {
     broken_ = false;
   }
 
-  // One dies while the others meet: some have followed the plan, some of what had to be sent has come.
+  // A rank dies while the others meet: some have followed the plan, and some of the transfers are done.
   void AddBrokenMeetings(const Plan& plan, std::vector<World>& next) const {
     if (deaths_ == rules_->deaths || rules_->one_at_a_time) return;
     for (int victim = 0; victim < rules_->ranks; ++victim) {
@@ -265,7 +265,8 @@ class World {
             const Transfer& transfer = plan.transfers[i];
             if (has_followed(transfer.from) && has_followed(transfer.to)) world.Move(transfer);
           }
-          // Who has all that it was to have is not without state any more, though others do not know.
+          // A rank that has received everything is not without state any longer, even if others do not know
+          // it.
           for (int rank = 0; rank < rules_->ranks && moved == plan.transfers.size(); ++rank) {
             if (followed != (1U << rules_->ranks) - 1 || rank % 2 != 0) continue;
             world.ranks_[rank].state.Met();
@@ -282,8 +283,8 @@ class World {
 
   const Rules* rules_;
   std::vector<Rank> ranks_;
-  // By rank, as places in the program, since the links were made: the last call it has begun, and the last
-  // checkpoint for which it has all copies.
+  // By rank, as positions in the program, since the links were made: the last call begun, and the last
+  // checkpoint for which the rank has all copies.
   std::vector<int> begun_;
   std::vector<int> copied_;
   int deaths_ = 0;
@@ -291,7 +292,7 @@ class World {
   bool broken_ = false;
 };
 
-// Returns how many worlds there are.
+// Explores all worlds that the rules allow. Returns their number.
 std::size_t Explore(const Rules& rules) {
   std::unordered_set<std::string> seen;
   std::deque<World> open;

@@ -1,4 +1,4 @@
-"""A worker that dies at any call comes back, and what comes out has the bits it would have had."""
+"""A worker that dies at any call comes back, and the results have the bits of an undisturbed run."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ class RecoveryCase(unittest.TestCase):
     def expected(self, num_workers, *words):
         key = (num_workers, words)
         if key not in self.undisturbed:
-            # The order of reduction is fixed by rank alone: hosts and transports give the same bits.
+            # The order of reduction depends on rank alone: hosts and transports give the same bits.
             result = train(num_workers, *(word for word in words if not word.startswith("hosts=")))
             self.assertEqual(result.code, 0, result.errors)
             self.assertEqual(len(result.digests), num_workers)
@@ -58,7 +58,7 @@ class SweepTest(RecoveryCase):
 
 
 class MockTest(RecoveryCase):
-    """As in rabit a mock counts versions and calls from LoadCheckPoint on."""
+    """As in rabit, mock counts versions and calls from LoadCheckPoint on."""
 
     def test_a_death_that_is_meant_for_later_does_not_come_before_load_check_point(self):
         words = ("before=3", "rabit_bootstrap_cache=1")
@@ -116,10 +116,10 @@ class SeveralTest(RecoveryCase):
                                         r"left the job at the tracker")
 
     def test_links_and_memory_are_gone_before_the_last_word(self):
-        """Counted in the system calls of a worker: what it closes and unmaps after the tracker has let it go."""
+        """Judged by a worker's system calls: what it closes and unmaps after the tracker has released it."""
         for shape in {}, TCP:
             with tempfile.TemporaryDirectory() as folder:
-                # exec leaves the shell's name for the trace to strace.
+                # exec replaces the shell, which only expands the name of the trace, by strace.
                 trace = ["sh", "-c", f'exec strace -e trace=close,munmap,recvfrom -o {folder}/$DMLC_TASK_ID "$@"', "sh"]
                 # LeakSanitizer cannot work where strace does.
                 result = train(RANKS, attempts=3, under=trace, env={"ASAN_OPTIONS": "detect_leaks=0", **shape})

@@ -1,5 +1,5 @@
-"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails at once. No other rank is taken for lost
-instead, and nobody waits for it: where workers are started again, the job ends with the bits of an undisturbed one."""
+"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails at once. No other rank is reported lost
+instead, and no rank waits for it: if workers are restarted, the job ends with the bits of an undisturbed run."""
 
 import re
 import unittest
@@ -8,13 +8,13 @@ from training import train
 
 RANKS = 4
 TCP = {"WARREN_SHARED_MEMORY": "off"}
-# The worker's first process meets an error in each call of a kind, from the n-th on.
+# Makes each call of a kind, from the n-th on, fail in the worker's first process.
 INJECT = """
 [ "$DMLC_NUM_ATTEMPT.$DMLC_TASK_ID" = 0.1 ] || exec "$@"
 exec strace -f -o /dev/zero -e "inject=$FAULT" "$@"
 """
 NO_LEAK_CHECK = {"ASAN_OPTIONS": "detect_leaks=0"}  # it cannot run under strace
-# The rank that others have lost, in their words.
+# The rank that others report as lost.
 BLAME = re.compile(r"rank \d (?:on \S+ )?(?:lost|gives up because) rank (\d)|because rank (\d)")
 ENDED = re.compile(r"worker (\d) \(.*\) (?:exited with code|was killed)")
 
@@ -27,7 +27,7 @@ class ShortageTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def trained(self, *words, env=None, under=(), dead=()):
-        """What is said in a job of which rank 1 lacks something, and which ends well all the same. `dead`: others that are to die."""
+        """The messages of a job in which rank 1 lacks something and which still ends well. `dead`: other ranks that are to die."""
         result = train(RANKS, *words, attempts=3, env={**NO_LEAK_CHECK, **(env or {})}, under=under)
         self.assertEqual((result.code, result.digests), (0, self.expected), result.errors)
         self.assertLessEqual(set(map(int, ENDED.findall(result.errors))), {1, *dead}, result.errors)
@@ -36,7 +36,7 @@ class ShortageTest(unittest.TestCase):
         return result.errors
 
     def test_out_of_descriptors_while_it_is_linked_again(self):
-        """Another one dies, and each number of descriptors is tried, from none to as many as it takes."""
+        """Another rank dies, and each limit of descriptors is tried, from none to spare up to enough."""
         told = 0
         for limit in range(3, 13):
             with self.subTest(limit=limit):

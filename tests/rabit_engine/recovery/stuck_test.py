@@ -1,4 +1,4 @@
-"""A worker that is stopped: the others name it when their patience ends, and go on when it does."""
+"""A worker that is stopped: the others name it when their patience ends, and go on if it resumes."""
 
 import os
 import re
@@ -20,7 +20,7 @@ TRANSPORTS = {"shared memory": {}, "TCP": {"WARREN_SHARED_MEMORY": "off"}}
 
 
 class Job:
-    """A training that tells of its versions, so that a test knows when it is in the middle."""
+    """A training that reports its versions, so that a test knows when it is in the middle."""
 
     def __init__(self, test, env):
         self.out, self.err = (tempfile.TemporaryFile("w+") for _ in range(2))
@@ -36,7 +36,7 @@ class Job:
 
     @staticmethod
     def text(file):
-        # Not by the position that the processes write at.
+        # Opened again, since the processes write at this descriptor's position.
         with open(f"/proc/self/fd/{file.fileno()}", encoding="utf-8") as again:
             return again.read()
 
@@ -63,7 +63,7 @@ class Stuck(unittest.TestCase):
                 job.process.wait(LIMIT_S)
                 errors = job.errors()
                 self.assertNotEqual(job.process.returncode, 0)
-                # As long for the call as for the rank to come again, and what it takes to end all.
+                # The patience of the call, that for the rank to come back, and the time to end all ranks.
                 self.assertLess(time.monotonic() - begin, 2 * PATIENCE_S + 4)
                 waited = re.search(rf"rank \d on {os.uname().nodename} has waited (\d\.\d) s for (rank \d.*, )?"
                                    r"rank \d(, on the same host| at [\d.:]+) \(rabit_timeout_sec, ", errors)

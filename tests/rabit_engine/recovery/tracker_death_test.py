@@ -1,4 +1,4 @@
-"""The tracker dies, too: workers do what needs none, and one that is started again on the same state takes over."""
+"""The tracker dies, too: workers do what needs no tracker, and a tracker that is restarted with the same state takes over."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ class TrackerDeath(unittest.TestCase):
         return job
 
     def check_end(self, job, tracker=None):
-        """All is as if nothing had happened, and the tracker, if there is one, knows. Returns what workers wrote to
+        """Checks that the job ends as if nothing had happened, and that the tracker, if any, knows it. Returns what workers wrote to
         stderr, and the tracker's log."""
         codes, output, errors = job.finish()
         self.assertEqual(codes, [0] * RANKS, errors)
@@ -103,7 +103,7 @@ class TrackerDeath(unittest.TestCase):
         job = self.job(tracker)
         job.await_version(1)
         job.kill(3)
-        # The others are in the middle of being linked, as one is missing.
+        # The others are being linked again, and wait for the missing rank.
         wait_for(lambda: "assigned 0" in self.read_state().partition("listens 3")[2], LIMIT_S, "a recovery")
         self.die(tracker)
         second = self.tracker("--state", self.state)

@@ -1,4 +1,4 @@
-"""Jobs of training_worker, whose workers die and are started again, under dmlc-submit or by hand."""
+"""Jobs of training_worker, whose workers die and are restarted, under dmlc-submit or by hand."""
 
 import os
 import pathlib
@@ -13,14 +13,14 @@ SUBMIT = BIN / "dmlc-submit"
 WORKER = BIN / "training_worker"
 VERSIONS = 3
 LIMIT_S = 60
-# Calls of one version: an allreduce, three broadcasts of a length and a text each, the places and the slices of an
-# allgather, an allreduce; then the checkpoint.
+# Calls per version: an allreduce, three broadcasts (a length and a text each), an allgather (places and slices), an allreduce; then the
+# checkpoint.
 CALLS = 11
 LINE = re.compile(r"rank (\d+) of (\d+): ([0-9a-f]{16}) ([0-9a-f]{16})")
 
 
 def command(num_workers, *words, attempts=0, versions=VERSIONS, elements=500, under=()):
-    """`under`: the words of a command that starts the worker, which is appended to them."""
+    """`under`: a command that starts the worker; the worker's command is appended to it."""
     return [str(SUBMIT), "--num-workers", str(num_workers), "--local-num-attempt", str(attempts), "--", *under,
             str(WORKER), str(versions), str(elements), *map(str, words)]
 
@@ -38,8 +38,8 @@ class Result:
 
 
 def processes_with(mark):
-    """Living processes with this in their environment. What has no process has no socket and no segment either: those
-    of the engine have no names that could outlive it."""
+    """Living processes with this in their environment. Without its process, no socket or segment is left: the engine's have no names that
+    could outlive it."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:
@@ -64,7 +64,7 @@ def train(num_workers, *words, attempts=0, env=None, seconds=60, **shape):
 
 
 class Job:
-    """Workers that somebody else than dmlc-submit started; who kills one starts it again, or does not."""
+    """Workers that are not started by dmlc-submit; a test that kills one restarts it, or does not."""
 
     def __init__(self, tracker_env, ranks, versions, env=None, words=()):
         self.env = {**os.environ, **tracker_env, **(env or {})}
@@ -83,7 +83,7 @@ class Job:
                 env={**self.env, "DMLC_TASK_ID": str(task), "DMLC_NUM_ATTEMPT": str(attempt), "DMLC_MAX_ATTEMPT": "3"})
 
     def await_version(self, version):
-        """Until all have ended it: they are past LoadCheckPoint."""
+        """Waits until all ranks have ended this version: they are past LoadCheckPoint."""
         told = rf"rank (\d): version {version}\b"
         wait_for(lambda: len(set(re.findall(told, self.text("err")))) == self.ranks, LIMIT_S, f"version {version}")
 
@@ -92,7 +92,7 @@ class Job:
         self.processes[task].wait()
 
     def finish(self):
-        """Exit codes, and what all wrote to stdout and stderr."""
+        """Returns the exit codes, and what all ranks wrote to stdout and stderr."""
         try:
             codes = [self.processes[task].wait(LIMIT_S) for task in range(self.ranks)]
         except subprocess.TimeoutExpired as error:

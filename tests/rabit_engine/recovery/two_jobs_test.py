@@ -1,10 +1,8 @@
-"""Two jobs whose trackers have one port, one after the other, and whose workers, trackers and restarts die in every
-order: neither takes anything of the other's. Both jobs make calls of the same sizes, so that nothing but the job's
-token keeps their results apart, and have different models, so that a mixture is seen.
+"""Two jobs, one after the other, whose trackers use the same port, and whose workers, trackers and restarts die in every order: neither job
+takes anything from the other. Both jobs make calls of the same sizes, so that only the job's token keeps their results apart, and have
+different models, so that a mixture shows.
 
-TWO_JOBS_RUNS=200 plays so many (the suite few), TWO_JOBS_SEED others than the suite's; the end of the output says how
-they went.
-"""
+TWO_JOBS_RUNS=200 plays that many pairs (the suite a few), TWO_JOBS_SEED different ones; the end of the output summarizes them."""
 
 import os
 import random
@@ -20,7 +18,7 @@ RANKS = 3
 VERSIONS = 25
 RUNS = int(os.environ.get("TWO_JOBS_RUNS", 8))
 SEED = int(os.environ.get("TWO_JOBS_SEED", 1))
-# What befalls the first job around the moment when the second takes its port.
+# What happens to the first job around the moment when the second one takes its port.
 FATES = ("goes on", "loses a worker", "loses a worker that comes back", "comes back as a whole", "ends first")
 
 
@@ -52,7 +50,7 @@ class TwoJobs(unittest.TestCase):
         tracker.process.wait()
 
     def play(self, rng):
-        """One pair of jobs. Returns what was done."""
+        """Plays one pair of jobs. Returns the fate of the first one."""
         fate = rng.choice(FATES)
         first_tracker = self.tracker(0)
         first = self.job(first_tracker, 0)
@@ -69,7 +67,7 @@ class TwoJobs(unittest.TestCase):
             first.kill(victim)
         second_tracker = self.tracker(first_tracker.port)
         if rng.random() < 0.5:
-            time.sleep(rng.random() * 0.3)  # whoever comes to the port now is of the first job
+            time.sleep(rng.random() * 0.3)  # workers that connect to the port now are of the first job
         second = self.job(second_tracker, 1)
         if rng.random() < 0.5:
             second.await_version(rng.randrange(1, 6))
@@ -101,7 +99,7 @@ class TwoJobs(unittest.TestCase):
             self.assertEqual(codes, [0] * RANKS, f"{story}\n{errors}")
             self.assertEqual(training.digests(output), self.expected(0), story)
         else:
-            # It has no tracker: that is what its workers say, and none of them ends with a model that is not its own.
+            # The first job has lost its tracker: its workers say so, and none of them succeeds.
             self.assertEqual([code for code in codes if code == 0], [], f"{story}\n{errors}")
             self.assertRegex(errors, "the tracker at 127.0.0.1:[0-9]+ (closed the connection|cannot be reached)")
         return fate
@@ -123,7 +121,7 @@ class TwoJobs(unittest.TestCase):
               ", ".join(f"the first {fate}: {count}" for fate, count in sorted(played.items())))
 
     def test_two_launchers_at_once_begin_at_ports_of_their_own(self):
-        """And neither hears of the other: by default each tracker begins anywhere in the range."""
+        """Neither job hears of the other, either: by default each tracker starts at a random port of the range."""
         results = [training.train(RANKS, f"seed={seed}", versions=3) for seed in (0, 1)]
         self.assertEqual([result.code for result in results], [0, 0])
         ports = set()
@@ -136,7 +134,7 @@ class TwoJobs(unittest.TestCase):
 
 
 class WithoutTheToken(unittest.TestCase):
-    """The same workers where somebody took their token away: what the first job's say is what the token prevents."""
+    """Workers whose token was removed: the tracker refuses them in a job that has a token."""
 
     def test_what_speaks_for_a_rank_without_the_token_is_refused_in_a_job_that_has_one(self):
         with Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0) as tracker:

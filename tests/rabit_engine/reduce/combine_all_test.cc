@@ -27,7 +27,7 @@ std::vector<Bytes> Inputs(DataType type, std::size_t world, std::size_t count) {
 TEST(CombineAll, GivesTheBitsOfTheTreeForEveryTableTypeAndOperation) {
   for (const auto& [type, operation] : reference::DefinedPairs()) {
     for (const std::size_t world : kWorlds) {
-      // Just over a block of the smallest and several blocks of the largest type, with a tail.
+      // Slightly more than a block of the smallest type and several blocks of the largest one, with a tail.
       const std::vector<Bytes> inputs = Inputs(type, world, 2051);
       const Bytes wanted = reference::CombineAll(type, operation, inputs);
       for (const KernelTable* table : reference::Tables()) {
@@ -122,8 +122,8 @@ TEST(CombineAll, HoldsForWorldsOfHundreds) {
 }
 
 TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
-  // 1 and three halves of its last place: a sum that is rounded on the way loses the first of them, and a tie
-  // at the end goes to the even one of two neighbours.
+  // 1 and three halves of its last place: a sum that is rounded on the way loses the first of them, and at
+  // the end a tie goes to the even neighbour.
   struct Case {
     DataType type;
     std::uint16_t one;
@@ -134,7 +134,7 @@ TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
                         Case{DataType::kBFloat16, 0x3f80, 0x3b80, 0x3f82}}) {
     for (const std::size_t zeros : {0, 1, 4, 5, 13, 100}) {
       std::vector<std::uint16_t> values{c.one, c.half_of_last_place};
-      values.resize(values.size() + zeros);  // so that others come from another kernel
+      values.resize(values.size() + zeros);  // so that the later elements go to another kernel
       values.insert(values.end(), 2, c.half_of_last_place);
       std::vector<const void*> inputs;
       for (const std::uint16_t& value : values) inputs.push_back(&value);

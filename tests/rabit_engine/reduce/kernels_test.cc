@@ -91,7 +91,7 @@ TEST(Kernels, EverySixteenBitPatternGoesThroughUnchangedButForSignallingNan) {
 }
 
 TEST(Kernels, SumsAndProductsOfSixteenBitFloatsAreRoundedToNearestEven) {
-  // Each pattern with a hundred others, so that every kind of tie, carry, underflow and overflow comes up.
+  // Each pattern with a hundred others, so that every kind of tie, carry, underflow and overflow occurs.
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     for (const Operation operation : {Operation::kSum, Operation::kProduct}) {
       for (std::uint32_t round = 0; round < 6; ++round) {

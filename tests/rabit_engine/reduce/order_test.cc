@@ -14,7 +14,7 @@ namespace {
 
 using Range = std::pair<int, int>;
 
-// The definition, played through: neighbours are combined in rounds, the last one without a neighbour goes up
+// The definition, carried out: neighbours are combined in rounds; the last one without a neighbour moves up
 // unchanged.
 std::set<Range> NodesByCounting(int world_size) {
   std::vector<Range> round;

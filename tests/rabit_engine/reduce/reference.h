@@ -1,5 +1,5 @@
-// What the kernels are compared with: every operation on one element, written from its definition and sharing
-// no code with the kernels, and values that bring out the differences.
+// The reference for the kernels: every operation on one element, written from its definition without sharing
+// code with the kernels, and values that bring out the differences.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ inline std::string Describe(const KernelTable& table, DataType type, Operation o
 
 // ------------------------------------------------------------------------------------------- 16-bit floats
 
-/// An IEEE format of 16 bits by its numbers of exponent and fraction bits.
+/// An IEEE format of 16 bits with these numbers of exponent and fraction bits.
 template <int exponent_bits, int fraction_bits>
 struct Small {
   static constexpr int kBias = (1 << (exponent_bits - 1)) - 1;
@@ -123,7 +123,7 @@ T Element(Operation operation, T left, T right) {
   }
 }
 
-/// Exact. Of a NaN the payload, too, and of binary16 made quiet.
+/// Exact. A NaN keeps its payload, and becomes quiet if it is binary16.
 template <int e, int f>
 float Widened(Small<e, f> value) {
   if (!value.is_nan()) return static_cast<float>(value.value());
@@ -132,7 +132,7 @@ float Widened(Small<e, f> value) {
                               (bits & ((1u << f) - 1)) << (std::numeric_limits<float>::digits - 1 - f));
 }
 
-/// Rounded to nearest even; of a NaN the upper bits of the payload, made quiet.
+/// Rounded to nearest even. A NaN keeps the upper bits of its payload and becomes quiet.
 template <typename T>
 T Narrowed(float value) {
   if (!std::isnan(value)) return T::Nearest(value);
@@ -143,7 +143,7 @@ T Narrowed(float value) {
   return {static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | T::kInfinity | T::kQuietBit | payload)};
 }
 
-/// Of two operands and no more.
+/// For exactly two operands.
 template <int e, int f>
 Small<e, f> Element(Operation operation, Small<e, f> left, Small<e, f> right) {
   if (operation == Operation::kMax || operation == Operation::kMin) {
@@ -155,7 +155,7 @@ Small<e, f> Element(Operation operation, Small<e, f> left, Small<e, f> right) {
   return Narrowed<Small<e, f>>(Element(operation, Widened(left), Widened(right)));
 }
 
-/// Calls `work` with a value of the type that stands for `type`.
+/// Calls `work` with a value of the C++ type of `type`.
 template <typename Work>
 auto WithType(DataType type, Work work) {
   switch (type) {
@@ -235,7 +235,7 @@ inline bool IsSixteenBits(DataType type) {
 }
 
 /// The tree of order.h, from its definition: neighbours in rounds. Sums and products of 16-bit floats are
-/// those of floats, rounded at the end.
+/// computed in float and rounded at the end.
 inline Bytes CombineAll(DataType type, Operation operation, std::vector<Bytes> round) {
   if (IsSixteenBits(type) && round.size() > 1 &&
       (operation == Operation::kSum || operation == Operation::kProduct)) {
@@ -275,7 +275,7 @@ inline Bytes Values(DataType type, std::size_t count, std::uint64_t seed) {
         infinity = T::kInfinity;
       }
       const std::uint64_t first =
-          (infinity & (~infinity + 1)) >> 1;  // of the fraction's bits: a quiet NaN has it
+          (infinity & (~infinity + 1)) >> 1;  // the fraction's top bit, which is set in a quiet NaN
       for (const std::uint64_t magnitude :
            {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, first, (first << 1) - 1, first << 1,
             (first << 1) + 1, infinity - 1, infinity - 2, infinity, infinity + 1, infinity + first,
@@ -290,7 +290,7 @@ inline Bytes Values(DataType type, std::size_t count, std::uint64_t seed) {
       const auto kind = random() % 3;
       if (kind == 0) bits = special[random() % special.size()];
       T value;
-      std::memcpy(&value, &bits, sizeof(T));  // little-endian machines only, as the rest of the tests
+      std::memcpy(&value, &bits, sizeof(T));  // little-endian machines only, like the other tests
       if (kind == 1) {
         const double everyday = std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits)), -60);
         if constexpr (std::is_integral_v<T>) {
@@ -307,7 +307,7 @@ inline Bytes Values(DataType type, std::size_t count, std::uint64_t seed) {
   });
 }
 
-/// "element 3: 0x7fc00001 instead of 0x7fc00000", or nothing.
+/// "element 3: 0x7fc00001 instead of 0x7fc00000", or empty if equal.
 inline std::string Difference(DataType type, const std::byte* got, const Bytes& wanted) {
   const std::size_t bytes = SizeOf(type);
   for (std::size_t at = 0; at < wanted.size(); at += bytes) {

@@ -70,7 +70,7 @@ TEST_F(CallStatisticsTest, LongCallsAreToldOnce) {
   Leave(std::chrono::microseconds(900));
   Enter(2);
   Leave(milliseconds(2));
-  statistics.Leave(now + seconds(9));  // of none
+  statistics.Leave(now + seconds(9));  // without a call
   const auto waits = statistics.Take(now).waits;
   ASSERT_THAT(waits, SizeIs(1));
   EXPECT_EQ(waits[0].call, 2U);
@@ -117,7 +117,7 @@ TEST_F(CallStatisticsTest, AnotherWorldBeginsWithoutCallsAndKeepsTheCounts) {
   statistics.Count(Collective::kAllreduce, "ring", 100, seconds(1));
   statistics.BeginWorld();
   statistics.PutBack(std::move(lost));
-  Leave(milliseconds(10));  // of the world before
+  Leave(milliseconds(10));  // a call of the previous world
   const auto taken = statistics.Take(now);
   EXPECT_FALSE(taken.call);
   EXPECT_THAT(taken.waits, IsEmpty());

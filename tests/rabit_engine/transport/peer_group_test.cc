@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-/// All ranks of a small world, each linked with each other.
+/// All ranks of a small world, each linked to every other.
 class World {
  public:
   explicit World(int size) {

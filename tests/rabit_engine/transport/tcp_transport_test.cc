@@ -1,4 +1,4 @@
-// Several ranks in one process, each with its own transport and, where they must act at once, its own thread.
+// Several ranks in one process, each with its own transport and, if they must act at once, its own thread.
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
 #include <fcntl.h>
@@ -150,7 +150,7 @@ tcp::Hello FromRank0ToRank1(const tcp::LinkKey& key) {
   return Hello(0, 1, key);
 }
 
-/// The LostPeer that waiting for `peer` ends with.
+/// The LostPeer thrown by waiting for `peer`.
 LostPeer LossWhileWaitingFor(TcpTransport& transport, int peer, bool to_send = false) {
   const Interest interest{peer, to_send, !to_send};
   try {
@@ -257,7 +257,7 @@ TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
     world[0].Connect({&peer, 1});
     Send(world[0], 2, "early");
   });
-  // Rank 2 waits for somebody else meanwhile.
+  // Rank 2 waits for another rank meanwhile.
   std::thread second([&] {
     std::this_thread::sleep_for(milliseconds(50));
     Send(world[1], 2, "x");
@@ -488,7 +488,7 @@ TEST(TcpTransport, AnAddressWhereSomebodyElseAnswersIsPassedOver) {
   world[0];
   world[1];
   world[2];
-  // Rank 1 hears the hello that is not for it while it waits for something else, and takes it for nothing.
+  // Rank 1 receives the hello that is not meant for it while it waits for something else, and ignores it.
   std::atomic<bool> over{false};
   std::thread second([&] {
     while (!over) {
@@ -512,9 +512,9 @@ TEST(TcpTransport, WaitReturnsAtOnceWhileSomethingIsLeftToRead) {
   World world(2);
   world.ConnectAll();
   Send(world[1], 0, std::string(8000, 'x'));
-  world[0].TakeEvents();  // epoll says it once and not again
+  world[0].TakeEvents();  // epoll reports it only once
   for (const std::size_t piece :
-       {4000, 10}) {  // straight to its place, and through the buffer of small reads
+       {4000, 10}) {  // straight to its destination, and through the buffer of small reads
     EXPECT_EQ(Receive(world[0], 1, piece), std::string(piece, 'x'));
     const Interest interest{1, false, true};
     EXPECT_NO_THROW(world[0].Wait({&interest, 1}, Clock::now() + seconds(1))) << piece;
@@ -606,7 +606,7 @@ TEST(TcpTransport, AnAlarmIsHeardWhileConnecting) {
     std::this_thread::sleep_for(milliseconds(50));
     world[0].Abort(2);
   });
-  const int peer = 2;  // rank 2 is there but does not come to the call
+  const int peer = 2;  // rank 2 is there but stays away from the call
   try {
     world[1].Connect({&peer, 1});
     ADD_FAILURE() << "rank 2 never came";
@@ -645,7 +645,8 @@ TEST(TcpTransport, ADeadlineThatPassesNamesThoseWhoAreAwaited) {
   world.ConnectAll();
   const Interest interests[] = {{1, false, true}};
   try {
-    world[0].Wait(interests, Clock::now() + milliseconds(30));  // once for what is not known yet
+    // The first wait returns at once, as nothing is known yet.
+    world[0].Wait(interests, Clock::now() + milliseconds(30));
     char byte = 0;
     world[0].To(1).TryReceive(&byte, 1);
     world[0].Wait(interests, Clock::now() + milliseconds(30));

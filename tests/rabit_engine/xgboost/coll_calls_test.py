@@ -1,5 +1,4 @@
-"""How calls of XGBoost's class Coll arrive: on this machine's processor, and, cross-compiled and run by an emulator of the
-processor, on 64-bit Arm."""
+"""How calls of XGBoost's class Coll arrive: on this machine's processor and, cross-compiled and run in an emulator, on 64-bit Arm."""
 
 import os
 import pathlib
@@ -38,7 +37,7 @@ class CollCalls(unittest.TestCase):
             if shutil.which(program) is None:
                 self.skipTest(f"{program} is not installed")
         with tempfile.TemporaryDirectory(prefix="warren-arm-") as folder:
-            os.symlink("/usr/include/fmt", pathlib.Path(folder) / "fmt")  # a library of headers alone
+            os.symlink("/usr/include/fmt", pathlib.Path(folder) / "fmt")  # a header-only library
             program = pathlib.Path(folder) / "coll_check"
             subprocess.run(
                 [COMPILER, "-std=c++20", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-DFMT_HEADER_ONLY", f"-I{SOURCE}",

@@ -1,6 +1,6 @@
-// How calls of XGBoost's class Coll arrive, looked at in this process, on the processor that it is compiled
-// for: each convention that its versions have, called as a compiler calls it. Prints "all calls arrive as
-// they were made" and ends with 0.
+// How calls of XGBoost's class Coll arrive, checked in this process, on the processor that it is compiled
+// for: each convention of XGBoost's versions, called as a compiler calls it. Prints "all calls arrive as they
+// were made" and ends with 0.
 //
 //     coll_check by_reference|by_value|with_context
 #include <cstdio>
@@ -33,11 +33,11 @@ namespace {
 
 using namespace warren::xgboost;  // NOLINT(google-build-using-namespace)
 
-int own_calls = 0;  // of the stand-in's own functions
+int own_calls = 0;  // calls of the stand-in's own functions
 
 }  // namespace
 
-// The stand-in's own functions: they count, and say what they were given in what they return.
+// The stand-in's own functions: they count their calls, and return what they were given.
 #define OWN_FUNCTIONS(NAMESPACE, FIRST, SPAN)                                                             \
   namespace NAMESPACE {                                                                                   \
   stand_in::Result Coll::Allreduce(FIRST Comm const& comm, SPAN<std::int8_t> data, stand_in::Type type,   \
@@ -77,7 +77,7 @@ void Check(bool right, const char* what) {
   std::exit(1);
 }
 
-/// Takes all calls, or none, and checks that they are what they should be.
+/// Handles all calls, or none, and checks their arguments.
 class Looker final : public CallHandler {
  public:
   Looker(Convention convention, const Comm& comm, std::vector<std::int8_t>& data,
@@ -147,7 +147,7 @@ class Looker final : public CallHandler {
   std::vector<std::int8_t>& received_;
 };
 
-/// Calls all four with the looker, or without any.
+/// Makes all four calls; `taken` says whether the handler takes them.
 template <template <typename> typename SpanOf, typename Coll, typename... First>
 void CallAll(Coll& coll, const Comm& comm, std::vector<std::int8_t>& data, std::vector<std::int64_t>& sizes,
              std::vector<std::int64_t>& segments, std::vector<std::int8_t>& received, bool taken,
@@ -190,7 +190,7 @@ void Run(Convention convention, First... first) {
   std::vector<std::int64_t> segments(3);
   std::vector<std::int8_t> received(11);
   Looker looker(convention, comm, data, sizes, segments, received);
-  // volatile: so that no compiler knows which function is called.
+  // volatile hides from the compiler which function is called.
   Coll* volatile hidden = coll.get();
   CallAll<SpanOf>(*hidden, comm, data, sizes, segments, received, false, first...);
   Check(own_calls == 4 && looker.calls == 0, "without a handler all calls are XGBoost's");

@@ -46,7 +46,7 @@ class StandIn {
 
 using OfRank = std::function<std::string(const StandIn& xgboost, int rank)>;
 
-/// What each rank's function returns; of one that ends its process, nothing.
+/// What each rank's function returns; empty if the rank ends its process.
 std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& of_rank) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) throw std::runtime_error("no socket pair");
@@ -85,7 +85,7 @@ std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& 
   return said;
 }
 
-/// Why not, on both ranks, after XGBoost's own has served a call of each.
+/// The reason of each rank for not serving, after XGBoost's own functions have served a call.
 std::array<std::string, 2> WhyNot(
     const std::string& variant, const std::function<void(int rank)>& before = [](int) {}) {
   return InTwoRanks(variant, [&](const StandIn& xgboost, int rank) -> std::string {
@@ -131,7 +131,7 @@ TEST_P(EveryConvention, IsServed) {
     std::int64_t value = rank + 1;
     if (xgboost.Allreduce(&value, 1) != 0 || value != 3 || NumServed() != before + 2)
       return "served after the end";
-    // And once more.
+    // It can serve a second time.
     if (!Begin(xgboost.address()).serves) return "a second time it is refused";
     value = rank + 1;
     if (xgboost.Allreduce(&value, 1) != 0 || value != 3 || NumServed() != before + 2 + 4 + 1)
@@ -160,11 +160,11 @@ TEST(XgboostEngine, CallsThatAreNotItsOwnStayWithXgboost) {
     }).join();
     if (value != 3) return "another thread does not work";
     if (NumServed() != before) return "served";
-    // Half precision is none of the engine's: the stand-in's own leaves it as it is.
+    // The engine does not support half precision: the stand-in's own function leaves the value as it is.
     std::int16_t half = 7;
     const auto allreduce = xgboost.Function<int(void*, std::size_t, int, int)>("XGCommunicatorAllreduce");
     if (allreduce(&half, 1, 0, 2) != 0 || half != 7 || NumServed() != before) return "served half precision";
-    // Who finalizes the communicator without a word is not served by an engine of ranks that are no more.
+    // If the communicator is finalized without notice, the engine, whose ranks are gone, must not serve it.
     xgboost.Function<void()>("StandInFinalize")();
     value = rank + 1;
     if (xgboost.Allreduce(&value, 1) != 0 || value != 3 || NumServed() != before)
@@ -246,7 +246,7 @@ TEST(XgboostEngine, ADoubtOfOneRankIsEverybodys) {
 }
 
 TEST(XgboostEngine, ARankThatCannotJoinIsNotWaitedFor) {
-  // Its settings are read, and make no sense where they are used.
+  // The setting is read without an error, and refused only when it is used.
   const auto said = WhyNot("with_context", [](int rank) {
     if (rank == 1) setenv("WARREN_ALGORITHM", "magic", 1);
   });

@@ -1,5 +1,5 @@
-// A stand-in for XGBoost's classes of communication: declared as its versions declare them, as far as how
-// they are called and laid out depends on it.
+// A stand-in for XGBoost's communication classes: declared as in its versions, as far as calls and layout
+// depend on it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace stand_in {
 
-/// A pointer, returned where the caller says. Never null-initialized by accident: success is a null pointer.
+/// A pointer, returned in memory of the caller. Never null-initialized by accident: a null pointer means
+/// success.
 class Result {
  public:
   Result() = default;
@@ -29,7 +30,7 @@ struct Span {
   std::size_t size;
   Element* data;
 };
-/// As in 2.1: its copy constructor is its own, so that it is passed by its address.
+/// As in 2.1: it has its own copy constructor, so it is passed by address.
 template <typename Element>
 struct CopiedSpan {
   CopiedSpan(std::size_t the_size, Element* the_data) : size(the_size), data(the_data) {}
@@ -47,11 +48,11 @@ struct Context {
   int nthread = 1;
 };
 
-// What stands before the communicator among the arguments, with its comma.
+// The parameters before the communicator, with their comma.
 #define STAND_IN_NOTHING
 #define STAND_IN_CONTEXT ::stand_in::Context const* /*context*/,
 
-// Coll's virtual functions in their order. `FIRST` and `SPAN` make the convention.
+// Coll's virtual functions in their order. `FIRST` and `SPAN` define the convention.
 #define STAND_IN_COLL(NAME, COMM, FIRST, SPAN)                                                               \
   class NAME : public std::enable_shared_from_this<NAME> {                                                   \
    public:                                                                                                   \

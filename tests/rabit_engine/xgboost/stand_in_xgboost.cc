@@ -1,6 +1,6 @@
-// A stand-in for libxgboost with two ranks, which talk over a socket that the test gives them: the names,
-// layouts and calls of its communication, as some version has them or as none does. Compiled once for each
-// STAND_IN_... that engine_test.cc names.
+// A stand-in for libxgboost with two ranks, which talk over a socket from the test: the names, layouts and
+// calls of its communication, as in some version or in none. Compiled once for each STAND_IN_... that
+// engine_test.cc names.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 #define FIRST STAND_IN_NOTHING
 #define SPAN ::stand_in::Span
 #define PASSED
-#elif defined(STAND_IN_NEWER_CONVENTION)  // a made-up one
+#elif defined(STAND_IN_NEWER_CONVENTION)  // an invented one
 #define FIRST STAND_IN_CONTEXT std::int64_t /*stream*/,
 #define SPAN ::stand_in::Span
 #define PASSED &context, std::int64_t{0},
@@ -144,7 +144,7 @@ std::shared_ptr<Coll> coll;
 thread_local std::string last_error;
 [[maybe_unused]] const stand_in::Context context;
 
-// Called through its table, as XGBoost does, or not.
+// Called through its vtable, as in XGBoost, or directly.
 #ifdef STAND_IN_WITHOUT_TABLE
 #define CALL(FUNCTION) coll->Coll::FUNCTION
 #else
@@ -188,7 +188,7 @@ __attribute__((section(".data.rel.ro"), used)) void const* second_table[9] = {
 #endif
 
 #ifdef STAND_IN_FUNCTION_OUTSIDE
-/// The last function of Coll's table is somewhere else.
+/// Puts the last function of Coll's table somewhere else.
 __attribute__((constructor)) void MoveFunction() {
   static char elsewhere[64];
   const Coll object;
@@ -207,7 +207,7 @@ __attribute__((constructor)) void MoveFunction() {
 
 #define STAND_IN_API extern "C" __attribute__((visibility("default")))
 
-/// The test's: the other rank is at the end of this socket.
+/// For the test: the other rank is at the end of this socket.
 STAND_IN_API void StandInConnect(int socket, int rank) {
   comm = std::make_shared<RabitComm>();
   comm->world_ = 2;
@@ -215,11 +215,11 @@ STAND_IN_API void StandInConnect(int socket, int rank) {
   comm->socket_ = socket;
   coll = std::make_shared<Coll>();
 }
-/// What finalizing leaves: no world.
+/// The state after finalizing: no world.
 STAND_IN_API void StandInFinalize() {
   comm->world_ = -1;
 }
-/// A second communicator in this process, which nobody has agreed on, makes a call.
+/// Makes a call on a second communicator in this process, on which the ranks have not agreed.
 STAND_IN_API int StandInAllreduceOfOther(std::int64_t* value) {
   RabitComm other;
   other.world_ = 2;

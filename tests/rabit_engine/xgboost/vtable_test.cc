@@ -1,4 +1,4 @@
-// A library's memory, made by hand, and what can be wrong with it.
+// A library's memory, built by hand, and what can be wrong with it.
 #include "rabit_engine/xgboost/vtable.h"
 
 #include <gmock/gmock.h>

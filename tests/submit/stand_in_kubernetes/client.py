@@ -1,5 +1,5 @@
-"""kubectl: sends its words, its directory and its input to the stand-in, and shows what comes back: b"o" and b"e" with
-bytes, b"x" with a code. The stand-in puts it below an interpreter's line, as an executable by itself."""
+"""kubectl: sends its words, its directory and its input to the stand-in, and shows the answer: b"o" and b"e" with bytes, b"x" with a code.
+The stand-in writes it below an interpreter's line, as an executable by itself."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 
-VARIABLE = "STAND_IN_KUBERNETES"  # has the stand-in's directory
+VARIABLE = "STAND_IN_KUBERNETES"  # the stand-in's directory
 
 
 def end(text):
@@ -24,7 +24,7 @@ def main(words):
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if wants_input else ""
     server = socket.socket(socket.AF_UNIX)
     try:
-        # By way of the directory: a socket's path must be short.
+        # Through the directory, since a socket's path must be short.
         server.connect(f"/proc/self/fd/{os.open(os.environ[VARIABLE], os.O_PATH)}/socket")
     except (KeyError, OSError):
         end("The connection to the server localhost:8080 was refused - did you specify the right host or port?")

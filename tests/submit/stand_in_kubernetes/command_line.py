@@ -1,4 +1,4 @@
-"""kubectl's command line: its commands and their flags, names of kinds, and selectors of labels."""
+"""kubectl's command line: its commands and their flags, names of kinds, and label selectors."""
 
 import re
 
@@ -20,7 +20,7 @@ FLAGS = {
 
 
 def parse(words):
-    """The verb, its other words, and its flags."""
+    """Returns the verb, its other words, and its flags."""
     known, verb, rest, given, left = GLOBAL_FLAGS, None, [], {}, list(words)
     while left:
         word = left.pop(0)
@@ -75,7 +75,7 @@ def kind_of(word):
 
 
 def selector_of(text):
-    """A function of labels; of the ways to choose by them there is = alone."""
+    """A predicate on labels; only the operator = is supported."""
     wanted = {}
     for part in text.split(","):
         match = re.fullmatch(r"\s*([^\s!=()]+)\s*==?\s*([^\s!=()]*)\s*", part)

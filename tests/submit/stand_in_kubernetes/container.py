@@ -1,6 +1,6 @@
-"""A container's first process, and its parent, which waits for it and ends as a runtime reports the end. Run by path, with
-a descriptor and the stand-in's directory; what is to be done comes on standard input. Says on the descriptor `pid N` and,
-when it comes to nothing, `error REASON TEXT`; what it says ends when the command has begun."""
+"""A container's first process, and its parent, which waits for it and ends as a runtime reports the end. Run by path, with a descriptor and
+the stand-in's directory; standard input says what to do. Writes to the descriptor `pid N` and, on a failure, `error REASON TEXT`; the
+descriptor is closed once the command has begun."""
 
 import ctypes
 import errno
@@ -14,7 +14,7 @@ NEWNS, NEWUTS, NEWPID = 0x20000, 0x4000000, 0x20000000
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 libc = ctypes.CDLL(None, use_errno=True)
-own: list[str] = []  # where directories can be made: what is under these is not the host's, or wanted there
+own: list[str] = []  # where directories can be made: what lies below is not the host's, or is wanted there
 mirrored: set[str] = set()
 
 
@@ -29,7 +29,7 @@ def mount(source, target, kind=None, flags=0, data=None):
 
 
 def mirror(directory, stage):
-    """Covers a directory by one that has the same in it, and takes more without a trace on the host."""
+    """Covers a directory with one that has the same contents, and that can be extended without a trace on the host."""
     below = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     entries = list(os.scandir(directory))
     mount("none", stage, "tmpfs", 0, f"mode={os.stat(directory).st_mode & 0o7777:o}")
@@ -68,7 +68,7 @@ def make(path, stage):
 
 
 def begin(setting, place):
-    """Makes this process what the container's first is to be."""
+    """Turns this process into the container's first process."""
     libc.prctl(DIE_WITH_PARENT, signal.SIGKILL)
     os.setsid()
     os.umask(0o022)
@@ -93,7 +93,7 @@ def begin(setting, place):
 
 
 def become(command, environment):
-    """Begins the command; returns why not."""
+    """Executes the command; returns the error if it cannot."""
     try:
         os.execvpe(command[0], command, environment)
     except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ except ImportError:
 
 
 def documents(text, source):
-    """The objects in what `kubectl -f` reads: a stream of JSON if it begins with {, of YAML else."""
+    """The objects in what `kubectl -f` reads: a stream of JSON if it begins with {, otherwise YAML."""
     def fail(error):
         return Refused(f"error: error parsing {source}: {error}")
 
@@ -40,7 +40,7 @@ def documents(text, source):
 
 def _yaml_loader():
     """YAML as kubectl reads it: no dates and no numbers of base 60, but 1e3 is a number and y a boolean."""
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # libyaml's rules are those of kubectl's reader
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # kubectl's reader has libyaml's rules
         yaml_implicit_resolvers = {}
 
     core = "tag:yaml.org,2002:"

@@ -8,7 +8,7 @@ from .objects import BATCH, TERMINAL, now
 
 
 class Job:
-    """What the controller knows of a Job besides its object."""
+    """What the controller knows of a Job beyond its object."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.spec = cluster, thing, thing["spec"]
@@ -34,7 +34,7 @@ class Job:
         return None if text is None else int(text)
 
     def count(self, pod):
-        """Counts what has come to its end, each pod once."""
+        """Counts a pod that has ended, once."""
         phase = pod.object["status"]["phase"]
         gone = phase not in TERMINAL and pod.kill_at is not None and self.spec["podReplacementPolicy"] != "Failed"
         if pod.uid in self.counted or not (phase in TERMINAL or gone):
@@ -96,7 +96,7 @@ class Job:
         return None
 
     def sync(self):
-        """Does what is to be done now; returns in how many seconds there may be more to do, None for never."""
+        """Does what is due now; returns the seconds until there may be more to do, or None."""
         cluster, now, pods = self.cluster, time.monotonic(), self.pods()
         for pod in pods:
             self.count(pod)
@@ -135,7 +135,7 @@ class Job:
                 self.object["status"]["completionTime"] = now()
 
     def _say(self, unfinished):
-        """The status; what is 0 is left out, but for `ready` and `terminating`."""
+        """Writes the status, without zeros except for `ready` and `terminating`."""
         active = [pod for pod in self.pods() if pod.kill_at is None and pod.object["status"]["phase"] not in TERMINAL]
         numbers = {"active": len(active), "succeeded": len(self.succeeded), "failed": self.failed}
         if self.indexed:

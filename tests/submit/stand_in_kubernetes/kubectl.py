@@ -1,4 +1,4 @@
-"""What kubectl does, on the side of the cluster."""
+"""kubectl's commands, on the side of the cluster."""
 
 import copy
 import datetime
@@ -54,7 +54,7 @@ class Kubectl:
         self.err(str(text))
 
     def _files(self):
-        """The objects of the file, with where they are from."""
+        """The objects of the file, each with its source."""
         name = self.flags["--filename"]
         if name == "-":
             source, text = "STDIN", self.request["text"]
@@ -160,7 +160,7 @@ class Kubectl:
             raise Refused("Error from server: etcdserver: request is too large")
 
     def _selected(self, what):
-        """The objects that words, selector or file name; complains of what is not there. And whether it is one by name."""
+        """The objects that words, selector or file name, and whether it is a single one by name; reports those that do not exist."""
         cluster, words, selector = self.cluster, list(self.words), self.flags.get("--selector")
         wanted, missing = [], []
         if "--filename" in self.flags:
@@ -217,7 +217,7 @@ class Kubectl:
     def delete(self):
         cluster, flags = self.cluster, self.flags
         try:
-            grace = int(flags.get("--grace-period", -1)) or 1  # 0 takes --force
+            grace = int(flags.get("--grace-period", -1)) or 1  # 0 requires --force
         except ValueError:
             raise Refused("error: invalid argument for --grace-period") from None
         with cluster.changed:
@@ -265,7 +265,7 @@ class Kubectl:
             if not wanted and len(names) > 1:
                 self.err(f'Defaulted container "{names[0]}" out of: {", ".join(names)}')
             if not pod.scheduled:
-                return  # the API server knows no node to ask, and says nothing
+                return  # there is no node yet for the API server to ask, and it returns nothing
             container = pod.containers[names.index(wanted or names[0])]
             waiting = container.state.get("waiting")
             if waiting and not container.last_state or container.log is None:
@@ -307,7 +307,7 @@ class Kubectl:
                 return
 
     def _watch(self, condition, over):
-        """Sets `over` when kubectl is no more."""
+        """Sets `over` when kubectl ends."""
         def watch():
             try:
                 self.connection.recv(1)

@@ -8,11 +8,11 @@ from .runtime import Container
 from .syntax import FIELD, quantity
 
 ADDRESS = "127.0.0.1"
-NODE_BYTES = 64 << 30  # of memory, of each of the three nodes that there seem to be
+NODE_BYTES = 64 << 30  # the memory of each of three apparent nodes
 
 
 class Pod:
-    """A pod's life, in a thread; `object` is what the API server has of it."""
+    """A pod's life, in a thread; `object` is its object in the API server."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.namespace = cluster, thing, thing["metadata"]["namespace"]
@@ -31,7 +31,7 @@ class Pod:
         return self.cluster.closing or self.failed is not None or self.kill_at is not None
 
     def _is_too_big(self):
-        """For any node."""
+        """Whether the pod requests more memory than any node has."""
         requests = [container.get("resources", {}).get("requests", {}) for container in self.object["spec"]["containers"]]
         return sum(quantity(one.get("memory", "0")) for one in requests) > NODE_BYTES
 
@@ -43,7 +43,7 @@ class Pod:
             self.object["metadata"][path.partition(".")[2]])
 
     def update(self):
-        """Tells the API server."""
+        """Updates the object in the API server."""
         spec, states = self.object["spec"], [container.state for container in self.containers]
         codes = [state["terminated"]["exitCode"] for state in states if "terminated" in state]
         if all(container.final for container in self.containers):
@@ -81,10 +81,10 @@ class Pod:
         self.failed = ("Evicted", "The node was low on resource: memory.")
         self.conditions["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": self.failed[1]}
         self.update()
-        self.cluster.thread(self._terminate, time.monotonic() + 1)  # as the kubelet has it
+        self.cluster.thread(self._terminate, time.monotonic() + 1)  # as the kubelet does
 
     def delete(self, grace=None):
-        """SIGTERM, and SIGKILL when its time is over; a shorter time may be given later."""
+        """Sends SIGTERM, and SIGKILL after the grace time; a later call may shorten it."""
         meta, first = self.object["metadata"], self.kill_at is None
         grace = self.object["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
         kill_at = time.monotonic() + grace
@@ -137,7 +137,7 @@ class Pod:
                     cluster.forget_pod(self)
 
     def _make_volumes(self):
-        """Whether all are there: a pod waits for its secrets, and says only ContainerCreating."""
+        """Whether all volumes exist: a pod waits for its secrets, and reports only ContainerCreating."""
         cluster = self.cluster
         with cluster.changed:
             self.directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What objects may consist of: the fields of each kind, by type, and reading them as the API server does for an apply."""
+"""The contents of objects: the fields of each kind, by type, and reading them as the API server does for an apply."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ TERMINAL = ("Succeeded", "Failed")
 
 
 class Refused(Exception):
-    """What kubectl says on stderr before it exits with 1."""
+    """kubectl's message on stderr before it exits with 1."""
 
 
 class Map:
@@ -73,7 +73,7 @@ JOB_FIELDS = {
 SERVICE_FIELDS = {"clusterIP": str, "selector": LABELS, "publishNotReadyAddresses": bool,
                   **_not_here("ports", "type", "clusterIPs", "externalIPs", "externalName", "ipFamilies", "ipFamilyPolicy",
                               "sessionAffinity", "loadBalancerIP", "internalTrafficPolicy", "externalTrafficPolicy")}
-# Kind: the version, the name in what kubectl prints, the name in errors, other names, and the fields.
+# By kind: the version, the name in kubectl's output, the name in errors, other names, and the fields.
 KINDS = {
     "Pod": ("v1", "pod", "pods", ("po",), None),
     "Job": ("batch/v1", "job.batch", "jobs.batch", ("job", "jobs"), {**TOP, "spec": JOB_FIELDS, "status": {}}),
@@ -81,14 +81,14 @@ KINDS = {
     "Secret": ("v1", "secret", "secrets", (), {**TOP, "data": Map(BASE64), "stringData": LABELS, "type": str,
                                           "immutable": bool}),
 }
-# The lists whose elements have a key, and which. To the API server other lists have no parts.
+# The lists whose elements have a key, by list name. For the API server other lists have no parts.
 NAMED = {"containers": "name", "env": "name", "imagePullSecrets": "name", "volumes": "name", "volumeMounts": "mountPath"}
 TYPES = {str: (str, "string"), BASE64: (str, "string"), bool: (bool, "boolean"), int: ((int, float), "numeric (int or float)"),
          QUANTITY: ((int, float, str), "string"), Map: (dict, "map"), dict: (dict, "map"), list: (list, "list")}
 
 
 def elements(things, path):
-    """Those of a list, with their paths."""
+    """The elements of a list, with their paths."""
     key = NAMED.get(path.rpartition(".")[2])
     for i, one in enumerate(things):
         named = key and isinstance(one, dict) and isinstance(one.get(key), str)
@@ -96,7 +96,7 @@ def elements(things, path):
 
 
 def decode(value, fields, path, errors):
-    """The value as the API server reads it: nulls are none. `errors` takes what is unknown or of another type."""
+    """The value as the API server reads it: nulls are absent. Unknown fields and wrong types are added to `errors`."""
     if fields == NOT_HERE:
         raise ValueError(f'the stand-in does not have the field "{path[1:]}"')
     types, name = TYPES[type(fields) if isinstance(fields, (Map, dict, list)) else fields]
@@ -133,7 +133,7 @@ def decode(value, fields, path, errors):
 
 
 def contents(secret):
-    """What a Secret contains, as bytes."""
+    """The contents of a Secret, as bytes."""
     return {key: base64.b64decode(value) for key, value in secret.get("data", {}).items()}
 
 

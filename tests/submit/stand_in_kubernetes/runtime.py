@@ -16,11 +16,11 @@ from .objects import contents, now
 from .syntax import ENV_NAME, quantity
 
 PROGRAM = pathlib.Path(__file__).with_name("container.py")
-LOG_PIECE = 16 * 1024  # what a container runtime takes for one piece of a line
+LOG_PIECE = 16 * 1024  # longest piece of a line for a container runtime
 
 
 class Log:
-    """What a container has written: pieces of lines, each with its time in nanoseconds."""
+    """The output of a container: pieces of lines, each with its time in nanoseconds."""
 
     def __init__(self):
         self.changed = threading.Condition()
@@ -29,7 +29,7 @@ class Log:
         self.rest = {}
 
     def add(self, stream, data):
-        """Takes what was read from a pipe; nothing is its end."""
+        """Adds what was read from a pipe; empty data is its end."""
         now, pieces = time.time_ns(), []
         lines = (self.rest.pop(stream, b"") + data).split(b"\n")
         for i, line in enumerate(lines):
@@ -61,12 +61,12 @@ class Waiting(Exception):
 
 
 def expand(text, values):
-    """$(NAME) and $$ as in a container's command and environment; what is not known stays as it is."""
+    """Expands $(NAME) and $$ as in a container's command and environment; unknown names stay as they are."""
     return re.sub(r"\$(?:\$|\(([^)]*)\))", lambda match: "$" if match[0] == "$$" else values.get(match[1], match[0]), text)
 
 
 class Container:
-    """One container of a pod, and the thread that starts it, reads what it writes and starts it again."""
+    """One container of a pod, and the thread that starts it, reads its output and restarts it."""
 
     def __init__(self, pod, spec):
         self.pod, self.spec, self.name = pod, spec, spec["name"]
@@ -153,7 +153,7 @@ class Container:
             if "resourceFieldRef" in source:
                 kind, resource = source["resourceFieldRef"]["resource"].split(".")
                 given = self.spec.get("resources", {}).get(kind, {}).get(resource)
-                # Without a limit it is all that the node has.
+                # Without a limit, all CPUs of the node.
                 value = str(math.ceil(quantity(given)) if given else os.cpu_count() if kind == "limits" else 0)
             if "secretKeyRef" in source:
                 name, key = source["secretKeyRef"]["name"], source["secretKeyRef"]["key"]
@@ -189,7 +189,7 @@ class Container:
                 "hosts": str(pod.hosts)}
 
     def _run(self, setting):
-        """Until its end; returns what is known of that."""
+        """Runs the container to its end; returns what is known of the end."""
         cluster = self.pod.cluster
         self.log, self.oom = Log(), False
         said, says = os.pipe()

@@ -1,4 +1,4 @@
-"""The stand-in as tests have it: a cluster, the kubectl that asks it over a socket, and what tests do to it."""
+"""The stand-in as tests use it: a cluster, the kubectl that asks it over a socket, and what tests do to it."""
 
 import json
 import os
@@ -19,10 +19,10 @@ from .kubectl import Kubectl
 
 
 class StandInKubernetes(Cluster):
-    """`directory` takes its own files; `work` is the working directory of every image. Between tests may be changed: `work`;
+    """`directory` takes the stand-in's files; `work` is the working directory of every image. These may be changed between tests: `work`;
     `image_path`, the PATH of every image; `images_missing`, images that cannot be pulled; `start_delay_s`, how long a pod is in
-    ContainerCreating; `end_delay_s`, how long it takes until `get` tells of a container's end; `backoff_s`, the first delay of
-    a new try (a cluster's is 10 s); and `namespaces`, those there are."""
+    ContainerCreating; `end_delay_s`, how long it takes until `get` shows a container's end; `backoff_s`, the delay of the first retry
+    (10 s in a cluster); and `namespaces`, the existing ones."""
 
     def __init__(self, directory, work):
         super().__init__(directory, work)
@@ -43,16 +43,16 @@ class StandInKubernetes(Cluster):
         self.thread(self.control)
 
     def environment(self):
-        """What kubectl needs, on top of the usual environment."""
+        """The variables that kubectl needs, in addition to the usual environment."""
         return {"PATH": f"{self.directory / 'bin'}:{os.environ.get('PATH', os.defpath)}", VARIABLE: str(self.directory)}
 
     def run(self, *words, **settings):
-        """kubectl: subprocess.run with the cluster's environment."""
+        """Runs kubectl: subprocess.run with the cluster's environment."""
         environment = {**os.environ, **self.environment(), **settings.pop("env", {})}
         return subprocess.run([self.kubectl, *map(str, words)], env=environment, check=False, **settings)
 
     def close(self):
-        """Ends all, also what is running."""
+        """Ends everything, including running containers."""
         with self.changed:
             if self.closing:
                 return
@@ -85,24 +85,24 @@ class StandInKubernetes(Cluster):
                 pass
 
     def objects(self, kind=None):
-        """What is stored, in all namespaces, as Kind/name."""
+        """The stored objects of all namespaces, as Kind/name."""
         with self.changed:
             return sorted(f"{one}/{name}" for _, one, name in self.store if kind in (None, one))
 
     def fail_pod(self, name):
-        """As when its node is short of memory: its containers are killed, it fails and stays."""
+        """Fails the pod as if its node were short of memory: its containers are killed, and it stays."""
         with self.changed:
             self._pod(name).evict()
 
     def kill_container(self, name):
-        """As when it takes too much memory."""
+        """Kills the container as if it took too much memory."""
         with self.changed:
             container = self._pod(name).containers[0]
             container.oom = True
             container.signal(signal.SIGKILL)
 
     def break_logs(self):
-        """Ends every `kubectl logs -f` with exit code 0, as a load balancer does that closes what was idle."""
+        """Ends every `kubectl logs -f` with exit code 0, as a load balancer does that closes idle connections."""
         with self.changed:
             streams = list(self.streams)
         for log, over in streams:
@@ -141,7 +141,7 @@ class StandInKubernetes(Cluster):
                     code = call.run()
                 except OSError:
                     raise
-                except Exception:  # a test must see it
+                except Exception:  # tests must see it
                     code = 1
                     call.err(f"error: the stand-in broke: {traceback.format_exc()}")
                 connection.sendall(struct.pack("!cI", b"x", code))
@@ -154,7 +154,7 @@ class StandInKubernetes(Cluster):
 
 
 def why_not():
-    """The reason why there can be no stand-in here; None when there can."""
+    """The reason why the stand-in cannot run here; None if it can."""
     if os.geteuid() != 0:
         return "containers are started as root"
     if yaml is None:

@@ -1,4 +1,4 @@
-"""What names, labels and quantities look like."""
+"""The syntax of names, labels and quantities."""
 
 import fractions
 import re

@@ -1,4 +1,4 @@
-"""What the API server finds wrong with an object, by the rules of each kind."""
+"""The API server's errors for an object, by the rules of each kind."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from .syntax import DATA_KEY, ENV_NAME, FIELD, LABEL, LABEL_VALUE, SERVICE_NAME,
 
 
 class Validation:
-    """`errors` of a decoded object, whose defaults are filled in."""
+    """Collects the `errors` of a decoded object, whose defaults are filled in."""
 
     def __init__(self, kind, thing):
         self.errors = []
@@ -65,7 +65,7 @@ class Validation:
     def service(self, thing):
         spec = thing["spec"]
         spec["type"] = "ClusterIP"
-        self.one_of(["None"], spec.get("clusterIP", ""), "spec.clusterIP")  # the stand-in has headless services only
+        self.one_of(["None"], spec.get("clusterIP", ""), "spec.clusterIP")  # the stand-in supports headless services only
         self.meta({"labels": spec.get("selector", {})}, "spec.selector")
 
     def job(self, thing):

@@ -1,5 +1,4 @@
-// A program that brings its own error handling, as RABIT_CUSTOMIZE_MSG_ asks for, and speaks to rabit before
-// Init.
+// A program with its own error handling, as RABIT_CUSTOMIZE_MSG_ requires, that uses rabit before Init.
 #define RABIT_CUSTOMIZE_MSG_
 #include <rabit/rabit.h>
 

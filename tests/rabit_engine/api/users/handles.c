@@ -26,7 +26,7 @@ static void Release(void* context) {
   ++released;
 }
 
-/* One element for each rank, of this rank or to be filled. */
+/* Fills a buffer, which has one element per rank. */
 static void Fill(int* buffer, int value) {
   int i;
   for (i = 0; i < kMostRanks; ++i) buffer[i] = value;
@@ -107,7 +107,7 @@ int main(int argc, char* argv[]) {
   options.timeout_seconds = 60;
   CallAll(world, rank, size, &options);
 
-  /* What makes no sense is refused, and there is no handle. */
+  /* Invalid arguments are refused, and no handle is returned. */
   options.timeout_seconds = -0.5;
   CHECK(WarrenBarrierAsync(world, &options, &handle) == -1 && handle == NULL);
   CHECK(strstr(WarrenGetLastError(), "WarrenBarrierAsync 'gradients': a timeout of -0.5 s") != NULL);
@@ -119,7 +119,7 @@ int main(int argc, char* argv[]) {
   CHECK(WarrenBarrierAsync(world, &options, NULL) == -1);
   CHECK(strstr(WarrenGetLastError(), "`handle` is NULL") != NULL);
 
-  /* Ranks that differ; the name is the operation's own by then. */
+  /* Ranks that disagree; by then the operation has its own copy of the name. */
   CHECK(WarrenAllreduceAsync(world, &one, &other, rank == 0, WARREN_FLOAT64, WARREN_SUM, &options, &handle) ==
         0);
   strcpy(name, "another");

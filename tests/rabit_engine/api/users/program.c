@@ -1,5 +1,5 @@
 /* A C program over rabit/c_api.h. It checks its results itself, in jobs of any size. With an argument
- * "misuse=..." it does something wrong instead. */
+ * "misuse=..." it makes that mistake instead. */
 #include <rabit/c_api.h>
 #include <stdint.h>
 #include <string.h>

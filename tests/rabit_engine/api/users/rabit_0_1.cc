@@ -1,7 +1,7 @@
 // A program as a user of rabit 0.1 would have written it, in C++11, with everything that API has. It checks
 // its results itself, in jobs of any size, and ends with exit code 0.
 #include <rabit/rabit.h>
-// Included on their own, too, by some programs.
+// Some programs include these directly, too.
 #include <rabit/base.h>
 #include <rabit/internal/engine.h>
 #include <rabit/internal/io.h>
@@ -12,7 +12,7 @@ using namespace rabit;
 
 static_assert(DMLC_USE_CXX11, "lambdas are there");
 
-// An operation of the user's own; the type it names must not make the engine do something else.
+// A user-defined operation; the type it names must not make the engine do something else.
 struct KeepLast {
   static const engine::mpi::OpType kType = engine::mpi::kSum;
   template <typename DType>
@@ -60,7 +60,7 @@ struct Words {
   }
 };
 
-// A wrapper that hands on where it was called.
+// A wrapper that passes on its call site.
 template <typename DType>
 void SumHere(DType* data, size_t n, const char* _file = _FILE, const int _line = _LINE,
              const char* _caller = _CALLER) {

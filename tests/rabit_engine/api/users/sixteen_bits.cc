@@ -1,4 +1,4 @@
-// A program that reduces 16-bit floats, in C++11. It checks its results itself, in jobs of up to 4.
+// A program in C++11 that reduces 16-bit floats. It checks its results itself, in jobs of up to 4.
 #include <rabit/half.h>
 #include <rabit/rabit.h>
 
@@ -15,7 +15,7 @@ void Check(bool condition, const char* what) {
   ++failures;
 }
 
-/// `part` is half of the last place of 1: a sum that is rounded on the way never gets beyond 1.
+/// `part` is half of the last place of 1: a sum that is rounded on the way never exceeds 1.
 template <typename Half>
 void AllOperations(float part) {
   const int rank = rabit::GetRank();
@@ -42,7 +42,7 @@ int main(int argc, char* argv[]) {
   rabit::Init(argc, argv);
   AllOperations<rabit::Float16>(1.0f / 2048);
   AllOperations<rabit::BFloat16>(1.0f / 256);
-  // The compilers' own, where this one has them in C++.
+  // The compiler's own 16-bit types, if it has them in C++.
 #if defined(__STDCPP_FLOAT16_T__) || \
     (defined(__clang__) && defined(__FLT16_MANT_DIG__) && __clang_major__ >= 15)
   AllOperations<_Float16>(1.0f / 2048);

@@ -1,5 +1,5 @@
-/* The calls with one count for each rank, and those that LightGBM makes, from C; checks itself. Run with 1 to
- * 4 workers. */
+/* The calls with one count per rank, and those that LightGBM makes, from C; checks itself. Run with 1 to 4
+ * workers. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void GreatestDoubles(const char* input, char* output, int type_size, int3
   }
 }
 
-/* Of 12 bytes: an int, a sum, and which rank it came from, of which the lower stays. */
+/* 12 bytes: a sum, the lowest rank that contributed, and an unused int. */
 typedef struct {
   int32_t sum, lowest, unused;
 } Triple;
@@ -62,8 +62,8 @@ static void SumTriples(const char* input, char* output, int type_size, int32_t b
   }
 }
 
-/* Pairs of integers, each pair as one of twice the size, as LightGBM has the histograms of quantized gradients: `type_size`
- * is that of half a pair. The first is a sum, the other is not. */
+/* Pairs of integers, each pair treated as one element of twice the size, as in LightGBM's histograms of
+ * quantized gradients; `type_size` is that of half a pair. The first is a sum, the other is not. */
 static void SumPairs(const char* input, char* output, int type_size, int32_t bytes) {
   int32_t i;
   ++reducer_calls;
@@ -82,7 +82,7 @@ static void SumHalfPairs(const char* input, char* output, int type_size, int32_t
   for (i = 0; i < (bytes + 2 * type_size - 1) / (2 * type_size); ++i) ((int32_t*)output)[i] += ((const int32_t*)input)[i];
 }
 
-/* So many for each rank that they cross a network in several pieces. */
+/* So many per rank that they cross a network in several pieces. */
 enum { kPairs = 150001 };
 
 static void CheckPairs(int rank, int world) {
@@ -131,7 +131,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryInit(argc, argv) == 0);
   rank = RabitGetRank();
   world = RabitGetWorldSize();
-  for (i = 0; i < world; ++i) counts[i] = i == 1 ? 0 : (size_t)(3 * i + 2); /* one of them brings nothing */
+  for (i = 0; i < world; ++i) counts[i] = i == 1 ? 0 : (size_t)(3 * i + 2); /* one rank contributes nothing */
   for (i = 0; i < world; ++i) offsets[i + 1] = offsets[i] + counts[i];
 
   /* Allgather. */
@@ -153,7 +153,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryReduceScatter(values, counts, 7, 0) == 0);
   for (i = (int)offsets[rank]; i < (int)offsets[rank + 1]; ++i) CHECK(values[i] == i + world - 1);
 
-  /* What makes no sense is refused, on all ranks, and ends nothing. */
+  /* Invalid arguments are refused on all ranks, and end nothing. */
   CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 &&
         strstr(RabitGetLastError(), "RabitAllgatherV: the counts are null"));
   CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "the buffer is null"));
@@ -169,7 +169,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryAllgatherV(values, counts, 7) == -1 &&
         strstr(RabitGetLastError(), "more than memory can hold"));
 
-  /* LightGBM's: a sum of doubles is recognised, and done without its function but for the question. */
+  /* LightGBM's calls: a sum of doubles is recognised, and its function is called for that check only. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);
   counts[0] = offsets[1];
   for (i = 0; i < world; ++i) length[i] = (int32_t)(8 * counts[i]);
@@ -183,7 +183,7 @@ int main(int argc, char* argv[]) {
     }
     CHECK(reducer_calls == 1);
   }
-  /* Others of 8 bytes are not: each is asked, and then does the work. */
+  /* Other functions on 8 bytes are not: each is called for the check, and then does the work. */
   reducer_calls = 0;
   for (i = 0; i < kMost; ++i) integers[i] = (int64_t)i * 1000000007 + rank;
   reducer = &SumIntegers;
@@ -213,7 +213,7 @@ int main(int argc, char* argv[]) {
           own_triples[i].unused == 7);
   }
 
-  /* Allgather, in place as LightGBM's allreduce does it: this rank's block at the beginning of the output. */
+  /* Allgather, in place as in LightGBM's allreduce: this rank's block is at the beginning of the output. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)offsets[i], length[i] = (int32_t)counts[i];
   {
     char text[kMost];

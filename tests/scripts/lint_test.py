@@ -21,7 +21,7 @@ class Lint(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="warren-lint-")
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name, "tree")
-        for file in ("scripts/lint", ".clang-tidy", ".clang-format"):
+        for file in ("scripts/lint", "scripts/comments", ".clang-tidy", ".clang-format"):
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(SOURCE / file, self.root / file)
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.root.parent / "cache"), "CLANG_TIDY": "clang-tidy",

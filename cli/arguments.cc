@@ -127,8 +127,8 @@ const OptionForm* ArgumentReader::FindName(std::string_view name) const {
   return found == forms_.end() ? nullptr : &*found;
 }
 
-/// Returns the only option with a name that begins like this, or nullptr. Throws UsageError if there are
-/// several.
+/// Returns the option that `name` abbreviates, or nullptr if there is none. Throws UsageError if it could be
+/// one of several.
 const OptionForm* ArgumentReader::FindAbbreviation(std::string_view name) const {
   std::vector<std::string_view> meant;
   const OptionForm* found = nullptr;

@@ -15,8 +15,8 @@
 
 namespace warren::data {
 
-/// Replaces each of `count` values by its maximum over all workers: rabit::Allreduce<rabit::op::Max>(values,
-/// count).
+/// Replaces each of `count` values with its maximum over all workers:
+/// rabit::Allreduce<rabit::op::Max>(values, count).
 using AllreduceMax = std::function<void(std::uint64_t* values, std::size_t count)>;
 
 /// The AllreduceMax of a process without other workers.

@@ -47,7 +47,7 @@ class QueryCollector {
   void Add(const std::string& path, std::span<const std::uint64_t> qids) {
     if (qids.empty()) return;
     std::vector<std::uint64_t>& queries = queries_[path];
-    // Several chunks may have rows of the same query.
+    // A query that continues from the previous chunk has been added already.
     if (last_path_ != path || queries.empty() || queries.back() != qids.front())
       queries.push_back(qids.front());
     for (std::size_t row = 1; row < qids.size(); ++row) {

@@ -64,7 +64,7 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// Replaces the contents of `block` by the next block, with at least one row, reusing its memory. Returns
+  /// Replaces the contents of `block` with the next block, with at least one row, reusing its memory. Returns
   /// false at the end. Throws DataError for a bad row, unless bad rows are skipped, for an unreadable file,
   /// and at the end if a query of a file occurred again after it had ended; the reader cannot be used after
   /// that.

@@ -1,4 +1,4 @@
-"""Sphinx's configuration of the site: scripts/docs. The sources are the pages as they lie in the tree, wherever they are, so that the links
+"""Sphinx's configuration of the site, which scripts/docs builds. The sources are the pages at their places in the tree, so that links
 between them lead to the same files on a site and in a clone."""
 
 import pathlib
@@ -21,7 +21,7 @@ include_patterns = ["docs/**", "bench/**", "examples/**", "packaging/README.md",
 exclude_patterns = ["build", "build-*", ".git", "docs/requirements.txt"]
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 4
-suppress_warnings = ["misc.highlighting_failure"]  # parts of programs
+suppress_warnings = ["misc.highlighting_failure"]  # code blocks may be parts of programs
 
 html_theme = "furo"
 html_title = f"Warren {version}"
@@ -34,8 +34,8 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)((?:#[^)\s]*)?)\)")
 
 
 def _lead_somewhere(app, docname, source):
-    """What is no page of the site, folders and files of code, loses its link: a site has no tree behind it. A folder with a README
-    leads there. Pages that name some get what the headers say."""
+    """Removes links to code and to folders, which a site does not have; a link to a folder with a README leads to the README. Inserts the
+    reference of headers and modules into pages that ask for it."""
     del app
     here = posixpath.dirname(docname)
 
@@ -49,7 +49,7 @@ def _lead_somewhere(app, docname, source):
 
 
 def _start_page(app, error):
-    """The address without a page leads to the front page."""
+    """Makes the site's root redirect to the front page."""
     if error is None:
         (pathlib.Path(app.outdir) / "index.html").write_text(
             '<!doctype html><meta charset="utf-8"><title>Warren</title><meta http-equiv="refresh" content="0; url=docs/index.html">'

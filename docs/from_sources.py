@@ -1,5 +1,5 @@
-"""The reference of the C, C++ and Python interfaces, made from headers and docstrings, which are written to be read. Nothing is imported or
-compiled for it."""
+"""Makes the reference of the C, C++ and Python interfaces from the comments of headers and from docstrings, without importing or compiling
+anything."""
 
 import ast
 import pathlib
@@ -17,7 +17,7 @@ NOTHING_TO_READ = re.compile(r"#(ifndef|ifdef|if|else|elif|endif|include|define 
 
 
 def fill_in(text: str, source: pathlib.Path) -> str:
-    """A page, with the header or the module behind each comment that names one."""
+    """Returns the page, with the reference of a header or module in place of each comment that names one."""
     def make(match: "re.Match[str]") -> str:
         path = source / match[2]
         return from_module(path, source) if match[1] == "module" else from_header(path.read_text(encoding="utf-8"))
@@ -25,18 +25,18 @@ def fill_in(text: str, source: pathlib.Path) -> str:
 
 
 def _comment(lines: List[str]) -> List[str]:
-    """Without the signs of a comment; "--- messages ---" is a heading."""
+    """Removes the comment marks; "--- messages ---" becomes a heading."""
     said = [re.sub(r"^(///? ?| ?\*/ *$| \* ?|/\* ?)", "", line).replace(" */", "") for line in lines]
     return [re.sub(r"^--- (\w)(.*) ---$", lambda match: f"### {match[1].upper()}{match[2]}", line) for line in said]
 
 
 def _without(text: str, name: str) -> str:
-    """A header without a namespace that is not for its users."""
+    """Returns the header without this namespace, which is not for users."""
     return re.sub(rf"^namespace {name} \{{\n.*?^\}}  // namespace {name}\n", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def from_header(text: str) -> str:
-    """In Markdown: what a comment says as text, what it stands before as code. A class is one piece."""
+    """Returns the header as Markdown: comments as text, and the declarations after them as code. A class is one block of code."""
     chunks: List[List[str]] = [[]]
     depth, in_comment = 0, False
     for line in _without(_without(text, "internal"), "detail").splitlines():
@@ -65,20 +65,20 @@ def from_header(text: str) -> str:
 
 
 def _is_comment(chunk: List[str], index: int) -> bool:
-    """Whether the line belongs to the comment with which the piece begins."""
+    """Whether the line belongs to the comment at the beginning of the chunk."""
     if chunk[0].startswith("/*"):
         return not any("*/" in line for line in chunk[:index])
     return chunk[index].startswith("//")
 
 
 def _signature(function: Function) -> str:
-    """As it is written, but on one line."""
+    """Returns the function's signature on one line."""
     result = f" -> {ast.unparse(function.returns)}" if function.returns else ""
     return f"{function.name}({ast.unparse(function.args)}){result}"
 
 
 def _imported(name: str, tree: ast.Module, source: pathlib.Path) -> Optional[Definition]:
-    """What a module has from another one of the package."""
+    """Returns the definition of a name that the module imports from another module of the package, or None."""
     for statement in tree.body:
         if isinstance(statement, ast.ImportFrom) and statement.module and statement.module.startswith("warren."):
             for alias in statement.names:
@@ -90,7 +90,7 @@ def _imported(name: str, tree: ast.Module, source: pathlib.Path) -> Optional[Def
 
 
 def _public(tree: ast.Module, source: pathlib.Path) -> Dict[str, Definition]:
-    """Functions and classes that have a docstring: those that __all__ names, or all whose names do not begin with _."""
+    """Returns the functions and classes that have a docstring: those in __all__ or, without it, all whose names do not begin with _."""
     own = {one.name: one for one in tree.body if isinstance(one, DEFINITIONS)}
     listed = [ast.literal_eval(one.value) for one in tree.body
               if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and one.targets[0].id == "__all__"]
@@ -100,7 +100,7 @@ def _public(tree: ast.Module, source: pathlib.Path) -> Dict[str, Definition]:
 
 
 def from_module(path: pathlib.Path, source: pathlib.Path) -> str:
-    """In Markdown: the docstrings of a module, its functions, its classes and their methods."""
+    """Returns the docstrings of a module, its functions, its classes and their methods as Markdown."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     pieces = [ast.get_docstring(tree) or ""]
     for name, one in _public(tree, source).items():

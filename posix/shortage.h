@@ -1,5 +1,5 @@
 // Errors of system calls that name a shortage of this process or its host, as opposed to a failure of a peer.
-// Code that takes one for the loss of a peer blames the wrong process and may retry for ever. Depends on
+// Code that takes one for the loss of a peer blames the wrong process and may retry forever. Depends on
 // nothing else in the tree.
 #pragma once
 

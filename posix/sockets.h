@@ -55,8 +55,8 @@ inline bool HasConnection(int listener) {
   return poll(&ready, 1, 0) > 0;
 }
 
-/// Breaks the connection after sent bytes have been unacknowledged for so many seconds. 0 means the kernel's
-/// default.
+/// Breaks the connection after sent bytes have been unacknowledged for this many seconds. 0 means the
+/// kernel's default.
 inline void SetUserTimeout(int fd, int seconds) {
 #ifdef TCP_USER_TIMEOUT
   const int name = TCP_USER_TIMEOUT;

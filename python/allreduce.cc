@@ -1,7 +1,6 @@
-// warren.rabit's allreduce for arrays that are as the engine wants them, in one step: through ctypes a call
-// costs more than a microsecond, which is a quarter of an allreduce of 64 KiB on one host. rabit.py does all
-// others. Written against CPython's stable ABI of 3.11, so that one file serves that version and every later
-// one.
+// A fast path of warren.rabit's allreduce, for arrays that the engine can use as they are: a call through
+// ctypes costs more than a microsecond, a quarter of an allreduce of 64 KiB on one host. rabit.py handles all
+// other arrays. Uses CPython's stable ABI of 3.11, so that one file serves that version and all later ones.
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 #include <rabit/c_api.h>
@@ -19,8 +18,8 @@ struct State {
 
 constexpr int kBitOr = 3;
 
-/** What RabitAllreduce calls a type (long and long long are both there; `e` is float16), from a format of
- * Python's module `struct`; none when it has no such type. */
+/** RabitAllreduce's code for a type given as a format of Python's module `struct` (`l` is long, `q` is long
+ * long, `e` is float16); nullopt if RabitAllreduce has no such type. */
 std::optional<int> TypeNumber(const char* format) {
   constexpr std::string_view kFormats = "bBiIlLfdqQe";
   if (format == nullptr || format[0] == '\0' || format[1] != '\0') {
@@ -34,9 +33,9 @@ bool IsFloating(int type_number) {
   return type_number == RABIT_FLOAT || type_number == RABIT_DOUBLE || type_number == RABIT_FLOAT16;
 }
 
-/** allreduce(data, op) -> bool. Reduces in place and returns True when `data` is exactly a numpy.ndarray, of
- * a type that RabitAllreduce has, with elements, contiguous, aligned and writeable, and `op` is one for that
- * type; else does nothing and returns False. Other threads of Python run meanwhile. */
+/** allreduce(data, op) -> bool. Reduces in place and returns True if `data` is a numpy.ndarray (not a
+ * subclass), non-empty, contiguous, aligned and writeable, its type is one of RabitAllreduce's, and `op` is
+ * valid for that type; otherwise does nothing and returns False. Releases the GIL during the reduction. */
 PyObject* Allreduce(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
   if (count != 2) {
     PyErr_SetString(PyExc_TypeError, "allreduce takes an array and an operation");
@@ -52,8 +51,8 @@ PyObject* Allreduce(PyObject* module, PyObject* const* arguments, Py_ssize_t cou
   }
   Py_buffer buffer;
   if (PyObject_GetBuffer(arguments[0], &buffer, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();  // not contiguous, read-only, or of a type that has no format: rabit.py knows what to do
-                    // or say
+    // Not contiguous, read-only, or of a type without a format: rabit.py handles it or reports the error.
+    PyErr_Clear();
     Py_RETURN_FALSE;
   }
   const std::optional<int> type_number = TypeNumber(buffer.format);

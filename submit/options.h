@@ -144,7 +144,8 @@ struct Option {
   std::string group = {};                          ///< heading in the help; set by the table
   /// The value follows a "=" or is omitted; an omitted one is stored as an empty string.
   bool value_is_optional = false;
-  bool for_every_cluster = false;  ///< else for those whose registry entry names it; set by the table
+  /// Whether all clusters use it. Otherwise only those whose registry entries name it do. Set by the table.
+  bool for_every_cluster = false;
 };
 
 /// All options: the common ones and those of each cluster in the registry.

@@ -438,7 +438,7 @@ class JobRun : public JobView {
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
-    watch_->monitor().Wrote(index, Clock::now());  // including output held until its line ends
+    watch_->monitor().Wrote(index, Clock::now());  // counts as output even if it is held until its line ends
     output_->Append(index, stream, bytes);
     if (!console_.full()) return;
     watch_->monitor().OutputPaused(true, Clock::now());

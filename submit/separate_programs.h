@@ -10,7 +10,7 @@ namespace warren::submit {
 
 /// A library whose programs join jobs through the tracker, and the file that uses it.
 struct LibraryUse {
-  std::string file;     ///< as the command names it; "the command" for program text among its words
+  std::string file;     ///< its name in the command, or "the command" for program text given as an argument
   std::string library;  ///< "xgboost", "lightgbm", "rabit" or "warren"
 
   bool operator==(const LibraryUse&) const = default;

@@ -74,7 +74,7 @@ struct ShowProgress {
   int joined, expected;
 };
 struct HideProgress {};
-/// All workers are linked for the first time since this start of the job.
+/// All workers are linked for the first time in this start of the job.
 struct TellAllAreUp {
   std::chrono::duration<double> took;
 };

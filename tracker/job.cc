@@ -148,7 +148,7 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   if (reports_.Has(connection)) return reports_.Received(connection, bytes, now);
   if (finished() || !connections_.Has(connection)) return;
   const auto found = inbound_.find(connection);
-  if (found == inbound_.end()) return;  // error ports send nothing
+  if (found == inbound_.end()) return;  // it belongs to a worker's error port, which sends nothing
   CountPendingBytes(connection, bytes.size());
   if (!connections_.Has(connection)) return;
   try {

@@ -34,7 +34,7 @@ typedef struct {
   const char* first_bad_row; /* error of the first skipped row, or NULL */
 } WarrenArrays;
 
-/* Replaces each of `count` values by its maximum over all workers. Returns 0, or another value if that
+/* Replaces each of `count` values with its maximum over all workers. Returns 0, or another value if that
  * failed. */
 typedef int (*WarrenAllreduceMax)(void* context, uint64_t* values, size_t count);
 

@@ -1,5 +1,6 @@
-// Files with scheme://...: hdfs://, s3:// and others. Users of the library may supply RemoteFiles to find and
-// read them; otherwise dmlc-core's streams are used, for the schemes that the installed library supports.
+// Files whose names begin with scheme://, such as hdfs:// and s3://. Users of the library may supply
+// RemoteFiles to find and read them; otherwise dmlc-core's streams are used, for the schemes that the
+// installed dmlc-core supports.
 #pragma once
 
 #include <cstdint>

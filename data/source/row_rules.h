@@ -11,7 +11,7 @@
 
 namespace warren::data {
 
-/// Texts to be parsed are followed by this many readable bytes with any content.
+/// The number of readable bytes, with any content, that must follow a text to be parsed.
 inline constexpr std::size_t kTextPadding = 128;
 
 /// A set of bytes, each of which ends a row wherever it occurs.

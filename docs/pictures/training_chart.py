@@ -1,4 +1,4 @@
-"""Makes training.svg, the chart of README, from the first table of bench/results/training.md: python3 docs/pictures/training_chart.py"""
+"""Makes training.svg, the chart in README, from the first table of bench/results/training.md: python3 docs/pictures/training_chart.py"""
 
 import pathlib
 from typing import Dict, List, Tuple
@@ -8,7 +8,7 @@ TABLE = SOURCE / "bench/results/training.md"
 BOOSTERS = {"xgboost-3.4.1": "XGBoost 3.4.1", "lightgbm": "LightGBM 4.7.0"}
 TRAINING = "20,000 x 50, depth 8, 30 rounds"
 WORKERS = (2, 4, 8)
-#: Columns of the table, and what is shown of them: class of the bar, words.
+#: The columns of the table that are shown: the class and the label of their bars.
 BARS = {"one process, s": ("one", "one process, two threads"), "own, s": ("own", "workers over the library's own communication"),
         "over Warren, s": ("ours", "workers over Warren")}
 LEFT, RIGHT, BAR, GAP = 216, 40, 16, 20
@@ -21,7 +21,7 @@ STYLE = """
 
 
 def read(text: str) -> Dict[Tuple[str, int], Dict[str, float]]:
-    """Medians in seconds, of the first table alone: the second is of another day."""
+    """Returns the medians of the first table, in seconds. (The second table was measured on another day.)"""
     found: Dict[Tuple[str, int], Dict[str, float]] = {}
     table = text[text.index("| booster"):].split("\n\n")[0].splitlines()
     names = [name.strip() for name in table[0].strip("|").split("|")]

@@ -140,7 +140,9 @@ class Grower {
     backend_.AddSplitLeaves(splits, leaves);
   }
 
-  /// The child with the smaller Hessian is built; the other one is the parent minus it.
+  /// Starts the next level: builds the histograms of the nodes that can be split, and returns these nodes;
+  /// the others become leaves. Of two children the one with the smaller Hessian is built; the other one is
+  /// the parent minus it.
   std::vector<std::int32_t> PrepareNext(const std::vector<NodeSplit>& splits) {
     std::vector<std::int32_t> next;
     std::vector<std::int32_t> leaves;

@@ -12,7 +12,8 @@
 
 namespace warren::histgbt {
 
-/// The labels, weights and margins of a data set. Margins are class after class, each with all rows.
+/// The labels, weights and margins of a data set. The margins are stored class by class, each with one margin
+/// per row.
 struct Predictions {
   std::span<const float> labels;
   std::span<const float> weights;  ///< empty: all are 1

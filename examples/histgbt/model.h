@@ -11,7 +11,7 @@
 namespace warren::histgbt {
 
 struct Model {
-  std::string objective;  ///< XGBoost's name of it
+  std::string objective;  ///< its name in XGBoost
   int num_class = 0;      ///< 0 unless the objective has classes
   float base_score = 0.5F;
   std::size_t num_features = 0;

@@ -46,7 +46,7 @@ struct Options {
 /// expected.
 Options MakeOptions(const std::vector<xgb_train::Setting>& settings);
 
-/// Returns the help text of all options, from the same table.
+/// Returns the help text, which lists all options and their defaults.
 std::string DescribeOptions();
 
 }  // namespace warren::histgbt

@@ -86,7 +86,7 @@ class Progress(xgb.callback.TrainingCallback):
         self.run = json.dumps([params, os.path.abspath(arguments.data), data.st_size, data.st_mtime_ns, xgb.__version__])
 
     def load(self, rounds: int) -> Optional[xgb.Booster]:
-        """Returns the saved model, or None to start anew. Rank 0 reads it for all ranks, which must start from the same model."""
+        """Returns the saved model, or None to start from scratch. Rank 0 reads it for all ranks, which must start from the same model."""
         found = b""
         if self.every > 0 and xgb.rabit.get_rank() == 0 and self.path.exists():
             model = xgb.Booster(model_file=str(self.path))

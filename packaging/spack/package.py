@@ -1,4 +1,4 @@
-# Warren as a package of Spack 1.0 and later: a file repos/.../packages/warren/package.py of a repository of packages
+# The recipe for Spack 1.0 and later, to be placed in a package repository as repos/.../packages/warren/package.py
 # (packaging/README.md). `spack checksum warren` adds the version of a release.
 from spack.package import *
 from spack_repo.builtin.build_systems.cmake import CMakePackage
@@ -25,7 +25,7 @@ class Warren(CMakePackage):
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
 
-    # Users of the CMake package compile against these, too.
+    # Needed by users of the CMake package, too.
     depends_on("boost@1.74:", type=("build", "link"))
     depends_on("fmt@8.1:")
     depends_on("spdlog@1.9.2:")
@@ -48,7 +48,7 @@ class Warren(CMakePackage):
 
     extends("python@3.9:", when="+python")
     depends_on("py-numpy@1.21:", type="run", when="+python")
-    # The quick way into allreduce is one module for all of these.
+    # The extension module for fast allreduce calls is built once for all versions from 3.11 on.
     depends_on("python@3.11:", type=("build", "link", "run"), when="+python")
 
     conflicts("%gcc@:10")
@@ -65,7 +65,7 @@ class Warren(CMakePackage):
             self.define("WARREN_FETCH", False),
             self.define_from_variant("WARREN_CUDA", "cuda"),
         ]
-        # OFF is no NOTFOUND: CMake does not look for what the machine may have besides.
+        # OFF, unlike NOTFOUND, keeps CMake from searching, so it does not use an MPI or XGBoost of the machine.
         for name in ("openmpi", "mpich"):
             args.append(self.define("WARREN_MPICC_" + name, self.spec["mpi"].mpicc if self.spec.satisfies("+mpi") else "OFF"))
         if self.spec.satisfies("~xgboost"):
@@ -74,7 +74,7 @@ class Warren(CMakePackage):
 
     @run_after("install")
     def install_python(self):
-        """The package, with links to the programs and libraries where the wheel has them."""
+        """Installs the Python package, with links to the programs and libraries where the wheel has them."""
         if self.spec.satisfies("~python"):
             return
         package = join_path(python_platlib, "warren")

@@ -1,5 +1,5 @@
-/* Debian's libbz2.a is compiled for programs: in a shared library it cannot be linked with the C library's
- * streams, so it is linked with these (see sysroot). */
+/* Debian's libbz2.a is compiled for programs: in a shared library, its references to the C library's stdin,
+ * stdout and stderr cannot be linked, so they are redirected to these (see sysroot). */
 #include <stdio.h>
 
 #pragma GCC visibility push(hidden)

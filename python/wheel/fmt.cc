@@ -1,5 +1,5 @@
-// fmt as an archive, which Debian does not have: with -fkeep-inline-functions, all of it, whatever the
-// version.
+// Makes an archive of fmt, which Debian does not have. Compiled with -fkeep-inline-functions, it contains all
+// of fmt, whatever the version.
 #define FMT_HEADER_ONLY
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-/* What GCC's headers and libstdc++ take from the C library of the machine that compiles, and glibc 2.28 has
- * not. Linked into each program and library of the wheel (see sysroot), and seen by nothing else. */
+/* The functions that GCC's headers and libstdc++ use from the compiling machine's C library, but that glibc
+ * 2.28 lacks. Linked into each program and library of the wheel (see sysroot), and visible only there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,12 +12,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* glibc 2.32. Zero: there may be other threads, so nothing is done without atomic instructions. */
+/* Since glibc 2.32. Zero means that there may be other threads, so atomic instructions are always used. */
 char __libc_single_threaded = 0;
 
-/* glibc 2.30; what std::condition_variable waits with for a time of the steady clock. An older glibc waits by
- * the real-time clock: for a second at most, so that one who sets that clock does not matter for longer. To
- * return 0 early is allowed: whoever waits looks again. */
+/* Since glibc 2.30. std::condition_variable uses it to wait until a time of the steady clock. With an older
+ * glibc this waits by the real-time clock, for at most a second at a time, so that a change of that clock
+ * matters for no longer. Returning 0 early is allowed, since the caller checks its condition again. */
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const struct timespec* until) {
   typedef int (*Wait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
@@ -44,12 +44,12 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
   return last ? result : 0;
 }
 
-/* glibc 2.34. Whoever calls it can do without. */
+/* Since glibc 2.34. Callers can do without it. */
 int close_range(unsigned first, unsigned last, int flags) {
   return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-/* glibc 2.32. */
+/* Since glibc 2.32. */
 const char* sigabbrev_np(int number) {
 #define NAME(name) [SIG##name] = #name
   static const char* const kNames[] = {

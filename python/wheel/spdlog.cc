@@ -1,5 +1,5 @@
-// spdlog as an archive: with -fkeep-inline-functions, all of it but templates, of which these are what Warren
-// uses.
+// Makes an archive of spdlog. Compiled with -fkeep-inline-functions, it contains all of spdlog except
+// templates; the ones that Warren uses are instantiated here.
 #define FMT_HEADER_ONLY
 #define SPDLOG_FMT_EXTERNAL
 #include <spdlog/sinks/basic_file_sink.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""stub_library.py LIBRARY READELF COMPILER OUTPUT NODE=NEWEST ...: a shared library to link against, without code, that has the
-symbols of LIBRARY up to the given versions, such as GLIBCXX=3.4.24 CXXABI=1.3.11. What is newer is not in it, and the linker looks for
-it elsewhere.
+"""stub_library.py LIBRARY READELF COMPILER OUTPUT NODE=NEWEST ...: makes a shared library to link against. It has no code, but the
+symbols of LIBRARY up to the given versions, such as GLIBCXX=3.4.24 CXXABI=1.3.11. It lacks newer symbols, so the linker looks for those
+elsewhere.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ _ROW = re.compile(r" *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) (FUNC|OBJECT|TLS) +(GLOB
 
 
 class Symbol(NamedTuple):
-    """One that a library defines. `version`: its numbers."""
+    """A symbol that a library defines, with the numbers of its version."""
     name: str
     kind: str
     size: int
@@ -26,12 +26,12 @@ class Symbol(NamedTuple):
 
 
 def numbers(text: str) -> Tuple[int, ...]:
-    """Of a version."""
+    """Returns the numbers of a version."""
     return tuple(int(number) for number in text.split("."))
 
 
 def symbols_of(listing: str, newest: Dict[str, Tuple[int, ...]]) -> List[Symbol]:
-    """Of readelf's list, each name once: the newest that is not too new."""
+    """Returns the symbols in readelf's output, each name once, in its newest version that is not too new."""
     chosen: Dict[str, Symbol] = {}
     for line in listing.splitlines():
         row = _ROW.match(line)
@@ -44,7 +44,8 @@ def symbols_of(listing: str, newest: Dict[str, Tuple[int, ...]]) -> List[Symbol]
 
 
 def assembler_of(symbols: List[Symbol]) -> str:
-    """Each with its kind and size, on which references depend: an object's size is that of the copy in a program."""
+    """Returns assembler code that defines the symbols. Kinds and sizes matter to references: a program has a copy of an object, with the
+    size given here."""
     lines = []
     for symbol in symbols:
         section = {"FUNC": ".text", "OBJECT": ".bss", "TLS": ".section .tbss,\"awT\",%nobits"}[symbol.kind]
@@ -55,7 +56,7 @@ def assembler_of(symbols: List[Symbol]) -> str:
 
 
 def map_of(symbols: List[Symbol]) -> str:
-    """The linker's version script."""
+    """Returns the linker's version script."""
     nodes: Dict[str, List[str]] = {}
     for symbol in symbols:
         nodes.setdefault(f"{symbol.node}_{'.'.join(map(str, symbol.version))}", []).append(symbol.name)

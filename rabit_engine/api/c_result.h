@@ -21,7 +21,7 @@ int Attempt(Function&& function) {
     function();
     return 0;
   } catch (const ForcedUnwind&) {
-    throw;  // the thread is being cancelled, as Python does to threads inside its functions
+    throw;  // the thread is being cancelled: Python does this at exit to threads that run its functions
   } catch (const std::exception& error) {
     LastError() = error.what();
   } catch (...) {

@@ -139,7 +139,7 @@ void CallQueue::RunFirst(Lock& lock) {
   try {
     work();
   } catch (const ForcedUnwind&) {
-    // The thread is being cancelled, as Python does at exit to threads inside its functions.
+    // The thread is being cancelled: Python does this at exit to threads that run its functions.
     lock.lock();
     is_running_ = false;
     operation->error_ = std::make_exception_ptr(EngineError("the thread was ended that carried this out"));

@@ -303,7 +303,7 @@ void NamedCalls::RunCycle(Lock& lock) {
           nullptr);
     }
   } catch (const ForcedUnwind&) {
-    // The thread is being cancelled, as Python does at exit to threads inside its functions.
+    // The thread is being cancelled: Python does this at exit to threads that run its functions.
     if (lock.owns_lock()) lock.unlock();
     const std::string why = "the thread was ended that ran the named operations";
     session_->GiveUp(why);

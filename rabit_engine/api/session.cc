@@ -230,7 +230,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
   const auto communicator = std::move(session->communicator_);
   const auto devices = std::move(session->devices_);
   if (!session->first_error_.empty()) return false;
-  // For threads that still hold a reference to the session.
+  // The error for threads that still hold a reference to the session.
   session->first_error_ = "this rank has left the job with Finalize";
   try {
     if (devices) devices->Finish();

@@ -68,7 +68,7 @@ struct SessionOptions {
 /// Which session is used by a thread that has not called Init.
 enum class Threads {
   kShare,    ///< the process's, if there is only one
-  kSeparate  ///< none: the thread has not joined a job
+  kSeparate  ///< no session: the thread has not joined a job
 };
 
 class Session {
@@ -181,7 +181,7 @@ class Session {
 
   /// The number of versions that have been ended.
   int version() const { return version_; }
-  /// A checkpoint. The references are valid until the next checkpoint.
+  /// A checkpoint. The pointers are valid until the next checkpoint.
   struct Loaded {
     int version;
     const std::string* global;  ///< null unless asked for

@@ -23,9 +23,9 @@ std::vector<std::size_t> EqualOffsets(int size, std::size_t bytes);
 /// Returns every rank's slice, by rank. All ranks call it. Throws what Communicator::Allgather throws.
 std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 
-/// Returns the offsets of the slices, in rank order, as far as they are contiguous and fit into one buffer:
-/// slices.size() + 1 offsets if all do; otherwise the last offset belongs to the first slice that does not.
-/// `end_is_size`: each slice's `end` is its length.
+/// Returns where the slices, in rank order, begin and where the last one ends if they fill a buffer of
+/// `total` without gaps: slices.size() + 1 offsets. Otherwise returns fewer offsets: the last one is where
+/// the first slice that does not fit in would have to begin. `end_is_size`: each slice's `end` is its length.
 std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
                                        bool end_is_size = false);
 

@@ -17,7 +17,7 @@ namespace warren::coordinator {
 struct Patience {
   /// Seconds until a warning names the ranks that a name waits for; repeated after twice as long.
   double warns_after = 60;
-  /// Seconds until the operation ends with that as an error; 0: never.
+  /// Seconds until the operation ends with that warning as its error; 0: never.
   double fails_after = 0;
 };
 

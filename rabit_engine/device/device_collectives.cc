@@ -272,8 +272,8 @@ void DeviceCollectives::Wait(const Mark& mark) {
     late = true;
   }
   if (late) {
-    // No rank waits for its device now, and all ranks that are not stuck reach this barrier, so it can name
-    // one that is.
+    // No rank waits for its device any longer, so all ranks that are not stuck reach this barrier, and it can
+    // name one that is stuck.
     communicator_.Barrier();
     throw TimedOut(
         fmt::format("what is on the stream has not ended within {} s (rabit_timeout_sec), though no rank "

@@ -79,7 +79,7 @@ void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point sinc
   on_links_.clear();
   std::copy_if(awaited.begin(), awaited.end(), std::back_inserter(on_links_),
                [this](const Interest& interest) { return !SharesMemory(interest.peer); });
-  // A rank that waits in shared memory takes no other notice of its links.
+  // While this rank waits in shared memory, nothing else looks at its links.
   tcp_.TakeEvents();
   if (tcp_.AnyReady(on_links_)) return;
   tcp_.ThrowIfLost(on_links_);
@@ -103,7 +103,8 @@ void CallWatch::LookForLossesOfJob() {
   try {
     job_->LookForLosses();
   } catch (const LostPeer&) {
-    tcp_.ThrowIfTold();  // the job may have ended because a rank gave up here, and have heard of that sooner
+    // A rank that gave up in this communicator may be the reason; the job can learn of that sooner.
+    tcp_.ThrowIfTold();
     throw;
   }
 }

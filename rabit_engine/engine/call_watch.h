@@ -4,9 +4,9 @@
 // compared where two ranks meet. But ranks that call different collectives may never meet: one waits in
 // shared memory for a leader, which waits for a host that waits for a link which no rank makes. So a waiting
 // rank looks around. The ranks of its host publish their calls in shared memory. A rank on another host is
-// asked, once per call, over a short connection that carries the asking rank's call; it compares the calls
-// while it waits itself. As each rank of a deadlock waits for another, at least one of them finds a call that
-// differs from its own and tells all ranks.
+// asked over a short connection that carries the asking rank's call, once per call, or repeatedly as long as
+// the two are not linked; it compares the calls while it waits itself. As each rank of a deadlock waits for
+// another, at least one of them finds a call that differs from its own and tells all ranks.
 //
 // Messages between two ranks are calls that the other ranks do not make; deadlock_search.h finds ranks that
 // wait for each other's messages. A rank that waits very long for a rank that is not waiting itself prints a
@@ -77,7 +77,7 @@ class CallWatch final : public WaitObserver {
   CallTag current_;
   std::uint64_t digest_ = 0;
   std::array<CallTag, kRememberedCalls> calls_{};
-  std::vector<int> asked_;  ///< in the current call
+  std::vector<int> asked_;  ///< the ranks asked in the current call
   Clock::time_point asked_last_;
   std::vector<Interest> on_links_;  ///< the awaited ranks on other hosts
 

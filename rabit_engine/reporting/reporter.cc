@@ -114,7 +114,7 @@ void Reporter::Tell(wire::ReportedReading reading) {
   const Lock lock(mutex_);
   const bool is_another = !reading_ || reading_->what != reading.what;
   reading_ = std::move(reading);
-  if (is_another) Want(lock);  // the numbers alone can wait
+  if (is_another) Want(lock);  // new numbers for the same data set can wait
 }
 
 void Reporter::Trace(wire::TracedEvent event) {

@@ -9,10 +9,10 @@
 namespace warren {
 
 enum class WaitKind : std::uint32_t {
-  kMemory = 0,   ///< for the peer to do something in shared memory
-  kReceive = 1,  ///< for bytes from the peer
-  kSend = 2,     ///< for the peer to read
-  kLink = 3,     ///< for the peer to make the link
+  kMemory = 0,   ///< waits for the peer to do something in shared memory
+  kReceive = 1,  ///< waits for bytes from the peer
+  kSend = 2,     ///< waits for the peer to read
+  kLink = 3,     ///< waits for the peer to make the link
 };
 
 /// A peer that the rank has to wait for.

@@ -61,9 +61,9 @@ class WaitPolicy {
   int sleep_at_once_ = 0;
   int penalty_ = 0;
   int good_turns_ = 0;
-  int without_spinning_ = 0;  ///< number of waits still to begin without spinning
+  int without_spinning_ = 0;  ///< the number of coming waits that do not begin by spinning
   int vain_spins_ = 0;
-  int without_parting_ = 0;  ///< number of waits on a shared core still to begin without sleeping
+  int without_parting_ = 0;  ///< the number of coming waits on a shared core that do not begin by sleeping
   int vain_partings_ = 0;
   bool spun_in_vain_ = false;
 };

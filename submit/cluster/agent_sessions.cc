@@ -78,7 +78,7 @@ bool AgentSessions::WantsBytes(ConnectionId connection) const {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return false;
   const Connection& one = found->second;
-  // A little is read even then, so that the end of a process, which comes after its output, is noticed.
+  // While output is paused, a little is still read: the end of a process is noticed only after its output.
   return !paused_ || !one.agent || one.agent->told_to_end || one.line.size() < kMaxHeldBytes;
 }
 

@@ -89,7 +89,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   } else if (gang.launched && task.was_here && !gang.requeued) {
     EndWithoutPlace(gang, index, now);
   } else if (gang.gone) {
-    gang.relaunch_at = now;  // as soon as the processes that failed with it are wanted again
+    gang.relaunch_at = now;  // due as soon as the processes that failed with it are wanted again
   }
   if (index + 1 == gang.end()) LaunchIfAllAreWanted(gang, now);
 }

@@ -17,7 +17,7 @@
 namespace warren::submit {
 namespace {
 
-/// How many nodes are asked for their addresses at most; one that is known here is enough.
+/// The most nodes whose addresses are asked for; one that resolves on this machine is enough.
 constexpr std::size_t kNodesToAsk = 8;
 
 std::vector<std::string> Lines(const std::string& text) {

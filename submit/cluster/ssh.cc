@@ -193,8 +193,8 @@ std::string RealName(const Options& options, const Host& host) {
   return host.name;
 }
 
-/// The address at which the other workers find worker 0. If its name means another host on each host, such as
-/// localhost, the address is that of dmlc-submit's host, where worker 0 then runs.
+/// The address at which the other workers find worker 0. If its name means a different machine on each host,
+/// as localhost does, the address is that of dmlc-submit's host, where worker 0 then runs.
 std::string MasterOf(const Options& options, const std::vector<Host>& hosts,
                      const std::vector<std::size_t>& places) {
   const auto is_loopback = [](const std::string& name) {

@@ -113,8 +113,8 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   std::vector<Waiting> waiting;
   for (const auto& worker : workers) {
     if (!worker || !worker->reported || !worker->inside) continue;
-    // A round that ends well after the wait began ends the wait. Not right after: the end of a round is heard
-    // of slightly later than a worker's next call.
+    // A round that ends well after the wait began ends the wait. One that ends right after does not count,
+    // because the end of a round is reported slightly later than a worker's next call.
     const bool is_over = round_ended && *round_ended - worker->call_since >= late_after_ / 2;
     if (!is_over) waiting.push_back({worker->call, &*worker});
   }
@@ -135,7 +135,7 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // Both must have reported it themselves: they may have moved on since their reports.
+  // Both must have reported this late in the wait: since an older report they may have moved on.
   if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = WholeSeconds(now - first->call_since);

@@ -55,7 +55,7 @@ struct Finding {
   };
   Kind kind = Kind::kStopped;
   std::size_t worker = 0;    ///< index into the workers that were passed
-  std::string text;          ///< a sentence for people
+  std::string text;          ///< a sentence for the user
   std::string trouble = {};  ///< `text` in a few words, without the name
   TimePoint since = {};      ///< when it began
 };

@@ -145,7 +145,8 @@ bool JobMonitor::JoiningTakesLong(TimePoint now) {
   return joining_was_told_;
 }
 
-/// Only workers have task ids that a tracker knows.
+/// Returns the index of the worker with this task id, or nullopt. (Only workers have task ids that the
+/// tracker knows.)
 std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) const {
   std::size_t task = 0;
   const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), task);

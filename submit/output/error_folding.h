@@ -32,7 +32,8 @@ inline constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
 
 /// What Fold omits.
 struct FoldedErrors {
-  /// The process that failed first or, if that is unknown, the one whose error came first before the stop.
+  /// The process that failed first. If that is unknown, the one with the earliest error, unless that came
+  /// after the stop.
   std::optional<std::size_t> first;
   bool has_words = false;           ///< the output of `first` is held, for ShowHeld
   std::vector<std::size_t> same;    ///< others whose output differs only in numbers, ascending

@@ -115,7 +115,7 @@ void ResetSignals(bool ignores_hangup) {
 
 [[noreturn]] void ReportAndExit(const ChildSetup& setup, int error) {
   const ssize_t written = write(setup.report, &error, sizeof error);
-  static_cast<void>(written);  // without a parent there is nobody to tell
+  static_cast<void>(written);  // fails only if the parent has died
   _exit(kNotExecutable);
 }
 

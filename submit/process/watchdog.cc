@@ -138,7 +138,7 @@ Leftovers Watch(int pipe) {
   }
 }
 
-/// Replaces the watchdog process by the command.
+/// Replaces the watchdog process with the command.
 void RunCleanupCommand(const std::string& command) {
   if (command.empty()) return;
   // The pipe's end is the only open descriptor.

@@ -101,7 +101,7 @@ std::string Gzip(std::string_view text) {
 std::string Bzip2(std::string_view text) {
   std::string out(text.size() + text.size() / 100 + 601, '\0');
   auto bytes = static_cast<unsigned>(out.size());
-  if (text.data() == nullptr) text = "";  // bzip2 takes no null
+  if (text.data() == nullptr) text = "";  // bzip2 does not accept a null pointer
   const int result = BZ2_bzBuffToBuffCompress(out.data(), &bytes, const_cast<char*>(text.data()),
                                               static_cast<unsigned>(text.size()), 1, 0, 0);
   if (result != BZ_OK) throw std::runtime_error("bzip2 failed");

@@ -16,7 +16,7 @@ namespace collective = warren::wire::collective;
 std::string Encode(const collective::WorkerMessage& message) {
   return std::visit([](const auto& value) { return collective::Encode(value); }, message);
 }
-using warren::wire::Encode;  // of reports
+using warren::wire::Encode;  // the overloads for reports
 
 /// Everything that was understood, encoded again. `refused`: whether the rest was refused.
 template <typename Stream>

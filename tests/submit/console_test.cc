@@ -1,4 +1,4 @@
-// How the bar looks.
+// The text of the progress bar.
 #include "submit/output/console.h"
 
 #include <gtest/gtest.h>

@@ -90,8 +90,8 @@ void LinkMatrices(Data& data, bool eval_train) {
   data.eval_matrices.push_back(&data.train.matrix);
 }
 
-/// Where training starts: the number of finished rounds, and the model that contains them (or model_in, or
-/// none).
+/// Where training starts: the number of finished rounds, and the bytes of the model that contains them (for
+/// round 0, of model_in; empty without it).
 struct Start {
   int round = 0;
   std::string model;

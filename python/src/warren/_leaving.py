@@ -7,7 +7,7 @@ from typing import Iterator
 #: How long a rank that could not leave stays silent: longer than a rank in another call needs to end with its error, and its launcher to
 #: stop this one.
 _OTHERS_FIRST_S = 5.0
-#: The engine's message for it.
+#: The engine's message if this rank leaves while another one makes a call.
 _IN_ANOTHER_CALL = re.compile(r"calls barrier .*where rank \d+ calls")
 #: The engine's message if another rank has had an error.
 _GAVE_UP = "gave up after an error"
@@ -23,6 +23,6 @@ def after_the_others() -> Iterator[None]:
     except RuntimeError as error:
         if _IN_ANOTHER_CALL.search(str(error)):
             time.sleep(_OTHERS_FIRST_S)
-        elif _GAVE_UP in str(error):  # that rank may be in this pause
+        elif _GAVE_UP in str(error):  # the failed rank may itself be in this pause
             time.sleep(2 * _OTHERS_FIRST_S)
         raise

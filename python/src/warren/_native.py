@@ -26,7 +26,7 @@ def program(name: str) -> str:
 
 
 def run(name: str, arguments: Sequence[str]) -> NoReturn:
-    """Replaces this process by the program."""
+    """Replaces this process with the program."""
     path = program(name)
     sys.stdout.flush()
     os.execv(path, [name, *arguments])

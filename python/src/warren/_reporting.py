@@ -13,8 +13,8 @@ def wanted() -> bool:
 
 
 def _loaded(name: str) -> Optional[ctypes.CDLL]:
-    """Returns a library that this process has loaded already, or None. The library under XGBoost reports its collectives: a program's
-    reports should take the same way, instead of a separate thread and connection of librabit."""
+    """Returns a library that this process has loaded already, or None. Used for librabit_xgboost, which reports XGBoost's collectives: the
+    program's reports should go through it too, rather than over librabit's own thread and connection."""
     try:
         return ctypes.CDLL(str(_native.library_file(name)), mode=os.RTLD_NOLOAD)
     except OSError:

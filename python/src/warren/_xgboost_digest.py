@@ -290,7 +290,7 @@ class _Plain:
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         if depth >= _DEEPEST or len(self._met) >= _MOST_OBJECTS:
             return name
-        with contextlib.suppress(Exception):  # any exception of its own methods
+        with contextlib.suppress(Exception):  # the object's own methods may raise anything
             if hasattr(value, "__array__"):
                 return [name, self.of(np.asarray(value), depth + 1)]
         try:

@@ -170,7 +170,7 @@ def select() -> int:
 
 
 def allreduce(data: Any, op: int = SUM, stream: Any = None) -> Any:
-    """Replaces each element of `data` by the reduction of that element over all ranks, and returns `data`."""
+    """Replaces each element of `data` with the reduction of that element over all ranks, and returns `data`."""
     on = stream_address(stream)
     array = array_of(data, on)
     _require(_LIB.RabitDeviceAllreduce(array.pointer, array.pointer, array.size, array.type, int(op), on))

@@ -155,7 +155,7 @@ def broadcast(data: Optional[T], root: int) -> T:
 
 
 def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArray[Any]], None]] = None) -> NDArray[Any]:
-    """Replaces each element of `data` by the reduction of that element over all ranks, in place, and returns `data`.
+    """Replaces each element of `data` with the reduction of that element over all ranks, in place, and returns `data`.
 
     A non-contiguous array is reduced in a copy and written back; a read-only one is left unchanged, and the reduced copy is returned.
     `prepare_fun(data)` is called first to fill the array, unless this rank was lost and the result is already known from the other ranks.

@@ -80,7 +80,7 @@ RABIT_DLL int RabitBroadcast(void* sendrecv_data, rbt_ulong size, int root);
 RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex, size_t size_node_slice,
                              size_t size_prev_slice, int enum_dtype);
 
-/* Replaces each of `count` elements by the reduction of that element over all ranks.
+/* Replaces each of `count` elements with the reduction of that element over all ranks.
  * enum_dtype: one of RabitDataType. 16-bit floats are summed as floats, and the sum is rounded once, to
  *             nearest even.
  * enum_op:    0 max, 1 min, 2 sum, 3 bitwise or (integers only)

@@ -95,7 +95,7 @@ inline void Broadcast(std::vector<DType>* sendrecv_data, int root, const char* _
 inline void Broadcast(std::string* sendrecv_data, int root, const char* _file = _FILE,
                       const int _line = _LINE, const char* _caller = _CALLER);
 
-/// Replaces every element by the reduction of that element over all ranks; all ranks get the same bits.
+/// Replaces every element with the reduction of that element over all ranks; all ranks get the same bits.
 ///
 ///     Allreduce<op::Sum>(&data[0], data.size());
 ///

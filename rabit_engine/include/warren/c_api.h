@@ -369,8 +369,9 @@ typedef struct WarrenCoordinatorOptions {
   /* After this time rank 0 prints to stderr which ranks a name waits for; default: WARREN_STALL_SECONDS,
    * or 60. */
   double stall_warning_seconds;
-  /* After this time the operation ends with that as an error, or all operations do if a rank, e.g. a stopped
-   * one, does not take part at all. 0: never; default: rabit_timeout_sec if rabit_timeout=1, else never. */
+  /* After this time the operation ends with that message as its error, or all operations do if a rank, e.g. a
+   * stopped one, does not take part at all. 0: never; default: rabit_timeout_sec if rabit_timeout=1, else
+   * never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \
@@ -446,12 +447,13 @@ WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char
  * thread, with or without WarrenInit, and return at once. They do nothing outside such a job, or in a process
  * forked from one that has called them or joined the job. */
 
-/* The program has finished this round, counted from 1, of so many (0: unknown), with these metrics, e.g.
+/* The program has finished `round`, counted from 1, out of `of` rounds (0: unknown), with these metrics, e.g.
  * "train-rmse". Replaces the previous report. At most 64 metrics are shown. */
 WARREN_DLL int WarrenReportProgress(long long round, long long of, const char* const* names,
                                     const double* values, size_t count);
-/* This process has read so many rows and bytes of a data set, in so many seconds, of total_bytes that it will
- * read (0: unknown). `what` is the data set's name; NULL or empty: reading has ended. */
+/* This process has read `rows` rows and `bytes` bytes of a data set in `seconds` seconds, out of the
+ * total_bytes that it will read (0: unknown). `what` is the data set's name; NULL or empty: reading has
+ * ended. */
 WARREN_DLL int WarrenReportReading(const char* what, unsigned long long rows, unsigned long long bytes,
                                    unsigned long long total_bytes, double seconds);
 

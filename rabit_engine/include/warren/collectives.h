@@ -145,8 +145,8 @@ inline void Finalize() {
   internal::Check(WarrenFinalize());
 }
 
-/// Reports to people who watch the job that the program has finished this round, counted from 1, of so many
-/// (0: unknown), with its metrics, e.g. {{"loss", 0.25}}. See WarrenReportProgress.
+/// Reports to people who watch the job that the program has finished `round`, counted from 1, out of `of`
+/// rounds (0: unknown), with its metrics, e.g. {{"loss", 0.25}}. See WarrenReportProgress.
 inline void ReportProgress(long long round, long long of = 0,
                            const std::vector<std::pair<std::string, double>>& metrics = {}) {
   std::vector<const char*> names;

@@ -45,7 +45,7 @@ constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
 // The pause before the addresses of a peer are tried again: doubled each time.
 constexpr milliseconds kFirstRetryPause{50};
-// The most unread questions to a rank that may be stopped. More would add nothing.
+// The most questions to one rank that it has not read, e.g. because it is stopped. More would add nothing.
 constexpr int kMostQuestions = 4;
 // A live host refuses a connection at once if the port is closed.
 constexpr milliseconds kProbeLimit{100};

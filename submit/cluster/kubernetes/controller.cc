@@ -201,7 +201,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
 }
 
 void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
-  // Its pods end because of the deadline.
+  // First, because this is why the pods are ending.
   if (report.failed_job.starts_with("DeadlineExceeded") && !held_) return TellOfFailedJob(report.failed_job);
   std::set<std::string> seen;
   for (const PodReport& pod : report.pods) {

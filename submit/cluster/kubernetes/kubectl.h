@@ -30,7 +30,7 @@ class Kubectl {
   /// `manager` owns every field that is created, so an existing object of another owner is a conflict and
   /// stays as it is. The record of this is kept by the server, with no copy of a Secret in an annotation.
   std::vector<std::string> ApplyWords(const std::string& manager) const;
-  /// The command that gets the pods and Jobs of a start of the job.
+  /// The command that gets the pods and Jobs of start number `start` of the job.
   std::vector<std::string> GetWords(int start) const;
   /// The command that deletes all objects of the job.
   std::vector<std::string> DeleteWords() const;

@@ -45,7 +45,8 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
         if (whole && bytes.front() == ' ') bytes.remove_prefix(1);
         BeginLine();
       } else {
-        // A line without a time is not from the log; the kubelet prints this one if the container is gone.
+        // A line without a time is not from the log. If the container is gone, the kubelet prints kNoLog,
+        // which is skipped.
         skip_line_ = begin_ == kNoLog.substr(0, kNoLog.find(' '));
         if (!skip_line_) on_text(begin_);
       }
@@ -65,11 +66,12 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
   }
 }
 
-/// Times need not be in order, as two streams write one log. What is known ends with the line that came last.
+/// Lines need not be in the order of their times, as two streams write one log. The known part of the log
+/// ends with the line that came last.
 void LogReader::BeginLine() {
   const std::string key = Key(begin_);
   if (catching_up_) {
-    const bool is_beyond = key.compare(0, 19, key_, 0, 19) > 0;  // the last line is gone from the log
+    const bool is_beyond = key.compare(0, 19, key_, 0, 19) > 0;  // if so, the log no longer has the last line
     const bool is_last = key == key_ && ++again_ == lines_of_time_;
     catching_up_ = !is_beyond && !is_last;
     if (is_last) skip_ = line_bytes_;

@@ -30,7 +30,7 @@ class LogReader {
   std::size_t again_ = 0;          ///< how many of these the current command has printed
   std::size_t skip_ = 0;           ///< bytes of this line that are known
   bool catching_up_ = false;       ///< the next lines may be known
-  bool skip_line_ = false;         ///< the whole line is skipped
+  bool skip_line_ = false;         ///< the rest of the current line is skipped
 };
 
 }  // namespace warren::submit

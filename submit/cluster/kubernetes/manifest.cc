@@ -370,7 +370,7 @@ class Maker {
 
   Json TrackerJob() const {
     Json container = {{"name", kTrackerRole}, {"image", ImageOf(options_, kTrackerRole)}};
-    // Its standard output is meant for people who start workers themselves.
+    // The tracker's standard output is dropped: it is meant for users who start the workers themselves.
     container["command"] = {
         "sh", "-c",
         fmt::format("exec {} >/dev/null", TrackerCommand(options_, std::to_string(options_.num_workers),

@@ -46,7 +46,7 @@ ExitStatus Terminated(const Json& state) {
   return status;
 }
 
-/// The container of the process, which has the name of the role.
+/// Returns the status of the process's container, which is named after the role; nullptr if there is none.
 const Json* ContainerOf(const Json& status, const std::string& role) {
   for (const Json& container : At(status, "containerStatuses")) {
     if (TextAt(container, "name") == role) return &container;

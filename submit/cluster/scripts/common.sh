@@ -5,7 +5,7 @@ report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&2; }
 
 pid= # of the command
 
-# Waits for the command, through any signals; leaves its exit code in `code`.
+# Waits for the command, even if signals arrive meanwhile; leaves its exit code in `code`.
 await() {
   while :; do
     wait "$pid" 2>/dev/null
@@ -33,7 +33,7 @@ missing_interpreter() {
   esac
 }
 
-# Prints how many cores may be used here, by the affinity mask and the quotas of the control groups.
+# Prints how many cores may be used on this host, given the affinity mask and the quotas of the control groups.
 usable_cores() {
   cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
   group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
@@ -49,8 +49,8 @@ usable_cores() {
   echo "$cores"
 }
 
-# share_cores WORKERS CORES KEPT: exports OMP_NUM_THREADS unless it is set: as CORES or, if that is empty, as the equal
-# share of one of WORKERS workers in the usable cores, less KEPT of them.
+# share_cores WORKERS CORES KEPT: exports OMP_NUM_THREADS unless it is set. Its value is CORES or, if that is empty,
+# (usable cores - KEPT) / WORKERS, but at least 1.
 share_cores() {
   [ -z "$OMP_NUM_THREADS" ] || return 0
   OMP_NUM_THREADS=${2:-$((($(usable_cores) - ${3:-0}) / ${1:-1}))}
@@ -58,7 +58,7 @@ share_cores() {
   export OMP_NUM_THREADS
 }
 
-# tasks_of NODE LIST: prints the number of tasks on node number NODE, from 0. LIST is in the form of Slurm: 2(x3),1
+# tasks_of NODE LIST: prints the number of tasks on node number NODE, counted from 0. LIST is in Slurm's form: 2(x3),1
 tasks_of() {
   node=$1
   for part in $(printf %s "$2" | tr ',' ' '); do
@@ -70,8 +70,8 @@ tasks_of() {
   echo "${part%%(*}"
 }
 
-# host_cores ROOT: prints the cores that may be used here / the hardware threads of each physical core / the cores of
-# each NUMA node, from ROOT/proc and ROOT/sys.
+# host_cores ROOT: prints "usable cores / hardware threads of each physical core / cores of each NUMA node", read from
+# ROOT/proc and ROOT/sys.
 host_cores() {
   sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$1/proc/self/status"
   echo /
@@ -80,7 +80,7 @@ host_cores() {
   cat "$1"/sys/devices/system/node/node[0-9]*/cpulist
 } 2>/dev/null
 
-# unpack ARCHIVE DIRECTORY: does nothing if the directory exists; several processes may do this at the same time.
+# unpack ARCHIVE DIRECTORY: unpacks the archive unless the directory exists. Several processes may do this at once.
 unpack() {
   [ ! -d "$2" ] || return 0
   part=$2.$$.$(uname -n)

@@ -1,11 +1,11 @@
 # Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), and reports to
-# dmlc-submit over connections made by bash: see agent_sessions.h. dmlc-submit says when to start the command, and the
-# end of the connection ends it.
-# Before it: common.sh, marks.sh, usage.sh, stacks.sh; the variables rank, count, first (the index of rank 0 in the
-# plan), directory, rendezvous_host, rendezvous_port, port_variable, and either agent_key with the secret variables in
-# the environment or secrets_file, which has both; the functions environment, which exports what only the command is to
-# have, place, which exports what differs between processes, share, which gives the command its share of the cores, and
-# unpack_all.
+# dmlc-submit over connections made by bash: see agent_sessions.h. dmlc-submit decides when to start the command; when
+# the connection ends, the command is ended.
+# Needs common.sh, marks.sh, usage.sh and stacks.sh before it, and:
+# - the variables rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
+#   port_variable, and either agent_key with the secret variables in the environment, or secrets_file, which has both;
+# - the functions environment, which exports variables for the command only; place, which exports those that differ
+#   between processes; share, which gives the command its share of the cores; and unpack_all.
 
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
 case $rank in
@@ -29,8 +29,8 @@ unpack_all || {
   exit 1
 }
 
-# Sets up the environment of the process. `attempt`, `port` and `master`, the address of worker 0's host, are those that
-# dmlc-submit sent last.
+# Sets up the environment of the process, from the `attempt`, `port` and `master` (the address of worker 0's host) that
+# dmlc-submit has sent last.
 begin() {
   share # first: the environment may have a PATH of its own
   enter_environment
@@ -72,7 +72,7 @@ trap stop USR1
 trap 'told=stopped; stop' TERM HUP INT
 trap : PIPE # a message that nobody reads any more is no reason to go before the command has been ended
 
-# Runs the command once. Its standard output and error go into pipes, as programs expect, and from there to dmlc-submit.
+# Runs the command once. Its standard output and error go into pipes, as programs expect, and on to dmlc-submit.
 run() {
   missing=$(missing_interpreter "$@")
   [ -z "$missing" ] || {

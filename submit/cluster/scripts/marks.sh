@@ -1,5 +1,6 @@
-# Functions for scripts whose processes share a machine with others. Before it: common.sh; mark, which is in the
-# environment of everything that the process starts and by which that is found, in whatever group or session it is.
+# Functions for scripts whose processes share a machine with others. Needs common.sh before it, and the variable mark:
+# the environment of everything that the process starts contains it, so that all of this is found, whatever its group or
+# session.
 
 marked() { (cd /proc && grep -Fl "DMLC_SUBMIT_MARK=$mark$1;" [0-9]*/environ 2>/dev/null); }
 
@@ -11,7 +12,7 @@ signal() {
   [ -n "$2" ] || [ -z "$group" ] || kill -"$1" -- "-$group" 2>/dev/null
 }
 
-# Asks all of them to end, and kills them after a grace time.
+# Asks all processes with the mark to end, and kills them after a grace time.
 stop() {
   signal TERM
   signal CONT

@@ -1,8 +1,10 @@
 # Runs the command in "$@" as the first process of a container in a pod of Kubernetes, and restarts it when it fails, up
-# to `restarts` times. Before it: common.sh; the variables job (empty: no messages), rank, first (the index of rank 0 in
-# the plan), attempt (of the first pod), restarts, awaited (a host name that must resolve first; empty: none), patience
-# (for that, in seconds), tracker (words of a command to run beside rank 0; empty: none); the functions environment,
-# which exports what only the command is to have, place, which exports what differs between processes, and place_files.
+# to `restarts` times. Needs common.sh before it, and:
+# - the variables job (empty: no messages), rank, first (the index of rank 0 in the plan), attempt (of the first pod),
+#   restarts, awaited (a host name that must resolve first; empty: none), patience (the seconds to wait for that),
+#   tracker (words of a command to run beside rank 0; empty: none);
+# - the functions environment, which exports variables for the command only; place, which exports those that differ
+#   between processes; and place_files.
 
 say() { printf 'dmlc-submit: %s: %s\n' "$(uname -n)" "$*" >&2; }
 [ -n "$job" ] || report() { :; }
@@ -18,7 +20,7 @@ replaced=${DMLC_SUBMIT_REPLACED:-0}
 unset DMLC_SUBMIT_REPLACED
 attempt=$((attempt + replaced)) restarts=$((restarts - replaced))
 
-# copy FILE NAME [x]: copies under a temporary name first, as other processes may share the directory
+# copy FILE NAME [x]: copies under a temporary name first, since other processes may share the directory
 copy() { cp -- "$1" "./$2.$(uname -n)" && { [ -z "$3" ] || chmod +x "./$2.$(uname -n)"; } && mv -f -- "./$2.$(uname -n)" "./$2"; }
 place_files || {
   say "the files that were shipped cannot be put into $(pwd)"
@@ -71,6 +73,6 @@ while [ -z "$told" ]; do
 done
 [ -z "$told" ] || [ -n "$code" ] || exit 143
 report "${told:-exit}" "$attempt" "$code"
-# Others may still need it to end well.
+# Other pods may still need the tracker in order to end well.
 [ "$code" -ne 0 ] || [ -z "$trackers_pid" ] || wait "$trackers_pid"
 exit "$code"

@@ -1,5 +1,5 @@
 # Shows where a process and everything it has started are in their programs, for a person who wants to know why nothing
-# happens. Before it: usage.sh.
+# happens. Needs usage.sh before it.
 
 stacks_seconds=10 # for each tool and process: one that waits for a dead disk may keep its reader, too
 # For all of them together; less than the requester waits (kStacksPatience).
@@ -14,8 +14,8 @@ read_clock() {
   seconds=${seconds%%.*}
 } 2>/dev/null
 
-# limited TOOL...: runs a tool with a time limit and in the foreground: in the process group of this shell, so that it
-# ends with it. Before it: stacks_end.
+# limited TOOL...: runs a tool with a time limit, at most until stacks_end. It runs in the foreground, i.e. in the
+# process group of this shell, so that it ends with the shell.
 limited() {
   limit=
   read_clock
@@ -32,7 +32,7 @@ limited() {
   ${limit:+$limit "$left"} "$@" </dev/null
 }
 
-# why_not SAID: prints the message of a tool that could not look into a process, and what to do about it
+# why_not SAID: prints the message of a tool that could not examine a process, and what to do about it
 why_not() {
   printf '%s\n' "$1" | tail -n 5
   scope=0
@@ -134,11 +134,11 @@ stacks() {
     echo "(there is no gdb on $(uname -n), which shows where a program is in C and C++)"
 }
 
-# limited_stacks PID: prints them, cut to a length that a person may want to read
+# limited_stacks PID: prints the stacks, cut to a length that a person may want to read
 limited_stacks() { stacks "$1" | tr -d '\036' | cut -b -2000 | head -c "$stacks_bytes"; }
 
-# report_stacks PID: sends each line as a message, short enough that a pipe keeps it whole. `tools_mark` is put into the
-# environment of the tools that are started for this.
+# report_stacks PID: sends each line of the stacks as a message that is short enough to stay whole in a pipe.
+# `tools_mark` is put into the environment of the tools that are started for this.
 report_stacks() {
   (
     export DMLC_SUBMIT_MARK="$tools_mark"
@@ -148,8 +148,8 @@ report_stacks() {
 }
 
 stacks_pid= # of a report that is under way
-# begin_stacks PID: reports them in the background, while messages of this shell still say that this host is up. There
-# is one report at a time: a request that arrives meanwhile is answered by it.
+# begin_stacks PID: reports the stacks in the background, while this shell continues to report that this host is up.
+# There is one report at a time, which also answers requests that arrive meanwhile.
 begin_stacks() {
   read_clock
   if is_child "$stacks_pid"; then
@@ -161,7 +161,7 @@ begin_stacks() {
   stacks_pid=$!
 }
 
-# is_child PID: whether this shell has started it and it still runs
+# is_child PID: whether this shell has started the process and it still runs
 is_child() {
   [ -n "$1" ] && read -r stat <"/proc/$1/stat" && read -r own </proc/self/stat || return
   set -- ${stat##*) }

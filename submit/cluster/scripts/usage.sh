@@ -1,5 +1,5 @@
-# Finds out what a process and everything it has started do and use. The scripts around processes do this every few
-# seconds, so the shell reads /proc itself and starts nothing. Before it: common.sh.
+# Finds out the state of a process and everything it has started, and what they use. The scripts around processes do
+# this every few seconds, so the shell reads /proc itself and starts nothing. Needs common.sh before it.
 
 # find_family PID: leaves in `family` the process and its descendants, itself first; only itself if the kernel does not
 # list children (CONFIG_PROC_CHILDREN).
@@ -18,8 +18,8 @@ find_family() {
   done
 } 2>/dev/null
 
-# end_family PID: kills a process of this shell and everything it has started. They are stopped first, so that they
-# cannot start anything more.
+# end_family PID: kills a child of this shell and everything it has started. All are stopped first, so that they cannot
+# start anything more.
 end_family() {
   seen= family=$1
   while [ "$family" != "$seen" ]; do
@@ -56,7 +56,7 @@ usage() {
 } 2>/dev/null
 
 ticks_per_s= page_kb=
-# report_usage PID: reports how its process is doing and, with that, that this host is up.
+# report_usage PID: reports how the process is doing, which also shows that this host is up.
 report_usage() {
   ticks_per_s=${ticks_per_s:-$(getconf CLK_TCK 2>/dev/null || echo 100)}
   page_kb=${page_kb:-$(($(getconf PAGESIZE 2>/dev/null || echo 4096) / 1024))}

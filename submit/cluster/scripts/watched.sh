@@ -1,7 +1,7 @@
-# Runs the command in "$@", started by ssh. Ends it when standard input ends or brings no line for a minute: then the
-# connection, or dmlc-submit, is gone. Before it: common.sh, marks.sh, usage.sh, stacks.sh; the variables attempt,
-# directory and binds (empty: the command is not bound to cores); the functions environment, which exports what only the
-# command is to have, and share, which gives the command its share of the cores.
+# Runs the command in "$@", started by ssh. Ends it when standard input ends or brings no line for a minute, since the
+# connection, or dmlc-submit, is then gone. Needs common.sh, marks.sh, usage.sh and stacks.sh before it, the variables
+# attempt, directory and binds (empty: the command is not bound to cores), and the functions environment, which exports
+# variables for the command only, and share, which gives the command its share of the cores.
 
 cd -- "$directory" 2>/dev/null || {
   report fail "there is no directory '$directory' on $(uname -n)"
@@ -42,7 +42,7 @@ pid=$!
 group=$pid # by setsid
 report start "$attempt" "$pid" "$(uname -n)"
 tools_mark="$mark.watch;"
-# Runs as a separate process, as it may have to wait until its messages are read.
+# The observer is a separate process, since it may have to wait until its messages are read.
 (
   trap - USR1 TERM HUP INT PIPE
   exec 3<&- >/dev/null
@@ -77,7 +77,7 @@ await
   end_family "$observer"
   wait "$observer"
 } 2>/dev/null
-# What the command left behind may still have something to write.
+# Processes that the command has left behind may still have something to write.
 [ -z "$(marked)" ] || sleep 0.15
 signal KILL
 signal KILL .watch

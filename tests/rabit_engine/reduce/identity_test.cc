@@ -50,7 +50,7 @@ TEST(Identity, ChangesNoBitOnEitherSide) {
         Reduction::Typed(type, operation).Combine(result.data(), left, right, kCount);
         for (std::size_t i = 0; i < kCount; ++i) {
           if (IsFloat(type) && IsNan(values.data() + i * size, type))
-            continue;  // made quiet, or lost to infinity
+            continue;  // NaN: is made quiet, or replaced by an infinity
           ASSERT_EQ(std::memcmp(result.data() + i * size, values.data() + i * size, size), 0)
               << Name(type) << " " << Name(operation) << " " << i << " " << is_left;
         }

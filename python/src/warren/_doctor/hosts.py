@@ -1,4 +1,4 @@
-"""The hosts of `warren doctor`: their file, and a probe on each, over ssh."""
+"""Reads the host file of `warren doctor`, and runs a probe on each host over ssh."""
 import contextlib
 import dataclasses
 import json
@@ -40,7 +40,7 @@ class Host:
 
     @property
     def shown(self) -> str:
-        """The name for messages."""
+        """The host as messages show it, with user and port if given."""
         if not self.name:
             return "this machine"
         name = f"[{self.name}]" if self.port and ":" in self.name else self.name

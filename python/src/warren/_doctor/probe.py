@@ -25,7 +25,7 @@ CONNECTIONS_AT_ONCE = 16
 
 
 def first_line_of(*command: str) -> Optional[str]:
-    """Returns the first line that a program prints; None if there is no such program, or it fails."""
+    """Returns the first line that a program prints; None if there is no such program, it fails, or it takes longer than 10 s."""
     try:
         done = subprocess.run(command,
                               stdin=subprocess.DEVNULL,

@@ -73,7 +73,7 @@ def summary(table: Table) -> Summary:
 
 
 def added(before: Summary, more: Summary) -> Summary:
-    """The summary of the rows of both, which are one worker's. A query that continues in `more` is counted in both."""
+    """The summary of the rows of both, which belong to one worker. A query that continues in `more` is counted in both."""
     def both(one: Optional[Range], other: Optional[Range]) -> Optional[Range]:
         return None if one is None or other is None else one.joined(other)
 

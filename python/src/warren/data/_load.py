@@ -133,7 +133,7 @@ class Wanted:
             if rows.group_sizes is not None and not names_part:  # otherwise the reader has looked at all parts
                 _queries.require_together(peers, queries, refuse)
         else:
-            # No other share can be asked what it has, so the whole data set is read.
+            # Other workers cannot be asked what their shares have, so the whole data set is read.
             if self._shape is None:
                 self._shape = _text.shape(self.uri, **how)
             shape = self._shape

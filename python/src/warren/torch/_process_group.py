@@ -97,7 +97,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def _device_types(self) -> List[torch.device]:
-        # Until the group is registered there, torch.distributed would take devices for those of C++ backends, and hook into them.
+        # Before the group is in this map, torch.distributed would take its devices for those of C++ backends, and hook into these.
         return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
 
     def _get_backend(self, device: Any) -> "ProcessGroup":  # pylint: disable=unused-argument

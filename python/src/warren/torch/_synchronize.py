@@ -27,7 +27,7 @@ def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
 
 
 def synchronize_gradients(module: Module, average: bool = True, communicator: Optional[Communicator] = None) -> None:
-    """Replaces the gradients by their averages (or sums) over all ranks, with one allreduce for each type. A gradient missing on a rank
+    """Replaces the gradients with their averages (or sums) over all ranks, with one allreduce for each type. A gradient missing on a rank
     counts as zeros; one missing on all ranks stays None. All ranks call it, as above."""
     comm = communicator_or_world(communicator, "synchronize_gradients")
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]

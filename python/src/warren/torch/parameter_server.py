@@ -134,7 +134,7 @@ class Update:
             row.settle()
 
     def pull(self) -> None:
-        """Replaces the module's parameters by those of the servers."""
+        """Replaces the module's parameters with those of the servers."""
         self.settle()
         for row in self._rows:
             row.fetched = None
@@ -156,7 +156,7 @@ class Update:
 
 
 class Downpour(Update):
-    """Adds up gradients and sends them every `send_frequency` steps. The module's parameters are replaced by those of the servers every
+    """Adds up gradients and sends them every `send_frequency` steps. The module's parameters are replaced with those of the servers every
     `update_frequency` steps, and in between are updated by its own optimizer."""
 
     def __init__(self, module: Module, lr: Optional[float] = None, local_update: Optional[Callable[[Tensor], Tensor]] = None,

@@ -168,7 +168,7 @@ class Converter:
         if peers.connected:
             _queries.require_together(peers, ours, self._refuse)
             return
-        # No other share can be asked what it has of a file.
+        # Other workers cannot be asked which queries of a file they have, so the file is read.
         for file in ours:
             queries = self.source.queries_of_file(file)
             if queries is not None:

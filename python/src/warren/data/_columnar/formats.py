@@ -37,7 +37,7 @@ class Reading(NamedTuple):
     storage_options: Optional[Mapping[str, Any]]
     delimiter: str  #: the delimiter of CSV; "" decides by the file's name
     types: Mapping[str, Any]  #: the types of CSV's columns, which the files do not contain
-    csv_bytes: int  #: the size of a range of CSV
+    csv_bytes: int  #: the size of the ranges into which CSV files are divided
     words: Tuple[str, ...] = ()  #: columns of CSV that are read as text, such as 007
     few_files: bool = False  #: there are so few files per worker that they are cut within their pieces
 

@@ -131,7 +131,7 @@ class ArrowColumn(Column):
         self.spec = spec
 
     def nbytes(self, begin: int, end: int) -> int:
-        """Without the overhead of a stream."""
+        """The size of these rows, without the overhead of a stream."""
         return int(self._table.slice(begin, end - begin).nbytes)
 
     def encode(self, begin: int, end: int) -> List[Buffer]:
@@ -146,7 +146,7 @@ class ArrowColumn(Column):
 
 
 def of_arrow(table: Any, where: str, name: str) -> ArrowColumn:
-    """Returns the column of a table, batch or array of the class `name`."""
+    """Returns the ArrowColumn for a table, batch or array, whose class is `name`."""
     pa = pyarrow()
     if name == "Table":
         return ArrowColumn(table, where, name)

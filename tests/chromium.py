@@ -77,7 +77,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def screenshot(self, path: pathlib.Path, whole: bool = False) -> None:
-        """A screenshot of the visible part, or of the whole page."""
+        """Saves a screenshot of the visible part, or of the whole page."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(answer["data"]))
 

@@ -40,7 +40,7 @@ def tables(text):
 
 
 def has_figures(rows):
-    """Whether half of its cells are numbers, not counting the first of each row."""
+    """Whether at least half of the table's cells are numbers, not counting the first cell of each row."""
     cells = [cell.strip() for row in rows[2:] for cell in row.strip("|").split("|")[1:]]
     return 2 * sum(bool(FIGURE.fullmatch(cell)) for cell in cells) >= len(cells)
 
@@ -155,7 +155,7 @@ class Docs(unittest.TestCase):
 
 
 class Reference(unittest.TestCase):
-    """What pages say about the sources is true."""
+    """Checks that what the pages say about the sources is true."""
 
     def sources(self, *folders):
         """The text of the sources, with adjacent string literals joined."""

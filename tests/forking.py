@@ -1,11 +1,11 @@
 """A Python that has already imported its packages: python(PYTHON, "numpy", "xgboost") is the path of a program that takes the arguments of
 PYTHON (-c CODE, -m MODULE or a file, after -W) and does the same in a process forked from one with these packages, in a few milliseconds
-instead of the half second that the imports take. Packages of our own are not among them: each process imports those by itself. With
+instead of the half second that the imports take. Warren's own packages are not among them: each process imports those itself. With
 WARREN_NIGHTLY=1 it is PYTHON itself.
 
 The process has the environment, folder and standard streams of the started program. The program ends as the process does, and the
-process ends with the program. The process has another process id, and all processes from here have the same global random numbers of
-NumPy."""
+process ends with the program. Its process id is different, and all processes from here begin with the same state of NumPy's global
+random generator."""
 import ast
 import atexit
 import functools
@@ -54,7 +54,7 @@ def python(interpreter, *packages, path=""):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-forking-"))
     address, program = str(folder / "socket"), folder / "python"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # read when a package is imported
-    # The server ends when its standard input does, i.e. with this process, however that ends. It removes the folder.
+    # The server exits when its standard input is closed, that is, when this process ends for whatever reason. It removes the folder.
     server = subprocess.Popen([interpreter, __file__, address, path, *packages],  # pylint: disable=consider-using-with
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     atexit.register(server.communicate)
@@ -187,7 +187,7 @@ def run(words):
 def main():
     address, path, *packages = sys.argv[1:]
     folder = os.path.dirname(address)
-    # The first process compiles our own packages for all.
+    # The first process that imports one of our own packages compiles it for all.
     sys.dont_write_bytecode, sys.pycache_prefix = False, os.path.join(folder, "bytecode")
     if path:
         sys.path.insert(1, path)

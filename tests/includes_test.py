@@ -72,7 +72,7 @@ class IncludesTest(unittest.TestCase):
         self.assertGreater(seen, 200)
 
     def test_no_two_headers_define_a_type_of_one_name(self):
-        """The linker would silently take one of them for both."""
+        """The linker would silently use one of the definitions for both."""
         where = {}
         for folder in TOP:
             for path, name in definitions(folder):

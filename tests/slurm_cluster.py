@@ -187,7 +187,7 @@ class SlurmCluster:
 
 
 def why_not():
-    """The reason why there can be no Slurm cluster here; None if there can."""
+    """The reason why a Slurm cluster cannot run here; None if it can."""
     if os.geteuid() != 0:
         return "a Slurm cluster is started as root"
     for program in PROGRAMS:

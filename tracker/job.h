@@ -35,7 +35,7 @@ inline constexpr std::chrono::seconds kPendingGrace{2};
 /// Beyond that, the oldest is dropped.
 inline constexpr std::size_t kMaxPendingConnections = 1024;
 
-/// Limit of the bytes received on all pending connections together. A hello takes about a hundred bytes, or a
+/// Limit of the bytes received on all pending connections together. A hello takes a few hundred bytes, or a
 /// stack trace from a worker that fails. Beyond that, the connections with the most bytes are dropped.
 inline constexpr std::size_t kMaxPendingBytes = std::size_t{16} << 20;
 

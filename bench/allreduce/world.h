@@ -22,7 +22,8 @@ class World {
   virtual void Prepare(float* /*data*/, std::size_t /*count*/) {}
   /// Sums over all ranks in place.
   virtual void Allreduce(float* data, std::size_t count) = 0;
-  /// Makes `number` such sums of `count_each` elements, consecutive in memory.
+  /// Sums `number` blocks of `count_each` elements over all ranks, in place. The blocks are consecutive in
+  /// memory.
   virtual void AllreduceEach(float* data, std::size_t count_each, std::size_t number) {
     for (std::size_t i = 0; i < number; ++i) Allreduce(data + i * count_each, count_each);
   }

@@ -15,7 +15,7 @@ namespace warren::bench {
 
 class Crew {
  public:
-  /// Creates workers with the task ids `first_task`, ..., one for each of `members`, which they fill in.
+  /// Creates a worker for each of `members`, which that worker fills in. Task ids count up from `first_task`.
   Crew(int first_task, std::span<Membership> members, const WorkerOptions& options);
 
   /// Join and ShutDown start all workers at once and return when the last one has finished. They throw

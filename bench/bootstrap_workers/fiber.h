@@ -45,7 +45,7 @@ class Fiber {
   /// std::system_error.
   Task<Descriptor> Connect(sockaddr_in to, const sockaddr_in* from);
   Task<Descriptor> Accept(const Descriptor& listener);
-  /// Returns some bytes, at most `limit`. The end of the stream is an error: no peer may hang up first.
+  /// Returns some bytes, at most `limit`. The end of the stream is an error: no peer may close its end first.
   Task<std::string> Receive(const Descriptor& socket, std::size_t limit);
   /// Sends at once: messages are far smaller than a socket's buffer.
   void Send(const Descriptor& socket, std::string_view bytes) const;

@@ -48,8 +48,7 @@ class Worker {
 
 /// The address of worker `task`, with port 0.
 sockaddr_in AddressOfWorker(const WorkerOptions& options, int task);
-/// Has the link closed by a reset: otherwise thousands of links would stay in TIME_WAIT and burden the next
-/// run.
+/// Closes the link by a reset: otherwise thousands of links would stay in TIME_WAIT and burden the next run.
 void CloseByReset(const Descriptor& link);
 
 }  // namespace warren::bench

@@ -82,7 +82,7 @@ class ConductedWorld(World):
             raise WorldStalled(f"{self.description}: {late}")
 
     def _fail(self):
-        """Raises the error of a rank that has gone, which its exit code tells once there is one."""
+        """Raises the error of a rank that has gone, which its exit code tells as soon as it is known."""
         end = time.monotonic() + 5
         while time.monotonic() < end:
             self.check_exit_codes()

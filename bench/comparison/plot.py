@@ -106,7 +106,7 @@ def illustrated(text, report):
 
 
 def draw(text, path):
-    """Draws the picture of a report from its tables alone, so without measuring again. Returns whether it has one."""
+    """Draws the picture of a report from its tables alone, without measuring again. Returns whether the report has a picture."""
     title, panels = read(text)
     # A logarithmic axis cannot show the 0.00 of a single rank.
     panels = {ranks: {size: {key: value for key, value in row.items() if value} for size, row in rows.items()}

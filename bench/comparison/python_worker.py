@@ -138,7 +138,7 @@ class Measurement:
             self.operations = int(self.operations * min(100, max(1.2, 1.2 * block_s / seconds))) + 1
 
     def block(self):
-        """Measures a block; returns the seconds of the slowest rank."""
+        """Measures a block; returns the time of the slowest rank in seconds."""
         call, times = self.call, range(self.operations)
         self.library.barrier()
         begin = time.perf_counter()

@@ -200,7 +200,7 @@ class Comparison:
             medians = tried[nearest] if nearest is not None else {}
             choice[case] = min(players, key=lambda player: medians.get(player, float("inf")))
         for player in players:
-            player.hopeless.clear()  # a mode may have stalled in cases for which another one was chosen
+            player.hopeless.clear()  # stalls in the trials must not rule out the cases for which a mode was chosen
         return choice
 
     def _that_fit(self, cases, place, ranks):

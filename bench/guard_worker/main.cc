@@ -1,7 +1,7 @@
 // The code paths whose cost bench/guard counts, each repeated TIMES times after some warm-up runs:
 //
 //   guard-worker allreduce BYTES TIMES     in a job: float32, sum, in place
-//   guard-worker checkpoint BYTES TIMES    in a job: a model of so many bytes
+//   guard-worker checkpoint BYTES TIMES    in a job: a model of BYTES bytes
 //   guard-worker rows FILE                 LibSVM text into memory, with one thread
 //
 // Prints {"allocations", "copied", "messages", "sent"} for the whole process meanwhile: calls of malloc and
@@ -59,7 +59,7 @@ ssize_t Sent(long result) {
 
 }  // namespace
 
-// Visible to the C++ library, too, whose operator new calls malloc.
+// Visible to the C++ library as well, whose operator new calls malloc.
 #pragma GCC visibility push(default)
 extern "C" {
 

@@ -110,7 +110,7 @@ void RunOn(int core) {
   sched_setaffinity(0, sizeof(set), &set);  // if not allowed, the kernel chooses the core
 }
 
-/// The least seconds that a cache line takes from one core to the other.
+/// The shortest time, in seconds, that a cache line takes from one core to the other.
 double LineTime(int one, int other) {
   alignas(64) std::atomic<int> ball{0};
   const auto play = [&ball](int core, int mine, auto after) {

@@ -74,7 +74,7 @@ class World::Rank final : public Transport {
     return state_ == State::kSleeping ||
            (state_ == State::kWaiting && now - waits_since_ > world_.model_.patience);
   }
-  /// Returns when everything before this rank's clock has been simulated.
+  /// Waits until everything before this rank's clock has been simulated.
   void Sync();
   SimulatedLink& LinkTo(int peer);
 
@@ -124,8 +124,8 @@ class World::SimulatedLink final : public Link {
   std::uint64_t arrived_ = 0;
   std::uint64_t consumed_ = 0;  ///< read from the socket
   std::uint64_t stashed_ = 0;   ///< consumed, but not yet delivered
-  // The positions of incoming tags in the stream. All of them are equal to head_, that of the sender's latest
-  // call.
+  // The stream positions of the tags that are still to be delivered. Each of these tags equals head_, the tag
+  // of the sender's latest call.
   std::deque<std::uint64_t> heads_;
   CallTag head_;
 

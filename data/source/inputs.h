@@ -37,9 +37,9 @@ struct Input {
 std::shared_ptr<const File> OpenFile(const Input& input);
 std::unique_ptr<Stream> OpenStream(const Input& input);
 
-/// Each path is a file, a folder (the files in it, but not in subfolders, except names that begin with '.' or
-/// '_'), scheme://... (file:// always; others through `remote_files`, or dmlc-core if null), or a form that
-/// `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names, so that all
+/// Each path is a file, a folder (the files in it whose names do not begin with '.' or '_', without
+/// subfolders), scheme://... (file:// always; others through `remote_files`, or dmlc-core if null), or a form
+/// that `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names, so that all
 /// workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice under any names,
 /// since its rows would count twice.
 ///

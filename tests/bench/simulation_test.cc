@@ -181,8 +181,8 @@ TEST(Simulation, StepsGrowWithTheLogarithmAndTheRingsWithTheRanks) {
 }
 
 TEST(Simulation, AnExchangeOfTwoRanksTakesWhatTheModelGivesByHand) {
-  // The send, the wire, the last byte into the other host; the end of the wait, one read of tag and element;
-  // the sum.
+  // The send, the wire, the arrival of the last byte at the other host; the end of the wait, one read of tag
+  // and element; the sum.
   const Time by_hand =
       2'000'000 + 40 * 150 + 10'000'000 + 40 * 800 + 500'000 + 700'000 + 40 * 110 + 2 * 8 * 20;
   EXPECT_DOUBLE_EQ(SimulateAllreduce("recursive_doubling", Of(2, 8)).seconds,
@@ -216,7 +216,7 @@ TEST(Simulation, TooManyEventsEndIt) {
   EXPECT_THROW(SimulateAllreduce("tree", setting), TooLong);
 }
 
-/// Rank 0 receives that many bytes from each of the others, with nothing in between.
+/// Rank 0 receives `bytes` bytes from each of the others, one right after the other.
 Time Gather(const Model& model, int ranks, int ranks_of_host, std::size_t bytes) {
   World world(model, ranks, ranks_of_host);
   std::array<std::byte, 1> memory{};

@@ -1,4 +1,4 @@
-// The same forms for programs whose options CLI11 knows.
+// The forms of arguments_test.cc again, for programs whose options CLI11 parses.
 #include "cli/parse.h"
 
 #include <gmock/gmock.h>

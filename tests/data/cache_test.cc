@@ -79,7 +79,7 @@ RowBlock<Index> Small() {
   return block;
 }
 
-/// Small, plus everything else that a block may have.
+/// The rows of Small, with everything else that a block may have.
 template <typename Index>
 RowBlock<Index> Full() {
   RowBlock<Index> block = Small<Index>();
@@ -474,7 +474,8 @@ TYPED_TEST(CacheTest, SizesThatLieWithRightChecksumsNeverReachOutside) {
         std::uint64_t truth = 0;
         std::memcpy(&truth, place, 8);
         std::memcpy(place, &lie, 8);
-        // The writer is believed for these two values, if they are not too small or fit at all.
+        // The reader trusts the file for words 2 and 3 if they fit the index type, and word 2 is not too
+        // small.
         const bool may_be = (word == 2 && lie >= truth) || word == 3;
         const bool fits = lie <= std::numeric_limits<TypeParam>::max();
         const bool accepted = Accepts<TypeParam>(forged, this->path_);
@@ -757,7 +758,7 @@ TEST_F(CacheTest32, AFileCutAtTheWorstMomentIsAnErrorAndNoSignal) {
       std::this_thread::sleep_for(std::chrono::microseconds(wait));
       EXPECT_EQ(truncate(path_.c_str(), 5000), 0);
     });
-    // A new reader each time, so that the page is checked while the file is cut.
+    // A new reader each time, so that a page is checked while the file is being cut.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     std::string why;
     bool noticed = false;

@@ -101,7 +101,7 @@ bool SameBytes(const Array<T>& a, const Array<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// The name of the first part that is not equal to the bit, or "".
+/// The name of the first part that differs in any bit, or "".
 template <typename Index>
 std::string Difference(const Result<Index>& a, const Result<Index>& b) {
   if (a.faults != b.faults) return "faults";
@@ -329,7 +329,7 @@ TEST(LibSvm, ReadsValuesOfEveryLength) {
     for (std::size_t dot = 0; dot <= length; ++dot) {
       const std::string number = digits.substr(0, dot) + "." + digits.substr(dot, length - dot);
       const std::string index = digits.substr(0, 1 + (length + dot) % 9);
-      // An index occurs once in a row.
+      // One entry per row, since an index may occur only once in a row.
       text += fmt::format("1 {}:{}\n1 {}:-{}\n1 {}:{}\n", index, number, index, number, index,
                           digits.substr(0, length));
       const float value = std::stof(number);
@@ -401,7 +401,7 @@ TEST(LibSvm, AnIndexTwiceInARowIsABadRowWhereverItStands) {
   ExpectFault("1 2 2", 4, expected);
   ExpectFault("1:2 1:1 02:1 3:1 2:0 # c", 17, expected);
   ExpectFault("1 1:1 1:1", 6, expected, kOne);
-  // After rows that the kernels read, whose own ends are not touched.
+  // Between rows that the kernels read, which must stay complete.
   std::string text;
   for (int row = 0; row < 50; ++row) text += "1 3:1 7:2 30:3\n";
   for (const std::string bad : {"0 3:1 3:2\n", "0 7:1 3:2 7:1\n", "0 1 2 3 4 5 6 7 1\n"}) {
@@ -770,7 +770,7 @@ bool EndsLine(char c) {
   return c == '\n' || c == '\r';
 }
 
-/// A cut as by the reader of a file: after the last line end before some position.
+/// The position at which a reader of files would cut: after the last line end before `place`.
 std::size_t SomeCut(std::string_view text, std::size_t place) {
   while (place > 0 && !EndsLine(text[place - 1])) --place;
   return place;

@@ -144,7 +144,7 @@ TEST(ParseFloat, HasNoLimitOfDigits) {
 }
 
 TEST(ParseFloat, IsExactAroundTheNumberOfDigitsOfTheShortWay) {
-  // Around 2^53 and 10^19, where the short way gives up, with the dot at every position.
+  // Around 2^53 and 10^19, where the fast path ends, with the dot at every position.
   for (const char* digits :
        {"9007199254740991", "9007199254740992", "9007199254740993", "9007199254740994", "9999999999999999",
         "10000000000000000", "18014398509481985", "999999999999999999", "1000000000000000000",
@@ -170,7 +170,7 @@ TEST(ParseFloat, RoundsHalfToEven) {
 }
 
 TEST(ParseFloat, DoesNotRoundTwice) {
-  // The nearest doubles lie in the middle between two floats; the numbers do not.
+  // The nearest double of each number lies halfway between two floats; the number itself does not.
   for (const char* text :
        {"1.0000000596046448", "1.00000005960464477", "1.00000005960464478", "0.50000002980232239",
         "4.0000002384185791", "16777217.000000001", "16777217.0000000001", "16777216.9999999999",
@@ -292,7 +292,7 @@ TEST(ParseFloat, EqualsStrtofInTheMiddleBetweenFloatsAndBesides) {
       ASSERT_NO_FATAL_FAILURE(ExpectAsStrtof(neighbour + in_full.substr(exponent)));
     }
     if (middle < 1e-3 || middle > 1e9) continue;
-    // Without an exponent, as the short way requires.
+    // Without an exponent, as the fast path requires.
     std::string fixed = Printed("%.*f", 60, middle);
     fixed.erase(fixed.find_last_not_of('0') + 1);
     if (fixed.back() == '.') continue;

@@ -171,7 +171,7 @@ class Convert(RabitDataTest):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a", "a.cache"])
         before = (self.folder / "a.cache").stat().st_mtime_ns
         self.run_program(0, "convert", path, "a.cache", "--to", "cache")
-        self.assertEqual((self.folder / "a.cache").stat().st_mtime_ns, before)  # this is the cache that a#a.cache uses
+        self.assertEqual((self.folder / "a.cache").stat().st_mtime_ns, before)  # unchanged: it is already the cache that a#a.cache uses
         self.run_program(0, "convert", path, "b", "--to", "cache", "--part", 1, "--parts", 2)
         self.assertEqual(sorted(p.name for p in self.folder.glob("b*")), ["b.part1-of-2"])
 

@@ -495,7 +495,8 @@ TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {
   const TemporaryFolder folder;
   const std::string torn =
       folder.Write("torn", "1 qid:1 0:1\n1 qid:2 0:1\n1 qid:1 0:1\n1 qid:4 0:1\n1 qid:5 0:1\n1 qid:6 0:1\n");
-  // Queries may come in any order and continue in the next chunk; each file has its own numbering.
+  // Queries may come in any order, and may continue in the next chunk. The ids of one file say nothing about
+  // another file.
   const std::string whole =
       folder.Write("whole", "1 qid:7 0:1\n1 qid:2 0:1\n1 qid:2 0:1\n1 qid:2 1:1\n1 qid:3 0:1\n");
   const std::string other = folder.Write("other", "1 qid:3 0:1\n1 qid:7 0:1\n");

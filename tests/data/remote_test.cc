@@ -1,5 +1,5 @@
-// Files behind scheme://...: those of a provider, here a map in memory that counts its requests, and those of
-// dmlc-core's streams, for which dmlc-core's file:// stands.
+// Files with scheme://...: those of a provider, here a map in memory that counts its requests, and those of
+// dmlc-core's streams, here dmlc-core's file://.
 #include "data/source/remote.h"
 
 #include <fmt/format.h>

@@ -105,7 +105,7 @@ TYPED_TEST(RowBlockTest, AppendOfNoRowsChangesNothing) {
   block.Append(began.View());
   EXPECT_EQ(Values(block.offsets), (Numbers{0, 1, 3}));
   EXPECT_EQ(block.columns, 8U);
-  // Not even if one block has query ids: there are no rows.
+  // Query ids in only one of the blocks are no error here, since there are no rows to append.
   Fill<std::uint64_t>(block.qids, {1, 2});
   EXPECT_NO_THROW(block.Append(began.View()));
 }

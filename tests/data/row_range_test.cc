@@ -94,7 +94,8 @@ TEST(LineAt, CountsEveryKindOfLineEndOnce) {
   }
 }
 
-/// The first letter; empty for "-", a row without a query. '#' begins a comment.
+/// The query of a row is its first letter; it is empty if that is '-'. A row that begins with '#' is a
+/// comment.
 std::optional<std::string> FirstLetter(std::string_view row) {
   while (!row.empty() && (row.back() == '\n' || row.back() == '\r')) row.remove_suffix(1);
   if (row.empty() || row[0] == '#') return std::nullopt;

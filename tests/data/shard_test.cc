@@ -71,7 +71,7 @@ TEST(Cut, PartsAreDisjointAndCompleteWhateverTheInputs) {
       }
       std::vector<std::uint64_t> seen(inputs.size(), 0);
       for (const Range& range : all) {
-        // Ranges are in order, so nothing is duplicated or left out in between.
+        // Each range must begin where the previous one ended, so that nothing is duplicated or left out.
         if (inputs[range.input].divisible) {
           ASSERT_EQ(range.begin, seen[range.input]);
         }

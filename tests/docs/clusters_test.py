@@ -24,7 +24,7 @@ class Clusters(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-docs-")))
         self.programs = self.folder / "programs"
         running.make_programs(self.programs)
-        # On hosts, too, an installed Python finds the packages installed with it.
+        # Stands for an installed Python, which finds the packages installed with it on the hosts, too.
         python = self.programs / "python"
         python.write_text(f"#!/bin/sh\nPYTHONPATH={SOURCE}/python/src WARREN_NATIVE={BIN.parent} "
                           f'exec {running.ENVIRONMENT}/bin/python "$@"\n', encoding="utf-8")

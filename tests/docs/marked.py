@@ -1,7 +1,7 @@
-"""The code blocks of a page in Markdown, and what the comment before each says is done with it. Readers do not see the comments.
+"""The code blocks of a page in Markdown, and what to do with each, according to the comment before it. Readers do not see the comments.
 
-    <!-- run -->                    console: what follows "$ " is run, one command after the other, by bash, in a folder of
-                                    its own; its output is compared with the lines below it. python: is run.
+    <!-- run -->                    console: what follows "$ " is run, one command after the other, by bash, in the page's
+                                    own folder; its output is compared with the lines below it. python: is run.
     <!-- run, any order -->         the same; lines may come in another order, as those of several workers do
     <!-- run, exit 3 -->            the command must fail with this code
     <!-- run in a new system -->    the same, by from_nothing alone: it installs

@@ -78,8 +78,8 @@ def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], L
 
 def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path, environs: Dict[str, str],
           state: pathlib.Path) -> Done:
-    """Runs a command by bash in `work`; returns its exit code and output. The next command sees the variables that it sets, as if both were
-    typed into one shell: `state` is where they are kept."""
+    """Runs a command with bash in `work`; returns its exit code and output. The variables that it sets are kept in `state`, so that the
+    next command sees them as if both were typed into one shell."""
     text = f"[ ! -e {state} ] || . {state}\nset -a\ntrap 'export -p >{state}' EXIT\n{text}"
     done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, check=False, env=environs,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)

@@ -67,7 +67,7 @@ class Frameworks(ProgramTest):
         for store in ("dist_sync_mpi", "dist_sync", "dist_async"):
             with self.subTest(launcher=launcher, store=store):
                 said = self.launched(launcher, SOURCE / "examples/kvstore/train.py", "--kv-store", store)
-                for worker in range(WORKERS):  # line ends are removed, since mpirun may mix the words of workers
+                for worker in range(WORKERS):  # without line ends, since mpirun may mix the output of workers
                     self.assertIn(f"worker {worker} of {WORKERS}, {store}: weight [ 2.  -3.   0.5  4. ], bias [1.]", said)
 
     def test_the_linear_model_is_found_through_each_store(self):

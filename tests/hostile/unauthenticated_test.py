@@ -168,7 +168,7 @@ class Hostile(unittest.TestCase):
     def tracker(self, *options):
         tracker = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
         self.addCleanup(tracker.__exit__)
-        # Each dropped connection is logged in a line; an unread pipe would block the tracker.
+        # The tracker logs a line for each dropped connection, and would block if its pipe were not read.
         self.log = []
         self.reading = threading.Thread(target=lambda: self.log.extend(tracker.process.stderr))
         self.reading.start()

@@ -32,7 +32,7 @@ def train(data: str, model_path: str, rounds: str) -> None:
 
 
 def rank_queries(data: str) -> None:
-    """Queries and weights arrive, whole."""
+    """Queries and weights arrive complete."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         groups = matrix.get_uint_info("group_ptr")
@@ -83,7 +83,7 @@ def fail(how: str, others: str = "sleep") -> None:
             os._exit(0)
         if how == "exit":
             sys.exit(3)
-        atexit.register(time.sleep, 1.5)  # the others are gone before
+        atexit.register(time.sleep, 1.5)  # so that this rank ends after the others
         raise ValueError("no such luck")
 
 
@@ -154,7 +154,7 @@ def resumed(data: str, ranking: str) -> None:
                     train(Stop(rounds))
                 except InterruptedError:
                     pass
-                wx.broadcast(rounds)  # the checkpoint is there
+                wx.broadcast(rounds)  # the checkpoint has been written by now
                 if train() != whole and wx.get_rank() == 0:  # rank 0 has the model; with gblinear each rank has a different one
                     print("differs", rounds, json.dumps(way))
     print("tried", len(ways))

@@ -138,7 +138,7 @@ def ways_of(tree_learner: str) -> List[str]:
 
 
 def stops_early() -> None:
-    """With only its own validation rows, each worker would stop at another round, if at all."""
+    """With only its own validation rows, each worker would stop at a different round, if at all."""
     with wl.communicator():
         rank = wl.get_rank()
         x, y = rows(rank)
@@ -172,7 +172,7 @@ def loads(uri: str) -> None:
 
 
 def loads_csv(uri: str) -> None:
-    """Empty cells are missing values, existing ones are not; binned before the training."""
+    """Empty cells are missing values, zeros are not. The data are binned before the training."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         data.construct()
@@ -290,7 +290,7 @@ def refuses() -> None:
 
 
 def same_rows(how: str) -> None:
-    """Trains on rows that all workers have, or not."""
+    """Trains on rows that are, or are not, the same on all workers."""
     with wl.communicator():
         x, y = rows(wl.get_rank() if how == "other rows" else 0)
         if how == "few":

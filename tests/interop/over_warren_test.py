@@ -72,7 +72,7 @@ class OverWarren(Workers):
                 with self.subTest(name, workers=workers):
                     self.assertEqual(other_served, 0)
                     self.assertEqual(served > 0, workers > 1)
-                    if workers < 3:  # only one order is possible
+                    if workers < 3:  # sums have only one possible order
                         self.assertEqual(model, other_model)
                     for one, other in zip(predicted, other_predicted, strict=True):
                         self.assertAlmostEqual(one, other, delta=SAME)

@@ -184,7 +184,7 @@ def models() -> None:
 
 
 def types_and_operations() -> None:
-    """Compared with NumPy's own, for every size from zero on; and what is refused."""
+    """Compares the results with NumPy's, for every size from zero on, and shows what is refused."""
     operations = {0: np.maximum, 1: np.minimum, 2: np.add, 3: np.bitwise_and, 4: np.bitwise_or, 5: np.bitwise_xor}
     names = ["float32", "float64", "float128", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
     with wx.communicator():
@@ -282,7 +282,7 @@ def raises_inside(arguments: str, task: str) -> None:
 
 
 def begins_again(arguments: str, task: str) -> None:
-    """The communicator is left and made again under an engine that has not been ended."""
+    """Begins to use the engine again, in the same communicator, without having ended it."""
     wx.accelerate_all()
     context = somebody_elses(arguments, task)
     context.__enter__()
@@ -319,7 +319,7 @@ def lingers() -> None:
 
 
 def leaves_inside(arguments: str, task: str) -> None:
-    """The communicator is left within the block: the agreement was for it only."""
+    """Finalizes the communicator within the block; the engine was agreed on for that communicator only."""
     context = somebody_elses(arguments, task)
     context.__enter__()
     with wx.accelerate():

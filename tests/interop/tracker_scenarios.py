@@ -50,7 +50,7 @@ def nobody_comes(host):
 
 
 def workers_are_late(host):
-    """The tracker's own timeout ends it."""
+    """The tracker ends at its own timeout."""
     tracker = Tracker(n_workers=2, host_ip=host, timeout=1)
     tracker.start()
     assert "ended with code" in raised(functools.partial(tracker.wait_for, LIMIT_S))

@@ -141,7 +141,7 @@ class Training(Workers):
         room = (self.folder / "c.ubj").stat().st_size * 3 // 2
         (self.folder / "c.ubj").unlink()
         with self.full_disk(room) as disk:
-            # A limit on file sizes if no disk can be made.
+            # If no disk can be made, a limit on file sizes stands in for it.
             limited = {} if disk else {"file_limit": room // 2}
             path = f"{disk or self.folder}/c.ubj"
             output = self.submit_command(2, *self.command("checkpointed", path, halt=11, **limited), code=9)
@@ -170,7 +170,7 @@ class Training(Workers):
             json.loads((disk / "m.unfinished.json").read_bytes())
 
     def same_rows(self, how, workers=2):
-        """The number of warnings that all workers have the same rows."""
+        """The number of warnings that all workers train on the same rows."""
         output = self.submit_command(workers, *self.command("same_rows", how), sklearn=how == "estimator")
         self.assertEqual(output.count("trained"), workers, output)
         self.assertEqual(output.count(": SameRowsWarning:"), output.count(f"[0] {FOLDER}/xgboost_training_worker.py:"), output)

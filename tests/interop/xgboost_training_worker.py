@@ -90,7 +90,7 @@ def checkpointed(path: str, how: str = "{}") -> None:
 
 
 def same_rows(how: str) -> None:
-    """Trains, in one of many ways, on rows that all workers have, or not."""
+    """Trains, in one of many ways, on rows that are, or are not, the same on all workers."""
     warnings.simplefilter("default")
     warnings.filterwarnings("ignore", category=FutureWarning)
     with wx.communicator():
@@ -118,7 +118,7 @@ def same_rows(how: str) -> None:
         elif how == "quantile":
             matrix = xgb.QuantileDMatrix(x, y)
         elif how.startswith("bins"):
-            # So many rows that single ones cannot be taken out, with labels that both workers have in any case.
+            # Too many rows to take out single ones. The labels of both workers are equal in any case.
             own = np.random.default_rng(wx.get_rank() if how == "bins of others" else 5)
             x = own.random((5000, 20), np.float32)
             matrix = xgb.QuantileDMatrix(x, np.arange(5000) % 2)
@@ -150,10 +150,10 @@ def twice(how: str) -> None:
 
 
 def short_of_files(spare: str) -> None:
-    """Joins the job as a process that can open few more files."""
+    """Joins the job from a process that can open only `spare` more files."""
     if os.environ["DMLC_TASK_ID"] == "1":
         highest = max(map(int, os.listdir("/proc/self/fd")))
-        # Leaves no gaps below.
+        # Fills the gaps between the open descriptors.
         held = [os.open(os.devnull, os.O_RDONLY) for _ in range(highest - len(os.listdir("/proc/self/fd")) + 2)]
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 1 + int(spare),) * 2)
     with wx.communicator():

@@ -57,7 +57,7 @@ class Fetching(unittest.TestCase):
         self.sha256 = hashlib.sha256(self.archive.read_bytes()).hexdigest()
 
     def configure(self, commands, *options, works=True):
-        """Runs CMake; returns its output, in one line."""
+        """Runs CMake; returns its output as one line."""
         tree = self.root / "tree"
         tree.mkdir(exist_ok=True)
         (tree / "CMakeLists.txt").write_text(PROJECT.format(source=SOURCE, sha256=self.sha256, commands=commands))

@@ -1,4 +1,4 @@
-"""warren bench: its conclusions from figures, and a small job of it."""
+"""warren bench: the conclusions that it draws from figures, and a small job."""
 import json
 import os
 import subprocess

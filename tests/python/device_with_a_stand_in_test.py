@@ -13,7 +13,7 @@ RANKS = 2
 
 
 class Interface:
-    """An array on the device that has __cuda_array_interface__."""
+    """A device array that has __cuda_array_interface__."""
 
     def __init__(self, memory, count, typestr="<f4", shape=None, strides=None, read_only=False):
         self.__cuda_array_interface__ = {"shape": shape or (count,), "typestr": typestr, "data": (memory, read_only),

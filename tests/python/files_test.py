@@ -374,7 +374,7 @@ class Local(Folder):
 
     @contextlib.contextmanager
     def file_limit(self, size):
-        """No file of this process may grow beyond that many bytes: writing then fails as on a full disk."""
+        """Limits the files of this process to `size` bytes: writing beyond that fails as on a full disk."""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
         try:
@@ -384,7 +384,7 @@ class Local(Folder):
 
     def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_what_was_there(self):
         path = self.write("out", b"before")
-        for size in (10_000, 5_000_000):  # written at the end of the block, and within it
+        for size in (10_000, 5_000_000):  # written at the end of the block, or already within it
             with self.file_limit(9_000), self.assertRaises(OSError) as caught:
                 with open_output(path) as file:
                     file.write(bytes(size))
@@ -627,7 +627,7 @@ class S3(Folder):
         self.assertEqual([file.tag for file in find("s3://bucket/times/*")], ["1700000000 s"] * 5)
 
     def are_all_listed(self, number):
-        """Checks that many objects, by folder and by pattern, are listed in answers of 1,000 each."""
+        """Checks that `number` objects are listed completely, by folder and by pattern, in answers of 1,000 each."""
         (self.folder / "bucket" / "many").mkdir()
         wanted = [f"s3://bucket/many/{k:05}" for k in range(number)]
         for uri in wanted:
@@ -769,7 +769,7 @@ class S3(Folder):
                 self.assertFalse(path.exists())
             self.assertEqual(path.read_bytes(), data)
             path.unlink()
-            # A broken upload is started again; a refused one leaves nothing.
+            # A broken upload is started again; a refused one changes nothing.
             self.proxy.break_next(Fault("status", status=503, method="PUT"))
             with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
                 file.write(data)
@@ -801,7 +801,7 @@ class S3(Folder):
             if child == 0:
                 status = 1
                 try:
-                    signal.alarm(60)  # instead of waiting for a thread that was not forked
+                    signal.alarm(60)  # ends a child that waits for a thread that fork did not copy
                     with Ranges(file, storage_options=options) as ranges:
                         well = ranges.read_at(1, 3) == b"ows" and find("s3://bucket", storage_options=options) == [file]
                     status = 0 if well and stores.locate(file.uri, options)[0] is not here else 2

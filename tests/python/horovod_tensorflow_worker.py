@@ -28,7 +28,7 @@ def refuses(kind, text, function, *arguments, **more):
 
 
 def operations():
-    """Eager, and twice in one tf.function."""
+    """All operations, eagerly and twice in one tf.function."""
     rank, size = hvd.rank(), hvd.size()
     total = size * (size + 1) // 2
 

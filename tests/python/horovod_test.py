@@ -16,7 +16,7 @@ from warren_testing import BIN, SOURCE
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
 PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
-SOON_S = 5.0  # until survivors know of a death, on a busy machine; otherwise one
+SOON_S = 5.0  # until survivors know of a death, on a busy machine; otherwise 1 s
 
 
 def version():

@@ -460,7 +460,7 @@ def join():
 
 
 def ranks_that_differ():
-    """Ranks that differ get an error, and nothing else ends."""
+    """If the calls of ranks differ, the ranks get an error, and everything else goes on."""
     rank, size = hvd.rank(), hvd.size()
     shapes = [(6,), (2, 3)]
     for what, function, text in (

@@ -1,4 +1,4 @@
-"""Named operations of warren.collectives: in any order, joins, groups, what goes wrong, timelines."""
+"""Named operations of warren.collectives: any order, joins, groups, errors, timelines."""
 import json
 import os
 import re

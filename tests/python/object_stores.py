@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def rclone():
-    """The binary that WARREN_RCLONE names, or the one next to this Python, or on PATH; None if there is none."""
+    """The path of rclone: WARREN_RCLONE, or the one next to this Python, or on PATH; None if there is no rclone."""
     named = os.environ.get("WARREN_RCLONE") or os.path.join(os.path.dirname(sys.executable), "rclone")
     return shutil.which(named) or shutil.which("rclone")
 
@@ -142,7 +142,7 @@ class FaultyProxy:
             self._faults += faults
 
     def unused(self):
-        """Faults that no request has met yet."""
+        """The faults that have not happened `times` times yet."""
         with self._lock:
             return list(self._faults)
 

@@ -1,4 +1,4 @@
-"""warren.parameter_server: the decisions of servers, tested alone; and jobs whose ranks send and receive as they like."""
+"""warren.parameter_server: the decisions of servers, tested by themselves; and jobs whose ranks send and receive in any order."""
 import os
 import re
 import textwrap

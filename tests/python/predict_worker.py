@@ -1,4 +1,4 @@
-"""A worker of tests of warren.xgboost.predict_to: `predict_worker.py WORLD FOLDER SUFFIX`. Prints "all right" if everything was.
+"""A worker of tests of warren.xgboost.predict_to: `predict_worker.py WORLD FOLDER SUFFIX`. Prints "all right" if everything was right.
 
 Rank 1, if there is one, has no rows. Every rank knows all rows, and so the expected contents of the files."""
 import os
@@ -56,7 +56,7 @@ def check(folder, suffix):
         refused(FileExistsError, "whole-" + name, wx.predict_to, whole, model, matrix, whole=True)
         refused(FileExistsError, f"holds {world} parts of another run already, such as part-00000-of-", wx.predict_to,
                 parts, model, matrix)
-        data.gather(np.zeros(1))  # a barrier: all ranks have looked
+        data.gather(np.zeros(1))  # a barrier: all ranks have been refused
         if rank == 0:
             with open(f"{parts}/part-00007-of-00099.{suffix}", "wb"), open(f"{parts}/notes.txt", "wb"):
                 pass

@@ -294,7 +294,7 @@ class Forks(unittest.TestCase):
     """A process forked from a worker takes no part in the job, and does it no harm."""
 
     SETTINGS = ({}, {"WARREN_SHARED_MEMORY": "off"})
-    #: Each of a rank's children ends by tearing down a whole interpreter.
+    #: Few rounds, since each child tears down a whole interpreter at its end.
     ROUNDS = 20 if AT_NIGHT else 7
 
     def run_with_child(self, child, told):

@@ -1,5 +1,5 @@
-"""A worker of tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`, LIBRARY being what it joins the job by. Prints
-"all right" and the kinds that it tried if everything was.
+"""A worker of tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`. It joins the job by LIBRARY, and prints "all
+right" and the kinds that it tried if everything was right.
 
 Every rank makes the same tables, and so knows its expected share: the rows of numpy.array_split."""
 import contextlib

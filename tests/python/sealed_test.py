@@ -55,7 +55,7 @@ class WithAToken(SealedTest):
                 self.assertEqual(repr(found), repr(value))
 
     def test_the_key_is_derived_as_other_secrets_of_the_token_are_and_is_none_of_them(self):
-        """Otherwise something else said in the job could serve as a seal."""
+        """Otherwise another message of the job could serve as a seal."""
         from warren_testing import derive
         secret = bytes.fromhex(TOKEN)
         self.assertEqual(_sealed._derived(secret, b"claim"), derive(secret, b"claim"))
@@ -136,7 +136,7 @@ class Proof(SealedTest):
     """The ranks of a communicator without checked members, as threads; each contributes to a maximum."""
 
     def run_ranks(self, size, others=None):
-        """`others`, by rank: a function of the round and the array that returns what the rank contributes instead."""
+        """`others` maps a rank to a function of the round and the array that returns what the rank contributes instead."""
         barrier, tables = threading.Barrier(size), [None] * size
         results = [None] * size
 

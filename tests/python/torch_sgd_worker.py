@@ -9,7 +9,7 @@ import warren.torch
 from warren import collectives
 
 torch.set_num_threads(1)
-ACCURACY = 0.9  # for ten digits, where guessing has 0.1
+ACCURACY = 0.9  # for ten digits; guessing gives 0.1
 
 
 def world():
@@ -271,7 +271,7 @@ def tensors():
 
 
 def schedule():
-    """What each of two ranks and the servers have, step by step."""
+    """What each of two ranks and the servers hold, step by step."""
     collectives.init([])
     me = world().rank
     # At step 1 the servers have element 0 of rank 0 and element 1 of rank 1; alpha is 0.25, and they meet at step 3.

@@ -447,14 +447,14 @@ def late_in_a_callback():
 def messages():
     rank, size = begin()
     to, source = (rank + 1) % size, (rank - 1) % size
-    # All ranks send first, and long messages.
+    # All ranks send a long message before they receive one.
     got = torch.empty(300_000)
     sent = dist.isend(torch.full((300_000,), float(rank)), to)
     received = dist.irecv(got, source)
     sent.wait()
     received.wait()
     same(got, torch.full((300_000,), float(source)))
-    # Messages with tags, received in another order than they were sent.
+    # Messages with tags, received in a different order than they were sent.
     works = [dist.isend(torch.tensor([rank * 10 + tag]), to, tag=tag) for tag in range(5)]
     for tag in reversed(range(5)):
         got = torch.empty(1, dtype=torch.int64)

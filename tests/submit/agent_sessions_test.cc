@@ -57,7 +57,7 @@ class AgentWorld {
     bool closes = false;    ///< after the bytes to come
     std::optional<std::size_t> index = {};
     bool is_err = false;
-    bool left_alone = false;  ///< its bytes are not wanted now
+    bool left_alone = false;  ///< paused: the sessions want none of its bytes now
   };
 
   /// A process elsewhere and the script around it.
@@ -291,7 +291,7 @@ class AgentWorld {
     if (connections_.contains(*agent.err)) connections_[*agent.err].closes = true;
   }
 
-  // --- what is told of them ------------------------------------------------------------------------------
+  // --- what agents report --------------------------------------------------------------------------------
 
   void Do(const AgentEvent& event) {
     std::visit([this](const auto& one) { On(one); }, event);

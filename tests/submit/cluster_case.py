@@ -195,7 +195,7 @@ class WatchingBehaviour(ClusterCase):
         self.ready(1)
         os.kill(self.submit_pid(), signal.SIGUSR2)
         self.wait_for_files("asked")
-        # The first of the two may have been on its way before.
+        # The first of the two samples may have been under way before the request.
         self.assertNotIn("stack of", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
@@ -303,7 +303,7 @@ class ClusterBehaviour(ClusterCase):
         wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
 
     def test_workers_find_each_other_as_torchrun_would_have_told_them(self):
-        # Worker 0 listens, late, at the address and the port that all workers get.
+        # Worker 0 starts late to listen at the address and the port that all workers get.
         code = """
 import os, socket, time
 rank, size, local_rank, local_size, port = (int(os.environ[name]) for name in (

@@ -27,7 +27,7 @@ class Doctor(unittest.TestCase):
         self.addCleanup(self.hosts.check_nothing_runs)
 
     def doctor(self, *words, code, text=None):
-        """Runs the doctor. Returns the findings that are not OK: by level, subject and hosts, their texts."""
+        """Runs the doctor. Returns the texts of the findings that are not OK, by level, subject and hosts."""
         _, _, *host_file = self.hosts.host_file(text)
         command = [PYTHON, "-m", "warren", "doctor", *host_file, *self.hosts.options(), "--json", *words]
         done = subprocess.run([str(word) for word in self.hosts.inside(command)],

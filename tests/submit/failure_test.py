@@ -1,4 +1,4 @@
-"""What happens if a process of a job fails: exit code, last words, restarts, the end of the others."""
+"""What happens if a process of a job fails: exit code, last output, restarts, the end of the other processes."""
 
 import os
 import re

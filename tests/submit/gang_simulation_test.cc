@@ -107,7 +107,7 @@ class GangWorld {
     bool stays = false;   ///< could not be cancelled, which the user was told
   };
   struct Agent {
-    int number = 0;  ///< counts the agents at this place
+    int number = 0;  ///< counts the agents that have been at this place
     int launch = 0;  ///< the launch of its gang with which it came
     bool is_here = false;
     bool told_to_end = false;
@@ -199,7 +199,7 @@ class GangWorld {
     if (exited.status.ok()) {
       ++succeeded_;
     } else if (failures_[index]++ < restarts_) {
-      // JobRun may wait for other failures.
+      // JobRun may wait for other failures before it restarts a process.
       const int ms = Chance(30) ? Between(0, 3000) : 0;
       if (ms == 0) return Start(index);
       After(ms, [this, index, start = starts_] {
@@ -282,7 +282,7 @@ class GangWorld {
     Dequeue(id);
   }
 
-  /// The job leaves the queue and runs, after some time.
+  /// After some time, the job leaves the queue and runs.
   void Dequeue(GangId id) {
     if (Trouble()) {
       After(Between(0, 10'000), [this, id, launch = gangs_[id].launches] {
@@ -391,7 +391,7 @@ class GangWorld {
   Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
   void Handle(const AgentEvent& event) { controller_.Handle(event, now_); }
 
-  /// The gang's processes are there, each with its agent.
+  /// The gang's processes start, each with its agent.
   void Begin(GangId id) {
     if (!has_agents_) return;
     Gang& gang = gangs_[id];
@@ -517,7 +517,7 @@ class GangWorld {
     Vanish(index, ms);
   }
 
-  // --- what has to be so ---------------------------------------------------------------------------------
+  // --- invariants ----------------------------------------------------------------------------------------
 
   void Perform() {
     for (auto actions = controller_.TakeActions(); !actions.empty(); actions = controller_.TakeActions()) {

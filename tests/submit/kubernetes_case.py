@@ -35,7 +35,7 @@ class KubernetesCase(ClusterCase):
         return 1  # its container's limit
 
     def check_nothing_is_left(self, seconds=8):
-        """After a kill, the watchdog deletes twice, 2 s apart."""
+        """Allows for the watchdog, which deletes twice after a kill, 2 s apart."""
         super().check_nothing_is_left(seconds)
 
     def check_no_object_is_left(self):
@@ -60,7 +60,7 @@ class KubernetesCase(ClusterCase):
 
 
 class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
-    """The tests. This one itself is not run."""
+    """The tests. This class itself is not run."""
 
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"
@@ -209,7 +209,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         self.assertIn("kubectl apply exited with code 1", self.last_line(process))
 
     def test_a_name_that_others_have_taken_is_told_and_what_is_theirs_stays(self):
-        """Its random letters are guessed: others take the name just before dmlc-submit does."""
+        """The random letters of the job's name are guessed: others take the name just before dmlc-submit does."""
         pod = {"restartPolicy": "Never", "containers": [{"name": "worker", "image": "theirs", "command": ["theirs"]}]}
         theirs = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "NAME"},
                   "spec": {"parallelism": 0, "completions": 7, "template": {"spec": pod}}}  # fmt: skip

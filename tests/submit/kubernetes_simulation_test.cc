@@ -170,7 +170,7 @@ class KubernetesWorld {
     if (exited.status.ok()) {
       ++succeeded_;
     } else if (failures_[exited.index]++ < restarts_ && roles_[exited.index] != "scheduler") {
-      // JobRun may wait for other failures.
+      // JobRun may wait for other failures before it restarts a process.
       const int ms = Chance(30) ? Between(0, 3000) : 0;
       if (ms == 0) return Start(exited.index);
       After(ms, [this, index = exited.index, start = start_] {
@@ -509,7 +509,7 @@ class KubernetesWorld {
     kill_apply_();
   }
 
-  // --- what has to be so ---------------------------------------------------------------------------------
+  // --- invariants ----------------------------------------------------------------------------------------
 
   void Perform() {
     for (auto actions = controller_->TakeActions(); !actions.empty(); actions = controller_->TakeActions()) {

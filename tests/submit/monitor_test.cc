@@ -64,7 +64,7 @@ TEST(EvaluationLine, OtherLinesAreNone) {
   EXPECT_FALSE(ParseEvaluation(many));
 }
 
-// --- who makes whom wait -----------------------------------------------------------------------------------
+// --- ranks that make others wait ---------------------------------------------------------------------------
 
 TEST(WaitingTime, IsThatOfTheRankThatCameLast) {
   WaitingTime times(3);
@@ -409,7 +409,7 @@ TEST_F(Hangs, NothingIsFoundWithoutATimeout) {
   EXPECT_THAT(found_, IsEmpty());
 }
 
-// --- the whole ---------------------------------------------------------------------------------------------
+// --- the whole monitor -------------------------------------------------------------------------------------
 
 class Monitored : public testing::Test {
  protected:

@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// A directory with programs, which is the current one.
+/// A temporary directory of programs, which is the current directory during each test.
 class SeparateProgramsTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -92,7 +92,7 @@ class SshHosts:
         self.namespaces.close()
 
     def _name_hosts(self):
-        """Makes each host known to all others, by its own name and by that of the ssh configuration."""
+        """Lets every host resolve all others, by their own names and by those in the ssh configuration."""
         names = {"127.0.0.1": "localhost", self.namespaces.middle_address: "host-middle"}
         names.update({address: f"host-{i} n{i} node{i + 1}" for i, address in enumerate(self.namespaces.addresses)})
         for name in self.namespaces.made:

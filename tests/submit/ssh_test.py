@@ -276,7 +276,7 @@ class SshWatching(WatchingBehaviour, SshCase):
         self.wait_for_text(process.stderr, "worker 0: state S")  # everything that was on its way has arrived
         seen = "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(3))
         self.assertNotIn("worker 1: state", seen)
-        # The job does not wait for the lost host, and a request for its stacks is told that none come.
+        # The job does not wait for the lost host, and a request for its stacks is answered that none will come.
         os.kill(self.submit_pid(), signal.SIGUSR2)
         seen += self.wait_for_text(process.stderr, "nothing more came within 30 s")
         self.assertRegex(seen, r"worker 1 \(host \S+, pid \d+\): nothing has been heard of host \S+ for \d+ s; is it down")

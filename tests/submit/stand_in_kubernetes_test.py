@@ -417,7 +417,7 @@ class Containers(StandInCase):
     def test_peers_are_found_by_name_once_they_are_there(self):
         code = (f"for name in it-0.group it-1.group.default.{DOMAIN} it-1.group; do "
                 "until getent hosts $name; do sleep 0.02; done; done; touch seen-$JOB_COMPLETION_INDEX;"
-                "until [ -e seen-0 -a -e seen-1 ]; do sleep 0.02; done")  # a pod that has ended has no name any longer
+                "until [ -e seen-0 -a -e seen-1 ]; do sleep 0.02; done")  # a pod that has ended no longer has a name
         labels = {"job-name": "it"}
         self.apply(job_of("it", code, pod={"subdomain": "group"}, **indexed(2)))
         [pod, _] = self.wait_running(count=2)

@@ -144,7 +144,7 @@ class SimulatedJob : public JobView {
   bool Chance(double probability) { return std::bernoulli_distribution(probability)(random_); }
   Milliseconds Random(int most) { return Milliseconds(Number(0, most)); }
 
-  /// Tells the supervisor of an event, which would be the reason for this exit code if it ended the job.
+  /// Tells the supervisor of an event. `code` is the job's exit code if this event ends the job.
   void Tell(const std::function<void()>& event, int code) {
     event_code_ = code;
     event();
@@ -244,7 +244,7 @@ class SimulatedJob : public JobView {
   }
   bool cluster_is_busy() const override { return cluster_busy_; }
 
-  // --- what it wants done ----------------------------------------------------------------------------------
+  // --- what the supervisor does ----------------------------------------------------------------------------
 
   void Do(const PrepareCluster&) {
     Happened("-> prepare");

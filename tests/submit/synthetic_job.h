@@ -1,4 +1,4 @@
-// A synthetic job, with numbers that move like those of a real one, for what displays jobs.
+// A synthetic job, whose numbers move like those of a real one, for tests of what displays jobs.
 #pragma once
 
 #include <string>

@@ -164,7 +164,7 @@ class WatchingTest(unittest.TestCase):
             slow.connect(("127.0.0.1", served.port))
             slow.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie['Cookie']}\r\n\r\n".encode())
             others = served.events()
-            seen = [next(others)[1]["job"]["seconds"] for _ in range(4)]  # time goes on for the others
+            seen = [next(others)[1]["job"]["seconds"] for _ in range(4)]  # the others still get each second's state
             slow.settimeout(LIMIT_S)
             stream = slow.makefile("rb")
             ages = []
@@ -178,7 +178,7 @@ class WatchingTest(unittest.TestCase):
         self.assertGreaterEqual(ages[1], seen[3])
 
     def silent(self, served, count, sent=b""):
-        """That many connections that send this and nothing more, all of them accepted."""
+        """Opens `count` connections that send `sent` and nothing more; all of them are accepted."""
         many = [socket.create_connection(("127.0.0.1", served.port), LIMIT_S) for _ in range(count)]
         for one in many:
             self.addCleanup(one.close)

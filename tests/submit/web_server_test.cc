@@ -33,7 +33,7 @@ WebServerCallbacks Callbacks(const OutputHistory& output) {
 TEST(WebServer, WhoeverIsBeingAnsweredAtTheEndGetsAllOfIt) {
   asio::io_context io;
   OutputHistory output(1, std::size_t{8} << 20);
-  // More than the kernel accepts at once: each of these is two bytes in JSON.
+  // More than the kernel's buffers hold: each quote is two bytes in JSON.
   for (int i = 0; i < 2000; ++i) output.Add(0, Stream::kOut, std::string(2000, '"'));
   WebServer server(io, {.metrics = {}, .page = WebAddress{}, .page_token = "secret"}, Callbacks(output));
   const std::string url = server.PageUrl();  // http://127.0.0.1:PORT/?token=secret

@@ -1,5 +1,5 @@
-// Who may take part in a job: how the tracker treats peers that prove the job's token, that do not, and that
-// try. Message by message, without sockets or clocks.
+// Admission to a job: how the tracker treats peers that prove the job's token, peers that do not, and peers
+// that try and fail. Message by message, without sockets or clocks.
 #include "tracker/admission.h"
 
 #include <gmock/gmock.h>
@@ -494,7 +494,7 @@ TEST_F(AdmissionTest, SoDoWorkersOfXgboost21) {
   Collective(std::string("1#") + kOther, collective::Start{9020, 0});
   EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
   EXPECT_THAT(warnings, IsEmpty());
-  // A process on the same host without a ticket does not speak for them.
+  // A process on the same host cannot speak for them without a ticket.
   EXPECT_TRUE(IsClosed(Collective("0", collective::Shutdown{}, 0)));
   EXPECT_TRUE(IsClosed(Collective("0", collective::Failure{"boo", 1}, 0)));
   EXPECT_TRUE(IsClosed(Collective("0", collective::Print{"boo"}, 0)));

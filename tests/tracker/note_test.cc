@@ -115,7 +115,7 @@ TEST_F(StateFileTest, BelongsToOneTrackerAtATime) {
   EXPECT_THAT([&] { StateFile other(path); }, Refuses("another tracker is using it"));
 }
 
-/// No file of this process may grow beyond that many bytes: writing then fails as on a full disk.
+/// Limits the size of this process's files: writing beyond it fails as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

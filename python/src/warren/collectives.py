@@ -175,8 +175,8 @@ class Communicator:
         return _made(_c.LIB.WarrenCommSplit, self._comm, c_int_of(color, "color"), c_int_of(key, "key"))
 
     def create(self, ranks: Sequence[int]) -> "Communicator":
-        """Returns the communicator of these ranks, in this order; all ranks pass the same list. Ranks that are not in it get an empty
-        communicator."""
+        """Returns the communicator of these ranks, in this order; all ranks pass the same list. Ranks that are not in it get a
+        communicator that is False."""
         numbers = [c_int_of(rank, "rank") for rank in ranks]
         return _made(_c.LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
 

@@ -25,7 +25,7 @@ device, which are added up first. `push` takes a copy and returns immediately; `
 "dist_sync_mpi" (larger first) and has no other effect.
 
 Errors are reported to the workers that caused them: if an updater fails, the next `pull` raises a RuntimeError on every worker whose push
-it applied. If a rank dies, all waiting calls name it within a second, and the store can no longer be used."""
+was part of that update. If a rank dies, all waiting calls name it within a second, and the store can no longer be used."""
 import functools
 import os
 import sys

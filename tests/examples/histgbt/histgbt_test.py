@@ -251,7 +251,7 @@ class OneModel(HistgbtTest):
 
     @staticmethod
     def call_of(pid):
-        """The system call in which a process waits: by its number, of which only one is of interest."""
+        """Returns "openat" if the process waits in that system call (257 on x86-64, 56 on 64-bit Arm), otherwise None."""
         with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
             return {"257": "openat", "56": "openat"}.get(file.read().split()[0])
 

@@ -51,7 +51,7 @@ class CCall final : public BegunCall {
   WarrenHandle handle_;
 };
 
-/// Messages go one at a time, or one each way.
+/// Messages are exchanged one at a time, or one in each direction.
 class CCommunicator final : public BeginningCommunicator {
  public:
   /// Takes ownership of `comm`.

@@ -73,7 +73,7 @@ TEST(CallQueue, AnErrorComesWithItsCallAndTheNextIsRun) {
   const auto good = queue->Add([] {});
   EXPECT_EQ(ErrorOf(*good), "none");
   EXPECT_EQ(ErrorOf(*bad), "bad");
-  EXPECT_EQ(ErrorOf(*bad), "bad");  // again
+  EXPECT_EQ(ErrorOf(*bad), "bad");  // the error is kept
 }
 
 TEST(CallQueue, WhoeverAsksToBeToldIsToldOnce) {

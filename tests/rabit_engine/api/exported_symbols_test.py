@@ -38,7 +38,7 @@ def soversion(library):
 
 
 def promise(name):
-    """The (SOVERSION, names) of a list."""
+    """Returns the SOVERSION and the names that a list records."""
     lines = (HERE / f"{name}.symbols").read_text(encoding="utf-8").splitlines()
     return lines[0].removeprefix("SOVERSION "), set(lines[1:])
 

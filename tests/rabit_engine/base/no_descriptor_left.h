@@ -1,4 +1,4 @@
-// A process that is short of descriptors.
+// Makes this process run out of descriptors.
 #pragma once
 
 #include <fcntl.h>

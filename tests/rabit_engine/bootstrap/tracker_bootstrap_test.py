@@ -165,8 +165,8 @@ class Loss(unittest.TestCase):
         with our_tracker(5) as tracker, Ranks(tracker.env, 5, "mismatch") as ranks:
             outputs = ranks.outputs(10)
             by_rank = {int(output.split()[1]): output for output in outputs}
-            # Rank 4 compares its call with rank 3's, and rank 0 with rank 4's. The first of them reports it and takes the other ranks with
-            # it, whether or not they could have seen it themselves.
+            # Rank 4 compares its call with rank 3's, and rank 0 with rank 4's. The first of them to see the difference reports it and ends;
+            # the other ranks fail because of that, whether or not they could have seen it themselves.
             named = [rank for rank, output in by_rank.items() if "rank 4 calls allreduce of 2" in output]
             self.assertTrue(named and set(named) <= {0, 4}, by_rank)
             for rank in set(range(5)) - set(named):

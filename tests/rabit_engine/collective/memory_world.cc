@@ -104,7 +104,7 @@ class MemoryWorld::QueueTransport : public Transport {
     return *queue;
   }
 
-  /// How many of `possible` bytes one call moves: mostly all, sometimes fewer.
+  /// How many of `possible` bytes one call moves: usually all, sometimes fewer.
   std::size_t SomeOf(std::size_t possible) {
     const bool fewer = possible > 1 && random_() % 4 == 0;
     return fewer ? 1 + random_() % (possible - 1) : possible;

@@ -55,7 +55,7 @@ class Buffer {
 
   void Put(const std::string& content) const {
     RequireCuda(cudaMemcpy(data_, content.data(), content.size(), cudaMemcpyDefault));
-    RequireCuda(cudaStreamSynchronize(nullptr));  // a copy from pageable memory may still be on its way
+    RequireCuda(cudaStreamSynchronize(nullptr));  // a copy from pageable memory may still be in progress
   }
   std::string Get() const {
     std::string content(bytes_, '\0');
@@ -543,7 +543,7 @@ void CheckHandles() {
   }
 }
 
-/// The others learn of it from their handles.
+/// Rank `who` ends before a call; the others learn of it from their handles.
 void MissByHandle(int who) {
   const warren::Communicator world = warren::World();
   const Buffer buffer(4'000'000);

@@ -1,7 +1,7 @@
-// A stand-in for NCCL over the stand-in for CUDA: ranks of one host, through a file in memory. It is faithful
-// in this: joining and ending go on in the background unless NCCL_COMM_BLOCKING is 1; collectives run on
-// their stream, one after the other whatever the stream; a rank that waits for a dead one waits until it is
-// told to abort.
+// A stand-in for NCCL over the stand-in for CUDA: ranks of one host, through a file in memory. It behaves
+// like NCCL in that joining and ending run in the background unless NCCL_COMM_BLOCKING is 1, collectives run
+// on their stream, one after the other whatever the stream, and a rank that waits for a dead one waits until
+// it is told to abort.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>

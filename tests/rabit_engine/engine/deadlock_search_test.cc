@@ -180,7 +180,8 @@ class World {
     }
     for (Rank& rank : ranks_) {
       if (may_be_stuck && Pick(0, 1) == 0 && rank.program.size() > 1) {
-        // Messages between two ranks keep their order; otherwise they would be other messages.
+        // Messages between the same two ranks keep their order, since otherwise sends and receives would not
+        // match.
         const auto a = static_cast<std::size_t>(Pick(0, static_cast<int>(rank.program.size()) - 2));
         const auto peers = [](const Step& step) {
           return std::pair(step.sends.empty() ? -1 : step.sends[0].peer,
@@ -369,7 +370,7 @@ TEST(DeadlockSearch, FindsEachCircleAndNothingElse) {
     for (const int rank : circle) ASSERT_TRUE(world.Stuck()[rank]) << "rank " << rank << " can go on";
   }
   ASSERT_GT(seconds.size(), static_cast<std::size_t>(NumWorlds()) / 40);
-  // Even if the first rank of a circle had waited for long when the last one arrived.
+  // The search is fast even if the first rank of a circle had waited for long when the last one arrived.
   std::sort(seconds.begin(), seconds.end());
   EXPECT_LT(seconds[seconds.size() / 2], 4);
   EXPECT_LT(seconds[seconds.size() * 9 / 10], 10);
@@ -394,7 +395,7 @@ TEST(DeadlockSearch, ACircleHasToBeOfTheSameWaitsAtTheSecondLook) {
                          .now = [&] { return now; }});
   for (int second = 1; second <= 10; ++second) {
     now = second;
-    other.since = second;  // it has gone on, and waits again
+    other.since = second;  // it has progressed, and waits again
     EXPECT_FALSE(search.Tick(own, true));
     EXPECT_TRUE(search.found().empty());
   }

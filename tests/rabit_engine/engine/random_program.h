@@ -1,8 +1,8 @@
 // Programs of collectives on communicators of every shape, generated from a seed: each rank runs the same
 // program and compares its results with a plain computation over all members' inputs. The programs cover
 // every collective, roots, counts of zero and ragged ones, and splits of splits. If calls can be begun
-// without waiting, each rank does so with some of them, at random: several are under way in one communicator,
-// also in one that is freed, and their ends are seen in another order and in every way.
+// without waiting, each rank does so with some of them, at random: several calls are under way in one
+// communicator, even in one that is already freed, and their ends are noticed in any order and in every way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,10 +46,10 @@ class BegunCall {
   virtual void WhenDone(std::function<void(const char* error)> function) = 0;
 };
 
-/// A communicator whose calls need not be waited for.
+/// A communicator whose calls can be begun without waiting.
 class BeginningCommunicator : public Communicator {
  public:
-  /// Calls `make`, whose calls on this communicator return at once, and returns these calls.
+  /// Runs `make`. The calls that it makes on this communicator return at once; they are returned in order.
   virtual std::vector<std::unique_ptr<BegunCall>> Begin(const std::function<void()>& make) = 0;
 };
 
@@ -147,7 +147,7 @@ class RandomProgram {
     Buffer buffer;
     std::size_t begin = 0;  // offset in the buffer
   };
-  /// How the end of a begun call is seen.
+  /// How the end of a begun call is noticed.
   enum class Seen { kByWaiting, kByTesting, kByFunction, kBehindAnother };
   struct Ends {
     std::atomic<int> well{0};
@@ -164,8 +164,7 @@ class RandomProgram {
     std::vector<Buffer> sent;
   };
 
-  /// Runs the calls of a step, which `make` makes, now or without waiting. `sent`: more buffers that they
-  /// use.
+  /// Makes the calls of a step by `make`, and waits for them or not. `sent`: more buffers that the calls use.
   template <typename Calls>
   void Make(Group& group, std::vector<Result> results, Calls&& make, std::vector<Buffer> sent = {}) {
     if (!begins_ || DrawOwn(2) == 0) {

@@ -96,7 +96,7 @@ TEST(Waiter, NamesTheMemberWhoseProcessHasEnded) {
 TEST(Waiter, AsleepIsWokenByAnAbort) {
   Members members(2);
   std::thread gives_up([&] {
-    std::this_thread::sleep_for(milliseconds(30));  // until the other sleeps
+    std::this_thread::sleep_for(milliseconds(30));  // until the other member sleeps
     members[1].Abort(Members::RankOf(1));
   });
   Waiter waiter(members[0]);

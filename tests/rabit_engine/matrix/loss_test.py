@@ -32,7 +32,7 @@ class LossTest(unittest.TestCase):
                     job.kill(victim, self)
 
     def test_a_killed_rank_is_named_on_all_hosts_where_hosts_are_no_subtrees(self):
-        # A leader, and one that only shares memory.
+        # The victim leads its host, or only shares memory.
         for layout, victim in (("aaabbb", 3), ("aaabbb", 5), ("aaabbcccc", 0)):
             with self.subTest(layout=layout, victim=victim), \
                     Job(len(layout), "wait", victim,
@@ -52,7 +52,7 @@ class LossTest(unittest.TestCase):
                             _, errors = worker.communicate(timeout=20)
                             told += errors
                             self.assertEqual(worker.returncode, 2, errors)
-                            # Even if this rank waited for another one that waited itself.
+                            # Even if this rank waited for another one, which waited for rank 1.
                             self.assertRegex(errors, r"rank 1\b.*(has waited|gave up|gives up|lost)|for rank 1\b")
                     self.assertRegex(told, rf"rank [02] on {os.uname().nodename} has waited [12]\.\d s for "
                                            r"rank 1(, on the same host| at [\d.:]+)")

@@ -71,7 +71,8 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(x);
   } else if constexpr (kIsSixteenBits<T>) {
-    // Some numbers next to 1, and more of about its last place: rounding on the way gives other bits.
+    // Some numbers next to 1, and more numbers of about the size of its last place, so that intermediate
+    // rounding changes the result.
     constexpr int kFractionBits = std::bit_width(T::kQuietBit);
     const std::uint64_t exponent = T::kBias - ((x >> 20) % 3 == 0 ? 0 : kFractionBits + (x >> 30) % 2);
     const std::uint64_t fraction = (x >> 40) % (1u << kFractionBits);

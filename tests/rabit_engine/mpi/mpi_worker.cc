@@ -138,7 +138,7 @@ void CheckReduction(Communicator& world, const Reduction& reduction,
     world.Reduce(buffer, count, reduction, root);
     if (rank == root) Require(std::equal(expected.begin(), expected.end(), buffer), "reduce " + what);
 
-    // Uneven slices; the first is empty, so is every third.
+    // Uneven slices, of which the first and every third one after it are empty.
     std::vector<std::size_t> offsets{0};
     for (int r = 0; r < world.world_size(); ++r) {
       offsets.push_back(r + 1 == world.world_size() ? count : offsets.back() + (r % 3 == 0 ? 0 : count / 3));

@@ -74,7 +74,7 @@ class Srun(Ranks):
         self.assertRegex(run.stderr, r"rank 1 of 3 .*rank 2 is lost")
 
     def test_a_rank_that_dies_before_the_first_call_is_named_by_all_others_long_before_a_timeout(self):
-        # No tracker made links: the connections that notice the death were made for this purpose at the start.
+        # No tracker made links. The death is noticed over connections that were made just for that at the start.
         for victim in (0, 1, 3):
             for env in ({"WARREN_SHARED_MEMORY": "off"}, {}):
                 with self.subTest(victim=victim, **env):

@@ -33,7 +33,7 @@ struct Rules {
   Replicas replicas;
   Program program;
   bool local_models = true;
-  bool one_at_a_time = false;  // no rank dies before the last loss is healed
+  bool one_at_a_time = false;  // no rank dies before the last loss is repaired
 };
 
 enum class Doing { kComputes, kInCall, kWantsToMeet };
@@ -265,8 +265,8 @@ class World {
             const Transfer& transfer = plan.transfers[i];
             if (has_followed(transfer.from) && has_followed(transfer.to)) world.Move(transfer);
           }
-          // A rank that has received everything is not without state any longer, even if others do not know
-          // it.
+          // A rank that has received everything is no longer without state, even if the others do not know
+          // that.
           for (int rank = 0; rank < rules_->ranks && moved == plan.transfers.size(); ++rank) {
             if (followed != (1U << rules_->ranks) - 1 || rank % 2 != 0) continue;
             world.ranks_[rank].state.Met();

@@ -119,7 +119,7 @@ class SeveralTest(RecoveryCase):
         """Judged by a worker's system calls: what it closes and unmaps after the tracker has released it."""
         for shape in {}, TCP:
             with tempfile.TemporaryDirectory() as folder:
-                # exec replaces the shell, which only expands the name of the trace, by strace.
+                # The shell only expands the name of the trace; exec then replaces it with strace.
                 trace = ["sh", "-c", f'exec strace -e trace=close,munmap,recvfrom -o {folder}/$DMLC_TASK_ID "$@"', "sh"]
                 # LeakSanitizer cannot work where strace does.
                 result = train(RANKS, attempts=3, under=trace, env={"ASAN_OPTIONS": "detect_leaks=0", **shape})

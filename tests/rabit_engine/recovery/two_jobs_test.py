@@ -99,7 +99,7 @@ class TwoJobs(unittest.TestCase):
             self.assertEqual(codes, [0] * RANKS, f"{story}\n{errors}")
             self.assertEqual(training.digests(output), self.expected(0), story)
         else:
-            # The first job has lost its tracker: its workers say so, and none of them succeeds.
+            # The first job has lost its tracker: its workers report that, and none of them succeeds.
             self.assertEqual([code for code in codes if code == 0], [], f"{story}\n{errors}")
             self.assertRegex(errors, "the tracker at 127.0.0.1:[0-9]+ (closed the connection|cannot be reached)")
         return fate

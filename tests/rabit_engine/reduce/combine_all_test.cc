@@ -1,4 +1,4 @@
-// Many operands: the tree of order.h, in registers, in blocks, with `out` anywhere.
+// CombineAll of many operands: the tree of order.h, in registers and in blocks, with `out` anywhere.
 #include <gtest/gtest.h>
 
 #include "tests/rabit_engine/reduce/reference.h"
@@ -122,8 +122,8 @@ TEST(CombineAll, HoldsForWorldsOfHundreds) {
 }
 
 TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
-  // 1 and three halves of its last place: a sum that is rounded on the way loses the first of them, and at
-  // the end a tie goes to the even neighbour.
+  // 1 and three times half of its last place. If the sum is rounded after each addition, the first half is
+  // lost; if it is rounded once at the end, the tie goes to the even neighbour.
   struct Case {
     DataType type;
     std::uint16_t one;

@@ -150,7 +150,8 @@ Small<e, f> Element(Operation operation, Small<e, f> left, Small<e, f> right) {
     const bool takes_right =
         operation == Operation::kMax ? left.value() < right.value() : right.value() < left.value();
     const Small<e, f> chosen = takes_right ? right : left;
-    return std::is_same_v<Small<e, f>, Half> ? chosen.Quiet() : chosen;  // widening makes binary16 quiet
+    // Widening makes a binary16 NaN quiet.
+    return std::is_same_v<Small<e, f>, Half> ? chosen.Quiet() : chosen;
   }
   return Narrowed<Small<e, f>>(Element(operation, Widened(left), Widened(right)));
 }

@@ -11,8 +11,7 @@
 
 namespace stand_in {
 
-/// A pointer, returned in memory of the caller. Never null-initialized by accident: a null pointer means
-/// success.
+/// A pointer, returned in memory of the caller. A null pointer means success.
 class Result {
  public:
   Result() = default;
@@ -52,7 +51,7 @@ struct Context {
 #define STAND_IN_NOTHING
 #define STAND_IN_CONTEXT ::stand_in::Context const* /*context*/,
 
-// Coll's virtual functions in their order. `FIRST` and `SPAN` define the convention.
+// The virtual functions of Coll, in declaration order. `FIRST` and `SPAN` define the calling convention.
 #define STAND_IN_COLL(NAME, COMM, FIRST, SPAN)                                                               \
   class NAME : public std::enable_shared_from_this<NAME> {                                                   \
    public:                                                                                                   \

@@ -144,7 +144,7 @@ std::shared_ptr<Coll> coll;
 thread_local std::string last_error;
 [[maybe_unused]] const stand_in::Context context;
 
-// Called through its vtable, as in XGBoost, or directly.
+// Calls a function of Coll through its vtable, as XGBoost does, or directly.
 #ifdef STAND_IN_WITHOUT_TABLE
 #define CALL(FUNCTION) coll->Coll::FUNCTION
 #else

@@ -1,5 +1,6 @@
-"""kubectl: sends its words, its directory and its input to the stand-in, and shows the answer: b"o" and b"e" with bytes, b"x" with a code.
-The stand-in writes it below an interpreter's line, as an executable by itself."""
+"""kubectl: sends its arguments, working directory and input to the stand-in, and shows the answer: b"o" and b"e" with bytes for standard
+output and standard error, b"x" with the exit code. The stand-in writes this file as a separate executable, below a line that names the
+interpreter."""
 
 import json
 import os

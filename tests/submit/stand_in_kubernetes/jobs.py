@@ -34,7 +34,7 @@ class Job:
         return None if text is None else int(text)
 
     def count(self, pod):
-        """Counts a pod that has ended, once."""
+        """Counts a pod that has ended, unless it has been counted already."""
         phase = pod.object["status"]["phase"]
         gone = phase not in TERMINAL and pod.kill_at is not None and self.spec["podReplacementPolicy"] != "Failed"
         if pod.uid in self.counted or not (phase in TERMINAL or gone):

@@ -56,7 +56,7 @@ class QueryCollector {
     last_path_ = path;
   }
 
-  /// Returns all queries. Throws DataError if a query of a file ends and occurs again later.
+  /// Returns all queries. Throws DataError if the rows of a query are not contiguous in a file.
   const QueriesByFile& Finish() {
     for (auto& [path, queries] : queries_) {
       std::sort(queries.begin(), queries.end());

@@ -66,7 +66,7 @@ class Reader {
 
   /// Replaces the contents of `block` with the next block, with at least one row, reusing its memory. Returns
   /// false at the end. Throws DataError for a bad row, unless bad rows are skipped, for an unreadable file,
-  /// and at the end if a query of a file occurred again after it had ended; the reader cannot be used after
+  /// and at the end if the rows of a query are not contiguous in a file; the reader cannot be used after
   /// that.
   bool Next(RowBlock<Index>& block);
   /// Like Next, but appends to `block`.

@@ -19,7 +19,7 @@ extern const TextFormat kCsvFormat;
 
 namespace {
 
-/// Ordered by their values of Format.
+/// In the order of their Format values.
 const TextFormat* const kFormatsOfTheTree[] = {&kLibSvmFormat, &kLibFmFormat, &kCsvFormat};
 
 void RequireComplete(const TextFormat& format) {

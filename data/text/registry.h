@@ -15,7 +15,7 @@ namespace warren::data {
 /// incomplete or its name is taken.
 Format RegisterTextFormat(const TextFormat& format);
 
-/// Returns all formats, ordered by their values of Format.
+/// Returns all formats, in the order of their Format values.
 std::vector<const TextFormat*> TextFormats();
 
 /// Throws DataError if the format is not registered.

@@ -1,4 +1,4 @@
-// The C face: rabit/c_api.h.
+// The C API: rabit/c_api.h.
 #include "rabit/c_api.h"
 
 #include <algorithm>

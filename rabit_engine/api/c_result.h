@@ -1,4 +1,4 @@
-// Results of the C faces: 0, or -1 and a message that stays until the thread's next error.
+// Return codes of the C APIs: 0, or -1 with a message that is kept until the thread's next error.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,4 @@
-// The C face of the collectives: warren/c_api.h without named operations (named_c_api.cc) and device memory
+// The C API of the collectives: warren/c_api.h without named operations (named_c_api.cc) and device memory
 // (device_api.cc). Turns counts and types into bytes and offsets; session.h tells what calls do and which are
 // refused.
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Shared by the C faces of the collectives (warren/c_api.h): communicators and handles as C sees them, and
+// Shared by the C APIs of the collectives (warren/c_api.h): communicators and handles as C sees them, and
 // each call split into checking its arguments now and the work, which can run later and on another thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The faces for device memory: rabit/device.h, and, with handles and for any communicator, warren/c_api.h.
+// The APIs for device memory: rabit/device.h, and, with handles and for any communicator, warren/c_api.h.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Shared by the C++ faces: error translation, and queries that work in and outside a job.
+// Shared by the C++ and C APIs of rabit and XGBoost 1.7: error translation, and queries that work in and
+// outside a job.
 #pragma once
 
 #include <dmlc/logging.h>

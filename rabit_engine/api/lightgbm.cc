@@ -34,7 +34,8 @@ using ReduceFunction = void (*)(const char* input, char* output, int type_size, 
 thread_local ReduceFunction current_reducer = nullptr;
 thread_local int current_type_size = 0;
 
-/// Calls LightGBM's function with the signature of rabit's callers' functions, which get aligned elements.
+/// Adapts LightGBM's reduction to the signature of rabit's user-defined reductions, which get aligned
+/// elements.
 void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type) {
   current_reducer(static_cast<const char*>(src), static_cast<char*>(dst), current_type_size,
                   count * static_cast<int>(type.type_size));

@@ -1,4 +1,4 @@
-// The C face of named operations: the part of warren/c_api.h for coordinators.
+// The C API of named operations: the part of warren/c_api.h for coordinators.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -97,8 +97,8 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   const std::uint64_t num_forks_;
 
   std::mutex mutex_;
-  std::condition_variable due_;      ///< for the thread: there may be work
-  std::condition_variable changed_;  ///< for all others: a cycle has ended, or the thread has
+  std::condition_variable due_;      ///< wakes the thread: there may be work
+  std::condition_variable changed_;  ///< wakes callers: a cycle or the thread has ended
   coordinator::Participant participant_;
   std::unordered_map<std::string, Waiting> waiting_;
   std::optional<Clock::time_point> first_added_;  ///< since the last cycle

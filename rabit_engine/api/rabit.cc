@@ -1,4 +1,4 @@
-// The C++ face: the functions called by the inline functions of rabit/rabit.h.
+// The C++ API: the functions called by the inline functions of rabit/rabit.h.
 #include <dmlc/logging.h>
 
 #include <cstddef>

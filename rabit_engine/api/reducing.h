@@ -1,4 +1,4 @@
-// Reductions as the faces of the collectives need them, from one buffer to another and with averages, built
+// Reductions as the APIs of the collectives need them, from one buffer to another and with averages, built
 // on the engine's, which work in place and have no averages.
 #pragma once
 

@@ -1,8 +1,8 @@
 // A session is one rank's part in a job, from Init to Finalize, with its communicator and checkpoints. It
-// implements the rules that all faces share: which thread uses which rank, what may be called when, which
+// implements the rules that all APIs share: which thread uses which rank, what may be called when, which
 // arguments are valid, and what errors say.
 //
-// Errors are EngineError; faces translate them to their own types. Messages start with
+// Errors are EngineError; the APIs translate them to their own types. Messages start with
 // "rank R: <call> (<where>): ".
 #pragma once
 

@@ -1,4 +1,4 @@
-// The face for XGBoost 1.7: the five functions through which all its communication goes, with the names and
+// The API for XGBoost 1.7: the five functions through which all its communication goes, with the names and
 // the ABI that they have in libxgboost.so (docs: protocols, "The XGBoost seam"). If this library is linked or
 // preloaded before libxgboost, it replaces them, and an unmodified XGBoost trains over Warren's engine.
 //

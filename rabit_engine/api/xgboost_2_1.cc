@@ -1,4 +1,4 @@
-// The face for XGBoost 2.1 and later: functions that turn the engine on in an XGBoost communicator, called by
+// The API for XGBoost 2.1 and later: functions that turn the engine on in an XGBoost communicator, called by
 // warren.xgboost with ctypes; and XGBoost's own two functions with which C++ and Java programs join and
 // leave, which turn it on by themselves if this library is linked or preloaded before libxgboost.
 #include <dlfcn.h>

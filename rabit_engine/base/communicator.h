@@ -1,4 +1,4 @@
-// The interface of every engine behind the faces (rabit C++, rabit C, the XGBoost seam): rank, size and the
+// The interface of every engine behind the APIs (rabit C++, rabit C, the XGBoost seam): rank, size and the
 // collectives.
 //
 // All ranks of a communicator make the same calls in the same order. Buffers are used in place unless stated

@@ -8,8 +8,8 @@
 
 namespace warren {
 
-/// How often this process and its ancestors were forked since this library was loaded. Code that finds
-/// another number than before is now in a forked process.
+/// How often this process and its ancestors were forked since this library was loaded. Code that sees
+/// this count change is now running in a forked process.
 std::uint64_t NumForks();
 
 class CloseOnForkDescriptor {

@@ -1,5 +1,5 @@
 // Errors of the engine. Every message tells who failed (rank, host), what was being done, what was seen, and
-// what to do next. Errors are always reported as exceptions; the faces in api/ translate them into what their
+// what to do next. Errors are always reported as exceptions; the APIs in api/ translate them into what their
 // callers expect.
 #pragma once
 

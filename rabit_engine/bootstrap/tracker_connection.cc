@@ -120,7 +120,7 @@ void TrackerConnection::Authenticate() {
       try {
         Receive(what, deadline);
       } catch (const TrackerLost& error) {
-        // The tracker accepted the connection: it is ending right now, or belongs to another job.
+        // A tracker accepted the connection and then closed it: it is shutting down, or is another job's.
         throw TrackerLost(
             error.when(),
             fmt::format("{} It is another job's tracker if it says that this worker does not know the job's "

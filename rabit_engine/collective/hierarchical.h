@@ -9,7 +9,8 @@
 //
 // With H hosts, S bytes: between hosts as the flat algorithm with H members; inside a host S in, S out.
 //
-// The order of reduction is the engine's over the ranks if HostLayout::keeps_order() (base/layout.h).
+// Contributions are combined in the engine's order over the ranks (reduce/order.h) if
+// HostLayout::keeps_order() (base/layout.h).
 //
 // Source of the idea: Jain et al., "Framework for scalable intra-node collective operations using shared
 // memory", SC 2018; Bayatpour et al., "Scalable reduction collectives with data partitioning-based

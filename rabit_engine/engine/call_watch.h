@@ -88,7 +88,8 @@ class CallWatch final : public WaitObserver {
   const std::chrono::seconds patience_;
   Clock::time_point warned_since_{};  ///< the wait that next_warning_ belongs to
   Clock::time_point next_warning_{};
-  /// When the first awaited rank was asked, for the next warning; zero if it was not.
+  /// When the first awaited rank was asked whether it waits itself, which decides about the next warning;
+  /// zero if it has not been asked.
   Clock::time_point asked_whether_it_waits_{};
   int suspect_ = -1;  ///< the rank of this host that seems not to wait
   Clock::time_point suspected_since_{};

@@ -14,8 +14,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kHeardLate{2};
 /// After waits that ended by themselves, the limit grows to at most this multiple of the timeout.
 constexpr int kMostPatience = 10;
-/// Cores. Below the first, a process counts as idle: clocks and reports take some time. Below the second, it
-/// mostly sleeps, e.g. in a loop that polls every few milliseconds.
+/// Cores. Below the first, a process counts as idle: its timers and reports take some time. Below the second,
+/// it mostly sleeps, e.g. in a loop that polls every few milliseconds.
 constexpr double kIdleCores = 0.01;
 constexpr double kComputingCores = 0.1;
 

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 /// The period that makes_wait_now covers.
 constexpr seconds kLately{30};
 constexpr seconds kBetweenWaits{5};
-/// Above this share of a core, a process is busy; a sleeping one uses less, for its clocks.
+/// A process that uses at least this share of a core is busy. The timers of a sleeping process use less.
 constexpr double kBusyCores = 0.01;
 /// In seconds; longer reported times are not believed.
 constexpr double kLongest = 1e8;

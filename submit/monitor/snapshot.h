@@ -35,7 +35,7 @@ struct WorkerSnapshot {
   int pid = 0;
   WorkerState state = WorkerState::kWaiting;
   int restarts = 0;
-  std::string trouble;  ///< the current problem, for people: "stopped by a signal for 61 s"; mostly empty
+  std::string trouble;  ///< the current problem, in words: "stopped by a signal for 61 s"; mostly empty
 
   std::optional<ProcessSample> sample;
   double cores_used = 0;  ///< recently; 2.5 means two and a half

@@ -38,7 +38,7 @@ constexpr const char* kPolicy =
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 constexpr std::size_t kMaxLines = 2000;  ///< in one answer of /logs
 
-/// Interval of the updates: longer for bigger jobs, so that a page always takes the same share of the time.
+/// Interval between updates of a page: 1 to 5 seconds, longer for bigger jobs, whose updates cost more.
 std::chrono::milliseconds IntervalFor(std::size_t processes) {
   return std::chrono::milliseconds(std::clamp<std::size_t>(2 * processes, 1000, 5000));
 }

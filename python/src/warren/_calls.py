@@ -117,7 +117,7 @@ _dropped: List[Tuple[int, Any]] = []
 _DROPPED_LOCK = threading.Lock()
 
 
-#: The callers' functions for the ends of operations, by the number that the engine passes back.
+#: The completion callbacks of operations, by the number that the engine passes back.
 _callbacks: Dict[int, Callable[[Optional[str]], None]] = {}
 _callback_numbers = itertools.count(1)
 
@@ -134,13 +134,13 @@ def _call_back(error: Optional[bytes], number: int) -> None:
     _callback_threads.call(call)
 
 
-#: How long the interpreter waits at exit for functions of operations that may never end.
+#: How long the interpreter waits at exit for callbacks: some belong to operations that may never end.
 _LAST_CALLS_S = 1.0
 
 
 def _let_callbacks_end() -> None:
-    """Waits for running callbacks at exit. The interpreter would terminate an engine thread inside a caller's function, and with it the
-    process: some C++ functions, such as PyTorch's, cannot be interrupted in this way."""
+    """Waits for pending callbacks at exit. The interpreter would terminate an engine thread inside a callback, and with it the process:
+    some C++ functions, such as PyTorch's, cannot be interrupted in this way."""
     end = time.monotonic() + _LAST_CALLS_S
     while _callbacks and time.monotonic() < end:
         time.sleep(0.001)

@@ -66,7 +66,8 @@ IsHeld = Callable[[], Optional[bool]]
 
 
 def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
-    """Returns the job in a file of that name, as seen from a machine with this host name and boot ID. Raises BrokenRecord."""
+    """Returns the job recorded in `text`, the contents of file `name`, as seen from the machine `here` (host name, boot ID). Raises
+    BrokenRecord."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:

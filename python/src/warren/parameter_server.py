@@ -79,7 +79,7 @@ class Handle(Generic[T]):
         return Handle(self._requests, result, self._told)
 
     def untold(self) -> Optional[Exception]:
-        """Waits, and returns the error unless a caller has already got it."""
+        """Waits, and returns the error; None if there is none or `wait` has raised it already."""
         error = self._error()
         return None if self._told.is_set() else error
 

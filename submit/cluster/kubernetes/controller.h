@@ -207,7 +207,7 @@ class KubernetesController {
   TimePoint launched_at_;
   std::size_t num_jobs_ = 0;    ///< number of Jobs once everything is launched
   std::string tracker_words_;   ///< last line of the tracker's log
-  std::set<std::string> told_;  ///< reasons for which pods wait, as reported
+  std::set<std::string> told_;  ///< reasons for waiting that have been shown
   bool complained_of_pods_ = false;
   std::string failed_job_;
   int asks_since_failure_ = 0;

@@ -42,7 +42,7 @@ def with_limits(figures: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def notes(figures: Dict[str, Any]) -> List[str]:
-    """Warnings that the reader must know."""
+    """Returns the caveats to print with the table."""
     found = []
     for host in figures["hosts"]:
         if host["ranks"] > host["cores"]:
@@ -76,7 +76,7 @@ def _bandwidth(bytes_per_s: float) -> str:
 
 
 def text(figures: Dict[str, Any]) -> str:
-    """The table for people."""
+    """Returns the figures as a table for display."""
     ranks = sum(host["ranks"] for host in figures["hosts"])
     places = ", ".join(f"{host['name']} ({host['ranks']}, {host['cores']} cores)" for host in figures["hosts"][:8])
     more = f" and {len(figures['hosts']) - 8} more" if len(figures["hosts"]) > 8 else ""

@@ -136,7 +136,7 @@ def survey_of(hosts: Sequence[Host], ssh_options: Sequence[str], python: Optiona
 
 
 def table(found: Sequence[model.Finding], width: int) -> str:
-    """The findings for people."""
+    """Returns the findings as text, wrapped to `width` columns."""
     lines: List[str] = []
     for one in found:
         hosts = f"{', '.join(one.hosts)}: " if one.hosts else ""

@@ -1,4 +1,4 @@
-"""Detects queries whose rows are not together: those that end and occur again, on this worker or another."""
+"""Detects queries whose rows are not contiguous, on this worker or across workers."""
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np

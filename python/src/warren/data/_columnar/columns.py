@@ -235,8 +235,8 @@ def _is_text(kind: Any) -> bool:
 
 
 def agreed(first: Layout, other: Layout) -> Layout:
-    """Returns a layout that fits both: whole numbers and other numbers become numbers. Raises ValueError with a message that continues
-    after the name of the other's file."""
+    """Returns a layout that fits both. A column that is "bool", "integer" or "number", but not the same in both, becomes "number". Raises
+    ValueError with a message that continues after the name of the other's file."""
     ours, theirs = {column.name: column for column in first.features}, {column.name: column for column in other.features}
     missing, more = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
     if missing:

@@ -159,8 +159,8 @@ class Converter:
         return bool(self.source.options.shuffle is None or self._last[0] == file)
 
     def check_queries(self) -> None:
-        """To be called after the last row. Raises ValueError on all workers if a query had ended and occurs again in the same file, on this
-        worker or another. Different files may reuse query numbers. All workers call it."""
+        """To be called after the last row. Raises ValueError on all workers if the rows of a query are not contiguous in a file, on this
+        worker or across workers. Different files may reuse query numbers. All workers call it."""
         peers = self.source.peers
         if self.layout.request.qid is None:
             return

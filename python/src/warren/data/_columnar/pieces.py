@@ -112,7 +112,7 @@ def share(pieces: Sequence[Piece], begin: Cut, end: Cut) -> List[Slice]:
 
 
 def group_sizes(queries: NDArray[Any]) -> Tuple[NDArray[Any], Optional[int]]:
-    """Returns the number of rows of each query, uint32, in order; and the first row of a query that had ended and occurs again, or None."""
+    """Returns the number of rows of each query, uint32, in order; and the first row where an earlier query occurs again, or None."""
     if len(queries) == 0:
         return np.empty(0, "uint32"), None
     starts = np.concatenate([[0], np.flatnonzero(queries[1:] != queries[:-1]) + 1])

@@ -24,7 +24,8 @@ def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
 
 
 def checked_group(group: Any, rows: int) -> NDArray[Any]:
-    """Returns the caller's sizes of queries as int64. Raises ValueError unless they add up to `rows`."""
+    """Returns the query sizes that the caller gave, as int64. Raises ValueError unless they are whole numbers from 0 on that add up to
+    `rows`."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" and sizes.size:
         raise ValueError(f"group is an array of {sizes.dtype} with {sizes.ndim} dimensions, expected the number of rows of "

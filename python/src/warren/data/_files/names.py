@@ -78,7 +78,8 @@ def has_magic(path: str) -> bool:
 
 
 def hint_of_exact(name: str) -> str:
-    """A hint for messages about a name that is taken literally and does not exist: "", or the meaning that its characters have in a str."""
+    """Returns a hint for messages about a missing file whose name, given as a Path or in a list, was taken literally: how to pass several
+    names, patterns and options, if the name contains their special characters, else ""."""
     if not has_magic(name) and ";" not in name:
         return ""
     return ("; a Path and an element of a list are the name of one file or folder: give several names, patterns and options as one "

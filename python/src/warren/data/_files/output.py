@@ -66,7 +66,7 @@ class _Named(io.FileIO):
         self._shown_name = shown_name
 
     def write(self, data: Any) -> int:
-        """Like FileIO.write."""
+        """Like FileIO.write, but errors name the file."""
         with _naming(self._shown_name):
             return super().write(data)
 

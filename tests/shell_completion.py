@@ -41,7 +41,7 @@ def bash(script, function, line, directory):
 
 
 def fish(script, line, directory):
-    """The same of fish, without the descriptions."""
+    """The same for fish, without the descriptions."""
     done = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', script, line],
                           cwd=directory,
                           capture_output=True,
@@ -83,8 +83,8 @@ class Terminal:
         self.wait_for(f"{mark}\r\n")
 
     def wait_for(self, expected):
-        """Waits until the terminal has shown this text since the last call. The terminal may show it in pieces and move them; blanks do not
-        count."""
+        """Waits until the output since the last call contains this text. Blanks and control sequences are ignored,
+        since the terminal may show the text in pieces and move them."""
         end = time.monotonic() + LIMIT_S
         squeezed = "".join(expected.split(" "))
         while squeezed not in "".join(re.sub("\x1b\\[[0-9;?]*[a-zA-Z]|\x07", "", self.seen).split(" ")):

@@ -278,7 +278,7 @@ CallCosts PingPong(std::size_t bytes, int trips, Waiting waiting) {
 /// The bytes that a connection takes before its other end reads.
 std::size_t BufferBytes() {
   const Connection connection = Connect();
-  // Earlier traffic decides how large the buffers have become.
+  // Socket buffers grow with traffic, so data are exchanged first.
   std::vector<char> piece(kLarge);
   for (int i = 0; i < 200; ++i) {
     for (std::size_t done = 0, got = 0; got < kLarge;) {
@@ -329,7 +329,7 @@ double Turn(int processes) {
   return seconds / turns * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)) / processes;
 }
 
-/// The seconds per byte of each of two inputs of a reduction that are in the cache.
+/// The seconds per byte that a reduction reads. Its two inputs are in the cache.
 double CombineByte() {
   const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
   std::vector<float> left(kLarge / sizeof(float), 1.0F);

@@ -190,7 +190,7 @@ std::size_t World::SimulatedLink::TryReceive(void* data, std::size_t bytes) {
   return given;
 }
 
-/// Writes the part of a tag that lies in these bytes, the first of the stashed ones.
+/// Copies the parts of tags that lie in the first `bytes` stashed bytes.
 void World::SimulatedLink::Deliver(void* data, std::size_t bytes) {
   const std::uint64_t begin = consumed_ - stashed_;
   while (!heads_.empty() && heads_.front() < begin + bytes) {

@@ -1,4 +1,4 @@
-// The algorithm to which bench/loggp compares computes an allreduce.
+// The double tree, with which bench/loggp compares our algorithms, computes an allreduce.
 #include "bench/simulation/double_tree.h"
 
 #include <gtest/gtest.h>

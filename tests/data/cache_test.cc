@@ -367,8 +367,8 @@ class Forged {
     std::memcpy(bytes_.data(), &header_, sizeof(header_));
     std::memcpy(bytes_.data() + footer_at - table_bytes, table_.data(), table_bytes);
     std::memcpy(bytes_.data() + footer_at, &footer_, sizeof(footer_));
-    // Over the existing file, which has the same length: file systems are slow to replace contents a thousand
-    // times.
+    // Overwrites the existing file, which has the same length. Truncating it first would be slow on some file
+    // systems, and this runs a thousand times.
     std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << bytes_;
   }
 
@@ -379,7 +379,7 @@ class Forged {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// Whether all its pages can be read.
+/// Whether the cache can be opened and all its pages read.
 template <typename Index>
 bool Accepts(Forged& forged, const std::string& path) {
   forged.WriteTo(path);
@@ -646,7 +646,7 @@ TEST_F(CacheTest32, NothingCanBeAddedAfterTheCommit) {
   EXPECT_EQ(MustOpen<std::uint32_t>(path_)->pages(), 0u);
 }
 
-/// For a separate process, which dies with its parent at the latest.
+/// Writes the cache again and again. For a forked process, which dies with its parent at the latest.
 [[noreturn]] void WriteForever(const std::string& path, const std::vector<RowBlock<std::uint32_t>>& blocks) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {

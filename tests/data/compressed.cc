@@ -59,8 +59,8 @@ std::string TestFolder::Path(const std::string& name) const {
   return (folder_ / name).string();
 }
 std::string TestFolder::Write(const std::string& name, std::string_view bytes) const {
-  // Truncated at the end only: some file systems flush files to disk that were emptied first, which takes
-  // long.
+  // The file is truncated after writing, not before: some file systems flush a file that was emptied first to
+  // disk, which takes long.
   const int fd = open(Path(name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   bool is_written = fd >= 0;
   for (std::string_view left = bytes; is_written && !left.empty();) {

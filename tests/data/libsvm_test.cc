@@ -179,7 +179,7 @@ Result<Index> Parse(std::string_view text, FirstIndex first = kZero, std::size_t
   return plain;
 }
 
-/// The rows of a text without faults.
+/// The rows of `text`, which must have no faults.
 template <typename Index = std::uint32_t>
 std::string Rows(std::string_view text, FirstIndex first = kZero) {
   const Result<Index> result = Parse<Index>(text, first);

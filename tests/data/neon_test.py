@@ -1,4 +1,4 @@
-"""The NEON kernels, cross-compiled and run by an emulator of the processor: equal to the plain parser."""
+"""The NEON kernels give the results of the plain parser. They are cross-compiled and run under an emulator."""
 
 import os
 import pathlib

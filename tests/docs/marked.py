@@ -173,12 +173,12 @@ def commands(block: Block) -> List[Command]:
 
 
 def words(line: str) -> str:
-    """The line with equal blanks and equal moments."""
+    """The line in a form for comparison: single blanks, and "now" for each moment."""
     return " ".join(MOMENT.sub("now", line).split())
 
 
 def plain(number: str) -> str:
-    """The same text for equal numbers."""
+    """The number in a form for comparison: equal numbers give the same text."""
     digits = number.replace(",", "")
     value = float(digits)
     if re.fullmatch(r"-?\d+", digits):

@@ -15,7 +15,7 @@ Done = Tuple[int, str]
 #: Next to the programs: an environment of PyPI's packages that the pages use.
 ENVIRONMENT = BIN.parent / "interop/venv-docs"
 DEBIAN = "Debian's packages"
-#: What Open MPI needs where tests run, but not on a reader's machine: root may start it, on a machine with few cores.
+#: Settings that Open MPI needs in tests, but not on a reader's machine: run as root, with more processes than cores, on this host only.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
            "OMPI_MCA_plm": "isolated"}
 PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]"]

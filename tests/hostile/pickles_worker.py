@@ -1,5 +1,5 @@
-"""A worker of pickles_test.py: rank 1 sends a pickle that runs code, through the call DOOR, with the job's token, without one or with
-another one (ARMS); rank 0 makes the same call and prints the error. The code makes the file $RAN, which is different for each worker."""
+"""A worker of pickles_test.py: rank 1 sends a pickle that runs code through the call DOOR, with the job's token, a wrong token or none
+(ARMS); rank 0 makes the same call and prints the error. The code makes the file $RAN, which is different for each worker."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""LightGBM of PyPI over Warren's engine, under dmlc-submit, compared with its own sockets."""
+"""LightGBM from PyPI over Warren's engine, under dmlc-submit, compared with its own sockets."""
 import json
 import os
 import pathlib

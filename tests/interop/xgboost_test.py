@@ -148,7 +148,7 @@ class Training(TrainingCase):
         self.assertFalse(os.path.exists("bad.json"))
 
     def test_a_worker_killed_in_training_costs_no_bit_of_the_model_after_a_new_start_or_a_restart(self):
-        # 40,000 rows make a round long enough for a kill; the saved models of the first run carry the second.
+        # With 40,000 rows a round is long enough to kill a worker in it. The second job resumes from the saved models of the first.
         self.make("long.train", "--features", 30, "--density", 1, "--rows", 40000)
         command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "num_round=12",
                    "data=long.train?format=libsvm", "save_period=1"]

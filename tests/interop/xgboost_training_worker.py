@@ -118,7 +118,7 @@ def same_rows(how: str) -> None:
         elif how == "quantile":
             matrix = xgb.QuantileDMatrix(x, y)
         elif how.startswith("bins"):
-            # Too many rows to take out single ones. The labels of both workers are equal in any case.
+            # A binned matrix, too large for its rows to be examined. The labels are the same on both workers in any case.
             own = np.random.default_rng(wx.get_rank() if how == "bins of others" else 5)
             x = own.random((5000, 20), np.float32)
             matrix = xgb.QuantileDMatrix(x, np.arange(5000) % 2)

@@ -5,7 +5,7 @@ on purpose.
         os.environ.update(s3.environment())
         proxy.break_next(Fault("reset", after_bytes=1000))
 
-All listen at 127.0.0.1, at ports that the system chose, and end with the block, or with this process, however that ends."""
+All listen on 127.0.0.1, on ports chosen by the system. They end with the block, or with this process, however it ends."""
 import contextlib
 import ctypes
 import os

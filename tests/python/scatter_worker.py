@@ -131,7 +131,7 @@ def sliced(table, begin, end):
 
 
 def same(one, other, what):
-    """Checks for the same kind, including dtypes and categories, with the same rows."""
+    """Checks that both are of the same kind, including dtypes and categories, and have the same rows."""
     assert type(one) is type(other), (what, type(one), type(other))
     package = type(one).__module__.split(".", maxsplit=1)[0]
     if one is None:
@@ -314,7 +314,7 @@ def main():
         assert peers.world == world, (peers, peers.world)
         of = {"rabit": "_Warren", "collectives": "_Warren", "xgboost": "_XGBoost"}.get(library, "_Torch")
         assert type(peers).__name__ == (of if world > 1 else "Alone"), peers
-        # In total more than one allreduce gathers, and very different.
+        # Sizes differ a lot, and the total is more than one allreduce can gather.
         assert [len(one) for one in peers.allgather(b"x" * (rank * 700_000))] == [one * 700_000 for one in range(world)]
         if world > 1:
             refused(TypeError, f"rank {world - 1}'s object cannot be sent", peers.allgather,

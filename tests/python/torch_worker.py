@@ -1,4 +1,4 @@
-"""A rank of torch_test.py: the function in its first argument, with RANK and WORLD_SIZE in its environment."""
+"""A rank of torch_test.py. Runs the function named by its first argument; RANK and WORLD_SIZE are in its environment."""
 import datetime
 import os
 import signal

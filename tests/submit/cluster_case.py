@@ -1,4 +1,4 @@
-"""What dmlc-submit promises on every cluster, as tests that each cluster's test file runs on a real one."""
+"""Tests of what dmlc-submit promises on every cluster. Each cluster's test file runs them on a real one."""
 
 import contextlib
 import json
@@ -255,7 +255,7 @@ class ServersCase(ClusterCase):
 
 
 class ClusterBehaviour(ClusterCase):
-    """The tests. A test class derives from this class and from no other; this class itself is not run."""
+    """The tests for every cluster. Test files derive from this class, then delete its name, so that it is not run itself."""
 
     def test_arguments_and_environment_arrive_byte_for_byte(self):
         self.file("record.py").write_text(RECORD)

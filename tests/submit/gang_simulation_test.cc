@@ -489,7 +489,7 @@ class GangWorld {
     });
   }
 
-  /// When its last agent is lost, the launcher ends, or the job in the queue.
+  /// Counts a lost agent. With the last one, the launcher or its job in the queue ends.
   void LoseAgent(GangId id) {
     Gang& gang = gangs_[id];
     if (gang.agents_to_come == 0 || --gang.agents_to_come > 0) return;

@@ -60,7 +60,7 @@ class KubernetesCase(ClusterCase):
 
 
 class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
-    """The tests. This class itself is not run."""
+    """The tests for a real Kubernetes and for the stand-in; a class for each derives from this one."""
 
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"

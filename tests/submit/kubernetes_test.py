@@ -68,7 +68,7 @@ class RealKubernetes:
         return sorted(f"{one['kind']}/{one['metadata']['name']}" for one in found if kind in (None, one["kind"]))
 
     def fail_pod(self, name):
-        """Lets the kubelet fail the pod, because its files have become too big."""
+        """Makes the kubelet fail the pod: writes a file larger than its ephemeral-storage limit."""
         command = ["dd", "if=/dev/zero", "of=/job/file", "bs=1M", "count=64"]
         self.run("exec", name, "--", *command, capture_output=True).check_returncode()
 

@@ -166,8 +166,8 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// Lets time pass: all workers but the silent ones are heard from, all but the idle ones use the processor,
-  /// all but the untold ones report, and those in printing_ print.
+  /// Lets time pass. Workers in `silent` are not heard from, those in `idle` use no processor, those in
+  /// `untold` do not report, and those in printing_ print.
   using Some = std::vector<std::size_t>;
   void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
     for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {

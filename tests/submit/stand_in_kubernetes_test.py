@@ -21,7 +21,7 @@ APPLY = ("apply", "--server-side")
 
 
 def job_of(name, *command, container=None, pod=None, **spec):
-    """A Job's object. A single word as command is run by a shell, which gets it unchanged: $$ would become $."""
+    """A Job's object. A command of a single word is run by a shell. Its $ are doubled, since Kubernetes turns $$ into $."""
     command = ["sh", "-c", command[0].replace("$", "$$")] if len(command) == 1 else list(command)
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {**spec, "template": {"spec": {
         "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, **(pod or {}),

@@ -54,7 +54,7 @@ class Wire {
 
   int client() const { return ends_[0]; }
   int server() const { return ends_[1]; }
-  /// Makes room for little, so that sends are cut anywhere.
+  /// Makes the send buffers small, so that sends are cut anywhere.
   void MakeNarrow() const {
     const int bytes = 1;  // the kernel makes 4.5 KiB of it
     for (const int end : ends_) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -254,7 +254,8 @@ TEST(FirstRecord, IsKnownWhenItIsWholeAndTheSocketKeepsSilentUntilThen) {
   for (const std::size_t piece : {1, 3, 1, 257}) {
     send(wire.client(), record.data() + sent, piece, MSG_NOSIGNAL);
     sent += piece;
-    // Everything asked for so far has arrived.
+    // The socket becomes readable once the bytes that the last look needs are there: 1, the header's 5, then
+    // all.
     EXPECT_EQ(Readable(wire.server()), sent == 1 || sent == 5) << sent;
     EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kIncomplete);
   }
@@ -298,7 +299,8 @@ TEST(TlsSession, TheKeyChangesAfterSoManyRecords) {
   EXPECT_THAT(lengths, testing::ElementsAre(18, 18, 18, 22, 18, 18, 18, 22, 18));
 }
 
-// The kernel encrypts what its end sends; OpenSSL decrypts it at the other end, whichever of them encrypts.
+// The kernel encrypts what an end sends. At the other end OpenSSL decrypts it, whether the kernel or OpenSSL
+// has encrypted it.
 TEST(TlsSession, TheKernelEncryptsWhereItCan) {
   if (!Wire(Wire::Kind::kTcp).KernelHasTls()) GTEST_SKIP() << "SKIPPED: this kernel has no TLS";
   Pair pair(kRecordsPerKey, Wire::Kind::kTcp);

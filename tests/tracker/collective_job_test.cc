@@ -495,7 +495,7 @@ TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
   const ConnectionId worker = Connect(start);
   EXPECT_TRUE(IsClosed(Come(0)));
   EXPECT_THAT(warnings.at(1), HasSubstr("speaks the collective dialect (XGBoost 2.1 and later), but"));
-  // Once no worker of the other dialect is left, its presence has no effect.
+  // Once the last worker of the other dialect has left, workers of this one are accepted.
   job->Closed(worker, "it closed the connection", now);
   Come(0);
   Come(1);

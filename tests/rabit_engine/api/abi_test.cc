@@ -1,6 +1,6 @@
-// The ABI promise of docs/explanation/abi.md, as far as types go: what a program compiled with the headers of
-// a SOVERSION has built in. exported_symbols_test.py checks the names. Changing a line here requires a new
-// SOVERSION (the minor version).
+// The ABI promise of docs/explanation/abi.md for types: the values and layouts that are compiled into a
+// program. exported_symbols_test.py checks the names. Changing a line here requires a new SOVERSION (the
+// minor version).
 #include <gtest/gtest.h>
 #include <rabit/c_api.h>
 #include <rabit/device.h>

@@ -35,7 +35,7 @@ int main(int argc, char* argv[]) {
   Pair pair = {rank, rank};
   reducer.Allreduce(&pair, 1);
 
-  // XGBoost and this program use in-memory streams of the same names.
+  // XGBoost has in-memory stream classes with the same names as ours.
   std::string bytes;
   rabit::utils::MemoryBufferStream stream(&bytes);
   stream.Write("x", 1);

@@ -1,5 +1,4 @@
-// Random programs over the C API of the collectives, whose calls are waited for or not, with ranks as
-// threads.
+// Random programs over the C API of the collectives, with blocking and asynchronous calls. Ranks are threads.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -47,7 +47,7 @@ class Board {
   std::map<std::string, int> count_;
 };
 
-/// One meeting of a rank.
+/// One rank's WarrenRendezvous, which exchanges records over a Board.
 class Meeting {
  public:
   Meeting(Board& board, std::string name, int rank, int size)

@@ -164,7 +164,8 @@ class RandomProgram {
     std::vector<Buffer> sent;
   };
 
-  /// Makes the calls of a step by `make`, and waits for them or not. `sent`: more buffers that the calls use.
+  /// Makes the calls of a step with `make`, and waits for them or lets them run on. `sent`: more buffers that
+  /// the calls use.
   template <typename Calls>
   void Make(Group& group, std::vector<Result> results, Calls&& make, std::vector<Buffer> sent = {}) {
     if (!begins_ || DrawOwn(2) == 0) {
@@ -424,7 +425,7 @@ class RandomProgram {
          [&] { group.communicator->Allgather(all->data(), offsets); });
   }
 
-  /// The joined inputs of all members, of these lengths.
+  /// The concatenated inputs of all members; `counts` holds their lengths.
   Bytes Joined(const Group& group, const std::vector<std::size_t>& counts) const {
     Bytes all;
     for (int i = 0; i < group.size(); ++i) {

@@ -75,7 +75,8 @@ class Caller {
     for (std::size_t i = offsets[me_]; i < offsets[me_ + 1]; ++i)
       Require(values[i] == SumOf(size_, i, turn_), "reduce-scatter", i);
   }
-  /// The members {0}, {1, 2} and the rest, by slices; or member 0 gets all slices.
+  /// Reduces the subtrees {0}, {1, 2} and the rest ({0} and the rest with up to 3 members) separately. Each
+  /// member gets its slice of every sum or, without `slices`, member 0 gets the whole sums.
   void ReduceScatterSubtrees(std::size_t count, bool slices) {
     const std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
     const std::vector<int> ends = size_ > 3 ? std::vector<int>{1, 3, size_} : std::vector<int>{1, size_};

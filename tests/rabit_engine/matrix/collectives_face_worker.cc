@@ -299,7 +299,7 @@ void CheckHandles(const Communicator& comm) {
   REQUIRE(from_all == Filled(size, comm.rank()) && from_all_ragged == Filled(rank * size, comm.rank()));
   REQUIRE(received[0] == before && many.back() == 3.0);
 
-  // Dropped, but still made one after the other.
+  // Calls are made, in order, even if their handles are dropped.
   for (int i = 0; i < 100; ++i) comm.AsyncAllreduce(value.data(), value.data(), 1, Op::kMin);
   int last = comm.rank() == comm.size() - 1 ? 1 : 0;
   comm.Allreduce(&last, 1, Op::kMax);

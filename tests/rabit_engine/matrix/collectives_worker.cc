@@ -367,8 +367,8 @@ void Mismatch(Communicator& communicator, const std::string& what) {
   const Reduction max = Reduction::Typed(DataType::kFloat, Operation::kMax);
   communicator.Barrier();
   if (what == "means" || what == "hosts") {
-    // On several hosts with several ranks each, one rank uses slots and another one links. All ranks of a
-    // host may agree.
+    // On several hosts with several ranks each, one of these calls uses shared-memory slots and the other
+    // links. With "hosts", all ranks of a host make the same call.
     const char* const host = std::getenv("WARREN_HOST_GROUP");
     if (what == "means" ? other : host != nullptr && *host == 'b') {
       std::vector<std::size_t> offsets;

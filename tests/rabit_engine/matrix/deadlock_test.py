@@ -65,7 +65,8 @@ class Deadlock(unittest.TestCase):
         self.check("circle of sends", 4, [[0, 3, 2, 1]], "group")
 
     def test_a_message_of_a_rank_that_waits_in_a_call_of_all(self):
-        # In a call over both levels the first rank may wait for the second through others; if both use one link, they meet there.
+        # In a collective that works within hosts and between them, rank 0 may wait for rank 1 through other ranks. If the collective and
+        # the message use the same link, they meet there, and the error is that of different calls.
         circles = [[0, 1], [0, 2, 1], [0, 3, 1], [0, 2, 3, 1], [0, 3, 2, 1]]
         meet = "rank [01] calls .* where rank [01] calls .*All ranks must make the same calls in the same order"
         self.check("a call and a message", 4, circles, or_else=meet)

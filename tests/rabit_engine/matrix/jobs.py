@@ -8,8 +8,8 @@ import time
 from warren_testing import BIN, Tracker
 
 WORKER = BIN / "collectives_worker"
-# For a crowded machine; the engine itself looks every 20 ms. Far below the timeouts, which are minutes. On an idle machine all ranks know
-# of a loss within a second.
+# The time in which all ranks must report a loss. Long enough for a busy machine, far below the timeouts, which are minutes. The engine
+# checks for losses every 20 ms; on an idle machine all ranks know within a second.
 SOON_SECONDS = 10.0
 
 

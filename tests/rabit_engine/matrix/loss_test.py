@@ -52,7 +52,7 @@ class LossTest(unittest.TestCase):
                             _, errors = worker.communicate(timeout=20)
                             told += errors
                             self.assertEqual(worker.returncode, 2, errors)
-                            # Even if this rank waited for another one, which waited for rank 1.
+                            # Rank 1 is named even if this rank waited for the other one, which waited for rank 1.
                             self.assertRegex(errors, r"rank 1\b.*(has waited|gave up|gives up|lost)|for rank 1\b")
                     self.assertRegex(told, rf"rank [02] on {os.uname().nodename} has waited [12]\.\d s for "
                                            r"rank 1(, on the same host| at [\d.:]+)")

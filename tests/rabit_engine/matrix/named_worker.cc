@@ -6,10 +6,10 @@
 //   give-up        rank 1 never does, and the others get an error
 //   join           rank r has r + 1 batches
 //   leave          rank 1 ends the named operations while others wait
-//   storm SEED     prints "rank N"; then names are new and old, packed and alone, ranks join, and named
-//                  operations are ended and created again, until an error; exit code 2 and its message
-//   wait RANK [S]  prints "rank N" when all is set up; rank RANK then stays away from what the others wait
-//                  for, S seconds at most; exit code 2 and a message on an error
+//   storm SEED     prints "rank N", then repeats sums with new and known names, joins, and creates the named
+//                  operations again, until an error; exit code 2 and its message
+//   wait RANK [S]  prints "rank N" once set up; rank RANK then submits nothing, and the others wait for it, S
+//                  seconds at most if given; exit code 2 and a message on an error
 #include <unistd.h>
 
 #include <algorithm>

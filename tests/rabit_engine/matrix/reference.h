@@ -1,6 +1,6 @@
-// A plain reference for the result of a reduction, bit for bit: the order of the engine written down once
-// more, element by element, with the operators of the language and none of the engine's code. (16-bit floats,
-// which the language does not have, are those of tests/rabit_engine/reduce.)
+// A plain reference for the result of a reduction, bit for bit: the engine's order of reduction, implemented
+// a second time, element by element, with the operators of C++ and none of the engine's code. (The 16-bit
+// floats, which C++20 does not have, are those of tests/rabit_engine/reduce.)
 #pragma once
 
 #include <array>
@@ -78,7 +78,7 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
     const std::uint64_t fraction = (x >> 40) % (1u << kFractionBits);
     return {static_cast<std::uint16_t>((x % 4 == 0 ? 0x8000u : 0u) | exponent << kFractionBits | fraction)};
   } else {
-    // Magnitudes far apart, so that every other order of the sum gives other bits.
+    // Magnitudes far apart, so that any other order of the sum gives other bits.
     const double scale[] = {1e-3, 1.0, 1e4, 1e7};
     return static_cast<T>((static_cast<double>(x % 2001) - 1000.0) / 7.0 * scale[(x >> 20) % 4]);
   }

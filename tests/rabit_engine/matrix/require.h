@@ -1,4 +1,4 @@
-// For programs whose exit code says whether everything was as expected, in every build type.
+// REQUIRE: an assertion that is checked in every build type, for programs that report with their exit code.
 #pragma once
 
 #include <cstdio>

@@ -283,8 +283,8 @@ void CheckAllgather(Communicator& world) {
   }
 }
 
-/// Everything else, on communicators of every shape. programs_worker.cc does more of it, also without
-/// waiting.
+/// Everything else, on communicators of every shape. programs_worker.cc runs more programs, also
+/// with asynchronous calls.
 void CheckPrograms(Communicator& world) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     warren::testing::RandomProgram(seed, world, true).Run(40);

@@ -1,4 +1,4 @@
-"""Random programs of calls that are waited for or not: the same results over MPI as over the engine's own links."""
+"""Random programs of blocking and asynchronous calls give the same results over MPI as over the engine's own links."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 """A worker that dies at any of its system calls while it joins comes back, and the results have the bits of an undisturbed run. strace
-kills: at the n-th call of a kind, counted from the start of the process."""
+kills the worker at its n-th call of a kind, counted from the start of the process."""
 
 import os
 import re
@@ -10,10 +10,10 @@ from warren_testing import AT_NIGHT
 
 RANKS = 4
 VERSIONS = 10
-# What a worker calls until it is linked to all: it listens, asks the tracker for its rank, connects to its peers, tells them its addresses,
-# and passes shared memory around; then all ranks meet for the first time. How often it makes each call depends on which worker comes first;
-# these are the numbers of a job of 4, and reach a little beyond, but not to the end, where it leaves the job: a worker that is killed after
-# that is not restarted.
+# The system calls of a worker until it is linked to all others, and how often it makes each: it listens, asks the tracker for its rank,
+# connects to its peers, tells them its addresses, and passes shared memory around; then all ranks meet for the first time. The numbers
+# depend on which worker comes first. These are for a job of 4 and include a few later calls, but none after the worker has left the job:
+# a worker killed then is not restarted.
 CALLS = {
     "socket": 7, "bind": 3, "listen": 2, "connect": 4, "sendto": 15, "recvfrom": 40, "recvmsg": 6, "sendmsg": 1,
     "epoll_create1": 1, "epoll_ctl": 6, "eventfd2": 1, "pidfd_open": 1, "getsockname": 9, "poll": 7,

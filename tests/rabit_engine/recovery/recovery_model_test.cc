@@ -283,8 +283,8 @@ class World {
 
   const Rules* rules_;
   std::vector<Rank> ranks_;
-  // By rank, as positions in the program, since the links were made: the last call begun, and the last
-  // checkpoint for which the rank has all copies.
+  // For each rank, since the links were made: the last call it has begun, and the last checkpoint of which it
+  // has all copies. Both are positions in the program.
   std::vector<int> begun_;
   std::vector<int> copied_;
   int deaths_ = 0;

@@ -116,12 +116,12 @@ class SeveralTest(RecoveryCase):
                                         r"left the job at the tracker")
 
     def test_links_and_memory_are_gone_before_the_last_word(self):
-        """Judged by a worker's system calls: what it closes and unmaps after the tracker has released it."""
+        """Counts a worker's system calls that close or unmap something after the tracker has released it."""
         for shape in {}, TCP:
             with tempfile.TemporaryDirectory() as folder:
                 # The shell only expands the name of the trace; exec then replaces it with strace.
                 trace = ["sh", "-c", f'exec strace -e trace=close,munmap,recvfrom -o {folder}/$DMLC_TASK_ID "$@"', "sh"]
-                # LeakSanitizer cannot work where strace does.
+                # LeakSanitizer cannot run under strace.
                 result = train(RANKS, attempts=3, under=trace, env={"ASAN_OPTIONS": "detect_leaks=0", **shape})
                 self.assertEqual(result.code, 0, result.errors)
                 for task in range(RANKS):

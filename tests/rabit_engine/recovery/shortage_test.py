@@ -36,7 +36,7 @@ class ShortageTest(unittest.TestCase):
         return result.errors
 
     def test_out_of_descriptors_while_it_is_linked_again(self):
-        """Another rank dies. Tries each limit of descriptors, from none to spare up to enough."""
+        """Another rank dies. Tries each limit of descriptors, from one that leaves none to spare to one that is enough."""
         told = 0
         for limit in range(3, 13):
             with self.subTest(limit=limit):

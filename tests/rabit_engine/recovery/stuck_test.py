@@ -63,7 +63,7 @@ class Stuck(unittest.TestCase):
                 job.process.wait(LIMIT_S)
                 errors = job.errors()
                 self.assertNotEqual(job.process.returncode, 0)
-                # The patience of the call, that for the rank to come back, and the time to end all ranks.
+                # PATIENCE_S for the call, PATIENCE_S for the rank to come back, and the time to end all ranks.
                 self.assertLess(time.monotonic() - begin, 2 * PATIENCE_S + 4)
                 waited = re.search(rf"rank \d on {os.uname().nodename} has waited (\d\.\d) s for (rank \d.*, )?"
                                    r"rank \d(, on the same host| at [\d.:]+) \(rabit_timeout_sec, ", errors)

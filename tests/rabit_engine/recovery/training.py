@@ -38,8 +38,8 @@ class Result:
 
 
 def processes_with(mark):
-    """Living processes with this in their environment. Without its process, no socket or segment is left: the engine's have no names that
-    could outlive it."""
+    """The living processes that have this in their environment. Sockets and segments of the engine need no check: they have no names, so
+    they end with their process."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:

@@ -2,7 +2,7 @@
 takes anything from the other. Both jobs make calls of the same sizes, so that only the job's token keeps their results apart, and have
 different models, so that a mixture shows.
 
-TWO_JOBS_RUNS=200 plays that many pairs (the suite a few), TWO_JOBS_SEED different ones; the end of the output summarizes them."""
+TWO_JOBS_RUNS=200 plays 200 pairs of jobs instead of a few, and TWO_JOBS_SEED varies them; the output ends with a summary."""
 
 import os
 import random

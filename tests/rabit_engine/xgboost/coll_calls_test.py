@@ -1,4 +1,4 @@
-"""How calls of XGBoost's class Coll arrive: on this machine's processor and, cross-compiled and run in an emulator, on 64-bit Arm."""
+"""Runs coll_check on this machine's processor and, cross-compiled and under an emulator, on 64-bit Arm."""
 
 import os
 import pathlib

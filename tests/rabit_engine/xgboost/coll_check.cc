@@ -1,6 +1,6 @@
-// How calls of XGBoost's class Coll arrive, checked in this process, on the processor that it is compiled
-// for: each convention of XGBoost's versions, called as a compiler calls it. Prints "all calls arrive as they
-// were made" and ends with 0.
+// Checks that calls of XGBoost's class Coll arrive with the right arguments: for each signature in XGBoost's
+// versions, with the calling convention of the processor that it is compiled for. Prints "all calls arrive as
+// they were made" and ends with 0.
 //
 //     coll_check by_reference|by_value|with_context
 #include <cstdio>

@@ -1,5 +1,4 @@
-// A stand-in for XGBoost's communication classes: declared as in its versions, as far as calls and layout
-// depend on it.
+// Stand-ins for XGBoost's communication classes, with the layouts and calling conventions of its versions.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// A stand-in for libxgboost with two ranks, which talk over a socket from the test: the names, layouts and
-// calls of its communication, as in some version or in none. Compiled once for each STAND_IN_... that
-// engine_test.cc names.
+// A stand-in for libxgboost with two ranks, which communicate over a socket made by the test. It has the
+// symbols, layouts and calls of XGBoost's communication, as in one of its versions or deliberately unlike all
+// of them. Compiled once for each STAND_IN_... that engine_test.cc names.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>

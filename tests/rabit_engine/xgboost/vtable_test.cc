@@ -16,8 +16,8 @@ using testing::HasSubstr;
 
 constexpr const char* kType = "N3foo3BarE";
 
-/// Constants with the type's name at 8, code, and words that the loader wrote: the type information at words
-/// 4 and 5, the table from word 10 on, with 3 functions.
+/// Constants with the type's name at offset 8, code, and words written by the loader: the type information in
+/// words 4 and 5, and from word 10 the table, with 3 functions.
 struct Library {
   alignas(8) std::array<char, 64> constants{};
   alignas(8) std::array<char, 64> code{};

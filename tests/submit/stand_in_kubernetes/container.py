@@ -14,7 +14,8 @@ NEWNS, NEWUTS, NEWPID = 0x20000, 0x4000000, 0x20000000
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 libc = ctypes.CDLL(None, use_errno=True)
-own: list[str] = []  # folders in which directories may be created: they are not the host's, or it is wanted there
+# Folders in which directories may be created without mirroring: the working directory, mounts, and folders made by make().
+own: list[str] = []
 mirrored: set[str] = set()
 
 

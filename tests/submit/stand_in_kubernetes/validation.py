@@ -8,7 +8,7 @@ from .syntax import DATA_KEY, ENV_NAME, FIELD, LABEL, LABEL_VALUE, SERVICE_NAME,
 
 
 class Validation:
-    """Collects the `errors` of a decoded object, whose defaults are filled in."""
+    """Checks a decoded object and fills in its defaults. `errors` lists what is wrong with it."""
 
     def __init__(self, kind, thing):
         self.errors = []

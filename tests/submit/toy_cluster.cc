@@ -22,7 +22,7 @@ std::vector<std::string> NiceWords(const Options& options, const PlannedProcess&
   return words;
 }
 
-/// The processes of a job on this machine, behind everybody else's.
+/// Runs the processes of a job on this machine, at a low priority.
 class NiceCluster : public Cluster {
  public:
   explicit NiceCluster(ClusterContext context) : context_(std::move(context)) {}

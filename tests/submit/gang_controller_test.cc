@@ -96,5 +96,64 @@ TEST(GangController, SamplesOfARunningProcessAreHandedOn) {
   EXPECT_THAT(samples(), ElementsAre('T'));
 }
 
+/// The commands that the controller wants run, by their first words.
+std::vector<RunCommand> Commands(const std::vector<GangAction>& actions) {
+  std::vector<RunCommand> commands;
+  for (const GangAction& action : actions) {
+    if (const auto* const run = std::get_if<RunCommand>(&action)) commands.push_back(*run);
+  }
+  return commands;
+}
+
+class JobInAQueue : public testing::TestWithParam<JobState> {};
+
+/// Some queues call it an error to cancel a job that has ended by itself.
+TEST_P(JobInAQueue, ThatCannotBeCancelledIsReportedUnlessItIsOver) {
+  GangController controller(0, 1, "host port 1");
+  Launch launch;
+  launch.queue = Queue{.name = "the queue",
+                       .returns = true,
+                       .id = [](std::string_view) { return std::optional<std::string>("7"); },
+                       .cancel = [](const std::string&) { return std::vector<std::string>{"cancel"}; },
+                       .ask = [](const std::string&) { return std::vector<std::string>{"ask"}; },
+                       .report =
+                           [](const std::string&, std::string_view, int) {
+                             return std::optional<JobReport>(JobReport{GetParam(), "state"});
+                           }};
+  controller.Start(0, 0, 1, kNow);
+  controller.Launched(0, launch);
+  controller.LauncherExited(0, ExitStatus{}, kNow);
+  controller.Handle(AgentArrived{0, "host", "address"}, kNow);
+  controller.TakeActions();
+
+  controller.Stop(kNow);
+  EXPECT_THAT(Commands(controller.TakeActions()), IsEmpty()) << "the agent has not left";
+  EXPECT_TRUE(controller.busy());
+  controller.Handle(AgentLeft{0}, kNow);
+  auto commands = Commands(controller.TakeActions());
+  ASSERT_EQ(commands.size(), 1U);
+  EXPECT_EQ(commands[0].words.front(), "cancel");
+  controller.CommandEnded(commands[0].command, "no such job\n", ExitStatus{1, 0, false, {}}, kNow);
+  commands = Commands(controller.TakeActions());
+  ASSERT_EQ(commands.size(), 1U);
+  EXPECT_EQ(commands[0].words.front(), "ask");
+  controller.CommandEnded(commands[0].command, "", ExitStatus{}, kNow);
+  EXPECT_FALSE(controller.busy());
+  int warnings = 0;
+  for (const GangAction& action : controller.TakeActions()) {
+    const auto* const event = std::get_if<ClusterEvent>(&action);
+    const auto* const line = event != nullptr ? std::get_if<LogLine>(event) : nullptr;
+    if (line == nullptr || line->severity != Severity::kWarning) continue;
+    EXPECT_EQ(line->text, "job 7 of the queue could not be cancelled: no such job");
+    ++warnings;
+  }
+  EXPECT_EQ(warnings, GetParam() == JobState::kOver ? 0 : 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Reported, JobInAQueue, testing::Values(JobState::kRunning, JobState::kOver),
+                         [](const auto& state) {
+                           return state.param == JobState::kOver ? "Over" : "Running";
+                         });
+
 }  // namespace
 }  // namespace warren::submit

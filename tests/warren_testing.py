@@ -23,6 +23,8 @@ HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to a worker: wire/class
 #: Marks a test whose kind of fault a shorter test also finds, or whose subject rarely changes: scripts/nightly runs it.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
+#: For tests that load librabit into Python: a sanitizer's runtime would have to be loaded before Python.
+without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED: Python cannot load a library with a sanitizer")
 
 
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):

@@ -9,7 +9,7 @@ import unittest
 
 import slurm_cluster
 from mpi_case import LIMIT_S, WORKER, Ranks, environment, needs, needs_mpich, needs_openmpi
-from warren_testing import BIN, SOURCE
+from warren_testing import BIN, SOURCE, without_sanitizers
 
 PYTHON = "/usr/bin/python3"
 
@@ -112,6 +112,7 @@ class Srun(Ranks):
         return self.run_alone([*launcher, PYTHON, "-W", "ignore", "-c", code], **self.cluster.environment(),
                               WARREN_NATIVE=str(BIN.parent), PYTHONPATH=str(SOURCE / "python/src"), OMP_NUM_THREADS="1", **more)
 
+    @without_sanitizers
     def test_programs_of_rabit_and_xgboost_join_their_step(self):
         rabit = "from warren import rabit\nwith rabit.context([]):\n    print('joined', rabit.get_rank(), rabit.get_world_size())\n"
         xgboost = ("import warren.xgboost as wx\nwith wx.communicator():\n    print('joined', wx.get_rank(), wx.get_world_size())\n")
@@ -126,6 +127,7 @@ class Srun(Ranks):
         run = self.run_python(["srun", "--mpi=none", "-n", "3"], rabit, WARREN_BOOTSTRAP="none")
         self.assertEqual(re.findall(r"joined (\d) (\d)", run.stdout), [("0", "1")] * 3, run.stdout + run.stderr)
 
+    @without_sanitizers
     def test_a_program_in_an_allocation_that_srun_did_not_start_is_alone(self):
         code = ("import os\nfrom warren import rabit\nimport warren.data\nwith rabit.context([]):\n"
                 "    print('joined', rabit.get_rank(), rabit.get_world_size(), os.environ['SLURM_NTASKS'])\n"
@@ -133,6 +135,7 @@ class Srun(Ranks):
         run = self.run_python(["salloc", "-n", "3"], code)
         self.assertEqual(run.stdout, "joined 0 1 3\n1\n", run.stdout + run.stderr)
 
+    @without_sanitizers
     def test_pytorch_runs_under_a_plain_srun_and_its_pmi(self):
         if subprocess.run([PYTHON, "-c", "import numpy, torch"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest(f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch")

@@ -423,26 +423,20 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     if (gang.job == command.job) EndGang(gang, LostStatus(command.story), now);
   } else {
     if (command.kind == Command::Kind::kCancel && !status.ok()) {
-      return AskWhyNotCancelled(gang, command.job, LastLine(printed), now);
-    }
-    if (command.kind == Command::Kind::kAskWhyNotCancelled) {
+      // Some queues call it an error to cancel a job that is over, as one may be whose processes have ended.
+      const std::string said = LastLine(printed);
+      if (gang.queue->returns) {
+        return Run({Command::Kind::kAskWhyNotCancelled, gang.id, command.job, said},
+                   gang.queue->ask(command.job));
+      }
+      // The launcher of such a queue runs as long as the job.
+      if (gang.launcher_runs) WarnNotCancelled(gang, command.job, said);
+    } else if (command.kind == Command::Kind::kAskWhyNotCancelled) {
       const auto report = gang.queue->report(command.job, printed, status.ShellCode());
       if (!report || report->state != JobState::kOver) WarnNotCancelled(gang, command.job, command.story);
     }
     if (gang.job == command.job && !gang.launcher_runs) EndGang(gang, kStopped, now);
   }
-}
-
-/// A job whose processes have ended may be over before it is cancelled, which some queues treat as an error.
-/// `said`: the last line of the command that cancels.
-void GangController::AskWhyNotCancelled(Gang& gang, const std::string& job, const std::string& said,
-                                        TimePoint now) {
-  if (gang.queue->returns) {
-    return Run({Command::Kind::kAskWhyNotCancelled, gang.id, job, said}, gang.queue->ask(job));
-  }
-  // With such a queue, the launcher runs as long as the job.
-  if (gang.launcher_runs) WarnNotCancelled(gang, job, said);
-  if (gang.job == job && !gang.launcher_runs) EndGang(gang, kStopped, now);
 }
 
 void GangController::WarnNotCancelled(const Gang& gang, const std::string& job, const std::string& said) {

@@ -212,7 +212,6 @@ class GangController {
   void OnPending(Gang& gang, TimePoint now);
   void OnOver(Gang& gang, const JobReport& report, TimePoint now);
   void CancelJob(Gang& gang);
-  void AskWhyNotCancelled(Gang& gang, const std::string& job, const std::string& said, TimePoint now);
   void WarnNotCancelled(const Gang& gang, const std::string& job, const std::string& said);
   void OnImpatience(Gang& gang);
 

@@ -8,7 +8,7 @@ import time
 from warren_testing import BIN, Tracker
 
 WORKER = BIN / "collectives_worker"
-# The time in which all ranks must report a loss. Long enough for a busy machine, far below the timeouts, which are minutes. The engine
+# The time in which all ranks must report a loss. Long enough for a busy machine, far below the timeouts, of 30 s and more. The engine
 # checks for losses every 20 ms; on an idle machine all ranks know within a second.
 SOON_SECONDS = 10.0
 

@@ -1,4 +1,4 @@
-"""XGBoost's own tracker (2.1 and later) with the lines that bootstrap-workers looks for: one job, then the end.
+"""Runs XGBoost's own tracker (2.1 and later) for one job, and prints the lines that bootstrap-workers looks for.
 
 xgboost_tracker.py --num-workers N --host-ip ADDRESS"""
 import argparse

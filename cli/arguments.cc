@@ -60,7 +60,7 @@ void ArgumentReader::ReadOption(const std::vector<std::string>& words, std::size
     if (!word.starts_with("--") && ReadLetters(words, at, given)) return;
     const std::string_view nearest = Nearest(typed);
     throw UsageError(
-        fmt::format("unknown option '{}'{}{}", typed, nearest.empty() ? "" : "; the nearest is ", nearest));
+        fmt::format("unknown option '{}'{}{}", typed, nearest.empty() ? "" : "; did you mean ", nearest));
   }
   ++at;
   if (form->value == ValueUse::kNone && equals != std::string::npos) {

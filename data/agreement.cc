@@ -54,7 +54,7 @@ Shape ShapeFinder::Agree(Indexing indexing, const AllreduceMax& allreduce_max) c
   allreduce_max(all.data(), all.size());
   if (all[kWithQid] != 0 && all[kWithoutQid] != 0) {
     throw DataError(
-        "some workers read rows with a qid and others rows without; expected one in every row, or in none");
+        "some workers read rows with a qid and others rows without one; expected a qid in every row or in none");
   }
   Shape shape;
   shape.counted_from_one = indexing == Indexing::kDetect && all[kFieldZero] == 0 &&
@@ -88,11 +88,9 @@ template Shape Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
 ShapeFinder FindShape(const DataUri& uri, const ReaderOptions& options) {
   for (const Input& input : ListInputs(uri.paths, options.remote_files, uri.paths_are)) {
     if (input.divisible || input.size > 0) continue;
-    throw DataError(
-        fmt::format("{}: is a stream, which can be read once only, and a part of it needs to know the "
-                    "columns of all; read it "
-                    "as a whole, or copy it into a file",
-                    input.path));
+    throw DataError(fmt::format(
+        "{}: is a stream, which can be read only once, and a part of it needs the columns of all the data; read it as a whole, or copy it into a file",
+        input.path));
   }
   DataUri whole = uri;
   whole.options.share.reset();

@@ -99,7 +99,7 @@ class Reader<Index>::Work {
         parse_(format_.parser(uri.options, source_.first_row())) {
     progress_.bytes_total = source_.bytes();
     if (options.threads < 0 || options.threads > kMostThreadsAskedFor) {
-      throw DataError(fmt::format("{} threads cannot read: expected 1 to {}, or 0 for one a core",
+      throw DataError(fmt::format("cannot read with {} threads: expected 1 to {}, or 0 for one per core",
                                   options.threads, kMostThreadsAskedFor));
     }
     const int threads = options.threads > 0 ? options.threads : DefaultThreads(uri);
@@ -276,16 +276,14 @@ class Reader<Index>::Work {
     const bool has_qids = !block.qids.empty();
     if (!first_) first_ = {has_qids, block.columns};
     if (first_->has_qids != has_qids) {
-      throw DataError(
-          fmt::format("{}: some rows of the data set have a qid and others have none; expected one in "
-                      "every row, or in none",
-                      path));
+      throw DataError(fmt::format(
+          "{}: some rows of the data set have a qid and others have none; expected a qid in every row or in none",
+          path));
     }
     if (format_.fixed_columns && first_->columns != block.columns) {
-      throw DataError(
-          fmt::format("{}: rows with {} columns of features behind rows with {}; expected as many in "
-                      "all files",
-                      path, block.columns, first_->columns));
+      throw DataError(fmt::format(
+          "{}: rows with {} feature columns after rows with {}; expected the same number in all files", path,
+          block.columns, first_->columns));
     }
   }
 

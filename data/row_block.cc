@@ -77,7 +77,7 @@ void RowBlock<Index>::Append(const RowView<Index>& other) {
   if (other.rows() == 0) return;
   if (empty()) offsets.resize(1, 0);
   if (rows() > 0 && qids.empty() != other.qids.empty()) {
-    throw DataError("some rows have a qid and others have none; expected one in every row, or in none");
+    throw DataError("some rows have a qid and others have none; expected a qid in every row or in none");
   }
   const std::size_t own_rows = rows();
   const std::uint64_t own_entries = entries();

@@ -111,8 +111,8 @@ Argument SplitArgument(std::string_view text) {
   const std::vector<std::string_view> keys = DataUriKeys();
   const Argument argument{text.substr(0, equals), equals < text.size() ? text.substr(equals + 1) : ""};
   if (equals == std::string_view::npos || std::find(keys.begin(), keys.end(), argument.key) == keys.end()) {
-    throw DataError(fmt::format("'{}' is no option of a data set; expected key=value with one of {}", text,
-                                fmt::join(keys, ", ")));
+    throw DataError(fmt::format("'{}' is not an option of a data set; expected key=value with one of {}",
+                                text, fmt::join(keys, ", ")));
   }
   return argument;
 }
@@ -167,7 +167,7 @@ DataUri ParseDataUri(std::string_view text) {
     const std::size_t hash = text.find('#');
     if (hash != std::string_view::npos) {
       uri.cache = text.substr(hash + 1);
-      if (uri.cache.empty()) throw DataError("expected the name of a cache behind '#'");
+      if (uri.cache.empty()) throw DataError("expected the name of a cache after '#'");
     }
     const std::string_view before_cache = text.substr(0, hash);
     const std::size_t question = FindOptions(before_cache);

@@ -60,23 +60,20 @@ inline std::string ShortageAdvice(int error) {
   switch (error) {
     case EMFILE:
       return DescribeOpenFiles() +
-             ": raise the limit, as by ulimit -n 65536 before the job, or find out what keeps files open.";
+             ": raise the limit, e.g. with ulimit -n 65536 before the job, or find out what keeps files open.";
     case ENFILE:
-      return "This host has no room for another open file of any process: raise fs.file-max (sysctl).";
+      return "This host has reached its limit of open files: raise fs.file-max (sysctl).";
     case ENOMEM:
     case ENOBUFS:
-      return "The kernel of this host, or the memory limit of this process (ulimit -v, a container's), has "
-             "no memory left: use fewer processes here, or raise the limit.";
+      return "This host is out of memory, or this process has reached its memory limit (ulimit -v, the container's): use fewer processes here, or raise the limit.";
     case EADDRNOTAVAIL:
-      return "This host has no local address or no free port for it: see ip address, and sysctl "
-             "net.ipv4.ip_local_port_range; ports of closed connections are free again after a minute.";
+      return "This host has no suitable local address or no free port: check ip address, and sysctl net.ipv4.ip_local_port_range; "
+             "ports of closed connections are free again after a minute.";
     case EACCES:
     case EPERM:
-      return "This host does not let this process do it: see its firewall's rules for outgoing connections, "
-             "SELinux, and the restrictions of its container or service.";
+      return "This host denied the operation: check its firewall's rules for outgoing connections, SELinux, and the restrictions of its container or service.";
     case EAGAIN:
-      return "This host or user has no room for another thread: raise the limit of processes (ulimit -u, "
-             "pids.max of the container).";
+      return "This host or user has reached its limit of threads: raise the limit of processes (ulimit -u, pids.max of the container).";
     default:
       return "";
   }

@@ -90,8 +90,7 @@ int Start(PyObject* module) {
 PyMODINIT_FUNC PyInit_warren_allreduce() {
   static PyMethodDef functions[] = {
       {"allreduce", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(Allreduce)), METH_FASTCALL,
-       "allreduce(data, op): whether data was reduced, in place; False, and nothing done, when it is not "
-       "ready for that"},
+       "allreduce(data, op): whether data was reduced, in place; False, and nothing done, when it is not ready for that"},
       {nullptr, nullptr, 0, nullptr}};
   static PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(Start)}, {0, nullptr}};
   static PyModuleDef definition = {PyModuleDef_HEAD_INIT,

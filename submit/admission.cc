@@ -21,8 +21,7 @@ tracker::AdmissionOptions AdmissionOf(const Options& options, const wire::JobTok
   if (names.empty() && options.cluster != "local") {
     throw std::runtime_error(
         fmt::format("--admit hosts: the hosts of this job are not known before it starts (--cluster {}); "
-                    "take --admit any, "
-                    "or join by warren.xgboost.communicator(), which needs neither",
+                    "use --admit any, or join through warren.xgboost.communicator(), which needs neither",
                     options.cluster));
   }
   try {

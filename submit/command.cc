@@ -74,8 +74,7 @@ bool NamesInterpreter(const std::string& file) {
 std::string HintForMissing(const std::string& name, const std::string& path) {
   const std::size_t blank = name.find_first_of(" \t");
   if (blank != std::string::npos && blank > 0 && FindOnPath(name.substr(0, blank), path)) {
-    return fmt::format(
-        "; the command and its arguments are words of their own, without quotes around all: {}", name);
+    return fmt::format("; do not put the command and its arguments into one pair of quotes: {}", name);
   }
   const std::size_t equals = name.find('=');
   if (equals != std::string::npos && equals > 0) {
@@ -98,9 +97,8 @@ void CheckRunnable(const std::string& file, const std::string& name, const std::
   const std::string script = ScriptCommand(file, name, path);
   const std::string meant = script.empty() ? "" : fmt::format("; did you mean: {}", script);
   if (access(file.c_str(), X_OK) != 0) {
-    throw CommandError(
-        fmt::format("cannot start '{}': it is not executable (chmod +x makes it so){}", file, meant),
-        kNotExecutable, !script.empty());
+    throw CommandError(fmt::format("cannot start '{}': it is not executable (use chmod +x){}", file, meant),
+                       kNotExecutable, !script.empty());
   }
   if (!script.empty() && !NamesInterpreter(file)) {
     throw CommandError(
@@ -293,7 +291,7 @@ std::vector<std::string> SplitWords(const std::string& line) {
       words.back() += escapes ? line[++i] : c;
     }
   }
-  if (quote != 0) throw std::runtime_error(fmt::format("the other {} is missing in: {}", quote, line));
+  if (quote != 0) throw std::runtime_error(fmt::format("unmatched {} in: {}", quote, line));
   return words;
 }
 

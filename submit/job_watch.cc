@@ -164,9 +164,9 @@ void JobWatch::Report(const std::vector<Finding>& findings) {
     const Finding& finding = findings[i];
     const bool is_over = finding.kind == Finding::Kind::kGoesOn;
     const bool is_last = i + 1 == kMostFindings && findings.size() > kMostFindings;
-    const std::string text = is_last ? fmt::format("{}; the same or the like of {} more", finding.text,
-                                                   findings.size() - kMostFindings)
-                                     : finding.text;
+    const std::string text =
+        is_last ? fmt::format("{} (and {} more like this)", finding.text, findings.size() - kMostFindings)
+                : finding.text;
     spdlog::log(is_over ? spdlog::level::info : spdlog::level::warn, "{}", text);
     monitor_.Said(is_over ? "info" : "warning", text, Clock::now());
     if (options_.dump_on_hang && finding.kind == Finding::Kind::kAllIdle) DumpAll();

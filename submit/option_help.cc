@@ -64,30 +64,23 @@ std::string EscapedForMarkdown(std::string_view text, std::string_view special) 
 const std::vector<HelpParagraph>& HelpParagraphs() {
   static const std::vector<HelpParagraph> paragraphs = {
       {"The command",
-       "The options end at the first word that is not an option, or after `--`. From there on every "
-       "word goes to the command byte for byte; no shell reads it. A command without a `/` is "
-       "looked up on `PATH`, as a shell does; if it is not there and the current directory "
-       "contains an executable file of that name, that file is run as `./name`."},
+       "The options end at the first word that is not an option, or after `--`. From there on every word goes to the command byte for byte; no shell reads it. "
+       "A command without a `/` is looked up on `PATH`, as a shell does; "
+       "if it is not there and the current directory contains an executable file of that name, that file is run as `./name`."},
       {"The environment",
-       "Processes on dmlc-submit's machine get its environment, and processes elsewhere what the cluster "
-       "gives them; then come `--env` and the `DMLC_` variables of the job. Their standard "
-       "input is empty. Workers also get the variables that torchrun "
-       "sets: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and "
-       "kubernetes each worker counts as a host of its own), `MASTER_ADDR` and `MASTER_PORT`: "
-       "worker 0's host, and a port from 20000 to 31999 that is chosen for the job, unless "
-       "`--env` sets them. The names of horovodrun are set, too: `HOROVOD_RANK`, `HOROVOD_SIZE`, "
-       "`HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE`, and with local and ssh `HOROVOD_CROSS_RANK` and "
-       "`HOROVOD_CROSS_SIZE` (with the others `hvd.init()` sets these two)."},
+       "Processes on dmlc-submit's machine get its environment, and processes elsewhere what the cluster gives them; "
+       "then come `--env` and the `DMLC_` variables of the job. Their standard input is empty. Workers also get the variables that torchrun sets: "
+       "`RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and kubernetes each worker counts as a host of its own), "
+       "`MASTER_ADDR` and `MASTER_PORT`: worker 0's host, and a port from 20000 to 31999 that is chosen for the job, unless `--env` sets them. "
+       "The names of horovodrun are set, too: `HOROVOD_RANK`, `HOROVOD_SIZE`, `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE`, "
+       "and with local and ssh `HOROVOD_CROSS_RANK` and `HOROVOD_CROSS_SIZE` (with the others `hvd.init()` sets these two)."},
       {"Parameter servers",
-       "With `--num-servers` the scheduler, the servers and the workers find each other "
-       "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`. No rabit tracker runs, because "
-       "such programs never connect to one, and it would wait for them in vain."},
+       "With `--num-servers` the scheduler, the servers and the workers find each other through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`. "
+       "No rabit tracker runs, because such programs never connect to one."},
       {"Exit code",
-       "0 when every process exits with 0; otherwise that of the first process that failed "
-       "for good (128 + the number of the signal that killed it); 127 or 126 when the command "
-       "cannot be found or run; 2 for an error in the options; 1 for an error of dmlc-submit "
-       "or the tracker; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP; 141 when nobody "
-       "reads the output any more."},
+       "0 when every process exits with 0; otherwise that of the first process that failed for good (128 + the number of the signal that killed it); "
+       "127 or 126 when the command cannot be found or run; 2 for an error in the options; 1 for an error of dmlc-submit or the tracker; "
+       "130, 143 or 129 after SIGINT, SIGTERM or SIGHUP; 141 when the reader of the output has closed it."},
   };
   return paragraphs;
 }
@@ -128,9 +121,8 @@ std::string HelpText() {
 std::string HelpMarkdown() {
   std::string text =
       "# Options of dmlc-submit\n\n"
-      "`dmlc-submit [options] command [arguments...]` starts a distributed job: copies of one command that "
-      "find "
-      "each other through a tracker. This page is written by `dmlc-submit --help-markdown`.\n";
+      "`dmlc-submit [options] command [arguments...]` starts a distributed job: copies of one command that find each other through a tracker. "
+      "This page is written by `dmlc-submit --help-markdown`.\n";
   for (const HelpParagraph& paragraph : HelpParagraphs()) {
     text += fmt::format("\n**{}.** {}\n", paragraph.title, paragraph.text);
   }

@@ -14,11 +14,11 @@ int ParseCount(const std::string& text, int least, int most) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc{} && end == text.data() + text.size();
   if (error == std::errc::result_out_of_range || (whole && value > most)) {
-    throw std::runtime_error(fmt::format("'{}' is too big, at most {} is possible", text, most));
+    throw std::runtime_error(fmt::format("'{}' is too big; the maximum is {}", text, most));
   }
   if (!whole) throw std::runtime_error(fmt::format("'{}' is not a whole number", text));
   if (value < least) {
-    throw std::runtime_error(fmt::format("'{}' is too small, at least {} is needed", text, least));
+    throw std::runtime_error(fmt::format("'{}' is too small; the minimum is {}", text, least));
   }
   return static_cast<int>(value);
 }
@@ -26,8 +26,8 @@ int ParseCount(const std::string& text, int least, int most) {
 std::uint64_t ParseMemorySize(const std::string& text) {
   const std::map<char, int> shifts = {{'k', 10}, {'m', 20}, {'g', 30}, {'t', 40}};
   const auto malformed = [&] {
-    return std::runtime_error(
-        fmt::format("'{}' is not a memory size: a number and one of k, m, g, t, such as 512m or 1.5g", text));
+    return std::runtime_error(fmt::format(
+        "'{}' is not a memory size; write a number and k, m, g or t, such as 512m or 1.5g", text));
   };
   if (text.size() < 2) throw malformed();
   const auto unit = shifts.find(static_cast<char>(std::tolower(static_cast<unsigned char>(text.back()))));

@@ -35,7 +35,7 @@ Value Choose(const std::string& text, const std::array<std::pair<std::string_vie
     if (name == wanted) return value;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
-  throw std::runtime_error(fmt::format("'{}' is none of {}", text, names));
+  throw std::runtime_error(fmt::format("'{}' is not one of {}", text, names));
 }
 
 template <auto member>

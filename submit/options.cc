@@ -102,11 +102,12 @@ bool IsNumber(const std::string& word) {
 void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
   if (!Contains(given, "--num-workers")) {
     const std::string in_command = NumWorkersInCommand(options);
-    throw UsageError(in_command.empty()
-                         ? "--num-workers N is missing: how many workers to start"
-                         : fmt::format("--num-workers N is missing: the {} behind the command belongs to "
-                                       "the command; options of dmlc-submit go before it",
-                                       in_command));
+    throw UsageError(
+        in_command.empty()
+            ? "--num-workers N is missing: the number of workers to start"
+            : fmt::format(
+                  "--num-workers N is missing: the {} after the command belongs to the command; options of dmlc-submit go before it",
+                  in_command));
   }
   if (options.command.empty()) {
     throw UsageError("the command to run is missing: dmlc-submit [options] command [arguments...]");
@@ -116,7 +117,7 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
     options.ignored.emplace_back("--num-servers");
   if (Contains(given, "--dashboard") && IsNumber(options.command.front())) {
     throw UsageError(
-        fmt::format("--dashboard takes its port behind a '=': --dashboard={}", options.command.front()));
+        fmt::format("--dashboard takes its port after '=': --dashboard={}", options.command.front()));
   }
   // Without a value, the page is served together with the metrics, unless those are open to other hosts.
   const bool metrics_stay_here = options.metrics && NamesLoopback(ToText(*options.metrics));
@@ -128,8 +129,7 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
   }
   if (options.tls && options.num_servers > 0) {
     throw UsageError(
-        "--tls: parameter servers (--num-servers) have connections of their own, which nothing here "
-        "encrypts");
+        "--tls: parameter servers (--num-servers) use their own connections, which Warren does not encrypt");
   }
   const ClusterEntry& cluster = ClusterOf(options);
   if (options.bind.value_or(Bind::kNone) != Bind::kNone && !Heeds(cluster, *FindOption("--bind"))) {

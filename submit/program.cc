@@ -103,7 +103,7 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
   if (cluster.complete) cluster.complete(options);
   const Shipment shipment = PlanShipment(options);
   for (const std::string& path : shipment.too_big) {
-    spdlog::info("'{}' is too big to ship; it is expected where the processes run", path);
+    spdlog::info("'{}' is too big to ship; it must already exist where the processes run", path);
   }
   options.command = shipment.command;
   options.files = shipment.files;  // including those that the command names

@@ -412,11 +412,11 @@ class Search {
 };
 
 std::string AdviceFor(const std::string& library) {
-  if (library == "xgboost") return "put the training into `with warren.xgboost.communicator():`";
-  if (library == "lightgbm") return "put the training into `with warren.lightgbm.communicator():`";
+  if (library == "xgboost") return "run the training inside `with warren.xgboost.communicator():`";
+  if (library == "lightgbm") return "run the training inside `with warren.lightgbm.communicator():`";
   if (library == "horovod") return "call hvd.init(), with `python -m warren.compat` in front of the script";
-  if (library == "rabit") return "it has to call rabit's Init, or XGBoost's";
-  return "put the work into a communicator() or a context() of the module";
+  if (library == "rabit") return "call rabit's Init, or XGBoost's";
+  return "run the work inside the module's communicator() or context()";
 }
 
 }  // namespace
@@ -432,9 +432,7 @@ std::string SeparateProgramsStory(int num_workers, const std::vector<std::string
   const auto use = FindLibraryUse(command, path);
   if (!use) return {};
   return fmt::format(
-      "no worker joined the job: {} separate programs ran. {} uses {}: for one job of all workers, {}; if "
-      "separate "
-      "programs are meant, --no-tracker says so",
+      "no worker joined the job: {} separate programs ran. {} uses {}: to run all workers as one job, {}; for separate programs, use --no-tracker",
       num_workers, use->file, use->library, AdviceFor(use->library));
 }
 

@@ -41,8 +41,8 @@ std::string FullPath(const char* option, const std::string& path) {
   if (!fs::exists(status)) throw UsageError(fmt::format("{}: '{}' does not exist", option, path));
   if (!fs::is_regular_file(status)) {
     throw UsageError(
-        fmt::format("{}: '{}' is no file{}", option, path,
-                    fs::is_directory(status) ? "; give a directory as an archive, with --archives" : ""));
+        fmt::format("{}: '{}' is not a file{}", option, path,
+                    fs::is_directory(status) ? "; pass a directory as an archive, with --archives" : ""));
   }
   return fs::absolute(path).lexically_normal().string();
 }
@@ -55,7 +55,7 @@ Archive ArchiveAt(const std::string& path) {
       return {full, name.substr(0, name.size() - suffix.size())};
     }
   }
-  throw UsageError(fmt::format("--archives: '{}' is none of the archives that are known: {}", path,
+  throw UsageError(fmt::format("--archives: '{}' is not a supported archive; supported are: {}", path,
                                fmt::join(kArchiveSuffixes, ", ")));
 }
 
@@ -85,8 +85,8 @@ void Unpack(const Archive& archive) {
           : std::vector<std::string>{"tar", "-x", "-f", archive.path, "-C", archive.directory};
   const Captured done = Capture(words, SearchPath(), kUnpackPatience);
   if (done.exit_code == kNotFound) {
-    throw std::runtime_error(
-        fmt::format("--archives: there is no {} here to unpack '{}'", words[0], archive.path));
+    throw std::runtime_error(fmt::format("--archives: {} is not installed here, but is needed to unpack '{}'",
+                                         words[0], archive.path));
   }
   if (done.exit_code != 0) {
     throw std::runtime_error(fmt::format("--archives: '{}' cannot be unpacked ({} exited with code {})",
@@ -140,14 +140,15 @@ void PlacedFiles::PlaceAll(const Shipment& shipment) {
     const std::string name = NameOf(path);
     if (fs::exists(fs::symlink_status(name))) {
       if (HaveTheSameContent(name, path)) continue;
-      throw UsageError(fmt::format("--files: there is another '{}' in this directory than '{}'", name, path));
+      throw UsageError(
+          fmt::format("--files: the '{}' in this directory is not the same file as '{}'", name, path));
     }
     placed_.push_back(name);
     fs::copy_file(path, name);
   }
   for (const Archive& archive : shipment.archives) {
     if (fs::exists(fs::symlink_status(archive.directory))) {
-      throw UsageError(fmt::format("--archives: '{}' is unpacked into '{}', which is there already",
+      throw UsageError(fmt::format("--archives: '{}' would be unpacked into '{}', which already exists",
                                    archive.path, archive.directory));
     }
     placed_.push_back(archive.directory);

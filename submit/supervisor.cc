@@ -148,8 +148,8 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
     } else if (status.was_taken_away() && HasDoneItsPart(process)) {
       Do(LogLine{
           Severity::kWarning,
-          what + " after all workers had left the job, which is done; what its program does after Finalize "
-                 "it may not have done"});
+          what +
+              " after all workers had left the job; the job is complete, but the program may not have finished its work after Finalize"});
       OnSuccess(index);
     } else {
       OnFailure(index, status);
@@ -180,12 +180,12 @@ void Supervisor::CheckThatJobCanStart() {
   }
 }
 
-/// The same for a worker that joined but ended before its links were made.
+/// The same for a worker that joined but ended before it was linked.
 void Supervisor::CheckThatItWasLinked(std::size_t index) {
   if (!is_running() || num_running_ == 0) return;
   const ProcessState& process = processes_[index];
   if (!process.succeeded) return;  // counted as failed in the meantime
-  if (!linked_ && !TaskOf(process).has_linked) return GiveUpOn(process, "before its links were made");
+  if (!linked_ && !TaskOf(process).has_linked) return GiveUpOn(process, "before it was linked");
   if (linked_ && !HasLeft(process)) {
     left_unfinished_.push_back(index);
     CheckThatAllCanBeLinkedAgain();
@@ -203,8 +203,8 @@ void Supervisor::CheckThatAllCanBeLinkedAgain() {
 
 void Supervisor::GiveUpOn(const ProcessState& process, const char* when) {
   Fail(kTrouble,
-       fmt::format("{} exited with code 0 {}, where others wait for it: the job can never {}{}",
-                   process.Describe(), when, linked_ ? "go on" : "start", OthersStopped(num_running_)));
+       fmt::format("{} exited with code 0 {} while others wait for it; the job cannot {}{}",
+                   process.Describe(), when, linked_ ? "continue" : "start", OthersStopped(num_running_)));
 }
 
 JobView::Task Supervisor::TaskOf(const ProcessState& process) const {
@@ -281,9 +281,9 @@ void Supervisor::Handle(const Failure& failure) {
   }
   std::string why_final;
   if (process.restarts < policy_.num_restarts) {
-    why_final = left && together ? ", not started again because others have ended already"
-                : left           ? ", not started again because it had left the job at the tracker"
-                                 : ", not started again because the others know the scheduler that ended";
+    why_final = left && together ? ", not started again because others have already ended"
+                : left           ? ", not started again because it had already left the job"
+                                 : ", not started again because the others cannot switch to a new scheduler";
   }
   culprit_ = failure.index;
   FailOrBeginAgain(failure.status.ok() ? kTrouble : failure.status.ShellCode(), what + why_final);
@@ -469,10 +469,10 @@ void Supervisor::GiveUpWaiting() {
   for (const ProcessState& process : processes_) {
     if (!process.running) continue;
     Do(LogLine{Severity::kError,
-               fmt::format("{} does not end even on SIGKILL; it is left behind", process.Describe())});
+               fmt::format("{} did not end even after SIGKILL; it is left running", process.Describe())});
   }
   if (phase_ == Phase::kRestarting) {
-    return Fail(kTrouble, "the job cannot be started again beside a process of it that does not end");
+    return Fail(kTrouble, "the job cannot be started again while one of its processes does not end");
   }
   Finish();
 }

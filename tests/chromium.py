@@ -84,7 +84,7 @@ class Page:
 
 class Browser:
     def __init__(self, folder: str) -> None:
-        assert PROGRAM, "there is no Chromium; apt-get install chromium"
+        assert PROGRAM, "no Chromium found; apt-get install chromium"
         there, self.out = os.pipe()
         self.incoming, back = os.pipe()
         # Chromium reads from descriptor 3 and writes to 4.
@@ -102,7 +102,7 @@ class Browser:
     def receive(self) -> Dict[str, Any]:
         while b"\0" not in self.received:
             if not select.select([self.incoming], [], [], LIMIT_S)[0]:
-                raise AssertionError("Chromium says nothing")
+                raise AssertionError("Chromium does not respond")
             piece = os.read(self.incoming, 1 << 20)
             if not piece:
                 raise AssertionError("Chromium has ended")

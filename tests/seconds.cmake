@@ -1,4 +1,4 @@
-# What long tests take, in seconds, as scripts/test-times found it. Nothing is checked against it.
+# Duration of long tests in seconds, written by scripts/test-times. Nothing is checked against it.
 set(seconds_submit_watched_job 146)
 set(seconds_engine_shortage 73)
 set(seconds_engine_hosts 60)

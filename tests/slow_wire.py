@@ -1,10 +1,10 @@
-"""A stand-in for tc's netem, where the kernel has none: an Ethernet switch between TAP devices that keeps each frame for
-a while and loses some.
+"""A stand-in for tc's netem on kernels without it: an Ethernet switch between TAP devices that delays each frame and
+drops some.
 
     slow_wire.py --ports 3 --delay-ms 2 --loss 0.01
 
 makes port0, port1, port2 in the network namespace it runs in (they may be moved to others), prints a line, and forwards
-until it is killed. What is lost is the same in every run."""
+until it is killed. Every run drops the same frames."""
 
 import argparse
 import fcntl

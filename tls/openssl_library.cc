@@ -37,8 +37,7 @@ const OpenSsl& LoadOpenSsl() {
   static const Loaded loaded = Load();
   if (loaded.trouble.empty()) return loaded.functions;
   throw std::runtime_error(fmt::format(
-      "TLS needs OpenSSL 3, which cannot be loaded: {}; it is in the package libssl3 (Debian, Ubuntu) "
-      "or openssl-libs (Red Hat), on every host of the job",
+      "TLS needs OpenSSL 3, which cannot be loaded: {}; install the package libssl3 (Debian, Ubuntu) or openssl-libs (Red Hat) on every host of the job",
       loaded.trouble));
 }
 

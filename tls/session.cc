@@ -172,7 +172,8 @@ struct Context::Impl {
                     ssl.SSL_CTX_set_num_tickets(context, 0) == 1;
     if (!ok) {
       ssl.SSL_CTX_free(context);
-      throw std::runtime_error(fmt::format("this machine's OpenSSL does not do TLS 1.3 with {}", kSuites));
+      throw std::runtime_error(
+          fmt::format("this machine's OpenSSL does not support TLS 1.3 with {}", kSuites));
     }
     // The end of the connection counts as the end of the stream, as without TLS.
     ssl.SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_ENABLE_KTLS);
@@ -277,7 +278,7 @@ struct Session::Impl {
     }
     wants_to_write = false;
     if (ssl.SSL_session_reused(connection) != 1) {
-      error = "the other side has not shown that it knows the secret";
+      error = "the other side did not prove that it knows the secret";
       return failure = EPROTO;
     }
     established = true;

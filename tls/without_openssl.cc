@@ -11,9 +11,7 @@ struct Session::Impl {};
 
 Context::Context(std::string, const Secret&, std::uint64_t) {
   throw std::runtime_error(
-      "TLS was asked for, and this build has none: build Warren where OpenSSL 3 can be found (package "
-      "libssl-dev "
-      "of Debian and Ubuntu)");
+      "TLS was requested, but this build does not include it: build Warren where OpenSSL 3 can be found (package libssl-dev of Debian and Ubuntu)");
 }
 
 Session::Session(const Context&, Role, int) {}

@@ -39,15 +39,15 @@ std::string Admission::TaskOf(std::string_view shown, const std::string& host, b
   const std::string task = wire::Printable(split->task_id);
   if (found == tickets_.end() || found->second.task_id != split->task_id) {
     throw wire::ProtocolError(
-        fmt::format("it says that it is task {}, and no worker of this job has vouched for it", task));
+        fmt::format("it claims to be task {}, but no worker of this job has vouched for it", task));
   }
   Ticket& ticket = found->second;
   if (ticket.host != host) {
     throw wire::ProtocolError(
-        fmt::format("task {} was vouched for at {}, and this peer is at {}", task, ticket.host, host));
+        fmt::format("task {} was vouched for at {}, but this peer is at {}", task, ticket.host, host));
   }
   if (starts && std::exchange(ticket.used, true)) {
-    throw wire::ProtocolError(fmt::format("task {} has started with this ticket already", task));
+    throw wire::ProtocolError(fmt::format("task {} has already started with this ticket", task));
   }
   return split->task_id;
 }
@@ -55,7 +55,7 @@ std::string Admission::TaskOf(std::string_view shown, const std::string& host, b
 std::optional<std::string> Admission::Refusal(const std::string& host, bool is_own_user) const {
   if (!options_.token) return std::nullopt;
   if (closed_) {
-    return fmt::format("it does not prove the job's token ({}), and the workers of this job do",
+    return fmt::format("it does not prove the job's token ({}), but the workers of this job do",
                        wire::kTokenVariable);
   }
   switch (options_.admit) {
@@ -63,23 +63,21 @@ std::optional<std::string> Admission::Refusal(const std::string& host, bool is_o
       break;
     case Admit::kToken:
       return fmt::format(
-          "it does not prove the job's token ({}), as XGBoost's own workers cannot; --admit hosts or --admit "
-          "any lets them in",
+          "it does not prove the job's token ({}); XGBoost's own workers cannot, and --admit hosts or --admit any admits them",
           wire::kTokenVariable);
     case Admit::kUser:
       if (is_own_user) break;
       return fmt::format(
-          "it does not prove the job's token ({}), and is no process of the tracker's user on the tracker's "
-          "machine; if it is a worker of this job that uses XGBoost's own communication without "
-          "warren.xgboost, --admit hosts lets in workers from the job's hosts, and --admit any all",
+          "it does not prove the job's token ({}), and is not a process of the tracker's user on the tracker's machine; "
+          "if it is a worker of this job that uses XGBoost's own communication without warren.xgboost, --admit hosts admits workers from the job's hosts, "
+          "and --admit any admits all workers",
           wire::kTokenVariable);
     case Admit::kHosts: {
       if (options_.hosts.contains(host)) break;
       const auto end = std::next(options_.hosts.begin(),
                                  std::min<std::ptrdiff_t>(kMostHostsShown, std::ssize(options_.hosts)));
       return fmt::format(
-          "it does not prove the job's token ({}), and {} is none of the job's {} hosts ({}{}); --admit any "
-          "lets it in",
+          "it does not prove the job's token ({}), and {} is not one of the job's {} hosts ({}{}); --admit any admits it",
           wire::kTokenVariable, host, options_.hosts.size(), fmt::join(options_.hosts.begin(), end, ", "),
           end == options_.hosts.end() ? "" : ", ...");
     }

@@ -158,7 +158,7 @@ void ClassicJob::SettleWorldSize(const classic::Hello& hello) {
     const bool first = unranked_.empty() && num_assigned_ == 0;
     if (!first || options_.world_size_is_fixed) {
       throw wire::ProtocolError(
-          fmt::format("it was told of a world of {} workers, this job has {}", hello.world_size, world_size));
+          fmt::format("it expects {} workers, but this job has {}", hello.world_size, world_size));
     }
     connections_.Log(Severity::kInfo, fmt::format("the first worker asks for {} workers instead of {}",
                                                   hello.world_size, world_size));
@@ -187,8 +187,9 @@ void ClassicJob::RequireOwner(ConnectionId connection, int rank, const classic::
   }
   const bool is_new = hello.command == classic::Command::kStart;
   if (!is_new && !connections_.MaySpeakFor(connection, members_[rank].host)) {
-    throw wire::ProtocolError(fmt::format("rank {} joined from {}, and a {} for it is taken only from there",
-                                          rank, members_[rank].host, classic::CommandName(hello.command)));
+    throw wire::ProtocolError(
+        fmt::format("rank {} joined from {}, and a {} for it is accepted only from there", rank,
+                    members_[rank].host, classic::CommandName(hello.command)));
   }
 }
 
@@ -221,7 +222,7 @@ void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint no
   const bool known = rank >= 0 && rank < static_cast<int>(members_.size()) && members_[rank].assigned;
   if (!known) {
     throw wire::ProtocolError(
-        fmt::format("it wants to recover as rank {}, which no worker has been given", rank));
+        fmt::format("it wants to recover as rank {}, which has not been assigned", rank));
   }
   RequireOwner(connection, rank, peer.hello);
   if (members_[rank].shut_down_before) ReturnToJob(rank);  // called back by the previous tracker
@@ -235,7 +236,7 @@ void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint no
 void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint now) {
   const int rank = peer.hello.rank;
   if (rank < 0 || rank >= static_cast<int>(members_.size()) || !members_[rank].assigned) {
-    throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which no worker has been given", rank));
+    throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which has not been assigned", rank));
   }
   RequireOwner(connection, rank, peer.hello);
   Member& member = members_[rank];
@@ -264,7 +265,7 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
     RequireOwner(connection, rank, peer.hello);
   } else if (!connections_.authenticated(
                  connection)) {  // workers over MPI get no rank here, but belong to the job
-    throw wire::ProtocolError(fmt::format("it prints as rank {}, which no worker has been given", rank));
+    throw wire::ProtocolError(fmt::format("it prints as rank {}, which has not been assigned", rank));
   }
   connections_.Add(Print{wire::PrintableLines(print.text), rank});
   Forget(connection);
@@ -401,7 +402,8 @@ void ClassicJob::HandleGoodLinks(ConnectionId connection, Peer& peer, const clas
     Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = std::move(made)});
   }
   if (const auto other = broker_->ReportGood(peer.rank, ranks, peer.retries, now)) {
-    throw wire::ProtocolError(fmt::format("it names rank {} as a good link, which is no neighbour", *other));
+    throw wire::ProtocolError(
+        fmt::format("it names rank {} as a good link, but that rank is not its neighbour", *other));
   }
   peer.phase = Phase::kWaitsForPlan;
   connections_.SetDeadline(connection, std::nullopt);
@@ -426,7 +428,7 @@ void ClassicJob::SendReadyPlans(TimePoint now) {
 void ClassicJob::HandleLinkErrors(ConnectionId connection, Peer& peer, const classic::LinkErrors& errors,
                                   TimePoint now) {
   if (peer.phase != Phase::kPlanned) {
-    throw wire::ProtocolError("it reported on its links before it was told whom to connect to");
+    throw wire::ProtocolError("it reported on its links before it was told which ranks to connect to");
   }
   connections_.SetDeadline(connection, now + kLinkTimeout);
   peer.retries = errors.count > 0;
@@ -531,12 +533,12 @@ std::string ClassicJob::DescribeMissing() const {
     came.push_back(fmt::format("task {} ({})", wire::Printable(worker.task_id), worker.host));
   }
   std::string text = DescribeAttendance(came, task_ids, options_.num_workers);
-  if (!unlinked.empty()) text += fmt::format("; still to be linked: {}", ListSome(unlinked));
+  if (!unlinked.empty()) text += fmt::format("; not linked yet: {}", ListSome(unlinked));
   std::vector<std::string> absent;
   for (const int rank : broker_ ? broker_->Absentees() : std::set<int>()) {
     if (members_[rank].assigned) absent.push_back(name_of(rank));
   }
-  if (!absent.empty()) text += fmt::format("; did not come to be linked again: {}", ListSome(absent));
+  if (!absent.empty()) text += fmt::format("; did not return to be linked again: {}", ListSome(absent));
   return text;
 }
 

@@ -31,7 +31,7 @@ void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
 
 void ClassicJob::Replay(const Note& note) {
   const auto check = [&](bool possible) {
-    if (!possible) throw std::invalid_argument(fmt::format("'{}' cannot be here", Encode(note)));
+    if (!possible) throw std::invalid_argument(fmt::format("'{}' is not valid at this point", Encode(note)));
   };
   const int rank = note.rank;
   if (note.kind == Note::Kind::kWorld) {

@@ -117,28 +117,29 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
   Peer& peer = peers_.at(connection);
   const std::string task_id = peer.hello.task_id;
   if (peer.hello.world_size != -1 && peer.hello.world_size != options_.num_workers) {
-    throw wire::ProtocolError(fmt::format("it was told of a world of {} workers, this job has {}",
-                                          peer.hello.world_size, options_.num_workers));
+    throw wire::ProtocolError(fmt::format("it expects {} workers, but this job has {}", peer.hello.world_size,
+                                          options_.num_workers));
   }
   if (stage_ == Stage::kRunning) {
     const auto rank = RankOfTask(task_id);
     if (!rank) {
-      throw wire::ProtocolError(fmt::format("it wants to start, but all {} workers of the job have come: {}",
-                                            options_.num_workers, DescribeMissing()));
+      throw wire::ProtocolError(
+          fmt::format("it wants to start, but all {} workers of the job have already joined: {}",
+                      options_.num_workers, DescribeMissing()));
     }
     // Its error port is open, so it is still running on the host it joined from.
     const Member& member = members_[*rank];
     if (member.error_connection != 0 && error_ports_.at(member.error_connection).reached &&
         !connections_.MaySpeakFor(connection, member.host)) {
-      throw wire::ProtocolError(
-          fmt::format("{} still runs, and a start for it is taken only from there", Describe(*rank)));
+      throw wire::ProtocolError(fmt::format(
+          "{} is still running, and a start for it is accepted only from there", Describe(*rank)));
     }
     if (suspected_) {
       Confirm(now);
     } else {
       Break(*rank,
-            members_[*rank].shut_down ? "wants to join again after it had left: a job has one communicator"
-                                      : "was started again while the others ran",
+            members_[*rank].shut_down ? "wants to join again after leaving: a job has only one communicator"
+                                      : "was restarted while the others were running",
             now);
     }
   }
@@ -216,7 +217,8 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   const int rank = RankOf(connection);
   if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // it ends as it was told to
   if (rank < 0) {
-    throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which was not given to it", hello.rank));
+    throw wire::ProtocolError(
+        fmt::format("it shuts down as rank {}, which was not assigned to it", hello.rank));
   }
   if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
   if (members_[rank].reported_error) return Forget(connection);  // it ends because of its error
@@ -246,7 +248,7 @@ void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print
       });
   if (!of_broken_job && RankOf(connection) < 0) {
     throw wire::ProtocolError(
-        fmt::format("it prints as rank {}, which was not given to it", peers_.at(connection).hello.rank));
+        fmt::format("it prints as rank {}, which was not assigned to it", peers_.at(connection).hello.rank));
   }
   connections_.Add(Print{wire::PrintableLines(print.text), RankOf(connection)});
   Forget(connection);
@@ -420,7 +422,8 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   for (const Note& note : notes) {
     const auto size = static_cast<int>(members_.size());
     const auto check = [&](bool possible) {
-      if (!possible) throw std::invalid_argument(fmt::format("'{}' cannot be here", Encode(note)));
+      if (!possible)
+        throw std::invalid_argument(fmt::format("'{}' is not valid at this point", Encode(note)));
     };
     switch (note.kind) {
       case Note::Kind::kMember:

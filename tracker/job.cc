@@ -99,7 +99,7 @@ void Job::Opened(ConnectionId connection, std::string host, std::uint16_t port, 
 }
 
 bool Job::MakeRoom(TimePoint now) {
-  if (reports_.DropOldest("the process can take no more connections", Severity::kDebug)) return true;
+  if (reports_.DropOldest("the process cannot accept more connections", Severity::kDebug)) return true;
   const auto oldest = connections_.OldestPending();
   if (!oldest || now - inbound_.at(*oldest).since < kPendingGrace) return false;
   DropOldestPending();
@@ -108,7 +108,8 @@ bool Job::MakeRoom(TimePoint now) {
 
 void Job::DropOldestPending() {
   const auto oldest = connections_.OldestPending();
-  if (oldest) Drop(*oldest, "too many connections that say nothing, and this one is the oldest");
+  if (oldest)
+    Drop(*oldest, "too many connections have not identified themselves, and this one is the oldest");
 }
 
 void Job::CountPendingBytes(ConnectionId connection, std::size_t bytes) {
@@ -137,9 +138,9 @@ void Job::LimitPendingBytes() {
     pending_bytes_ -= senders.back().first;
     Drop(
         senders.back().second,
-        fmt::format("it has sent {} bytes without saying who it is, more than others, and {} MiB is the most "
-                    "that all such may send",
-                    senders.back().first, kMaxPendingBytes >> 20));
+        fmt::format(
+            "it sent {} bytes without identifying itself, more than others; all unidentified connections together may send at most {} MiB",
+            senders.back().first, kMaxPendingBytes >> 20));
   }
 }
 
@@ -200,13 +201,12 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
     if (!magic) return false;
     if (*magic == wire::kAuthenticationMagic && !connections_.authenticated(connection)) {
       if (!admission_.keys()) {
-        throw wire::ProtocolError(fmt::format(
-            "it wants to prove a job token ({}), and this tracker was given none", wire::kTokenVariable));
+        throw wire::ProtocolError(fmt::format("it wants to prove a job token ({}), but this tracker has none",
+                                              wire::kTokenVariable));
       }
       if (admission_.requires_tls()) {
         throw wire::ProtocolError(
-            "it would prove the job's token and go on in the clear, and this job's connections are encrypted "
-            "(--tls): its environment lacks WARREN_TLS=1");
+            "it wants to prove the job's token and continue unencrypted, but this job's connections are encrypted (--tls): its environment lacks WARREN_TLS=1");
       }
       inbound.step = Inbound::Step::kNonce;
       if (!ReadAuthentication(connection, inbound)) return false;
@@ -214,7 +214,7 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
     }
     if ((*magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
       throw wire::ProtocolError(
-          "it wants TLS (WARREN_TLS=1 in its environment), and this tracker was started without --tls");
+          "it wants TLS (WARREN_TLS=1 in its environment), but this tracker was started without --tls");
     }
     if (*magic == wire::kVouchMagic && connections_.authenticated(connection)) {
       inbound.step = Inbound::Step::kVouch;
@@ -343,8 +343,7 @@ void Job::RequireAuthentication(TimePoint now) {
     connections_.Log(
         Severity::kWarning,
         fmt::format(
-            "workers that did not prove the job's token ({}) had made this job theirs before one that did "
-            "came; they are dropped, and it begins anew",
+            "workers that did not prove the job's token ({}) had joined this job before the first one that did; they are dropped, and the job starts over",
             wire::kTokenVariable));
   }
   std::vector<ConnectionId> ours;
@@ -382,8 +381,7 @@ std::string Job::RefusalOf(const DialectJob& job) const {
   constexpr std::string_view kCollective = "the collective dialect (XGBoost 2.1 and later)";
   const bool is_classic = &job == &*classic_;
   return fmt::format(
-      "it speaks {}, but the other workers of this job speak {}: all workers of a job need the same "
-      "version of XGBoost",
+      "it speaks {}, but the other workers of this job speak {}: all workers of a job need the same version of XGBoost",
       is_classic ? kClassic : kCollective, is_classic ? kCollective : kClassic);
 }
 
@@ -441,7 +439,7 @@ void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoi
 
 void Job::Tick(TimePoint now) {
   if (finished()) return;
-  while (const auto late = connections_.FirstLate(now)) Closed(*late, "it said nothing for too long", now);
+  while (const auto late = connections_.FirstLate(now)) Closed(*late, "it was silent for too long", now);
   if (collective_->engaged()) {
     collective_->Tick(now);
   } else {

@@ -63,41 +63,40 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option("-n,--num-workers", options.num_workers, "workers of the job")
       ->required()
       ->check(CLI::Range(1, warren::wire::classic::kMaxWorldSize));
-  app.add_option("--num-servers", options.num_servers, "parameter servers, told to the workers")
+  app.add_option("--num-servers", options.num_servers, "parameter servers; the workers are told this number")
       ->check(CLI::NonNegativeNumber);
   app.add_option(
          "--host-ip", options.host_ip,
-         "what workers are told to connect to: an address or name of this machine, auto (the address of "
-         "the default route) or dns (the full host name)")
+         "where workers connect to the tracker: an address or name of this machine, auto (the address of the default route) or dns (the full host name)")
       ->capture_default_str();
   app.add_option(
       "--port", options.port,
       fmt::format(
-          "first port to try; 0 takes any free one. By default the search begins at a random port from {} to "
-          "{}, so that workers left over from an earlier job do not reach this tracker",
+          "first port to try; 0 takes any free one. "
+          "By default the search starts at a random port from {} to {}, so that workers left over from an earlier job do not reach this tracker",
           kFirstPort, kLastPort));
   app.add_option("--port-end", options.port_end, "last port to try")->capture_default_str();
   app.add_option("--sortby", options.sort_by,
-                 "what workers are sorted by before ranks are given out: host or task")
+                 "how workers are sorted before ranks are assigned: host or task")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, SortBy>{{"host", SortBy::kHost}, {"task", SortBy::kTask}}, CLI::ignore_case));
   app.add_option(
       "--state", options.state_path,
-      "keep what is known of the job in this file; a tracker that is started with the same file takes "
-      "the job over, at the same port");
-  app.add_option("--token-file", options.token_file,
-                 "read the job's token, 64 hexadecimal digits, from this file instead of the variable "
-                 "DMLC_JOB_TOKEN; without either one is made and printed with the environment")
-      ->check([](const std::string& path) { return path.empty() ? "it has no name" : std::string(); });
+      "keep the state of the job in this file; a tracker started with the same file takes over the job, on the same port");
+  app.add_option(
+         "--token-file", options.token_file,
+         "read the job's token, 64 hexadecimal digits, from this file instead of the variable DMLC_JOB_TOKEN; "
+         "without either, a token is generated and printed with the environment")
+      ->check(
+          [](const std::string& path) { return path.empty() ? "the file name is empty" : std::string(); });
   app.add_flag(
       "--tls", options.tls,
-      "encrypt the connections of workers that know the token, with it as the key (TLS 1.3), and tell "
-      "them by WARREN_TLS=1 to do so among each other");
+      "encrypt the connections of workers that know the token, with the token as the key (TLS 1.3), and set WARREN_TLS=1 for them to do the same among themselves");
   app.add_option(
          "--admit", options.admit,
-         "workers that are accepted although they neither prove the token nor join by warren.xgboost, such as "
-         "programs with XGBoost's own communication: token (none), user (processes of this user on this "
-         "machine), hosts (those from this machine and --admit-host) or any. Default: hosts with --admit-host, else user")
+         "workers to accept although they neither prove the token nor join through warren.xgboost, such as programs with XGBoost's own communication: "
+         "token (none), user (processes of this user on this machine), hosts (those from this machine and --admit-host) or any. Default: "
+         "hosts with --admit-host, else user")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Admit>{{"token", Admit::kToken},
                                                                        {"user", Admit::kUser},
                                                                        {"hosts", Admit::kHosts},
@@ -106,11 +105,12 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option("--admit-host", options.admitted_hosts,
                  "a host of the job, by address or name, for --admit hosts; may be repeated");
   app.add_option("--timeout", options.timeout_seconds,
-                 "seconds that workers may be missing, at the start or to be linked again; 0 waits forever")
+                 "seconds that workers may be missing, at the start or when linking again; 0 waits forever")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
-  app.add_flag("--until-stdin-closes", options.until_stdin_closes,
-               "end when standard input does: by a pipe, with the process that holds its other end");
+  app.add_flag(
+      "--until-stdin-closes", options.until_stdin_closes,
+      "exit when standard input closes; with a pipe, that is when the process at its other end exits");
   app.add_option("--log-level", options.log_level, "INFO, DEBUG or WARNING")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, spdlog::level::level_enum>{{"INFO", spdlog::level::info},
@@ -128,10 +128,8 @@ std::string ManPageOf(const CLI::App& app) {
   page.synopsis = "--num-workers N [options]";
   page.sections.push_back(
       {"Description",
-       {"Serves one rabit or XGBoost job whose workers somebody else starts: prints what they need in their "
-        "environment, waits until all have shut down, and exits with 0 then. When that does not happen it "
-        "says "
-        "why, and exits with 1.",
+       {"Serves one rabit or XGBoost job whose workers are started separately: "
+        "prints the environment that they need, waits until all have shut down, and then exits with 0. Otherwise it reports why and exits with 1.",
         "The environment is printed between the lines DMLC_TRACKER_ENV_START and DMLC_TRACKER_ENV_END."},
        {}});
   page.sections.push_back({"Options", {}, {}});
@@ -161,8 +159,7 @@ wire::JobToken ReadToken(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     spdlog::warn(
-        "--token-file {}: other users may read or write it (mode {:03o}), and can then take part in the job: "
-        "chmod 600",
+        "--token-file {}: other users may read or write it (mode {:03o}), and could then join the job: chmod 600",
         path, status.st_mode & 0777U);
   }
   std::ifstream file(path);
@@ -170,7 +167,7 @@ wire::JobToken ReadToken(const std::string& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.empty())
-    throw std::runtime_error(fmt::format("--token-file {}: it cannot be read, or is empty", path));
+    throw std::runtime_error(fmt::format("--token-file {}: the file cannot be read or is empty", path));
   try {
     return wire::JobToken::Parse(text);
   } catch (const std::invalid_argument& error) {
@@ -205,10 +202,9 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
   if (options.state_path.empty()) return nullptr;
   auto state = std::make_unique<StateFile>(options.state_path);
   if (state->begun() && state->num_workers() != options.num_workers) {
-    throw std::runtime_error(
-        fmt::format("the state file '{}' is of a job of {} workers, not of {} (--num-workers); "
-                    "remove it to begin a new job",
-                    options.state_path, state->num_workers(), options.num_workers));
+    throw std::runtime_error(fmt::format(
+        "the state file '{}' belongs to a job of {} workers, not {} (--num-workers); remove it to start a new job",
+        options.state_path, state->num_workers(), options.num_workers));
   }
   return state;
 }
@@ -294,7 +290,8 @@ int Serve(const Options& options) {
   signals.async_wait([&](boost::system::error_code error, int signal) {
     if (error) return;
     spdlog::error("tracker: stopped by signal {}; {}", signal, server.job().DescribeMissing());
-    if (state) spdlog::info("tracker: '{}' keeps the job for another tracker", options.state_path);
+    if (state)
+      spdlog::info("tracker: '{}' keeps the state of the job for another tracker", options.state_path);
     exit_code = kExitSignal + signal;
     io.stop();
   });

@@ -134,7 +134,7 @@ Note DecodeNote(std::string_view line) {
     while (!words.empty() && words.good()) note.peers.push_back(words.NextNumber());
   }
   if (!known || !words.good() || !words.empty()) {
-    throw std::invalid_argument(fmt::format("'{}' is no note of a tracker", line.substr(0, 80)));
+    throw std::invalid_argument(fmt::format("'{}' is not a valid entry", line.substr(0, 80)));
   }
   return note;
 }

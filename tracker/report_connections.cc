@@ -14,10 +14,8 @@ void ReportConnections::Open(ConnectionId connection, int num_workers) {
   sources_.try_emplace(connection);
   const std::size_t most = kReportConnectionsPerWorker * static_cast<std::size_t>(std::max(num_workers, 1));
   if (sources_.size() > most) {
-    DropOldest(
-        fmt::format("more than {} connections bring reports, and this one is the oldest of those that "
-                    "may go",
-                    most));
+    DropOldest(fmt::format(
+        "more than {} connections send reports, and this one is the oldest that may be dropped", most));
   }
 }
 
@@ -62,7 +60,7 @@ bool ReportConnections::MayReport(ConnectionId connection, Source& source, const
 /// `connection` is the one that sent last.
 void ReportConnections::LimitUnreadBytes(ConnectionId connection) {
   const std::string reason =
-      fmt::format("{} MiB of reports that have not come whole are the most that all connections may send",
+      fmt::format("more than {} MiB of incomplete reports, the limit for all connections together",
                   kMaxUnreadReportBytes >> 20);
   if (connections_.authenticated(connection)) {
     const auto found = std::find_if(sources_.begin(), sources_.end(), [this](const auto& source) {

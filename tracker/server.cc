@@ -61,8 +61,7 @@ void RaiseDescriptorLimit(int num_workers) {
   setrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur >= needed) return;
   spdlog::warn(
-      "tracker: {} workers may need {} files open at once, and this process may open {}; raise the limit "
-      "(ulimit -n)",
+      "tracker: {} workers may need {} open files at once, but this process may open only {}; raise the limit (ulimit -n)",
       num_workers, needed, limit.rlim_cur);
 }
 
@@ -264,8 +263,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
-          "tracker: cannot accept more connections than the {} that are open: {}; dropping those of reports, "
-          "and silent ones. {}",
+          "tracker: cannot accept more than the {} open connections: {}; dropping those for reports, and silent ones. {}",
           connections_.size(), why.message(), posix::ShortageAdvice(why.value()));
     }
     const bool made_room = job_.MakeRoom(steady_clock::now());
@@ -393,12 +391,12 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   static std::string DescribeFailure(const Connection& connection) {
-    return fmt::format("TLS: {}{}", connection.tls->error(),
-                       connection.authenticated
-                           ? ""
-                           : fmt::format("; it belongs to another job or to none, or its {} is "
-                                         "not this tracker's",
-                                         wire::kTokenVariable));
+    return fmt::format(
+        "TLS: {}{}", connection.tls->error(),
+        connection.authenticated
+            ? ""
+            : fmt::format("; it belongs to another job or to none, or its {} is not this tracker's",
+                          wire::kTokenVariable));
   }
 
   static std::size_t Write(Connection& connection, const std::string& bytes, error_code& error) {

@@ -75,7 +75,7 @@ void StateFile::Read() {
     ReadHeader(line);
   }
   if (whole == 0 && !text.empty() && !std::string_view(kHeader).starts_with(text.substr(0, 20))) {
-    Throw("it is not the state of a tracker; give --state another name, or remove it");
+    Throw("it is not a tracker's state file; choose another name for --state, or remove it");
   }
   size_ = static_cast<std::int64_t>(whole);
   if (whole < text.size() && ftruncate(descriptor_, size_) != 0) Throw(std::strerror(errno));
@@ -83,7 +83,7 @@ void StateFile::Read() {
 
 void StateFile::ReadHeader(const std::string& line) {
   if (line.size() > kVersionOffset && line[kVersionOffset] == kIncomplete) {
-    Throw("it lacks what happened while its disk was full, so that the job cannot be taken over; remove it");
+    Throw("it lacks the events from while its disk was full, so the job cannot be taken over; remove it");
   }
   const std::size_t token = line.find(kToken);
   char more = 0;
@@ -97,7 +97,7 @@ void StateFile::ReadHeader(const std::string& line) {
   } catch (const std::invalid_argument&) {
     // reported below
   }
-  Throw("it is not the state of a tracker; give --state another name, or remove it");
+  Throw("it is not a tracker's state file; choose another name for --state, or remove it");
 }
 
 std::string StateFile::Begin(std::uint16_t port, int num_workers, const wire::JobToken& token) {
@@ -118,11 +118,11 @@ std::string StateFile::Append(const std::string& line) {
   if (fails_ == (error != 0)) return {};
   fails_ = error != 0;
   Mark(fails_ ? kIncomplete : kVersion);
-  return fails_ ? fmt::format(
-                      "the state file '{}': {}; the job goes on, but no other tracker can take it over "
-                      "until the file can be written again",
-                      path_, std::strerror(error))
-                : fmt::format("the state file '{}' is complete again", path_);
+  return fails_
+             ? fmt::format(
+                   "the state file '{}': {}; the job goes on, but no other tracker can take it over until the file can be written again",
+                   path_, std::strerror(error))
+             : fmt::format("the state file '{}' is complete again", path_);
 }
 
 int StateFile::WritePending() {

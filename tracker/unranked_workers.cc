@@ -78,7 +78,7 @@ std::string ListSome(const std::vector<std::string>& entries) {
 
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers) {
-  std::string text = fmt::format("{} of {} workers came", names.size(), num_workers);
+  std::string text = fmt::format("{} of {} workers joined", names.size(), num_workers);
   if (!names.empty()) text += fmt::format(": {}", ListSome(names));
   const auto missing =
       static_cast<std::size_t>(num_workers) - std::min<std::size_t>(names.size(), num_workers);
@@ -89,7 +89,7 @@ std::string DescribeAttendance(const std::vector<std::string>& names,
   for (int task = 0; task < num_workers; ++task) {
     if (!came.contains(std::to_string(task))) absent.push_back(std::to_string(task));
   }
-  return text + (absent.size() == missing ? fmt::format("; not: task {}", ListSome(absent))
+  return text + (absent.size() == missing ? fmt::format("; missing: task {}", ListSome(absent))
                                           : fmt::format("; {} did not", missing));
 }
 

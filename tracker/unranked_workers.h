@@ -49,8 +49,8 @@ class UnrankedWorkers {
 /// "a, b, c and 980 more"
 std::string ListSome(const std::vector<std::string>& entries);
 
-/// "2 of 4 workers came: task 0 (10.0.0.1), ...; not: task 2, 3". `names` and `task_ids` are those of the
-/// workers that came.
+/// "2 of 4 workers joined: task 0 (10.0.0.1), ...; missing: task 2, 3". `names` and `task_ids` are those of
+/// the workers that came.
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers);
 

@@ -15,7 +15,8 @@ constexpr std::size_t kMostConsumedBytes = 4096;
 
 Writer& Writer::String(std::string_view text) {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-    throw std::length_error(fmt::format("a string of {} bytes does not fit a tracker message", text.size()));
+    throw std::length_error(
+        fmt::format("a string of {} bytes does not fit into a tracker message", text.size()));
   }
   Int(static_cast<std::int32_t>(text.size()));
   bytes_.append(text);

@@ -129,8 +129,8 @@ class FlatJson::Reader {
 FlatJson::FlatJson(std::string_view what, std::string_view text) : what_(what) {
   Reader reader(*this);
   if (!nlohmann::json::sax_parse(Repaired(text), &reader)) {
-    throw ProtocolError(
-        fmt::format("the {} is no JSON object: found {} in \"{}\"", what, reader.found(), Printable(text)));
+    throw ProtocolError(fmt::format("the {} is not a JSON object: found {} in \"{}\"", what, reader.found(),
+                                    Printable(text)));
   }
 }
 

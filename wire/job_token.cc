@@ -22,7 +22,7 @@ int DigitOf(char c) {
 Digest RandomBytes() {
   Digest bytes;
   if (getentropy(bytes.data(), bytes.size()) != 0) {
-    throw std::system_error(errno, std::generic_category(), "no random numbers");
+    throw std::system_error(errno, std::generic_category(), "cannot get random numbers");
   }
   return bytes;
 }
@@ -40,15 +40,15 @@ JobToken JobToken::Parse(std::string_view text) {
   text = text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
   JobToken token;
   const auto refuse = [&](const char* what) {
-    throw std::invalid_argument(std::string("a job token has 64 hexadecimal digits, ") + what);
+    throw std::invalid_argument(std::string("a job token has 64 hexadecimal digits, but ") + what);
   };
   if (text.size() != 2 * token.bytes_.size()) {
-    refuse(("these are " + std::to_string(text.size()) + " characters").c_str());
+    refuse(("this text has " + std::to_string(text.size()) + " characters").c_str());
   }
   for (std::size_t i = 0; i < token.bytes_.size(); ++i) {
     const int high = DigitOf(text[2 * i]);
     const int low = DigitOf(text[2 * i + 1]);
-    if (high < 0 || low < 0) refuse("and here is something else among them");
+    if (high < 0 || low < 0) refuse("this text has other characters");
     token.bytes_[i] = static_cast<std::uint8_t>(high * 16 + low);
   }
   return token;

@@ -111,7 +111,7 @@ ClockAnswer DecodeClockAnswer(std::string_view bytes) {
   const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), answer.now_ns);
   if (error != std::errc{} || end != bytes.data() + bytes.size()) {
     throw ProtocolError(
-        fmt::format("the tracker's clock shows \"{}\", which is no number", Printable(bytes)));
+        fmt::format("the tracker's clock shows \"{}\", which is not a number", Printable(bytes)));
   }
   return answer;
 }

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 constexpr double kMaxSeconds = 1e12;
 
 [[noreturn]] void Refuse(const char* name, const std::string& expected) {
-  throw ProtocolError(fmt::format("the report's \"{}\" is no {}", name, expected));
+  throw ProtocolError(fmt::format("the report's \"{}\" is not valid; expected {}", name, expected));
 }
 
 /// The member, or null if it is missing or null.
@@ -26,7 +26,7 @@ const Json* Find(const Json& object, const char* name) {
 
 const Json* FindObject(const Json& object, const char* name) {
   const Json* found = Find(object, name);
-  if (found != nullptr && !found->is_object()) Refuse(name, "object");
+  if (found != nullptr && !found->is_object()) Refuse(name, "an object");
   return found;
 }
 
@@ -35,14 +35,15 @@ const Json& List(const Json& object, const char* name, std::size_t max) {
   static const Json empty = Json::array();
   const Json* found = Find(object, name);
   if (found == nullptr) return empty;
-  if (!found->is_array() || found->size() > max) Refuse(name, fmt::format("list of at most {} entries", max));
+  if (!found->is_array() || found->size() > max)
+    Refuse(name, fmt::format("a list of at most {} entries", max));
   return *found;
 }
 
 std::string TextOf(const Json& value, const char* name, std::size_t max_bytes) {
   const auto* text = value.get_ptr<const Json::string_t*>();
   if (text == nullptr || text->size() > max_bytes)
-    Refuse(name, fmt::format("text of at most {} bytes", max_bytes));
+    Refuse(name, fmt::format("a text of at most {} bytes", max_bytes));
   const auto is_plain = [](char c) { return c >= ' ' && c <= '~'; };
   if (std::all_of(text->begin(), text->end(), is_plain)) return *text;
   return PrintableLine(*text);
@@ -54,7 +55,7 @@ std::string Text(const Json& object, const char* name, std::size_t max_bytes = k
 }
 
 std::uint64_t CountOf(const Json& value, const char* name) {
-  if (!value.is_number_unsigned()) Refuse(name, "whole number from 0 on");
+  if (!value.is_number_unsigned()) Refuse(name, "a whole number, at least 0");
   return value.get<std::uint64_t>();
 }
 
@@ -71,13 +72,13 @@ Number Whole(const Json& object, const char* name, Number absent, Number low) {
   const bool fits = found->is_number_unsigned()
                         ? found->get<std::uint64_t>() <= kMost
                         : found->is_number_integer() && found->get<std::int64_t>() >= low;
-  if (!fits) Refuse(name, fmt::format("whole number from {} to {}", low, kMost));
+  if (!fits) Refuse(name, fmt::format("a whole number from {} to {}", low, kMost));
   return found->get<Number>();
 }
 
 double SecondsOf(const Json& value, const char* name) {
   const double seconds = value.is_number() ? value.get<double>() : -1;
-  if (!(seconds >= 0 && seconds <= kMaxSeconds)) Refuse(name, "number of seconds");
+  if (!(seconds >= 0 && seconds <= kMaxSeconds)) Refuse(name, "a number of seconds");
   return seconds;
 }
 
@@ -94,7 +95,7 @@ bool Truth(const Json& object, const char* name) {
 }
 
 void RequirePair(const Json& value, const char* name) {
-  if (!value.is_array() || value.size() != 2) Refuse(name, "list of pairs");
+  if (!value.is_array() || value.size() != 2) Refuse(name, "a list of pairs");
 }
 
 ReportedCall ReadCall(const Json& object) {
@@ -104,7 +105,7 @@ ReportedCall ReadCall(const Json& object) {
 std::vector<ReportedTraffic> ReadTraffic(const Json& list) {
   std::vector<ReportedTraffic> all;
   for (const Json& object : list) {
-    if (!object.is_object()) Refuse("traffic", "list of objects");
+    if (!object.is_object()) Refuse("traffic", "a list of objects");
     all.push_back({Text(object, "collective"), Text(object, "algorithm"), Count(object, "calls"),
                    Count(object, "bytes"), Seconds(object)});
   }
@@ -126,7 +127,7 @@ ReportedProgress ReadProgress(const Json& object) {
   progress.of = Whole<std::int64_t>(object, "of", 0, 0);
   for (const Json& pair : List(object, "metrics", kMaxReportedMetrics)) {
     RequirePair(pair, "metrics");
-    if (!pair[1].is_number() && !pair[1].is_null()) Refuse("metrics", "list of names and numbers");
+    if (!pair[1].is_number() && !pair[1].is_null()) Refuse("metrics", "a list of names and numbers");
     progress.metrics.emplace_back(
         TextOf(pair[0], "metrics", kMaxReportedNameBytes),
         pair[1].is_null() ? std::numeric_limits<double>::quiet_NaN() : pair[1].get<double>());
@@ -140,20 +141,20 @@ ReportedReading ReadReading(const Json& object) {
 }
 
 std::int64_t TimeOf(const Json& value) {
-  if (!value.is_number_integer()) Refuse("trace", "list of events");
+  if (!value.is_number_integer()) Refuse("trace", "a list of events");
   return value.get<std::int64_t>();
 }
 
 std::vector<TracedEvent> ReadTrace(const Json& list) {
   std::vector<TracedEvent> trace;
   for (const Json& event : list) {
-    if (!event.is_array() || event.size() != 5 || !event[4].is_object()) Refuse("trace", "list of events");
+    if (!event.is_array() || event.size() != 5 || !event[4].is_object()) Refuse("trace", "a list of events");
     TracedEvent read{TextOf(event[0], "trace", kMaxReportedNameBytes),
                      TextOf(event[1], "trace", kMaxReportedNameBytes),
                      TimeOf(event[2]),
                      CountOf(event[3], "trace"),
                      {}};
-    if (event[4].size() > kMaxTracedNumbers) Refuse("trace", "list of events");
+    if (event[4].size() > kMaxTracedNumbers) Refuse("trace", "a list of events");
     for (const auto& [name, number] : event[4].items())
       read.numbers.emplace_back(name, CountOf(number, "trace"));
     trace.push_back(std::move(read));
@@ -163,7 +164,7 @@ std::vector<TracedEvent> ReadTrace(const Json& list) {
 
 WorkerReport ReadReport(const std::string& text) {
   const Json object = Json::parse(text);
-  if (!object.is_object()) throw ProtocolError("the report is no JSON object");
+  if (!object.is_object()) throw ProtocolError("the report is not a JSON object");
   WorkerReport report;
   report.task_id = Text(object, "task", kMaxReportedTaskIdBytes);
   report.rank = Whole<int>(object, "rank", -1, -1);
@@ -189,7 +190,7 @@ std::optional<WorkerReport> ReportStream::Next() {
   try {
     return ReadReport(*text);
   } catch (const Json::exception&) {
-    throw ProtocolError(fmt::format("the report is no JSON object: \"{}\"", Printable(*text)));
+    throw ProtocolError(fmt::format("the report is not a JSON object: \"{}\"", Printable(*text)));
   }
 }
 

@@ -39,9 +39,9 @@ int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>(
   Effort effort;
   std::string conductor;
   app.add_option("cases", words, "what to time, such as allreduce:4096 (bytes)");
-  app.add_option("--conductor", conductor, "the Unix socket of one who says what to time, and when");
+  app.add_option("--conductor", conductor, "the Unix socket of the process that says what to time, and when");
   app.add_option("--samples", effort.samples, "samples of each case")->capture_default_str();
-  app.add_option("--least-samples", effort.least_samples, "taken even when the time is up")
+  app.add_option("--least-samples", effort.least_samples, "at least this many, even when the time is up")
       ->capture_default_str();
   app.add_option("--limit", effort.limit_s, "seconds for a case")->capture_default_str();
   app.add_option("--block", effort.block_s, "seconds that the operations of a sample take")

@@ -119,7 +119,8 @@ Task<std::string> Fiber::Receive(const Descriptor& socket, std::size_t limit) {
 void Fiber::Send(const Descriptor& socket, std::string_view bytes) const {
   const ssize_t count = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (count < 0) ThrowErrno("send");
-  if (static_cast<std::size_t>(count) != bytes.size()) throw std::runtime_error("a short message was cut");
+  if (static_cast<std::size_t>(count) != bytes.size())
+    throw std::runtime_error("a short message was truncated");
 }
 
 Descriptor Fiber::Listen(sockaddr_in& address) {

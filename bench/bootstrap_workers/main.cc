@@ -164,8 +164,7 @@ std::string JsonText(std::string text) {
 
 void PrintResult(const Options& options, const Result& result) {
   fmt::print(
-      "{{\"workers\": {}, \"silent\": {}, \"outcome\": {}, \"error\": {}, \"links_s\": {:.6f}, \"exit_s\": "
-      "{:.6f}, "
+      "{{\"workers\": {}, \"silent\": {}, \"outcome\": {}, \"error\": {}, \"links_s\": {:.6f}, \"exit_s\": {:.6f}, "
       "\"tracker_cpu_s\": {:.6f}, \"tracker_cpu_all_s\": {:.6f}, \"simulation_cpu_s\": {:.6f}, "
       "\"tracker_peak_rss_kib\": {}, \"tracker_exit_code\": {}, \"links\": {}, \"linked_workers\": {}, "
       "\"failed_connects\": {}, \"listen_drops\": {}, \"processes\": {}}}\n",
@@ -184,7 +183,7 @@ int main(int argc, char** argv) {
   app.add_option("--num-workers", options.num_workers, "simulated workers")
       ->required()
       ->check(CLI::Range(1, 131072));
-  app.add_option("--silent", options.num_silent, "connections that say nothing, opened before the job")
+  app.add_option("--silent", options.num_silent, "silent connections, opened before the job")
       ->check(CLI::Range(0, 10000));
   app.add_option("--limit", options.limit_seconds, "seconds after which a job counts as stalled")
       ->check(CLI::Range(0.1, 86400.0))

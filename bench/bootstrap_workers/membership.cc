@@ -117,7 +117,7 @@ std::string FindFault(std::span<const Membership> members, bool has_tree) {
     }
     if (member.rank < 0 || member.rank >= size)
       return fmt::format("rank {} in a world of {}", member.rank, size);
-    if (by_rank[member.rank] != nullptr) return fmt::format("rank {} was given out twice", member.rank);
+    if (by_rank[member.rank] != nullptr) return fmt::format("rank {} was assigned twice", member.rank);
     by_rank[member.rank] = &member;
   }
   for (const Membership& member : members) {

@@ -42,7 +42,7 @@ def environment_of(booster, build):
         return PYTHON, f"{packages}:{warren}"
     python = os.path.join(folder, f"venv-{version}", "bin/python")
     if not os.path.exists(python):
-        raise Missing(f"there is no XGBoost {version} in {folder}: tests/interop/matrix --bin {build}/bin {version} brings it")
+        raise Missing(f"there is no XGBoost {version} in {folder}: install it with tests/interop/matrix --bin {build}/bin {version}")
     return python, warren
 
 
@@ -95,6 +95,6 @@ def run(build, booster, side, workers, shape, network=None, environment_of_rank=
         world.wait()
         # Warren prints "rabit: allreduce" because of WARREN_PRINT_CHOICE.
         if booster == DEBIANS and workers > 1 and ("rabit: allreduce" in world.errors(1000)) != preloads:
-            raise WorldFailed(f"{booster}, {side}: the communication is the other side's")
+            raise WorldFailed(f"{booster}, {side}: communicates over the other side's engine")
         with open(environment["BENCH_MODEL"], "rb") as file:
             return {**found, "model": file.read()}

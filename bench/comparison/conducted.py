@@ -87,4 +87,4 @@ class ConductedWorld(World):
         while time.monotonic() < end:
             self.check_exit_codes()
             time.sleep(0.05)
-        raise WorldFailed(f"{self.description}: a rank has gone\n{self.errors()}")
+        raise WorldFailed(f"{self.description}: a rank has ended\n{self.errors()}")

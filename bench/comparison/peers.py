@@ -49,7 +49,7 @@ class Peer:
         return self.title
 
     def modes(self, _place, _ranks):
-        return [Mode("as it comes")]
+        return [Mode("default settings")]
 
     def environment(self, _place, mode):
         return dict(mode.environment)
@@ -82,7 +82,7 @@ class WithTracker(Peer):
 
     def missing(self):
         tracker = self.tracker()[0]
-        return super().missing() or (None if os.access(tracker, os.X_OK) else f"{tracker} is not there")
+        return super().missing() or (None if os.access(tracker, os.X_OK) else f"{tracker} does not exist")
 
     def start(self, world, place, ranks, mode, arguments):
         command = self.tracker() + ["--num-workers", str(ranks), "--host-ip", place.tracker_address]
@@ -211,7 +211,7 @@ class XgboostRabit(WithTracker):
         return "XGBoost " + _output([XGBOOST_PYTHON, "-c", "import xgboost.tracker; print(xgboost.__version__)"])
 
     def modes(self, _place, _ranks):
-        return [Mode("as it comes"), Mode("TCP_NODELAY", environment=(("BENCH_NO_DELAY", "1"),))]
+        return [Mode("default settings"), Mode("TCP_NODELAY", environment=(("BENCH_NO_DELAY", "1"),))]
 
 
 class Gloo(Peer):
@@ -237,7 +237,7 @@ class Mpi(Peer):
     launcher = ""
 
     def missing(self):
-        return super().missing() or (None if shutil.which(self.launcher) else f"{self.launcher} is not there")
+        return super().missing() or (None if shutil.which(self.launcher) else f"{self.launcher} does not exist")
 
     def command(self, place, ranks, mode):
         raise NotImplementedError
@@ -326,10 +326,10 @@ class OfPypi:
     def missing(self):
         ready = os.path.join(self.prefix, "ready")
         if not os.path.exists(ready):
-            return "bench/compare --install brings it"
+            return "bench/compare --install installs it"
         of_program = [os.path.join(ROOT, "bench", "allreduce", name) for name in (*self.sources, *self.headers)]
         is_old = any(os.path.getmtime(name) > os.path.getmtime(ready) for name in of_program)
-        return "its program is older than its source: bench/compare --install builds it anew" if is_old else None
+        return "its program is older than its source: bench/compare --install rebuilds it" if is_old else None
 
     def install(self):
         """Installs the peer if needed. Raises subprocess.CalledProcessError."""
@@ -426,7 +426,7 @@ class TorchGloo(OfPypi, InPython, Gloo):
 
     def missing(self):
         if self.is_given:
-            return None if shutil.which(self.python) else f"{self.python} is not there"
+            return None if shutil.which(self.python) else f"{self.python} does not exist"
         return super().missing()
 
     def build_commands(self):
@@ -436,7 +436,7 @@ class TorchGloo(OfPypi, InPython, Gloo):
         return f"PyTorch {_output([self.python, '-c', 'import torch; print(torch.__version__)'])}, its gloo"
 
     def modes(self, _place, _ranks):
-        return [Mode("as it comes")]
+        return [Mode("default settings")]
 
 
 class TorchWarren(TorchGloo):

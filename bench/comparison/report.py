@@ -175,9 +175,8 @@ def compose(command, comparison, places, limits):
 ({"; ".join([machine.description()] + versions)})
 
 Medians in microseconds of {effort.samples} samples of each peer in each of {effort.rounds} rounds (n: where fewer than 9 were possible); float32
-sums in place; ours with the fastest and the slowest sample. In brackets behind a peer's time: how many times as long as ours it takes,
-the median of the ratios of its samples to the two of ours before and after each. The best peer is **bold**. Every result was
-checked. See bench/README.md.
+sums in place; ours with the fastest and the slowest sample. In brackets after a peer's time: its ratio to ours, the median of the ratios
+of its samples to our samples just before and after each. The best peer is **bold**. Every result was checked. See bench/README.md.
 """, lines_text(comparison.lines)]
     for place in places:
         parts.append(f"## {place.title}\n")
@@ -188,18 +187,18 @@ checked. See bench/README.md.
                          "sockets together, at least 2 (ranks - 1) buffers an allreduce, as a part of that.\n")
             exchanges = ", ".join(f"{int(size):,} B {seconds * 1e6:.1f} us" for size, seconds in
                                   stream["exchange_s"].items())
-            parts.append(f"A bare exchange between two processes, so many bytes each way at once: {exchanges}.\n")
+            parts.append(f"A bare exchange between two processes, with this many bytes in both directions at once: {exchanges}.\n")
         for collective in COLLECTIVES:
             parts += _collective(collective, place, comparison, limits)
     if limits.memory:
         parts.append("## Memory of this machine\n\nGB/s of payload for each core at work, buffers of the given size.\n")
         parts.append(limits_table(limits.memory))
-    parts.append("## Command lines\n\nOf each mode that was the fastest somewhere, with the least ranks.\n")
+    parts.append("## Command lines\n\nFor each mode that was the fastest in some row, with the fewest ranks.\n")
     place_titles = {place.key: place.title for place in places}
     parts.append("\n".join(f"- {place_titles[place]}, {titles[peer]}, {mode}: `{line}`"
                            for (place, peer, mode), line in comparison.command_lines.items()) + "\n")
     if comparison.notes:
-        parts.append("## What went wrong\n")
+        parts.append("## Failures\n")
         for note, times in collections.Counter(comparison.notes).items():
             parts.append("- " + note.replace("\n", "\n  ") + (f" ({times} times)" if times > 1 else ""))
         parts.append("")

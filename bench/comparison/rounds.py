@@ -207,5 +207,5 @@ class Comparison:
         most = machine.memory_available() / ranks / BUFFERS_A_RANK
         for case in cases:
             if case.size > most:
-                self.notes.append(f"{place.title}, {ranks} ranks: no {case}, for want of memory")
+                self.notes.append(f"{place.title}, {ranks} ranks: no {case}, because of too little memory")
         return [case for case in cases if case.size <= most]

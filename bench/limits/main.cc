@@ -184,7 +184,7 @@ class Socket {
     while (bytes > 0) {
       const ssize_t done = recv(descriptor_, data, bytes, 0);
       if (done < 0) ThrowErrno("recv");
-      if (done == 0) throw std::runtime_error("the other end of the stream is gone");
+      if (done == 0) throw std::runtime_error("the other end of the stream has closed it");
       data += done;
       bytes -= static_cast<std::size_t>(done);
     }
@@ -199,7 +199,7 @@ class Socket {
         sent += Moved(send(descriptor_, data + sent, bytes - sent, MSG_NOSIGNAL | MSG_DONTWAIT));
       if (got < bytes) {
         const ssize_t done = recv(descriptor_, received + got, bytes - got, MSG_DONTWAIT);
-        if (done == 0) throw std::runtime_error("the other end of the stream is gone");
+        if (done == 0) throw std::runtime_error("the other end of the stream has closed it");
         got += Moved(done);
       }
     }

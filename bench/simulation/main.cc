@@ -82,8 +82,7 @@ void Run(const Setting& setting, const std::vector<std::string>& wanted) {
     try {
       const Outcome outcome = SimulateAllreduce(algorithm, setting);
       fmt::print(
-          "{{{}, \"algorithm\": \"{}\", \"seconds\": {:.6g}, \"most_messages\": {}, \"all_messages\": {}, "
-          "\"most_bytes\": {}, \"all_bytes\": {}, \"events\": {}}}\n",
+          "{{{}, \"algorithm\": \"{}\", \"seconds\": {:.6g}, \"most_messages\": {}, \"all_messages\": {}, \"most_bytes\": {}, \"all_bytes\": {}, \"events\": {}}}\n",
           begin, algorithm, outcome.seconds, outcome.most_messages, outcome.all_messages, outcome.most_bytes,
           outcome.all_bytes, outcome.events);
     } catch (const TooLong&) {
@@ -105,14 +104,15 @@ int main(int argc, char** argv) {
   app.add_option("--set", parameters, "a parameter of the model, such as between.latency=1e-5");
   app.add_option("--ranks", setting.ranks)->required();
   app.add_option("--ranks-of-host", setting.ranks_of_host)->capture_default_str();
-  app.add_option("--cores", setting.model.cores_of_host, "of a host")->capture_default_str();
-  app.add_option("--bytes", sizes, "of the vectors")->required();
-  app.add_option("--algorithms", algorithms, "all when there are none");
+  app.add_option("--cores", setting.model.cores_of_host, "cores of a host")->capture_default_str();
+  app.add_option("--bytes", sizes, "sizes of the vectors in bytes")->required();
+  app.add_option("--algorithms", algorithms, "algorithms to simulate; default: all");
   app.add_flag("--integers", integers, "the order of the reduction does not matter");
-  app.add_option("--operations", setting.operations, "one after the other")->capture_default_str();
+  app.add_option("--operations", setting.operations, "operations, one after the other")
+      ->capture_default_str();
   app.add_option("--segment", setting.model.segment_bytes, "pieces in which long messages travel")
       ->capture_default_str();
-  app.add_option("--most-events", setting.most_events, "give up after so many");
+  app.add_option("--most-events", setting.most_events, "give up after this many events");
   CLI11_PARSE(app, argc, argv);
   try {
     setting.order_matters = !integers;

@@ -185,7 +185,7 @@ class Player {
         received += static_cast<std::size_t>(some);
         continue;
       }
-      if (some == 0) throw std::runtime_error("the other end is gone");
+      if (some == 0) throw std::runtime_error("the other end has closed the link");
       misses_.push_back(Since(begin));
       if (sent == to_send) Await(waiting);
     }
@@ -368,8 +368,7 @@ void Measure(const std::vector<int>& levels) {
   const CallCosts calm = PingPong(kSmall, kRoundTrips, Waiting::kSpin);
   const CallCosts sleeping = PingPong(kSmall, kSleeps, Waiting::kSleep);
   fmt::print(
-      "}}, \"latency\": {:.4g}, \"wake\": {:.4g}, \"wake_up\": {:.4g}, \"buffer\": {}, \"combine\": "
-      "{:.4g}}}\n",
+      "}}, \"latency\": {:.4g}, \"wake\": {:.4g}, \"wake_up\": {:.4g}, \"buffer\": {}, \"combine\": {:.4g}}}\n",
       calm.all - calm.send - calm.poll - calm.receive, std::max(0.0, sleeping.send - calm.send),
       std::max(0.0, sleeping.all - calm.all), BufferBytes(), CombineByte());
 }
@@ -377,9 +376,9 @@ void Measure(const std::vector<int>& levels) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures what loggp-simulation has to know of this machine; prints JSON.");
+  CLI::App app("Measures the parameters of this machine for loggp-simulation; prints JSON.");
   std::vector<int> levels = {2, 4, 8, 16, 64};
-  app.add_option("processes", levels, "worlds of so many processes, even numbers")->capture_default_str();
+  app.add_option("processes", levels, "worlds with these (even) numbers of processes")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
     Measure(levels);

@@ -329,7 +329,8 @@ void World::Run(const std::function<void(Transport& transport)>& body) {
   }
   for (const auto& rank : ranks_) {
     if (!rank->fiber_->finished()) {
-      throw std::logic_error("rank " + std::to_string(rank->rank_) + " waits for what nobody sends");
+      throw std::logic_error("rank " + std::to_string(rank->rank_) +
+                             " waits for a message that no rank sends");
     }
   }
 }

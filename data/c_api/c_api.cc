@@ -64,7 +64,7 @@ class Message {
   std::string Of(const std::string& name, const std::string& doing) {
     text_.back() = '\0';
     return text_.front() != '\0' ? fmt::format("{}: {}", name, text_.data())
-                                 : fmt::format("{}: {} failed, without a reason given", name, doing);
+                                 : fmt::format("{}: {} failed without giving a reason", name, doing);
   }
 
  private:
@@ -203,7 +203,7 @@ int warren_data_read_set(const WarrenDataSet* set, int part, int parts, WarrenAl
       std::transform(values, values + count, whole.words().begin(), values,
                      [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
       if (allreduce_max != nullptr && allreduce_max(context, values, count) != 0)
-        throw DataError("the workers could not agree on the columns, see the error before");
+        throw DataError("the workers could not agree on the columns; see the error above");
     };
     About(*set, [&] {
       result->shape = warren::data::Agree(result->block, uri.options.indexing, agree);

@@ -87,7 +87,7 @@ void ReadAt(int fd, const std::string& path, std::uint64_t offset, void* to, std
 
 struct stat StatusOf(int fd, const std::string& path) {
   struct stat status {};
-  if (fstat(fd, &status) != 0) throw DataError(SystemFailure(path, "looking at its size", errno));
+  if (fstat(fd, &status) != 0) throw DataError(SystemFailure(path, "reading its size", errno));
   return status;
 }
 
@@ -103,7 +103,7 @@ std::string FirstDifference(std::string_view found, std::string_view expected) {
   }
   const std::string found_word = Quote(found, begin);
   const std::string expected_word = Quote(expected, begin);
-  if (found_word == expected_word) return fmt::format("they differ from byte {} of the identity on", at);
+  if (found_word == expected_word) return fmt::format("the identities differ from byte {} on", at);
   return fmt::format("found {}, expected {}", found_word, expected_word);
 }
 
@@ -161,7 +161,7 @@ void CacheWriter<Index>::Commit() {
 template <typename Index>
 void CacheWriter<Index>::Write(const void* bytes, std::size_t size) {
   if (!file_)
-    throw DataError(fmt::format("{}: writing to a cache that is finished, or that failed before", path_));
+    throw DataError(fmt::format("{}: cannot write to a cache that is already finished or has failed", path_));
   file_->Write({static_cast<const char*>(bytes), size});
   position_ += size;
 }
@@ -254,12 +254,12 @@ void Cache<Index>::ReadHeader(std::string_view identity) {
   constexpr std::size_t kLeastBytes = sizeof(CacheHeader) + sizeof(CacheFooter);
   if (file_bytes_ < kLeastBytes) {
     throw DataError(
-        fmt::format("{}: has {} bytes, expected a cache of {} or more", path_, file_bytes_, kLeastBytes));
+        fmt::format("{}: has {} bytes, expected at least {} of a cache", path_, file_bytes_, kLeastBytes));
   }
   CacheHeader header;
   ReadAt(fd_.get(), path_, 0, &header, sizeof(header));
   if (header.magic != internal::kCacheMagic)
-    throw DataError(fmt::format("{}: does not begin as a cache does", path_));
+    throw DataError(fmt::format("{}: does not begin like a cache", path_));
   if (header.byte_order != internal::kByteOrderMark) {
     throw DataError(fmt::format("{}: has the byte order mark {:#010x}, expected {:#010x}, this machine's",
                                 path_, header.byte_order, internal::kByteOrderMark));
@@ -284,7 +284,7 @@ void Cache<Index>::ReadIdentity(const CacheHeader& header, std::string_view iden
   // Never reads more than the file has, whatever the header says.
   const std::uint64_t most = file_bytes_ - sizeof(CacheHeader) - sizeof(CacheFooter);
   if (header.identity_bytes > most || AlignUp(header.identity_bytes) > most) {
-    throw DataError(fmt::format("{}: has {} bytes behind the header, expected {} of an identity", path_, most,
+    throw DataError(fmt::format("{}: has {} bytes after the header, expected an identity of {}", path_, most,
                                 header.identity_bytes));
   }
   std::string found(AlignUp(header.identity_bytes), '\0');
@@ -298,7 +298,7 @@ void Cache<Index>::ReadIdentity(const CacheHeader& header, std::string_view iden
   found.resize(header.identity_bytes);
   if (found != identity) {
     throw DataError(
-        fmt::format("{}: was made from something else: {}", path_, FirstDifference(found, identity)));
+        fmt::format("{}: was made from other data or options: {}", path_, FirstDifference(found, identity)));
   }
 }
 
@@ -308,7 +308,7 @@ void Cache<Index>::ReadTable() {
   const std::uint64_t footer_offset = file_bytes_ - sizeof(footer);
   ReadAt(fd_.get(), path_, footer_offset, &footer, sizeof(footer));
   if (footer.magic != internal::kCacheEndMagic || footer.checksum != ChecksumOf(footer)) {
-    throw DataError(fmt::format("{}: does not end as a cache does: it was cut, or is damaged", path_));
+    throw DataError(fmt::format("{}: does not end like a cache: it is truncated or damaged", path_));
   }
   // Divides, because a product of values from the file could overflow.
   if (footer.table_offset < pages_begin_ || footer.table_offset > footer_offset ||
@@ -363,9 +363,8 @@ template <typename Index>
 CachePage<Index> Cache<Index>::Page(std::size_t i) {
   const struct stat status = StatusOf(fd_.get(), path_);
   if (static_cast<std::uint64_t>(status.st_size) != file_bytes_) {
-    throw DataError(
-        fmt::format("{}: has {} bytes, expected {} as when it was opened: it was changed by something else",
-                    path_, status.st_size, file_bytes_));
+    throw DataError(fmt::format("{}: has {} bytes, but had {} when it was opened: something else changed it",
+                                path_, status.st_size, file_bytes_));
   }
   const timespec now = posix::ModifiedAt(status);
   const bool touched = now.tv_sec != modified_.tv_sec || now.tv_nsec != modified_.tv_nsec;

@@ -66,7 +66,7 @@ std::string FaultOf(const CachePageEntry& page, std::uint32_t index_bytes) {
                                               : std::numeric_limits<std::uint64_t>::max();
   if (page.columns > most) return fmt::format("{} columns, expected at most {}", page.columns, most);
   if (page.least_index > most)
-    return fmt::format("a least index of {}, expected at most {}", page.least_index, most);
+    return fmt::format("a smallest index of {}, expected at most {}", page.least_index, most);
   return {};
 }
 
@@ -126,7 +126,7 @@ void PageCheck::LookAtOffsets(const char* name, std::span<const std::uint64_t> o
   bool falls = !first && offsets.front() < previous_;
   for (std::size_t i = 1; i < offsets.size(); ++i) falls |= offsets[i] < offsets[i - 1];
   previous_ = offsets.back();
-  if (falls) fault_ = fmt::format("the {} fall, expected them to rise from 0 to {}", name, end);
+  if (falls) fault_ = fmt::format("the {} decrease, expected them to rise from 0 to {}", name, end);
   if (!falls && last && offsets.back() != end) {
     fault_ = fmt::format("the {} end with {}, expected {}", name, offsets.back(), end);
   }
@@ -137,7 +137,7 @@ void PageCheck::LookAtIndices(std::span<const Index> indices) {
   Index most = 0;
   for (const Index index : indices) most = std::max(most, index);
   if (most >= page_.columns)
-    fault_ = fmt::format("an index of {}, expected less than the {} columns", most, page_.columns);
+    fault_ = fmt::format("an index of {}, expected one below the {} columns", most, page_.columns);
 }
 
 }  // namespace warren::data::internal

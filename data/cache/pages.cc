@@ -47,7 +47,7 @@ std::string Identity(const DataUri& uri, Share share,
     struct stat status {};
     if (stat(input.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
       throw DataError(
-          fmt::format("{}: cannot be cached, because only files tell whether they have changed", input.path));
+          fmt::format("{}: cannot be cached, because only files can be checked for changes", input.path));
     }
     const timespec modified = posix::ModifiedAt(status);
     const timespec changed = posix::ChangedAt(status);
@@ -66,8 +66,7 @@ void RequireNoOtherFile(const std::string& cache) {
   if (!file.read(begin.data(), begin.size()) && file.gcount() == 0) return;
   if (begin == internal::kCacheMagic) return;
   throw DataError(fmt::format(
-      "{}: found a file that is no cache, which the cache would overwrite; name another, or remove it",
-      cache));
+      "{}: this file is not a cache and would be overwritten; name another file, or remove it", cache));
 }
 
 /// Throws if the cache would be one of the data set's files, which would be read as text later, or even while
@@ -85,7 +84,7 @@ void RequireElsewhere(const DataUri& uri, const std::string& cache) {
     };
     if (in_folder || matches(cache) || matches(cache + ".0.tmp")) {
       throw DataError(fmt::format(
-          "{}: the cache would be one of the files of the data set {}; name one in another folder", cache,
+          "{}: the cache would become one of the files of the data set {}; name one in another folder", cache,
           path));
     }
   }
@@ -133,13 +132,11 @@ class Pages<Index>::Source {
   Source(const DataUri& uri, Share share, const PageOptions& options, const AllreduceMax& allreduce_max)
       : uri_(uri), share_(uri.options.share.value_or(share)), options_(options.reader) {
     if (uri.options.indexing == Indexing::kDetect) {
-      throw DataError(
-          "indexing_mode=-1 has to know all rows before the first page; give indexing_mode=0 or 1");
+      throw DataError("indexing_mode=-1 needs all rows before the first page; use indexing_mode=0 or 1");
     }
     for (const Input& input : ListInputs(uri.paths, options_.remote_files, uri.paths_are)) {
       if (input.divisible || input.size > 0) continue;
-      throw DataError(
-          fmt::format("{}: can be read once only, and pages are read again and again", input.path));
+      throw DataError(fmt::format("{}: can be read only once, but pages are read repeatedly", input.path));
     }
     BoundMemory(options.memory_bytes);
     ShapeFinder finder;
@@ -232,7 +229,7 @@ class Pages<Index>::Source {
     RequireNoOtherFile(path);
     MakeCache(path, identity, finder);
     cache_ = Cache<Index>::Open(path, identity, why);
-    if (!cache_) throw DataError(fmt::format("{}: was made just now and cannot be used: {}", path, why));
+    if (!cache_) throw DataError(fmt::format("{}: was just made, but cannot be used: {}", path, why));
   }
 
   void MakeCache(const std::string& path, const std::string& identity, ShapeFinder& finder) {

@@ -134,7 +134,7 @@ void Print(const Summary& summary, const TextOptions& options, std::size_t files
 void TellBadRows(const BadRows& bad_rows) {
   if (bad_rows.count == 0) return;
   for (const std::string& text : bad_rows.first) fmt::print(stderr, "{}\n", text);
-  fmt::print(stderr, "rabit-data: {} bad rows were left out\n", bad_rows.count);
+  fmt::print(stderr, "rabit-data: {} bad rows were skipped\n", bad_rows.count);
 }
 
 /// Writes one row as LibSVM text, each number with the fewest digits that preserve it.
@@ -160,7 +160,7 @@ AtomicFile Create(const std::string& path, Share share) {
 
 void ConvertToText(const Arguments& arguments, const DataUri& uri) {
   if (uri.options.indexing == Indexing::kDetect) {
-    throw DataError("indexing_mode=-1 is known at the end of the data only; give indexing_mode=0 or 1");
+    throw DataError("indexing_mode=-1 is only known at the end of the data; use indexing_mode=0 or 1");
   }
   Reading<WideIndex> reading(arguments, uri);
   AtomicFile file = Create(arguments.output, arguments.share);
@@ -173,8 +173,7 @@ void ConvertToText(const Arguments& arguments, const DataUri& uri) {
     file.Write({out.data(), out.size()});
   });
   file.Commit();
-  if (fields)
-    fmt::print(stderr, "rabit-data: the fields of libfm were left out; LibSVM text has no place for them\n");
+  if (fields) fmt::print(stderr, "rabit-data: the libfm fields were dropped; LibSVM text cannot hold them\n");
   TellBadRows(reading.bad_rows());
 }
 
@@ -226,7 +225,7 @@ int Validate(const Arguments& arguments) {
   if (count > shown) fmt::print("and {} more\n", count - shown);
   if (!of_all.empty()) fmt::print("{}\n", of_all);
   fmt::print("{} rows, {} bad rows{}\n", reading.progress().rows, count,
-             of_all.empty() ? "" : ", 1 fault of the whole data set");
+             of_all.empty() ? "" : ", 1 error in the data set as a whole");
   return count > 0 || !of_all.empty() ? 1 : 0;
 }
 
@@ -243,7 +242,7 @@ int Convert(const Arguments& arguments) {
 int WriteShards(const Arguments& arguments) {
   constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
   const DataUri uri = ParseDataUri(arguments.uri);
-  if (uri.options.share) throw DataError("the data set names a part of its own; shard takes all of it");
+  if (uri.options.share) throw DataError("the data set already names a part; shard needs the whole data set");
   for (int part = 0; part < arguments.parts; ++part) {
     const RowRules rules = RowRulesOf(uri.options);
     ChunkSource source(ListInputs(uri.paths), rules,

@@ -27,9 +27,10 @@ constexpr int kBadUsage = 2;
 constexpr int kMostThreads = 1024;
 
 void AddShare(CLI::App& command, Arguments& arguments) {
-  command.add_option("--part", arguments.share.index, "this part only, counted from 0")
+  command.add_option("--part", arguments.share.index, "only this part, counted from 0")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--parts", arguments.share.count, "of so many")->check(CLI::PositiveNumber);
+  command.add_option("--parts", arguments.share.count, "number of parts of --part")
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace
@@ -40,31 +41,29 @@ int main(int argc, char** argv) {
   std::vector<std::string_view> formats;
   for (const TextFormat* const format : TextFormats()) formats.push_back(format->name);
   app.footer(fmt::format(
-      "A data set is path[;path...][?key=value[&key=value...]][#cache]: files, folders, patterns, "
-      "- for standard input,\nplain or compressed (gzip, zstd, bzip2, xz).\n"
+      "A data set is path[;path...][?key=value[&key=value...]][#cache]: files, folders, patterns, - for standard input,\nplain or compressed (gzip, zstd, bzip2, xz).\n"
       "Formats: {}.\nKeys: {}.",
       fmt::join(formats, ", "), fmt::join(DataUriKeys(), ", ")));
   Arguments arguments;
 
   CLI::App* const inspect =
-      app.add_subcommand("inspect", "what the data set is like: rows, columns, labels, queries");
-  CLI::App* const validate = app.add_subcommand(
-      "validate", "everything for which the data cannot be loaded; exit code 1 if there is anything");
+      app.add_subcommand("inspect", "show a data set's rows, columns, labels and queries");
+  CLI::App* const validate =
+      app.add_subcommand("validate", "list every error that prevents loading; exit code 1 if there is any");
   CLI::App* const convert =
-      app.add_subcommand("convert", "writes its rows as LibSVM text, or into a binary cache");
-  CLI::App* const shard = app.add_subcommand("shard", "writes its parts as files, row by row as they are");
+      app.add_subcommand("convert", "write the rows as LibSVM text or as a binary cache");
+  CLI::App* const shard = app.add_subcommand("shard", "split the data set into files; rows stay as they are");
   for (CLI::App* const command : {inspect, validate, convert, shard}) {
     command->add_option("data", arguments.uri, "the data set")->required();
-    command->add_option("--threads", arguments.threads, "that parse; 0: one a core")
+    command->add_option("--threads", arguments.threads, "parser threads; 0: one per core")
         ->check(CLI::Range(0, kMostThreads));
   }
   for (CLI::App* const command : {inspect, validate, convert}) AddShare(*command, arguments);
-  validate->add_option("--most", arguments.most_errors, "bad rows that are shown")
-      ->check(CLI::PositiveNumber);
+  validate->add_option("--most", arguments.most_errors, "bad rows to show")->check(CLI::PositiveNumber);
   convert->add_option("output", arguments.output, "the file to write; - is standard output (text only)")
       ->required();
   convert->add_option("--to", arguments.to, "libsvm or cache")->check(CLI::IsMember({"libsvm", "cache"}));
-  shard->add_option("parts", arguments.parts, "how many")->required()->check(CLI::PositiveNumber);
+  shard->add_option("parts", arguments.parts, "number of parts")->required()->check(CLI::PositiveNumber);
   shard->add_option("output", arguments.output, "names are <output>.part<k>-of-<n>")->required();
   app.set_version_flag("-V,--version", "rabit-data (Warren) " WARREN_VERSION);
 

@@ -72,7 +72,7 @@ class BlockInflater {
     const auto header = ParseBgzfHeader({bytes, block.bytes});
     if (!header || header->block_bytes != block.bytes) {
       Fail(compressed, block.at,
-           "found another header than at opening: the file was changed while it was read");
+           "its header differs from when the file was opened: the file was changed while it was read");
     }
     const char* const trailer = bytes + block.bytes - kTrailerBytes;
     inflateReset(&zlib_);
@@ -138,7 +138,7 @@ class BlockChain {
     const auto header = ReadHeader(compressed_, at_);
     if (!header) {
       Fail(compressed_, at_,
-           fmt::format("found no header of a block, or not all of it, in the last {} bytes of the file",
+           fmt::format("found no complete block header in the last {} bytes of the file",
                        compressed_.size() - at_));
     }
     const std::uint64_t left = compressed_.size() - at_;

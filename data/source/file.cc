@@ -25,7 +25,7 @@ using posix::Descriptor;
 void RequireRegular(const std::string& path, const struct stat& status) {
   if (S_ISREG(status.st_mode)) return;
   const char* const what =
-      S_ISDIR(status.st_mode) ? "a folder" : "a pipe or device, which has no places to read at";
+      S_ISDIR(status.st_mode) ? "a folder" : "a pipe or device, which cannot be read at an offset";
   throw DataError(fmt::format("{}: is {}, expected a regular file", path, what));
 }
 
@@ -70,10 +70,9 @@ class PlainFile : public File {
   }
 
   [[noreturn]] void FailShortened(std::uint64_t offset) const {
-    throw DataError(
-        fmt::format("{}: became shorter while it was read: found its end at byte {}, expected {} bytes as at "
-                    "opening; it has {} now",
-                    name(), offset, size(), SizeNow(name(), descriptor_.get())));
+    throw DataError(fmt::format(
+        "{}: became shorter while it was read: it ended at byte {}, but had {} bytes when it was opened; it has {} now",
+        name(), offset, size(), SizeNow(name(), descriptor_.get())));
   }
 
   Descriptor descriptor_;
@@ -99,10 +98,9 @@ Container Recognise(const File& stored) {
   stored.ReadAt(0, first.data(), bytes);
   const Container start = internal::RecogniseStart({first.data(), bytes});
   if (const std::string_view format = internal::FormatWithColumns({first.data(), bytes}); !format.empty()) {
-    throw DataError(
-        fmt::format("{}: is a file of {}, expected text: the Python package reads it (warren.data.load), and "
-                    "`warren data convert {} OUTPUT.svm --label COLUMN` makes text of it",
-                    stored.name(), format, stored.name()));
+    throw DataError(fmt::format(
+        "{}: is a file of {}, expected text: the Python package reads it (warren.data.load), and `warren data convert {} OUTPUT.svm --label COLUMN` converts it to text",
+        stored.name(), format, stored.name()));
   }
   if (start == Container::kGzip && internal::IsBgzf(stored)) return Container::kBgzf;
   if (start == Container::kZstd && internal::HasSeekTable(stored)) return Container::kZstdSeekable;
@@ -123,7 +121,7 @@ std::unique_ptr<File> OpenFile(std::unique_ptr<File> stored, Container container
       return internal::OpenZstdSeekable(std::move(stored));
     default:
       throw DataError(fmt::format(
-          "{}: is {}, which can be read from its beginning only; expected plain, BGZF or zstd seekable",
+          "{}: is {}, which can only be read from the beginning; expected plain, BGZF or zstd seekable",
           stored->name(), NameOf(container)));
   }
 }

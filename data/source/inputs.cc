@@ -102,11 +102,8 @@ void AddRemote(const std::string& path, const std::shared_ptr<const RemoteFiles>
     inputs.push_back(std::move(input));
   }
   if (inputs.size() > before) return;
-  throw DataError(
-      fmt::format("{}: found no files of data; expected some whose names begin with neither '.' nor '_', and "
-                  "not in folders "
-                  "of the folder",
-                  path));
+  throw DataError(fmt::format(
+      "{}: found no data files; names beginning with '.' or '_' and subfolders do not count", path));
 }
 
 Input Look(const std::string& path, const struct stat& status) {
@@ -137,8 +134,7 @@ void AddFolder(const std::string& folder, std::vector<Input>& inputs) {
   } catch (const fs::filesystem_error& error) {
     throw DataError(SystemFailure(folder, "listing the folder", error.code().value()));
   }
-  if (paths.empty())
-    throw DataError(fmt::format("{}: the folder has no files; expected files of data", folder));
+  if (paths.empty()) throw DataError(fmt::format("{}: the folder has no data files", folder));
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
     struct stat status {};
@@ -166,8 +162,8 @@ void AddPattern(const std::string& pattern, std::vector<Input>& inputs) {
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (result != 0 && result != GLOB_NOMATCH)
-    throw DataError(fmt::format("{}: the pattern cannot be followed", pattern));
-  if (paths.empty()) throw DataError(fmt::format("{}: no file has such a name", pattern));
+    throw DataError(fmt::format("{}: the pattern cannot be expanded", pattern));
+  if (paths.empty()) throw DataError(fmt::format("{}: no file matches the pattern", pattern));
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) AddPath(path, inputs);
 }

@@ -59,7 +59,7 @@ class DmlcFile final : public File {
       for (std::size_t done = 0; done < bytes;) {
         const std::size_t got = stream_->Read(to + done, bytes - done);
         if (got == 0) {
-          throw DataError(fmt::format("{}: ended at byte {}, expected {} bytes as at opening", name(),
+          throw DataError(fmt::format("{}: ended at byte {}, but had {} bytes when it was opened", name(),
                                       offset + done, size()));
         }
         done += got;

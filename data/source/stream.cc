@@ -216,7 +216,7 @@ class GzipDecoder : public Decoder {
   bool Padding(std::string_view& in) {
     in_padding_ = true;
     in.remove_prefix(std::min(in.find_first_not_of('\0'), in.size()));
-    if (!in.empty()) throw Damage{"found " + Quote(in, 0) + " behind the zeros at the end, expected nothing"};
+    if (!in.empty()) throw Damage{"found " + Quote(in, 0) + " after the zeros at the end, expected nothing"};
     return true;
   }
 
@@ -262,8 +262,7 @@ class ZstdDecoder : public Decoder {
         throw std::bad_alloc();
       case ZSTD_error_frameParameter_windowTooLarge:
         throw Damage{
-            "found a frame with a window of more than 128 MiB (zstd --ultra --long=28 and up), expected "
-            "less"};
+            "found a frame with a window of more than 128 MiB (zstd --ultra --long=28 and up), expected less"};
       default:
         throw Damage{ZSTD_getErrorName(result)};
     }
@@ -323,7 +322,7 @@ class XzDecoder : public Decoder {
 
   bool Step(std::string_view& in, std::span<char>& out) override {
     if (!in_stream_ && streams_ > 0 && is_lzma_)
-      throw Damage{"found more behind the end of .lzma, expected nothing"};
+      throw Damage{"found more data after the end of .lzma, expected nothing"};
     if (!in_stream_ && streams_ > 0 && in.front() == '\0') return Padding(in);
     if (!in_stream_) BeginStream();
     return Decode(in, out);
@@ -333,7 +332,7 @@ class XzDecoder : public Decoder {
   static constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 30;
 
   void BeginStream() {
-    if (padding_ % kPaddingUnit != 0) throw Damage{"padding between streams is no multiple of 4 bytes"};
+    if (padding_ % kPaddingUnit != 0) throw Damage{"padding between streams is not a multiple of 4 bytes"};
     padding_ = 0;
     const lzma_ret result = is_lzma_ ? lzma_alone_decoder(&lzma_, kMostMemory)
                                      : lzma_stream_decoder(&lzma_, kMostMemory, LZMA_TELL_UNSUPPORTED_CHECK);
@@ -407,9 +406,8 @@ class DecompressedStream : public Stream {
     while (bytes > 0 && out.size() == bytes) {
       if (source_.unread().empty() && !text_left_ && !source_.Fill()) {
         if (may_end_) return 0;
-        throw DataError(
-            fmt::format("{}: {} data end at byte {}, where more is expected: the file was cut off", name(),
-                        NameOf(container_), source_.offset()));
+        throw DataError(fmt::format("{}: {} data end at byte {}, but more is expected: the file was cut off",
+                                    name(), NameOf(container_), source_.offset()));
       }
       Step(out);
     }

@@ -119,7 +119,7 @@ class CsvParser {
       Complain(place, fmt::format("a closing quote on the same line in column {}", column_ + 1));
     at = SkipBlanks(close + 1, end);
     if (at != end && *at != options_.delimiter) {
-      Complain(at, fmt::format("nothing more in column {} behind the closing quote", column_ + 1));
+      Complain(at, fmt::format("nothing more in column {} after the closing quote", column_ + 1));
     }
     return {place, place + 1, close};
   }
@@ -266,10 +266,9 @@ void RequireValid(const CsvOptions& options) {
   }
   if (options.delimiter == kQuote || internal::IsLineEnd(options.delimiter) ||
       MayBeInNumber(options.delimiter)) {
-    throw DataError(
-        fmt::format("CSV: the delimiter is {}, expected a character that is not in numbers, no quote and "
-                    "no line end",
-                    Quote(std::string_view(&options.delimiter, 1), 0)));
+    throw DataError(fmt::format(
+        "CSV: the delimiter is {}, expected a character that is neither part of a number nor a quote nor a line end",
+        Quote(std::string_view(&options.delimiter, 1), 0)));
   }
 }
 

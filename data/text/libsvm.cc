@@ -73,7 +73,7 @@ class PlainParser {
   void Query(RowText& row) {
     const bool has_query = row.StartsWith(kQueryPrefix);
     if (!has_query && has_queries_.value_or(writer_.MustHaveQid()))
-      row.Complain(row.at(), "qid:n behind the label, as in the rows before");
+      row.Complain(row.at(), "qid:n after the label, as in the rows before");
     if (!has_query) return;
     if (!has_queries_.value_or(writer_.MayHaveQid())) row.Complain(row.at(), "no qid, as in the rows before");
     const std::string_view word = row.Word();

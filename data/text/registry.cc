@@ -49,10 +49,11 @@ class Registry {
     const bool taken = std::any_of(formats_.begin(), formats_.end(), [&](const TextFormat* registered) {
       return registered->name == format.name;
     });
-    if (taken) throw DataError(fmt::format("text format '{}': there is one of that name", format.name));
+    if (taken)
+      throw DataError(fmt::format("text format '{}': a format of that name already exists", format.name));
     if (formats_.size() > std::numeric_limits<std::uint8_t>::max()) {
-      throw DataError(fmt::format("text format '{}': {} are registered, the most there can be", format.name,
-                                  formats_.size()));
+      throw DataError(fmt::format("text format '{}': {} are registered already, which is the maximum",
+                                  format.name, formats_.size()));
     }
     formats_.push_back(&format);
     return static_cast<Format>(formats_.size() - 1);

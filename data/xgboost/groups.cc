@@ -24,9 +24,9 @@ void RowsAlike::LookAtLabels(const RowView<std::uint32_t>& rows) {
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     const std::uint64_t here = one_each ? 1 : rows.label_offsets[row + 1] - rows.label_offsets[row];
     if (here == labels_) continue;
-    complain_(
-        fmt::format("row {} has {} labels where the rows before have {}; XGBoost takes as many in every row",
-                    rows_ + row, here, *labels_));
+    complain_(fmt::format(
+        "row {} has {} labels, but the rows before have {}; XGBoost needs the same number in every row",
+        rows_ + row, here, *labels_));
   }
 }
 
@@ -38,7 +38,7 @@ void RowsAlike::LookAtWeights(const RowView<std::uint32_t>& rows) {
       weight_ = weight;
     } else if (weight != weight_) {
       complain_(
-          fmt::format("row {} weighs {} where its query began with {}; XGBoost takes one weight a query",
+          fmt::format("row {} has weight {}, but its query began with {}; XGBoost takes one weight per query",
                       rows_ + row, weight, weight_));
     }
   }
@@ -54,8 +54,7 @@ std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t la
                                                             : rows.label_offsets[1] - rows.label_offsets[0];
   if (labels_per_row == 0) {
     throw DataError(fmt::format(
-        "the rows of this part have {} labels and others have another number; XGBoost takes as many in "
-        "every row",
+        "the rows of this part have {} labels, but others have a different number; XGBoost needs the same number in every row",
         labels));
   }
   return labels;

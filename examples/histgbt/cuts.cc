@@ -91,7 +91,7 @@ Cuts MakeCuts(const data::RowView<std::uint32_t>& rows, std::size_t max_bin, Thr
       cuts.values.push_back(candidates[feature][at]);
     }
     if (cuts.values.size() + candidates.size() > std::numeric_limits<std::uint32_t>::max()) {
-      throw std::runtime_error("all features together have more than 2^32 bins: give a smaller max_bin");
+      throw std::runtime_error("all features together have more than 2^32 bins: use a smaller max_bin");
     }
     cuts.offsets.push_back(static_cast<std::uint32_t>(cuts.values.size()));
   }

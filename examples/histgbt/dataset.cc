@@ -19,11 +19,10 @@ constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 24;
 
 void RefuseWhatWouldNotBeLearned(const data::DataUri& parsed, const std::string& uri) {
   if (parsed.options.format == data::Format::kCsv && parsed.options.csv.label_column < 0) {
-    throw std::runtime_error(
-        fmt::format("{}: which column has the labels? Add label_column=0, or another", uri));
+    throw std::runtime_error(fmt::format("{}: add label_column=0, or whichever column has the labels", uri));
   }
   if (parsed.options.share && rabit::GetWorldSize() > 1) {
-    throw std::runtime_error(fmt::format("{}: with part and n all {} workers would read the same rows", uri,
+    throw std::runtime_error(fmt::format("{}: with part and n, all {} workers would read the same rows", uri,
                                          rabit::GetWorldSize()));
   }
 }
@@ -67,19 +66,17 @@ data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
     indexing_ = from_one ? data::Indexing::kOne : data::Indexing::kZero;
   }
   if (block.columns > kMostColumns) {
-    throw std::runtime_error(
-        fmt::format("{}: some row has the feature with index {}, and {} is the greatest that histgbt takes",
-                    uri, block.columns - 1, kMostColumns - 1));
+    throw std::runtime_error(fmt::format("{}: a row has feature index {}, but histgbt accepts at most {}",
+                                         uri, block.columns - 1, kMostColumns - 1));
   }
-  if (!block.qids.empty() && verbosity_ >= 1)
-    fmt::print(stderr, "histgbt: {}: query ids are of no account here\n", uri);
+  if (!block.qids.empty() && verbosity_ >= 1) fmt::print(stderr, "histgbt: {}: query ids are ignored\n", uri);
   std::uint64_t any_rows = block.empty() ? 0 : 1;
   Exchange(&any_rows, 1);
   if (any_rows == 0)
     throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", uri));
   if (shape.labels_per_row != 1) {
     throw std::runtime_error(
-        fmt::format("{}: some rows have another number of labels than one, which histgbt cannot learn", uri));
+        fmt::format("{}: some rows do not have exactly one label, but histgbt needs one per row", uri));
   }
   return block;
 }

@@ -65,8 +65,7 @@ class Grower {
     node.parent = parent;
     node.weight = static_cast<float>(parameters_.eta * LeafWeight(sum, scale_, parameters_.split.lambda));
     if (!std::isfinite(node.weight)) {  // the same on all workers
-      throw std::runtime_error(
-          "the value of a leaf is too great for a float: labels are too large, or eta is");
+      throw std::runtime_error("the value of a leaf is too large for a float: labels or eta are too large");
     }
     node.hessian = AsFiniteFloat(Hessian(sum));
     tree_.nodes.push_back(node);

@@ -206,11 +206,11 @@ void CheckMetric(std::string_view name, Objective objective) {
   if (metric == nullptr) {
     std::string known;
     for (const Metric& one : kMetrics) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
-    throw std::runtime_error(fmt::format("there is no metric {}; there are {}", name, known));
+    throw std::runtime_error(fmt::format("there is no metric {}; expected one of {}", name, known));
   }
   if (metric->of_classes != (objective == Objective::kSoftmax) ||
       (metric->of_probabilities && objective != Objective::kLogistic)) {
-    throw std::runtime_error(fmt::format("the metric {} says nothing of {}", name, Name(objective)));
+    throw std::runtime_error(fmt::format("the metric {} does not apply to {}", name, Name(objective)));
   }
 }
 

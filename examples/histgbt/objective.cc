@@ -37,7 +37,7 @@ void CheckLabels(Objective objective, int num_class, std::span<const float> labe
       expected = "a label between 0 and 1";
     if (objective == Objective::kSoftmax &&
         !(label >= 0 && label < static_cast<float>(num_class) && label == std::floor(label))) {
-      expected = "a class, a whole number from 0 and below num_class";
+      expected = "a class, a whole number from 0 to num_class - 1";
     }
     if (!std::isfinite(label)) expected = "a number";
     if (expected != nullptr) {

@@ -47,7 +47,7 @@ int Whole(const Setting& setting, int least, int most = std::numeric_limits<int>
 }
 
 double NotNegative(const Setting& setting) {
-  return Parse<double>(setting, 0, std::numeric_limits<double>::max(), "a number that is not negative");
+  return Parse<double>(setting, 0, std::numeric_limits<double>::max(), "a number of at least 0");
 }
 
 bool Flag(const Setting& setting) {
@@ -95,39 +95,39 @@ struct Rule {
 
 // clang-format off
 constexpr Rule kRules[] = {
-    {"data", "train", "", "Training data: path[;path...][?key=value...], as docs/how-to/data-text.md has it.",
+    {"data", "train", "", "Training data: path[;path...][?key=value...], as in docs/how-to/data-text.md.",
      [](Options& o, const Setting& s) { o.data = s.value; }},
-    {"eval_train", "", "0", "1: evaluate the training data, too.",
+    {"eval_train", "", "0", "1: also evaluate the training data.",
      [](Options& o, const Setting& s) { o.eval_train = Flag(s); }},
-    {"eval_metric", "", "that of the objective", "auc, logloss, error, rmse, mae, merror or mlogloss; may be given several times.",
+    {"eval_metric", "", "the objective's", "auc, logloss, error, rmse, mae, merror or mlogloss; may be given several times.",
      AddMetric},
     {"num_round", "", "10", "Rounds: one tree each, or num_class.",
      [](Options& o, const Setting& s) { o.num_round = Whole(s, 0); }},
-    {"early_stopping_rounds", "", "0", "End when the last metric of the last evaluation set has not been better for so many rounds, and save the best round's model. 0: never.",
+    {"early_stopping_rounds", "", "0", "Stop when the last metric of the last evaluation set has not improved for this many rounds, and save the best round's model. 0: never.",
      [](Options& o, const Setting& s) { o.early_stopping_rounds = Whole(s, 0); }},
     {"objective", "", "reg:squarederror", "reg:squarederror, binary:logistic, multi:softprob or multi:softmax.", SetObjective},
     {"num_class", "", "", "Classes of multi:softprob and multi:softmax.",
      [](Options& o, const Setting& s) { o.num_class = Whole(s, 2, 10000); }},
-    {"base_score", "", "0.5", "What is predicted without any tree.",
+    {"base_score", "", "0.5", "Prediction before the first tree.",
      [](Options& o, const Setting& s) { o.base_score = Parse<float>(s, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max(), "a number"); }},
-    {"eta", "learning_rate", "0.3", "What each tree's values are multiplied by.",
+    {"eta", "learning_rate", "0.3", "Factor for each tree's values.",
      [](Options& o, const Setting& s) { o.tree.eta = NotNegative(s); }},
-    {"max_depth", "", "6", "Questions from the root to a leaf, 1 to 20.",
+    {"max_depth", "", "6", "Splits from the root to a leaf, 1 to 20.",
      [](Options& o, const Setting& s) { o.tree.max_depth = Whole(s, 1, kMostDepth); }},
     {"lambda", "reg_lambda", "1", "L2 regularisation of leaf values.",
      [](Options& o, const Setting& s) { o.tree.split.lambda = NotNegative(s); }},
-    {"gamma", "min_split_loss", "0", "What a split has to take off the loss.",
+    {"gamma", "min_split_loss", "0", "Least loss reduction of a split.",
      [](Options& o, const Setting& s) { o.tree.split.gamma = NotNegative(s); }},
-    {"min_child_weight", "", "1", "The sum of Hessians that a child has to have.",
+    {"min_child_weight", "", "1", "Least sum of Hessians in a child.",
      [](Options& o, const Setting& s) { o.tree.split.min_child_weight = NotNegative(s); }},
-    {"max_bin", "", "256", "Bins of a feature, that of missing values included; 2 to 65536.",
+    {"max_bin", "", "256", "Bins per feature, including the one for missing values; 2 to 65536.",
      [](Options& o, const Setting& s) { o.max_bin = Whole(s, 2, 65536); }},
     {"device", "", "cpu", "cpu or cuda.", SetDevice},
-    {"nthread", "", "0", "Threads. 0: one for each core.",
+    {"nthread", "", "0", "Threads. 0: one per core.",
      [](Options& o, const Setting& s) { o.nthread = Whole(s, 0, 4096); }},
-    {"model_out", "", "histgbt.json", "Where the model goes, as XGBoost's JSON.",
+    {"model_out", "", "histgbt.json", "Output file of the model, as XGBoost's JSON.",
      [](Options& o, const Setting& s) { o.model_out = s.value; }},
-    {"verbosity", "", "1", "0: only errors and evaluations; 1: warnings, too; 2: also how long things took.",
+    {"verbosity", "", "1", "0: only errors and evaluations; 1: also warnings; 2: also timings.",
      [](Options& o, const Setting& s) { o.verbosity = Whole(s, 0, 3); }},
 };
 // clang-format on
@@ -149,8 +149,8 @@ void Apply(Options& options, const Setting& setting) {
 }
 
 void RequireWhatBelongsTogether(Options& options) {
-  if (options.data.empty()) throw ConfigError("data is not set: which file is there to learn from?");
-  if (options.model_out.empty()) throw ConfigError("model_out is empty: where is the model to go?");
+  if (options.data.empty()) throw ConfigError("data is not set; name the training data");
+  if (options.model_out.empty()) throw ConfigError("model_out is empty; name the output file");
   if (options.objective == Objective::kSoftmax && options.num_class == 0) {
     throw ConfigError(fmt::format("objective={} needs num_class", options.objective_name));
   }
@@ -186,7 +186,8 @@ std::string DescribeOptions() {
     const std::string fallback = rule.fallback.empty() ? "" : fmt::format(" [{}]", rule.fallback);
     text += fmt::format("  {}{}{}\n      {}\n", rule.name, also, fallback, rule.help);
   }
-  text += "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; any number of them.\n";
+  text +=
+      "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; may be given several times.\n";
   return text;
 }
 

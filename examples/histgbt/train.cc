@@ -34,9 +34,9 @@ void CheckRows(const Dataset& set, const Options& options) {
   CheckLabels(options.objective, options.num_class, set.labels, set.name);
   for (std::size_t row = 0; row < set.weights.size(); ++row) {
     if (!(set.weights[row] >= 0) || std::isinf(set.weights[row])) {
-      throw std::runtime_error(fmt::format(
-          "{}: row {} of this worker's share has the weight {}, expected a number that is not negative",
-          set.name, row + 1, set.weights[row]));
+      throw std::runtime_error(
+          fmt::format("{}: row {} of this worker's share has the weight {}, expected a number of at least 0",
+                      set.name, row + 1, set.weights[row]));
     }
   }
 }
@@ -147,8 +147,8 @@ class Run {
     } else if (state_.rounds - state_.best_round >=
                static_cast<std::uint64_t>(options_.early_stopping_rounds)) {
       state_.stopped = true;
-      Tell(0,
-           fmt::format("stopping: the best round was {}, with {:.6f}", state_.best_round, state_.best_score));
+      Tell(0, fmt::format("stopping early: the best round was {}, with {:.6f}", state_.best_round,
+                          state_.best_score));
     }
   }
 

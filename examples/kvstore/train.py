@@ -1,4 +1,4 @@
-"""A linear model, trained through one of MXNet's key-value stores: each worker has its share of the rows.
+"""Trains a linear model through one of MXNet's key-value stores; each worker has its share of the rows.
 
     dmlc-submit --num-workers 3 python examples/kvstore/train.py --kv-store dist_sync_mpi
     dmlc-submit --num-workers 3 python examples/kvstore/train.py --kv-store dist_sync

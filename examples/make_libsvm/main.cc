@@ -50,24 +50,25 @@ const std::map<std::string, Task> kTasks{{"binary", Task::kBinary},
 const std::map<std::string, Format> kFormats{{"libsvm", Format::kText}, {"float32", Format::kFloats}};
 
 void AddOptions(CLI::App& app, Options& options, Format& format, std::string& output) {
-  app.add_option("--task", options.task, "what the labels are")->transform(CLI::CheckedTransformer(kTasks));
+  app.add_option("--task", options.task, "type of the labels")->transform(CLI::CheckedTransformer(kTasks));
   app.add_option("--rows", options.rows, "number of rows")->capture_default_str();
   app.add_option("--first-row", options.first_row,
                  "first row written; train on one range and test on another of the same seed")
       ->capture_default_str();
   app.add_option("--features", options.features, "number of features; indices count from 1")
       ->capture_default_str();
-  app.add_option("--density", options.density, "part of the features in a row, 0 to 1")
+  app.add_option("--density", options.density, "share of the features that a row has, 0 to 1")
       ->capture_default_str();
   app.add_flag("--binary-features", options.binary_features,
-               "all values are 1, like one-hot coded categories");
+               "make all values 1, like one-hot encoded categories");
   app.add_option("--noise", options.noise, "noise in units of the signal")->capture_default_str();
-  app.add_option("--query-size", options.query_size, "rows a query (ranking)")->capture_default_str();
+  app.add_option("--query-size", options.query_size, "rows per query (ranking)")->capture_default_str();
   app.add_option("--classes", options.classes, "number of classes (multiclass)")->capture_default_str();
-  app.add_option("--seed", options.seed, "one seed, one file")->capture_default_str();
-  app.add_option("--format", format,
-                 "libsvm, or float32: of each row the label and the values of all features as numbers in the "
-                 "machine's order, NaN where there is none; without queries")
+  app.add_option("--seed", options.seed, "random seed; the same seed gives the same file")
+      ->capture_default_str();
+  app.add_option(
+         "--format", format,
+         "libsvm, or float32: each row's label and all feature values in the machine's byte order, NaN if missing; without queries")
       ->transform(CLI::CheckedTransformer(kFormats));
   app.add_option("--output", output, "file to write, - is standard output")->capture_default_str();
 }
@@ -75,7 +76,7 @@ void AddOptions(CLI::App& app, Options& options, Format& format, std::string& ou
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Writes LibSVM data that can be learned from: the same bytes for one seed on any machine.");
+  CLI::App app("Generates learnable LibSVM data; a seed gives the same bytes on any machine.");
   app.set_version_flag("-V,--version", "make_libsvm (Warren) " WARREN_VERSION);
   Options options;
   Format format = Format::kText;

@@ -1,8 +1,8 @@
-"""A network that reads digits, trained by DistributedDataParallel over the backend "warren".
+"""Trains a network that recognises digits with DistributedDataParallel over the backend "warren".
 
     dmlc-submit --num-workers 2 python examples/torch/data_parallel.py      # or torchrun --nproc-per-node 2, mpirun -np 2, srun -n 2
 
-The launcher sets what other backends must be told. `--backend gloo` runs PyTorch's own backend for comparison.
+The launcher sets what other backends need to be told. `--backend gloo` runs PyTorch's own backend for comparison.
 """
 import argparse
 import sys
@@ -18,7 +18,7 @@ import warren.torch  # noqa: F401  pylint: disable=unused-import
 try:
     from sklearn.datasets import load_digits
 except ImportError:
-    sys.exit("data_parallel.py reads the digits of scikit-learn: apt-get install python3-sklearn, or pip install scikit-learn")
+    sys.exit("data_parallel.py needs the digits data set of scikit-learn: apt-get install python3-sklearn, or pip install scikit-learn")
 
 BATCH, NUM_TEST = 32, 360
 

@@ -1,4 +1,4 @@
-"""A network that reads digits, trained on all workers in the ways that TorchMPI has.
+"""Trains a network that recognises digits on all workers, in TorchMPI's four modes.
 
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode allreduce
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode allreduce-async
@@ -19,7 +19,7 @@ from warren import collectives
 try:
     from sklearn.datasets import load_digits
 except ImportError:
-    sys.exit("digits.py reads the digits of scikit-learn: apt-get install python3-sklearn, or pip install scikit-learn")
+    sys.exit("digits.py needs the digits data set of scikit-learn: apt-get install python3-sklearn, or pip install scikit-learn")
 
 BATCH = 32
 NUM_TEST = 360
@@ -78,10 +78,10 @@ def main():
     parser.add_argument("--mode", choices=("allreduce", "allreduce-async", "downpour", "easgd"), default="allreduce")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--lr", type=float, default=0.05)
-    parser.add_argument("--tau", type=int, default=5, help="steps between two meetings with the servers (downpour, easgd)")
-    parser.add_argument("--init-delay", type=int, default=20, help="steps before the first (downpour, easgd)")
-    parser.add_argument("--prefetch", type=int, default=2, help="how many steps before the servers are asked (downpour, easgd)")
-    parser.add_argument("--beta", type=float, default=0.9, help="how elastic (easgd)")
+    parser.add_argument("--tau", type=int, default=5, help="steps between exchanges with the servers (downpour, easgd)")
+    parser.add_argument("--init-delay", type=int, default=20, help="steps before the first exchange (downpour, easgd)")
+    parser.add_argument("--prefetch", type=int, default=2, help="steps from requesting the parameters to using them (downpour, easgd)")
+    parser.add_argument("--beta", type=float, default=0.9, help="elasticity (easgd)")
     options = parser.parse_args()
 
     with collectives.context() as world:

@@ -34,9 +34,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains a classifier on LibSVM data with two classes.")
     parser.add_argument("--data", default=HEART, help="LibSVM file; labels above 0 are class 1 (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="boosting rounds (default: %(default)s)")
-    parser.add_argument("--model", default="heart.json", help="file of the model, .json or .ubj (default: %(default)s)")
+    parser.add_argument("--model", default="heart.json", help="model file, .json or .ubj (default: %(default)s)")
     parser.add_argument("--save-every", type=int, default=0, metavar="ROUNDS",
-                        help="keep the model so far beside --model, and go on from it (default: never)")
+                        help="save the model every so many rounds next to --model, and resume from it (default: never)")
     parser.add_argument("--param", action="append", default=[], metavar="KEY=VALUE", help="a booster parameter")
     return parser.parse_args()
 
@@ -93,7 +93,7 @@ class Progress(xgb.callback.TrainingCallback):
             if model.attr("run") == self.run and model.num_boosted_rounds() <= rounds:
                 found = bytes(model.save_raw("ubj"))
             else:
-                xgb.rabit.tracker_print(f"{self.path} is left out: it is of other data, parameters, or rounds\n")
+                xgb.rabit.tracker_print(f"{self.path} is ignored: it belongs to other data, parameters or rounds\n")
         # Sent as numbers, since xgb.rabit.broadcast would unpickle data from another process. The other ranks contribute zeros.
         size = int(xgb.rabit.allreduce(np.array([len(found)], np.int64), xgb.rabit.Op.MAX)[0])
         whole = np.zeros(size, np.uint8)
@@ -108,7 +108,7 @@ class Progress(xgb.callback.TrainingCallback):
             try:
                 save_whole(model, str(self.path))
             except OSError as error:  # training continues without the saved model
-                xgb.rabit.tracker_print(f"{error}; {self.path} is what it was before\n")
+                xgb.rabit.tracker_print(f"{error}; {self.path} is unchanged\n")
             model.set_attr(run=None)
         return False
 
@@ -128,7 +128,7 @@ def main() -> None:
     begun = progress.load(arguments.rounds)
     done = begun.num_boosted_rounds() if begun else 0
     if done > 0 and xgb.rabit.get_rank() == 0:
-        xgb.rabit.tracker_print(f"going on from {progress.path} after {done} rounds\n")
+        xgb.rabit.tracker_print(f"resuming from {progress.path} after {done} rounds\n")
     # The evaluation is summed over all workers and printed once.
     bst = xgb.train(params, dtrain, arguments.rounds - done, evals=[(dtrain, "train")], xgb_model=begun,
                     callbacks=[progress])

@@ -89,11 +89,11 @@ int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(voi
 /// Returns where the ranks' slices begin, in units of `unit`, and where the last ends.
 std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, const size_t* counts,
                                          std::size_t unit) {
-  if (counts == nullptr) session.Refuse(call, "the counts are null; one for each rank is expected");
+  if (counts == nullptr) session.Refuse(call, "the counts are NULL; expected one for each rank");
   std::vector<std::size_t> offsets(1, 0);
   for (int rank = 0; rank < session.world_size(); ++rank) {
     if (counts[rank] > (std::numeric_limits<std::ptrdiff_t>::max() - offsets.back()) / unit) {
-      session.Refuse(call, "the slices are more than memory can hold");
+      session.Refuse(call, "the slices are larger than memory can hold");
     }
     offsets.push_back(offsets.back() + counts[rank] * unit);
   }
@@ -111,9 +111,9 @@ int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes,
   const int result = AttemptWithSession(call, [&](Session& session) {
     if (out_global == nullptr || out_global_bytes == nullptr ||
         (out_local == nullptr) != (out_local_bytes == nullptr)) {
-      session.Refuse(call,
-                     "the places for a model and for its length have to be given both or, for the local "
-                     "model, neither");
+      session.Refuse(
+          call,
+          "the pointer to a model and the pointer to its length must both be given, or neither for the local model");
     }
     const auto loaded = session.LoadCheckPoint(call, true, out_local != nullptr);
     version = loaded ? loaded->version : 0;
@@ -135,7 +135,7 @@ int CheckPoint(const char* global_model, rbt_ulong global_len, const char* local
   const Call call{"RabitCheckPoint"};
   return AttemptWithSession(call, [&](Session& session) {
     if (global_model == nullptr && global_len > 0) {
-      session.Refuse(call, "the global model is null, and its length is not 0");
+      session.Refuse(call, "the global model is NULL, but its length is not 0");
     }
     std::string global(global_model == nullptr ? "" : global_model, global_len);
     std::optional<std::string> local;

@@ -25,7 +25,7 @@ int Attempt(Function&& function) {
   } catch (const std::exception& error) {
     LastError() = error.what();
   } catch (...) {
-    LastError() = "an exception of the caller's function";
+    LastError() = "an exception from the caller's function";
   }
   return -1;
 }

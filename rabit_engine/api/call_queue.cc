@@ -87,9 +87,7 @@ void CallQueue::StartThread() {
   } catch (const std::system_error& error) {
     has_thread_ = false;
     if (!std::exchange(has_said_so_, true)) {
-      Say("rabit: no thread can be started for calls that nobody waits for yet; they run when they are "
-          "waited "
-          "for. {}: {}",
+      Say("rabit: no thread can be started to run calls in the background; they run when they are waited for. {}: {}",
           error.what(), posix::ShortageAdvice(error.code().value()));
     }
   }
@@ -98,8 +96,7 @@ void CallQueue::StartThread() {
 
 void CallQueue::RequireNoFork() const {
   if (NumForks() == num_forks_) return;
-  throw Misuse(
-      "a call that this process's parent began, before it forked, is the parent's: wait for it there");
+  throw Misuse("the parent process began this call before it forked: wait for it in the parent");
 }
 
 void CallQueue::Close() {
@@ -142,7 +139,7 @@ void CallQueue::RunFirst(Lock& lock) {
     // The thread is being cancelled: Python does this at exit to threads that run its functions.
     lock.lock();
     is_running_ = false;
-    operation->error_ = std::make_exception_ptr(EngineError("the thread was ended that carried this out"));
+    operation->error_ = std::make_exception_ptr(EngineError("the thread that ran this call was ended"));
     operation->has_ended_ = true;
     changed_.notify_all();
     throw;

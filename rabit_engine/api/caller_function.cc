@@ -36,7 +36,7 @@ CallerFunction::CallerFunction(CallerReduceFunction* function, std::size_t eleme
     : function_(function),
       element_bytes_(element_bytes),
       alignment_(std::min(element_bytes & (~element_bytes + 1), kMaxAlignment)) {
-  if (function == nullptr) throw Misuse("the reduction function is null");
+  if (function == nullptr) throw Misuse("the reduction function is NULL");
   if (element_bytes == 0) throw Misuse("elements of 0 bytes cannot be reduced");
 }
 
@@ -47,8 +47,9 @@ void CallerFunction::Call(const void* src, void* dst, std::size_t count) const {
 
 void RequireNoFork(std::uint64_t num_forks, const char* function) {
   if (NumForks() == num_forks) return;
-  throw Misuse(std::string(function) +
-               " forked this process, which is none of the job, and returned in it: end it there");
+  throw Misuse(
+      std::string(function) +
+      " forked this process, which is not part of the job, and returned in it: end the child process inside the function");
 }
 
 void CallerFunction::Run(const void* src, void* dst, std::size_t count, void* self_pointer) {

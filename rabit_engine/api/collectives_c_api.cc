@@ -146,7 +146,8 @@ void RequireSameList(Session& session, const Call& call, std::span<const int> ra
   session.Allgather(call, digests.data(), EqualOffsets(session.world_size(), sizeof(std::uint64_t)));
   for (int rank = 0; rank < session.world_size(); ++rank) {
     if (digests[rank] == digests[0]) continue;
-    session.Refuse(call, fmt::format("ranks 0 and {} of it give different lists of ranks", rank));
+    session.Refuse(call,
+                   fmt::format("ranks 0 and {} of this communicator gave different lists of ranks", rank));
   }
 }
 
@@ -156,8 +157,10 @@ std::vector<int> Places(const Session& session, const Call& call, std::span<cons
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i] < 0 || list[i] >= session.world_size() || place[list[i]] >= 0) {
       session.Refuse(
-          call, fmt::format("the list of ranks has {}, which is no rank or is there twice; ranks are 0 to {}",
-                            list[i], session.world_size() - 1));
+          call,
+          fmt::format(
+              "the list of ranks contains {}, which is not a rank or is listed twice; ranks are 0 to {}",
+              list[i], session.world_size() - 1));
     }
     place[list[i]] = static_cast<int>(i);
   }
@@ -167,13 +170,13 @@ std::vector<int> Places(const Session& session, const Call& call, std::span<cons
 /// `given` must live until the communicator is made.
 RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given) {
   if (given == nullptr || given->struct_bytes < sizeof(WarrenRendezvous) || given->allgather == nullptr) {
-    throw Misuse(
-        fmt::format("{}: there is no rendezvous, or none of this library: begin with "
-                    "WARREN_RENDEZVOUS, and set allgather",
-                    call));
+    throw Misuse(fmt::format(
+        "{}: the rendezvous is NULL or not valid; initialise it with WARREN_RENDEZVOUS, and set `allgather`",
+        call));
   }
   if (given->size < 1 || given->rank < 0 || given->rank >= given->size) {
-    throw Misuse(fmt::format("{}: the rendezvous is of rank {} of {}", call, given->rank, given->size));
+    throw Misuse(fmt::format("{}: the rendezvous is for rank {} of {}, which is not possible", call,
+                             given->rank, given->size));
   }
   return {given->rank, given->size, [rendezvous = *given](const std::string& record) {
             std::vector<std::string> records;
@@ -393,7 +396,7 @@ int WarrenCommSplit(WarrenComm comm, int color, int key, WarrenComm* out) {
 
 int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm* out) {
   return Make(comm, "WarrenCommCreate", out, [&](Session& session, const Call& call) {
-    if (ranks == nullptr && count > 0) session.Refuse(call, "the list of ranks is null");
+    if (ranks == nullptr && count > 0) session.Refuse(call, "the list of ranks is NULL");
     const std::span list(ranks, count);
     RequireSameList(session, call, list);
     const std::vector<int> place = Places(session, call, list);
@@ -415,14 +418,16 @@ int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, const char*
                     const WarrenRendezvous* rendezvous, WarrenComm* out) {
   return Make(comm, "WarrenCommGroup", out, [&](Session& session, const Call& call) {
     if (ranks == nullptr || count == 0) session.Refuse(call, "the list of ranks is empty");
-    if (name == nullptr || *name == '\0') session.Refuse(call, "it has no name");
+    if (name == nullptr || *name == '\0') session.Refuse(call, "`name` is NULL or empty");
     const std::span list(ranks, count);
     const std::vector<int> place = Places(session, call, list);
     RendezvousBootstrap members = BootstrapOf(call.name, rendezvous);
     if (members.world_size() != static_cast<int>(count) || members.rank() != place[session.rank()]) {
-      session.Refuse(call, fmt::format("the rendezvous is of rank {} of {}, and in the list of {} ranks this "
-                                       "one has place {} (-1: none)",
-                                       members.rank(), members.world_size(), count, place[session.rank()]));
+      session.Refuse(
+          call,
+          fmt::format(
+              "the rendezvous is for rank {} of {}, but in the list of {} ranks this rank has position {} (-1: none)",
+              members.rank(), members.world_size(), count, place[session.rank()]));
     }
     return session.Group(call, list, name, members);
   });
@@ -687,7 +692,7 @@ int WarrenTest(WarrenHandle handle, int* done) {
 int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void* context), void* context) {
   return Attempt([&] {
     if (handle == nullptr || function == nullptr)
-      throw Misuse("WarrenWhenDone: the handle or the function is null");
+      throw Misuse("WarrenWhenDone: the handle or the function is NULL");
     handle->call->WhenEnded([=](const std::exception_ptr& error) {
       if (!error) return function(nullptr, context);
       try {
@@ -695,7 +700,7 @@ int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void
       } catch (const std::exception& failure) {
         function(failure.what(), context);
       } catch (...) {
-        function("an exception of the caller's operation", context);
+        function("an exception from the caller's operation", context);
       }
     });
   });

@@ -62,14 +62,14 @@ inline std::size_t ElementBytes(const Session& session, const Call& call, int ty
   const bool known =
       (type >= WARREN_INT8 && type <= WARREN_FLOAT64) || type == WARREN_FLOAT16 || type == WARREN_BFLOAT16;
   if (!known)
-    session.Refuse(call, fmt::format("{} is no element type; see WarrenType in warren/c_api.h", type));
+    session.Refuse(call, fmt::format("{} is not an element type; see WarrenType in warren/c_api.h", type));
   // The codes up to 7 are rabit's: 4 and 5 are its long types, which have 64 bits on all supported platforms.
   return SizeOf(static_cast<DataType>(type));
 }
 
 inline std::size_t Product(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
   if (unit != 0 && count > std::numeric_limits<std::ptrdiff_t>::max() / unit) {
-    session.Refuse(call, fmt::format("{} times {} bytes are more than memory can hold", count, unit));
+    session.Refuse(call, fmt::format("{} times {} bytes is more than memory can hold", count, unit));
   }
   return count * unit;
 }
@@ -82,12 +82,12 @@ inline Offsets Equal(const Session& session, const Call& call, std::size_t count
 }
 
 inline Offsets Ragged(const Session& session, const Call& call, const size_t* counts, std::size_t unit) {
-  if (counts == nullptr) session.Refuse(call, "the counts are null; one for each rank is expected");
+  if (counts == nullptr) session.Refuse(call, "the counts are NULL; expected one for each rank");
   Offsets offsets{0};
   for (int rank = 0; rank < session.world_size(); ++rank) {
     const std::size_t bytes = Product(session, call, counts[rank], unit);
     if (bytes > std::numeric_limits<std::ptrdiff_t>::max() - offsets.back()) {
-      session.Refuse(call, "the slices are more than memory can hold");
+      session.Refuse(call, "the slices are larger than memory can hold");
     }
     offsets.push_back(offsets.back() + bytes);
   }
@@ -96,7 +96,7 @@ inline Offsets Ragged(const Session& session, const Call& call, const size_t* co
 
 inline void RequireBuffer(const Session& session, const Call& call, const void* buffer, std::size_t bytes) {
   if (buffer == nullptr && bytes > 0)
-    session.Refuse(call, fmt::format("a buffer is null, for {} bytes", bytes));
+    session.Refuse(call, fmt::format("a buffer of {} bytes is NULL", bytes));
 }
 
 // --- reductions --------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ inline void RequireBuffer(const Session& session, const Call& call, const void* 
 inline Wanted Typed(const Session& session, const Call& call, int type, int op) {
   ElementBytes(session, call, type);
   if (op < WARREN_MAX || op > WARREN_AVG) {
-    session.Refuse(call, fmt::format("{} is no operation; see WarrenOp in warren/c_api.h", op));
+    session.Refuse(call, fmt::format("{} is not an operation; see WarrenOp in warren/c_api.h", op));
   }
   const auto data_type = static_cast<DataType>(type);
   const bool average = op == WARREN_AVG;
@@ -120,11 +120,11 @@ inline Wanted Typed(const Session& session, const Call& call, int type, int op) 
 inline void CallCustom(const void* right, void* left, std::size_t count, void* context) {
   const auto& op = *static_cast<const WarrenCustomOp*>(context);
   if (op.function(right, left, count, op.context) == 0) return;
-  throw Misuse("the caller's operation says that it has failed");
+  throw Misuse("the caller's operation reported a failure");
 }
 
 inline Wanted Custom(const Session& session, const Call& call, const WarrenCustomOp* op) {
-  if (op == nullptr) session.Refuse(call, "the operation is null");
+  if (op == nullptr) session.Refuse(call, "the operation is NULL");
   const std::shared_ptr<WarrenCustomOp> kept(new WarrenCustomOp(*op), [](WarrenCustomOp* ended) {
     if (ended->release != nullptr) ended->release(ended->context);
     delete ended;
@@ -140,7 +140,7 @@ inline void CheckReduction(const Session& session, const Call& call, const Wante
                            const Reducing& what) {
   RequireBuffer(session, call, what.send,
                 Product(session, call, what.count, wanted.reduction.element_bytes()));
-  if (what.recv == nullptr && what.length > 0) session.Refuse(call, "the buffer for the result is null");
+  if (what.recv == nullptr && what.length > 0) session.Refuse(call, "the buffer for the result is NULL");
 }
 
 inline auto Allreduce(Session& session, const Call& call, const void* send, void* recv, std::size_t count,
@@ -171,9 +171,10 @@ inline void CompareSlices(Session& session, const Call& call, const Offsets& off
   for (std::size_t r = 1; r < told.size(); ++r) {
     if (told[r].elements == told[0].elements && told[r].hash == told[0].hash) continue;
     session.Refuse(
-        call, fmt::format("rank {} has {} elements, and rank 0 has {}, or others for each rank; all ranks "
-                          "give the same",
-                          r, told[r].elements, told[0].elements));
+        call,
+        fmt::format(
+            "rank {} has {} elements and rank 0 has {}, or their counts for some rank differ; all ranks must give the same counts",
+            r, told[r].elements, told[0].elements));
   }
 }
 

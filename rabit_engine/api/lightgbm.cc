@@ -112,16 +112,16 @@ std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
 std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, const std::int32_t* start,
                                          const std::int32_t* length, int num_blocks, std::int32_t unit) {
   if (num_blocks != session.world_size() || unit <= 0) {
-    session.Refuse(call, "LightGBM has another number of machines than this job has workers");
+    session.Refuse(call, "LightGBM's number of machines is not this job's number of workers");
   }
   std::vector<std::size_t> offsets(1, 0);
   for (int block = 0; block < num_blocks; ++block) {
     if (length[block] < 0 || length[block] % unit != 0) {
-      session.Refuse(call, "LightGBM's blocks have no whole number of elements");
+      session.Refuse(call, "a LightGBM block does not hold a whole number of elements");
     }
     if (start[block] < 0 ||
         static_cast<std::size_t>(start[block]) != offsets.back() * static_cast<std::size_t>(unit)) {
-      session.Refuse(call, "LightGBM's blocks do not lie one behind the other");
+      session.Refuse(call, "LightGBM's blocks are not contiguous");
     }
     offsets.push_back(offsets.back() + static_cast<std::size_t>(length[block] / unit));
   }

@@ -89,7 +89,7 @@ class PostedMessage final : public PendingCall {
   }
   void RequireNoFork() const {
     if (NumForks() == num_forks_) return;
-    throw Misuse("a message that this process's parent began, before it forked, is the parent's");
+    throw Misuse("the parent process began this message before it forked: wait for it in the parent");
   }
 
   const std::uint64_t num_forks_ = NumForks();
@@ -113,7 +113,7 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
     RequireBuffer(session, call, buffer, bytes);
     const bool is_any = may_be_any && peer == WARREN_ANY_RANK;
     if (!is_any && (peer < 0 || peer >= session.world_size() || peer == session.rank())) {
-      session.Refuse(call, fmt::format("{} is no other rank of {}", peer, session.world_size()));
+      session.Refuse(call, fmt::format("{} is not another rank of {}", peer, session.world_size()));
     }
     if (options != nullptr && options->struct_bytes < sizeof(WarrenCallOptions)) {
       session.Refuse(call,

@@ -59,7 +59,7 @@ std::string MessageOf(const std::exception_ptr& error) {
   } catch (const std::exception& known) {
     return known.what();
   } catch (...) {
-    return "an exception of the caller's operation";
+    return "an exception from the caller's operation";
   }
 }
 
@@ -174,14 +174,14 @@ void NamedCalls::StartThread() {
 
 void NamedCalls::RequireNoFork(const Call& call) const {
   if (NumForks() == num_forks_) return;
-  session_->Refuse(call, "called in a process that was forked from the one whose named operations these are");
+  session_->Refuse(call, "called in a forked process; these named operations belong to its parent");
 }
 
 /// Called with the mutex held.
 void NamedCalls::RequireOpen(const Call& call) const {
   if (!over_.empty()) throw EngineError(fmt::format("{}: {}", session_->Where(call), over_));
   if (closes_) session_->Refuse(call, "these named operations were ended by this rank");
-  if (joins_) session_->Refuse(call, "this rank has joined, and goes on when all have");
+  if (joins_) session_->Refuse(call, "this rank has joined, and can continue only when all ranks have");
 }
 
 std::shared_ptr<PendingCall> NamedCalls::Add(const Call& call, Request request, NamedWork work) {
@@ -194,7 +194,7 @@ std::shared_ptr<PendingCall> NamedCalls::Add(const Call& call, Request request, 
       request.name, Waiting{std::move(work), pending, call, request.signature, now, now});
   if (!is_new) {
     session_->Refuse(
-        call, fmt::format("'{}' is under way already: wait for it before it is given again", request.name));
+        call, fmt::format("'{}' is under way already: wait for it before you submit it again", request.name));
   }
   participant_.Add(std::move(request), std::chrono::duration<double>(now - start_).count());
   if (!first_added_) {
@@ -209,7 +209,7 @@ int NamedCalls::Join(const Call& call) {
   Lock lock(mutex_);
   RequireOpen(call);
   if (running_calls == this)
-    session_->Refuse(call, "called by a function of an operation's end, which must not wait");
+    session_->Refuse(call, "called by an operation's completion function, which must not wait");
   joins_ = true;
   last_joined_.reset();
   participant_.Join();
@@ -305,7 +305,7 @@ void NamedCalls::RunCycle(Lock& lock) {
   } catch (const ForcedUnwind&) {
     // The thread is being cancelled: Python does this at exit to threads that run its functions.
     if (lock.owns_lock()) lock.unlock();
-    const std::string why = "the thread was ended that ran the named operations";
+    const std::string why = "the thread that ran the named operations was ended";
     session_->GiveUp(why);
     lock.lock();
     over_ = why;
@@ -413,7 +413,7 @@ std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vect
     const auto place = waiting_.find(request.name);
     if (place == waiting_.end()) continue;
     if (batch[i].error.empty() && place->second.signature != request.signature) {
-      throw EngineError(fmt::format("'{}' was agreed on as {}, and is {} here", request.name,
+      throw EngineError(fmt::format("the ranks agreed on '{}' as {}, but it is {} here", request.name,
                                     Describe(request.signature), Describe(place->second.signature)));
     }
     place->second.agreed = now;

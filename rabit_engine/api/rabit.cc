@@ -63,7 +63,7 @@ class Engine final : public IEngine {
                  const char* caller) override {
     const Call call{"rabit::Allreduce", file, line, caller};
     Face::WithSession(call, [&](Session& session) {
-      if (reducer == nullptr) session.Refuse(call, "the reduction function is null");
+      if (reducer == nullptr) session.Refuse(call, "the reduction function is NULL");
       if (type_nbytes == 0) session.Refuse(call, "elements of 0 bytes cannot be reduced");
       CallerFunction function(reducer, type_nbytes);
       session.Allreduce(call, sendrecvbuf, count, function.reduction(), Prepare{prepare_fun, prepare_arg});
@@ -90,7 +90,7 @@ class Engine final : public IEngine {
   int LoadCheckPoint(Serializable* global_model, Serializable* local_model) override {
     const Call call{"rabit::LoadCheckPoint"};
     return Face::WithSession(call, [&](Session& session) {
-      if (global_model == nullptr) session.Refuse(call, "the global model is null");
+      if (global_model == nullptr) session.Refuse(call, "the global model is NULL");
       const auto loaded = session.LoadCheckPoint(call, true, local_model != nullptr);
       if (!loaded) return 0;
       Load(*loaded->global, *global_model);
@@ -102,7 +102,7 @@ class Engine final : public IEngine {
   void CheckPoint(const Serializable* global_model, const Serializable* local_model) override {
     const Call call{"rabit::CheckPoint"};
     Face::WithSession(call, [&](Session& session) {
-      if (global_model == nullptr) session.Refuse(call, "the global model is null");
+      if (global_model == nullptr) session.Refuse(call, "the global model is NULL");
       std::optional<std::string> local;
       if (local_model != nullptr) local = Save(*local_model);
       session.CheckPoint(call, Save(*global_model), std::move(local));
@@ -112,7 +112,7 @@ class Engine final : public IEngine {
   void LazyCheckPoint(const Serializable* global_model) override {
     const Call call{"rabit::LazyCheckPoint"};
     Face::WithSession(call, [&](Session& session) {
-      if (global_model == nullptr) session.Refuse(call, "the global model is null");
+      if (global_model == nullptr) session.Refuse(call, "the global model is NULL");
       session.LazyCheckPoint(call, [global_model] { return Save(*global_model); });
     });
   }

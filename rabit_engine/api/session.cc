@@ -73,10 +73,8 @@ void RequireOwner(const Call& call) {
   const auto owner = AllSessions().owner;
   if (!owner) return;
   throw Misuse(fmt::format(
-      "{}: called in process {}, which was forked from process {} after that had joined its job; only that "
-      "one "
-      "takes part in it. Fork before Init, or start processes that are no forks (multiprocessing's \"spawn\" "
-      "or \"forkserver\")",
+      "{}: called in process {}, which was forked from process {} after it had joined its job; only the parent takes part in the job. "
+      "Fork before Init, or start processes without fork (multiprocessing's \"spawn\" or \"forkserver\")",
       Describe(call), getpid(), *owner));
 }
 
@@ -148,7 +146,7 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
     Settings settings = ReadSettings(arguments);
     if (settings.role != "worker") {
       // Jobs with parameter servers start the same command in every role; rabit programs are workers.
-      Say("rabit: this process was started as a {}, and only workers have something to do; exit 0",
+      Say("rabit: this process was started as a {}, and only workers have work to do; exiting with 0",
           settings.role);
       std::exit(0);
     }
@@ -199,10 +197,9 @@ std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
   Registry& registry = AllSessions();
   const std::lock_guard lock(registry.mutex);
   if (!registry.sessions.empty()) {
-    throw Misuse(
-        fmt::format("rank unknown: {}: called in a thread that has not called Init; ranks of this "
-                    "process that have: {}",
-                    Describe(call), registry.sessions.size()));
+    throw Misuse(fmt::format(
+        "rank unknown: {}: called in a thread that has not called Init; ranks of this process that have: {}",
+        Describe(call), registry.sessions.size()));
   }
   if (registry.rank_that_left) {
     throw Misuse(fmt::format("{}: called after Finalize, when this process had left its job",
@@ -299,14 +296,16 @@ void Session::Refuse(const Call& call, const std::string& what) const {
 std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) const {
   if (seconds == 0) return {};
   if (!(seconds > 0)) {
-    Refuse(call,
-           fmt::format("a timeout of {} s; expected seconds from 0 on, where 0 leaves it to rabit_timeout",
-                       seconds));
+    Refuse(
+        call,
+        fmt::format("a timeout of {} s; expected 0 or more seconds, where 0 means that rabit_timeout applies",
+                    seconds));
   }
   if (!has_timeouts_) {
-    Refuse(call, fmt::format(
-                     "a timeout of {} s, and this engine has none; set WARREN_ENGINE=native, or leave it out",
-                     seconds));
+    Refuse(call,
+           fmt::format(
+               "a timeout of {} s, but this engine has no timeouts; set WARREN_ENGINE=native, or omit it",
+               seconds));
   }
   constexpr double kLongest = 1e9;  // longer timeouts would not fit a clock
   return std::chrono::ceil<std::chrono::milliseconds>(
@@ -331,7 +330,7 @@ Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
     if (!session.looked_into_ && !session.has_queued_) {
       session.Refuse(
           call,
-          "another thread is in a call of this rank; calls that need other ranks have to come one by one");
+          "another thread is in a call of this rank; calls that involve other ranks must be made one at a time");
     }
     if (turns < kTurnsOfYielding) {
       ++turns;
@@ -402,11 +401,11 @@ void Session::Communicate(const Call& call, Function&& function) {
   if (prepares_ && communicator_ && communicator_->recovers())
     Refuse(
         call,
-        "it was made by the prepare function of an allreduce, which is left out when a process catches up");
+        "it was called from the prepare function of an allreduce, which is skipped when a process catches up");
   if (!first_error_.empty()) {
     throw EngineError(fmt::format(
         "{}: an earlier call has failed and this rank is out of {}. The error was: {}", Place(place_, call),
-        name_ == "world" ? "the job; Finalize is all that is left" : "this communicator", first_error_));
+        name_ == "world" ? "the job; only Finalize can still be called" : "this communicator", first_error_));
   }
   const Record record(*this, call);
   try {
@@ -425,7 +424,7 @@ void Session::Communicate(const Call& call, Function&& function) {
     first_error_ = error.what();
     throw;
   } catch (...) {
-    first_error_ = "an exception of the caller's reduction function";
+    first_error_ = "an exception from the caller's reduction function";
     throw;
   }
 }
@@ -471,7 +470,7 @@ Reduction Session::TypedReduction(const Call& call, int type, int operation) con
 void Session::RefuseReduction(const Call& call, int type, int operation) const {
   ElementBytes(call, type);
   if (operation < 0 || operation >= kNumRabitOperations) {
-    Refuse(call, fmt::format("{} is no operation; 0 is max, 1 min, 2 sum, 3 bitwise or", operation));
+    Refuse(call, fmt::format("{} is not an operation; 0 is max, 1 min, 2 sum, 3 bitwise or", operation));
   }
   Refuse(call, fmt::format("there is no {} of {}", Name(static_cast<Operation>(operation)),
                            Name(static_cast<DataType>(type))));
@@ -484,13 +483,13 @@ void Session::AllreduceTyped(const Call& call, void* buffer, std::size_t count, 
 
 void Session::RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
                            std::size_t element_bytes) const {
-  if (buffer == nullptr) Refuse(call, fmt::format("the buffer is null, for {} elements", count));
+  if (buffer == nullptr) Refuse(call, fmt::format("the buffer of {} elements is NULL", count));
   Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count, element_bytes));
 }
 
 void Session::CheckRoot(const Call& call, int root) const {
   if (root < 0 || root >= world_size_) {
-    Refuse(call, fmt::format("root {} is no rank; ranks are 0 to {}", root, world_size_ - 1));
+    Refuse(call, fmt::format("root {} is not a rank; ranks are 0 to {}", root, world_size_ - 1));
   }
 }
 
@@ -517,7 +516,7 @@ void Session::ReduceScatter(const Call& call, void* buffer, std::span<const std:
 
 void Session::Broadcast(const Call& call, void* buffer, std::size_t bytes, int root) {
   CheckRoot(call, root);
-  if (buffer == nullptr && bytes > 0) Refuse(call, fmt::format("the buffer is null, for {} bytes", bytes));
+  if (buffer == nullptr && bytes > 0) Refuse(call, fmt::format("the buffer of {} bytes is NULL", bytes));
   Communicate(call, [&] { communicator_->Broadcast(buffer, bytes, root); });
 }
 
@@ -526,13 +525,13 @@ void Session::Allgather(const Call& call, void* buffer, std::size_t total, std::
   if (begin > end || end > total) {
     Refuse(call, fmt::format("the slice [{}, {}) is not within {} bytes", begin, end, total));
   }
-  if (buffer == nullptr && total > 0) Refuse(call, fmt::format("the buffer is null, for {} bytes", total));
+  if (buffer == nullptr && total > 0) Refuse(call, fmt::format("the buffer of {} bytes is NULL", total));
   Communicate(call, [&] { communicator_->Allgather(buffer, total, begin, end); });
 }
 
 void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
                              std::size_t begin, std::size_t size_or_end) {
-  if (buffer == nullptr && total > 0) Refuse(call, fmt::format("the buffer is null, for {} elements", total));
+  if (buffer == nullptr && total > 0) Refuse(call, fmt::format("the buffer of {} elements is NULL", total));
   if (element_bytes != 0 && total > std::numeric_limits<std::ptrdiff_t>::max() / element_bytes) {
     Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", total, element_bytes));
   }
@@ -546,10 +545,8 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
       for (const Slice& slice : slices) {
         all += fmt::format(" ({}, {}) of {}", slice.begin, slice.end, slice.total);
       }
-      throw Misuse(
-          fmt::format("the slices do not meet: in rank order, (begin, size) or (begin, end) are{} "
-                      "elements",
-                      all));
+      throw Misuse(fmt::format(
+          "the slices are not contiguous: in rank order, (begin, size) or (begin, end) are{} elements", all));
     }
     for (std::size_t& offset : offsets) offset *= element_bytes;
     communicator_->Allgather(buffer, offsets);
@@ -586,13 +583,12 @@ void Session::CheckAllToAll(const Call& call, const void* from, std::span<const 
 void Session::CheckOwnSlice(const Call& call, std::span<const std::size_t> offsets, std::size_t bytes) const {
   const std::size_t slice = offsets[rank_ + 1] - offsets[rank_];
   if (slice == bytes) return;
-  Refuse(call,
-         fmt::format("this rank's own slice has {} bytes, and the counts leave {} for it", bytes, slice));
+  Refuse(call, fmt::format("this rank's own slice has {} bytes, but its count says {}", bytes, slice));
 }
 
 void Session::CheckPeer(const Call& call, int peer, const void* data, std::size_t bytes) const {
   if (peer < 0 || peer >= world_size_) {
-    Refuse(call, fmt::format("{} is no rank; ranks are 0 to {}", peer, world_size_ - 1));
+    Refuse(call, fmt::format("{} is not a rank; ranks are 0 to {}", peer, world_size_ - 1));
   }
   CheckBuffer(call, data, bytes, 1);
 }
@@ -632,7 +628,7 @@ std::vector<int> Session::Hosts(const Call& call) {
 
 int Session::RankInJob(const Call& call, int rank) const {
   if (rank < 0 || rank >= world_size_) {
-    Refuse(call, fmt::format("{} is no rank; ranks are 0 to {}", rank, world_size_ - 1));
+    Refuse(call, fmt::format("{} is not a rank; ranks are 0 to {}", rank, world_size_ - 1));
   }
   return ranks_in_job_[rank];
 }
@@ -666,7 +662,7 @@ std::shared_ptr<Session> Session::MadeOf(std::unique_ptr<Communicator> group) co
 
 std::size_t Session::ElementBytes(const Call& call, int type) const {
   if (type < 0 || type >= kNumRabitTypes) {
-    Refuse(call, fmt::format("{} is no element type; see RabitDataType in rabit/c_api.h", type));
+    Refuse(call, fmt::format("{} is not an element type; see RabitDataType in rabit/c_api.h", type));
   }
   return SizeOf(static_cast<DataType>(type));
 }

@@ -173,7 +173,7 @@ WARREN_C_API int XGCommunicatorInit(const char* config) {
   auto* const own = OwnFunction<int(const char*)>("XGCommunicatorInit");
   if (own == nullptr) {
     std::fprintf(stderr,
-                 "rabit: XGCommunicatorInit was called, and there is no libxgboost in this process\n");
+                 "rabit: XGCommunicatorInit was called, but there is no libxgboost in this process\n");
     return -1;
   }
   last_error.clear();

@@ -18,14 +18,13 @@ class Use {
     const auto xgboost = xgboost::LoadedLibrary::Named("libxgboost.so");
     if (!xgboost) return;
     const char* why =
-        "this XGBoost is none of 2.1 or later, and does not export the functions of 1.7 (PyPI's wheels hide "
-        "them)";
+        "this XGBoost is older than 2.1, and does not export the functions of 1.7 (PyPI's wheels hide them)";
     if (xgboost->Find("_ZN5rabit6engine4InitEiPPc") != nullptr) {
-      why = "XGBoost's own comes first: link librabit_xgboost before libxgboost, or preload it (LD_PRELOAD)";
+      why =
+          "XGBoost's own functions come first: link librabit_xgboost before libxgboost, or preload it (LD_PRELOAD)";
     } else if (xgboost->Find("XGCommunicatorAllgather") != nullptr) {
       why =
-          "of XGBoost 2.1 and later it serves programs that call XGCommunicatorInit by its name; in Python "
-          "use warren.xgboost.communicator() or accelerate()";
+          "with XGBoost 2.1 and later it serves only programs that call XGCommunicatorInit by name; in Python use warren.xgboost.communicator() or accelerate()";
     }
     std::fprintf(stderr,
                  "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);

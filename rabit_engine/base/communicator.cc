@@ -12,8 +12,8 @@ namespace warren {
 namespace {
 
 [[noreturn]] void RefuseToServe(const Communicator& communicator, const char* what) {
-  throw Refused(fmt::format("rank {}: there is no {} by this engine; set WARREN_ENGINE=native",
-                            communicator.rank(), what));
+  throw Refused(
+      fmt::format("rank {}: this engine has no {}; set WARREN_ENGINE=native", communicator.rank(), what));
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ std::unique_ptr<Communicator> Communicator::Split(int, int) {
 }
 
 std::unique_ptr<Communicator> Communicator::Group(std::span<const int>, const std::string&, OobAllgather&) {
-  RefuseToServe(*this, "group that only its own ranks make");
+  RefuseToServe(*this, "group creation by its members alone");
 }
 
 std::unique_ptr<TaggedMessages> Communicator::MakeMailbox() {
@@ -60,10 +60,10 @@ void Communicator::Allgather(void* buffer, std::size_t total, std::size_t begin,
   if (offsets.size() > slices.size()) return Allgather(buffer, offsets);
   const std::size_t peer = offsets.size() - 1;
   const Slice& slice = slices[peer];
-  throw Misuse(
-      fmt::format("rank {}: allgather of {} bytes: rank {} brings bytes {} to {} of {}; slices join in the "
-                  "order of the ranks, so it was expected to begin at {}, and the last to end at the total",
-                  rank(), total, peer, slice.begin, slice.end, slice.total, offsets.back()));
+  throw Misuse(fmt::format(
+      "rank {}: allgather of {} bytes: rank {} has bytes {} to {} of {}; "
+      "slices must be contiguous in rank order, so it should begin at {}, and the last one should end at the total",
+      rank(), total, peer, slice.begin, slice.end, slice.total, offsets.back()));
 }
 
 }  // namespace warren

@@ -276,7 +276,7 @@ void Apply(const Setting& setting, std::string_view name, const std::string& val
   const wire::Variable* variable =
       wire::VariableOf(setting.variable == nullptr ? setting.argument : setting.variable);
   throw Misuse(fmt::format("{} in {}: {} is not understood, expected {}", name, origin,
-                           is_secret ? "what is there" : fmt::format("\"{}\"", value), variable->values));
+                           is_secret ? "its value" : fmt::format("\"{}\"", value), variable->values));
 }
 
 void ReadEnvironment(Reading& reading) {

@@ -13,8 +13,7 @@ namespace warren {
 
 /// Throws EngineError: another rank's `what` is not what this version of the engine writes.
 [[noreturn]] inline void ThrowOtherVersion(std::string_view what) {
-  throw EngineError(
-      fmt::format("a rank's {} is not what this engine writes: do all ranks run the same version?", what));
+  throw EngineError(fmt::format("a rank sent an invalid {}: do all ranks run the same version?", what));
 }
 
 /// Parses `text`, which another rank sent as its `what`, as a decimal number from `low` to `high`. Throws

@@ -59,7 +59,7 @@ class PmiBootstrap : public Bootstrap {
   std::string Key(int rank, std::size_t piece) const {
     std::string key = fmt::format("warren-{}-{}-{}-{}", number_, round_, rank, piece);
     if (key.size() > client_.max_key_chars()) {
-      throw EngineError(fmt::format("PMI: the launcher allows keys of {} characters, \"{}\" has more",
+      throw EngineError(fmt::format("PMI: the launcher allows keys of {} characters, \"{}\" is longer",
                                     client_.max_key_chars(), key));
     }
     return key;
@@ -78,11 +78,9 @@ class PmiBootstrap : public Bootstrap {
 
 std::unique_ptr<Bootstrap> MakePmiBootstrap(const PmiPlace& place, std::chrono::seconds timeout) {
   if (PmiBootstrap::said_goodbye()) {
-    throw EngineError(
-        fmt::format("rank {} of {}: this process has told its launcher by PMI that it ends, and PMI cannot "
-                    "begin again in one "
-                    "process: call Init and Finalize once, or use a tracker",
-                    place.rank, place.world_size));
+    throw EngineError(fmt::format(
+        "rank {} of {}: this process has finalized PMI, which cannot start again in the same process: call Init and Finalize only once, or use a tracker",
+        place.rank, place.world_size));
   }
   try {
     return std::make_unique<PmiBootstrap>(place, timeout);

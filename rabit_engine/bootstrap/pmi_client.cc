@@ -92,7 +92,7 @@ std::size_t NumPmiPieces(std::string_view first_piece) {
   const auto count = PmiNumber(first_piece.substr(0, dot));
   if (dot == std::string_view::npos || !count || *count == 0 || *count > kMaxPieces) {
     throw EngineError(
-        fmt::format("a record that came by PMI begins with \"{}\", expected the number of its pieces",
+        fmt::format("a record received by PMI begins with \"{}\", expected the number of its pieces",
                     first_piece.substr(0, 32)));
   }
   return *count;
@@ -100,13 +100,13 @@ std::size_t NumPmiPieces(std::string_view first_piece) {
 
 std::string DecodePmiRecord(std::span<const std::string> pieces) {
   if (pieces.empty() || NumPmiPieces(pieces.front()) != pieces.size()) {
-    throw EngineError(
-        fmt::format("a record that came by PMI has {} pieces, not as many as it says", pieces.size()));
+    throw EngineError(fmt::format("a record received by PMI has {} pieces, but announces a different number",
+                                  pieces.size()));
   }
   std::string text = pieces.front().substr(pieces.front().find('.') + 1);
   for (const std::string& piece : pieces.subspan(1)) text += piece;
   auto record = FromBase64Url(text);
-  if (!record) throw EngineError("a record that came by PMI holds characters that no rank sent");
+  if (!record) throw EngineError("a record received by PMI contains characters that no rank sent");
   return *record;
 }
 
@@ -192,7 +192,7 @@ std::string PmiClient::ReceiveLine() {
     std::array<char, 4096> piece;
     const ssize_t count = read(descriptor_, piece.data(), piece.size());
     if (count == 0) {
-      throw EngineError("it has closed the conversation");
+      throw EngineError("it closed the connection");
     }
     if (count < 0 && errno != EINTR && errno != EAGAIN) throw EngineError(tcp::ErrorText(errno));
     if (count > 0) received_.append(piece.data(), static_cast<std::size_t>(count));

@@ -78,7 +78,7 @@ class PendingConnection {
     if (!has_magic_) {
       const auto magic = reader_.Int();
       if (!magic) return std::nullopt;
-      if (*magic != kMeetingMagic) throw wire::ProtocolError("no greeting of a rank");
+      if (*magic != kMeetingMagic) throw wire::ProtocolError("not a greeting from a rank");
       has_magic_ = true;
     }
     if (!step_ && !(step_ = reader_.String("step", kMaxTextBytes))) return std::nullopt;
@@ -161,8 +161,9 @@ tcp::Socket ListenOnOneOf(const SlurmStep& step) {
       tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", port, error.what());
     }
   }
-  throw EngineError(fmt::format(
-      "{}: none of the ports for the meeting can be had: {}; set WARREN_BOOTSTRAP_PORT", Who(step), tried));
+  throw EngineError(
+      fmt::format("{}: none of the ports on which the ranks meet can be used: {}; set WARREN_BOOTSTRAP_PORT",
+                  Who(step), tried));
 }
 
 /// Rank 0 while the other ranks arrive.
@@ -219,7 +220,7 @@ class Door {
   void MakeRoom(int shortage) {
     if (!pending_.empty()) return pending_.pop_front();
     try {
-      ThrowShortage(fmt::format("{} cannot take a connection of another rank", Who(step_)), "accept",
+      ThrowShortage(fmt::format("{} cannot accept a connection from another rank", Who(step_)), "accept",
                     shortage);
     } catch (const LocalShortage& error) {
       TellAll(seats_, error.what());
@@ -253,9 +254,9 @@ class Door {
     if (greeting.step != step_.id)
       return fmt::format("this is Slurm step {}, not {}", step_.id, greeting.step);
     if (greeting.token != step_.token)
-      return fmt::format("this is another job that is called {} as well", step_.id);
+      return fmt::format("this is another job that is also called {}", step_.id);
     if (greeting.world_size != step_.world_size || greeting.rank < 1 || greeting.rank >= step_.world_size) {
-      return fmt::format("there are {} ranks here, and rank {} of {} is none of them", step_.world_size,
+      return fmt::format("there are {} ranks here, and rank {} of {} is not one of them", step_.world_size,
                          greeting.rank, greeting.world_size);
     }
     return {};
@@ -270,8 +271,7 @@ class Door {
     const std::size_t num_missing = missing.size();
     missing.resize(std::min(num_missing, kRanksToName));
     const std::string story = fmt::format(
-        "{}: {} of the others did not come in time (ranks {}{}); see what became of them, or set "
-        "WARREN_CONNECT_TIMEOUT higher",
+        "{}: {} of the other ranks did not connect in time (ranks {}{}); check whether they are running, or set a higher WARREN_CONNECT_TIMEOUT",
         Who(step_), num_missing, fmt::join(missing, ", "), num_missing > kRanksToName ? ", ..." : "");
     TellAll(seats_, story);
     throw TimedOut(story);
@@ -406,9 +406,8 @@ class MeetingGuest : public Bootstrap {
         }
         if (Clock::now() >= deadline) {
           throw TimedOut(fmt::format(
-              "{}: rank 0 was not found on {} at ports {} within {} s (last: {}); if rank 0 is on another "
-              "host or "
-              "a firewall is in between, set WARREN_BOOTSTRAP_HOST and WARREN_BOOTSTRAP_PORT",
+              "{}: rank 0 was not found on {} at ports {} within {} s (last: {}); "
+              "if rank 0 is on another host or a firewall is in between, set WARREN_BOOTSTRAP_HOST and WARREN_BOOTSTRAP_PORT",
               Who(step_), step_.meeting_host, fmt::join(step_.meeting_ports, ", "), timeout_.count(), seen));
         }
       }

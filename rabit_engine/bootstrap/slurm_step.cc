@@ -48,7 +48,7 @@ std::vector<std::string_view> SplitOutsideBrackets(std::string_view list) {
     } else if (list[i] == '[') {
       if (++depth > 1) RefuseList(list, "brackets are nested");
     } else if (list[i] == ']') {
-      if (--depth < 0) RefuseList(list, "a bracket is closed that was not opened");
+      if (--depth < 0) RefuseList(list, "a bracket is closed but was not opened");
     }
   }
   return items;
@@ -62,7 +62,8 @@ std::vector<std::string> ExpandRanges(std::string_view ranges, std::string_view 
     const std::string_view low_text = range.substr(0, dash);
     const auto low = SlurmNumber(low_text);
     const auto high = dash == std::string_view::npos ? low : SlurmNumber(range.substr(dash + 1));
-    if (!low || !high || *high < *low) RefuseList(list, fmt::format("\"{}\" is no range of numbers", range));
+    if (!low || !high || *high < *low)
+      RefuseList(list, fmt::format("\"{}\" is not a range of numbers", range));
     if (*high - *low >= kMaxHosts - numbers.size())
       RefuseList(list, fmt::format("it names more than {} hosts", kMaxHosts));
     for (std::uint64_t number = *low; number <= *high; ++number) {
@@ -89,11 +90,10 @@ void AppendHosts(const std::string& prefix, std::string_view rest, std::string_v
 
 std::string Required(const LookUp& look_up, const char* name) {
   if (auto value = look_up(name)) return *value;
-  throw EngineError(
-      fmt::format("WARREN_BOOTSTRAP=slurm: {} is not set, so srun did not start this process; start the "
-                  "program with srun "
-                  "(inside sbatch as well), with mpiexec of MPICH, or use a tracker",
-                  name));
+  throw EngineError(fmt::format(
+      "WARREN_BOOTSTRAP=slurm: {} is not set, so srun did not start this process; "
+      "start the program with srun (inside sbatch as well), with mpiexec of MPICH, or use a tracker",
+      name));
 }
 
 int RequiredInt(const LookUp& look_up, const char* name, const std::string& text, std::uint64_t low,

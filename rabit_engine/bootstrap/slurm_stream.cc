@@ -51,7 +51,7 @@ void DeadlineStream::Send(std::string_view bytes, Clock::time_point deadline) {
     } else if (errno != EINTR) {
       const int error = errno;
       if (!posix::ConcernsAddress(error))
-        ThrowIfShortage("no bytes can be sent while the ranks meet", "send", error);
+        ThrowIfShortage("no data can be sent while the ranks meet", "send", error);
       throw EngineError(stream_.TextOf(error));
     }
   }

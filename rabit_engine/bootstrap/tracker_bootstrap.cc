@@ -166,9 +166,8 @@ void TrackerBootstrap::Join(classic::Command command) {
       command == classic::Command::kRecover ? Clock::now() + patience_ : Clock::time_point::max();
   assignment_ = tracker.ReadAssignment("this worker's rank", deadline);
   if (wanted > 0 && wanted != assignment_.world_size) {
-    throw Misuse(
-        fmt::format("{} was told that the world has {} ranks (rabit_world_size), but the tracker's has {}",
-                    Name(), wanted, assignment_.world_size));
+    throw Misuse(fmt::format("{} expects a world of {} ranks (rabit_world_size), but the tracker's has {}",
+                             Name(), wanted, assignment_.world_size));
   }
   const classic::LinkPlan plan = MakeConnections(tracker, deadline);
   tracker.Send(classic::Encode(classic::ListenPort{tcp::Address::Local(listener_.fd()).port()}));
@@ -210,9 +209,9 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
     if (has_tried_enough && Clock::now() >= give_up) {
       throw LostPeer(
           plan.connect.size() == 1 ? plan.connect.front().rank : -1,
-          fmt::format("{} cannot connect to {}, tried {} times. Have they ended, or does a firewall stand "
-                      "between the hosts?",
-                      Name(), fmt::join(failures, ", "), round));
+          fmt::format(
+              "{} cannot connect to {}, tried {} times. Have they ended, or does a firewall stand between the hosts?",
+              Name(), fmt::join(failures, ", "), round));
     }
     tracker.Send(classic::Encode(classic::LinkErrors{static_cast<std::int32_t>(failures.size())}));
     std::this_thread::sleep_for(pause);
@@ -223,7 +222,7 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
 // Returns what went wrong, or an empty text if there is a link now. Sets `shortage` to the errno with which
 // this host kept this rank from connecting, if it did.
 std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shortage) {
-  if (!IsNeighbor(peer.rank)) return "it is no neighbour of this rank";
+  if (!IsNeighbor(peer.rank)) return "it is not a neighbour of this rank";
   std::string failure = "its name has no address";
   tcp::ConnectFailures failures;
   try {
@@ -344,7 +343,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       } else if (const int error = errno;
                  !posix::ConcernsOneConnection(error) && posix::IsLocalShortage(error)) {
         if (!DropUnanswered(pending))
-          ThrowShortage(fmt::format("{} cannot take a connection of another rank", Name()), "accept", error);
+          ThrowShortage(fmt::format("{} cannot accept a connection from another rank", Name()), "accept",
+                        error);
       }
     }
     if (Clock::now() >= deadline) {
@@ -472,16 +472,15 @@ void TrackerBootstrap::CheckEngines() {
         !(read(rank, stream, &proof, sizeof proof) &&
           wire::Same(wire::BytesOf(proof), wire::BytesOf(awaited->second)))) {
       throw EngineError(
-          fmt::format("whoever answered for rank {} at {} does not know the token of this job ({})", rank,
-                      tcp::Address::Remote(stream.fd()).ToString(), wire::kTokenVariable));
+          fmt::format("the process that answered for rank {} at {} does not know the token of this job ({})",
+                      rank, tcp::Address::Remote(stream.fd()).ToString(), wire::kTokenVariable));
     }
     if (settings_.job_token) continue;
     EngineHello theirs;
     const bool whole = read(rank, stream, &theirs, sizeof theirs);
     if (whole && theirs == EngineHello()) continue;
     throw EngineError(fmt::format(
-        "rank {} at {} runs another allreduce engine than {}: {}. All workers of a job "
-        "must use the same version of this library.",
+        "rank {} at {} runs a different allreduce engine from {}: {}. All workers of a job must use the same version of this library.",
         rank, tcp::Address::Remote(stream.fd()).ToString(), Name(),
         whole ? fmt::format("it introduced itself as {:#x}, version {}", theirs.magic, theirs.version)
               : std::string("it has not introduced itself")));
@@ -616,8 +615,8 @@ void TrackerBootstrap::ThrowLost(int peer, int error) const {
     ThrowIfShortage(fmt::format("{} cannot exchange its record with {}", Name(), place), "send or recv",
                     error);
   throw LostPeer(
-      peer, fmt::format("{} lost {} while the ranks met: {}. Look at what it printed last.", Name(), place,
-                        error == 0 ? "it closed the connection" : stream.TextOf(error)));
+      peer, fmt::format("{} lost {} while the ranks exchanged records: {}. Look at what it printed last.",
+                        Name(), place, error == 0 ? "it closed the connection" : stream.TextOf(error)));
 }
 
 // Waits until the peer has sent something or any link breaks. No rank has gone on without this one, and a
@@ -698,10 +697,9 @@ bool TrackerBootstrap::ShutdownTogether() {
       SayThatItLeavesUntold(error);
       return true;
     } catch (const TimedOut& error) {
-      throw TimedOut(
-          fmt::format("{} has waited {} s (rabit_timeout_sec) at the end of the job: {}; one of them died "
-                      "there and has not come again",
-                      Name(), patience_.count(), error.what()));
+      throw TimedOut(fmt::format(
+          "{} has waited {} s (rabit_timeout_sec) at the end of the job: {}; one of them died there and has not returned",
+          Name(), patience_.count(), error.what()));
     }
   }
 }

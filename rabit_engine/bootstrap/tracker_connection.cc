@@ -85,9 +85,9 @@ void TrackerConnection::Connect() {
   }
   throw TrackerLost(
       TrackerLost::When::kConnecting,
-      fmt::format("the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are "
-                  "DMLC_TRACKER_URI and DMLC_TRACKER_PORT those that it printed?",
-                  tracker_, rounds, failure));
+      fmt::format(
+          "the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are DMLC_TRACKER_URI and DMLC_TRACKER_PORT the values that it printed?",
+          tracker_, rounds, failure));
 }
 
 // After the handshake both sides have proved that they know the token.
@@ -99,15 +99,15 @@ void TrackerConnection::Encrypt(const tls::Context& tls) {
   const std::string begin = fmt::format("TLS with the tracker at {} (WARREN_TLS=1): ", tracker_);
   if (error == ETIMEDOUT) throw TimedOut(begin + "it has not answered in time");
   if (error == EPROTO) {
-    throw EngineError(fmt::format("{}{}: whoever listens there does not know this job's token ({})", begin,
-                                  connection_.TextOf(error), wire::kTokenVariable));
+    throw EngineError(fmt::format("{}{}: the process listening there does not know this job's token ({})",
+                                  begin, connection_.TextOf(error), wire::kTokenVariable));
   }
   throw TrackerLost(
       TrackerLost::When::kTalking,
-      fmt::format("{}{}. It ends at this moment, or was not started with --tls, or is another "
-                  "job's and does not know this one's token ({}). Its console says why.",
-                  begin, error == ECONNRESET ? "it closed the connection" : tcp::ErrorText(error),
-                  wire::kTokenVariable));
+      fmt::format(
+          "{}{}. It is shutting down, was not started with --tls, or belongs to another job and does not know this job's token ({}). See its output for the reason.",
+          begin, error == ECONNRESET ? "it closed the connection" : tcp::ErrorText(error),
+          wire::kTokenVariable));
 }
 
 void TrackerConnection::Authenticate() {
@@ -123,10 +123,10 @@ void TrackerConnection::Authenticate() {
         // A tracker accepted the connection and then closed it: it is shutting down, or is another job's.
         throw TrackerLost(
             error.when(),
-            fmt::format("{} It is another job's tracker if it says that this worker does not know the job's "
-                        "token ({}); one that knows no tokens, such as XGBoost's, needs it to be unset; "
-                        "one that was started with --tls needs WARREN_TLS=1.",
-                        error.what(), wire::kTokenVariable));
+            fmt::format(
+                "{} If it says that this worker does not know the job's token ({}), it is another job's tracker; "
+                "for a tracker without tokens, such as XGBoost's, unset the token; for one started with --tls, set WARREN_TLS=1.",
+                error.what(), wire::kTokenVariable));
       }
       reader.Append(received_);
     }
@@ -139,8 +139,7 @@ void TrackerConnection::Authenticate() {
   const std::int32_t magic = read([&] { return reader.Int(); }, "its nonce");
   if (magic != wire::kAuthenticationMagic) {
     throw EngineError(fmt::format(
-        "whoever listens at {} does not know what a job token is, and this worker has one ({}): it "
-        "is no tracker of Warren, or an old one",
+        "the process listening at {} does not support job tokens, but this worker has one ({}): it is not a Warren tracker, or an old one",
         tracker_, wire::kTokenVariable));
   }
   const wire::Nonce theirs = read_digest("its nonce");
@@ -148,9 +147,9 @@ void TrackerConnection::Authenticate() {
   const wire::Digest proof = read_digest("its proof that it knows the job's token");
   const wire::Digest expected = keys.Proof(wire::Party::kTracker, own, theirs);
   if (!wire::Same(wire::BytesOf(proof), wire::BytesOf(expected))) {
-    throw EngineError(
-        fmt::format("whoever listens at {} does not know this job's token ({}): it is not this job's tracker",
-                    tracker_, wire::kTokenVariable));
+    throw EngineError(fmt::format(
+        "the process listening at {} does not know this job's token ({}): it is not this job's tracker",
+        tracker_, wire::kTokenVariable));
   }
 }
 
@@ -160,10 +159,9 @@ void TrackerConnection::ExchangeMagics() {
   const std::int32_t magic =
       Read(&wire::classic::TrackerStream::NextMagic, "its greeting", Clock::now() + patience);
   if (magic != wire::kMagic) {
-    throw EngineError(
-        fmt::format("whoever listens at {} is no rabit tracker: it answered {:#010x} where {:#010x} "
-                    "was expected. Are DMLC_TRACKER_URI and DMLC_TRACKER_PORT right?",
-                    tracker_, static_cast<std::uint32_t>(magic), static_cast<std::uint32_t>(wire::kMagic)));
+    throw EngineError(fmt::format(
+        "the process listening at {} is not a rabit tracker: it answered {:#010x}, expected {:#010x}. Are DMLC_TRACKER_URI and DMLC_TRACKER_PORT right?",
+        tracker_, static_cast<std::uint32_t>(magic), static_cast<std::uint32_t>(wire::kMagic)));
   }
 }
 
@@ -176,22 +174,21 @@ void TrackerConnection::Send(const std::string& bytes) {
       done += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (tcp::WaitFor(connection_.fd(), POLLOUT, deadline)) continue;
-      throw TimedOut(fmt::format("the tracker at {} has not read what this worker says for {} s", tracker_,
+      throw TimedOut(fmt::format("the tracker at {} has not read this worker's messages for {} s", tracker_,
                                  settings_.connect_timeout.count()));
     } else if (const int error = errno; error != EINTR) {
       ThrowIfShort("send", error);
       throw TrackerLost(
           TrackerLost::When::kTalking,
-          fmt::format("the connection to the tracker at {} broke: {}. The tracker's console says "
-                      "more.",
-                      tracker_, connection_.TextOf(error)));
+          fmt::format("the connection to the tracker at {} broke: {}. See the tracker's output.", tracker_,
+                      connection_.TextOf(error)));
     }
   }
 }
 
 void TrackerConnection::ThrowIfShort(const char* call, int error) const {
   if (posix::ConcernsAddress(error)) return;
-  ThrowIfShortage(fmt::format("this worker cannot talk with the tracker at {}", tracker_), call, error);
+  ThrowIfShortage(fmt::format("this worker cannot talk to the tracker at {}", tracker_), call, error);
 }
 
 /// Waits for more bytes from the tracker.
@@ -207,13 +204,13 @@ void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
       if (count < 0) ThrowIfShort("recv", errno);
       throw TrackerLost(
           TrackerLost::When::kTalking,
-          fmt::format("the tracker at {} closed the connection where {} was expected ({}): it has "
-                      "ended, or refused this worker. Its console says why.",
-                      tracker_, what, count == 0 ? "end of stream" : connection_.TextOf(errno)));
+          fmt::format(
+              "the tracker at {} closed the connection where {} was expected ({}): it has ended, or refused this worker. See its output for the reason.",
+              tracker_, what, count == 0 ? "end of stream" : connection_.TextOf(errno)));
     }
     if (!tcp::WaitFor(connection_.fd(), POLLIN, deadline)) {
       throw TimedOut(fmt::format(
-          "the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
+          "the tracker at {} has not sent {} in time: other workers are missing, or it is not a rabit tracker",
           tracker_, what));
     }
   }
@@ -229,8 +226,8 @@ Message TrackerConnection::Read(std::optional<Message> (wire::classic::TrackerSt
       stream_.Append(received_);
     }
   } catch (const wire::ProtocolError& error) {
-    throw EngineError(fmt::format("the tracker at {} sent nonsense where {} was expected: {}", tracker_, what,
-                                  error.what()));
+    throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
+                                  tracker_, what, error.what()));
   }
 }
 
@@ -251,8 +248,8 @@ std::string TrackerConnection::ReadString(const char* what, std::size_t max_byte
       strings_.Append(received_);
     }
   } catch (const wire::ProtocolError& error) {
-    throw EngineError(fmt::format("the tracker at {} sent nonsense where {} was expected: {}", tracker_, what,
-                                  error.what()));
+    throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
+                                  tracker_, what, error.what()));
   }
 }
 
@@ -293,7 +290,7 @@ bool TrackerConnection::HasNoted() {
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   const std::string how = count < 0    ? connection_.TextOf(errno)
                           : count == 0 ? "end of stream"
-                                       : "it sent nonsense";
+                                       : "it sent an invalid message";
   throw TrackerLost(
       TrackerLost::When::kTalking,
       fmt::format("the tracker at {} was lost before it had noted where this worker listens: {}", tracker_,
@@ -302,9 +299,11 @@ bool TrackerConnection::HasNoted() {
 
 void TrackerConnection::ThrowIfBroken() {
   if (const int error = tcp::ConnectError(connection_.fd()); error != 0) {
-    throw TrackerLost(TrackerLost::When::kTalking,
-                      fmt::format("the connection to the tracker at {} broke before it had heard all: {}",
-                                  tracker_, tcp::ErrorText(error)));
+    throw TrackerLost(
+        TrackerLost::When::kTalking,
+        fmt::format(
+            "the connection to the tracker at {} broke before the tracker had received everything: {}",
+            tracker_, tcp::ErrorText(error)));
   }
 }
 
@@ -313,10 +312,10 @@ void VouchAtTracker(const Settings& settings, const std::string& ticket) {
   connection.Send(wire::Encode(wire::Vouch{settings.task_id, ticket}));
   const auto deadline = TrackerConnection::Clock::now() + settings.connect_timeout * kFirstAnswerPatience;
   const std::string answer =
-      connection.ReadString("its word that it expects this worker", wire::kVouched.size(), deadline);
+      connection.ReadString("the confirmation that it expects this worker", wire::kVouched.size(), deadline);
   if (answer == wire::kVouched) return;
   throw EngineError(
-      fmt::format("the tracker at {}:{} does not expect this worker, for whom its process vouched",
+      fmt::format("the tracker at {}:{} does not expect this worker, although its process vouched for it",
                   settings.tracker_host, settings.tracker_port));
 }
 
@@ -331,7 +330,7 @@ void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const
     }
   } catch (const EngineError& error) {
     std::fprintf(stderr,
-                 "rabit: the tracker at %s:%d cannot be told what to print (%s); it follows on stdout\n",
+                 "rabit: cannot send the tracker at %s:%d the text to print (%s); it follows on stdout\n",
                  settings.tracker_host.c_str(), settings.tracker_port, error.what());
     std::fwrite(rest.data(), 1, rest.size(), stdout);
     std::fflush(stdout);

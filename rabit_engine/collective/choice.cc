@@ -159,8 +159,7 @@ std::string Explain(unsigned unmet) {
   if ((unmet & kLevels) != 0) return "it needs several hosts, some with several ranks that share memory";
   if ((unmet & kFits) != 0) return "the elements are too large for the stages in shared memory";
   if ((unmet & kConsecutive) != 0) return "the ranks of some host do not follow each other";
-  return "the hosts' ranks are not such that reducing inside hosts first keeps the order of the ranks "
-         "(WARREN_REPRODUCIBLE=0 allows it)";
+  return "reducing inside hosts first would not keep the order of the ranks (WARREN_REPRODUCIBLE=0 allows it)";
 }
 
 /// "tree, ring"

@@ -86,8 +86,8 @@ void Coordinator::Compare(Row& row, int rank, const Request& request) const {
     return Describe(one.signature) + (one.group.empty() ? "" : fmt::format(" in group '{}'", one.group));
   };
   row.error =
-      fmt::format("the ranks call different things '{}': on rank {} it is {}, on rank {} {}", request.name,
-                  rank_in_job_(row.first), say(first), rank_in_job_(rank), say(request));
+      fmt::format("the ranks use the name '{}' for different operations: on rank {} it is {}, on rank {} {}",
+                  request.name, rank_in_job_(row.first), say(first), rank_in_job_(rank), say(request));
 }
 
 void Coordinator::PutInGroup(const std::string& name, int rank, const Request& request) {
@@ -103,7 +103,7 @@ void Coordinator::PutInGroup(const std::string& name, int rank, const Request& r
     group.first = rank;
   } else if (group.size != request.group_size && group.error.empty()) {
     group.error = fmt::format(
-        "the ranks do not agree on how large group '{}' is: on rank {} it has {} members, on rank {} {}",
+        "the ranks do not agree on the size of group '{}': on rank {} it has {} members, on rank {} {}",
         request.group, rank_in_job_(group.first), group.size, rank_in_job_(rank), request.group_size);
     group.size = std::min(group.size, request.group_size);
   }
@@ -144,8 +144,7 @@ void Coordinator::Complete(const std::string& name, Answer& answer) {
   row.is_complete = true;
   if (row.error.empty() && row.num < size_ && !row.request.signature.takes_joined()) {
     row.error = fmt::format(
-        "'{}' is {}, in which {} cannot take part any more: joined ranks go on only with "
-        "allreduces by operations of the engine's, and barriers",
+        "'{}' is {}, in which {} can no longer take part: joined ranks take part only in barriers and in allreduces with the engine's own operations",
         name, Describe(row.request.signature), Ranks([&](int rank) { return joined_[rank]; }));
   }
   if (row.error.empty() && !row.sent.empty()) CompareCounts(row);
@@ -239,10 +238,10 @@ std::string Coordinator::WhoIsMissing(const Row& row, double now) const {
         others += fmt::format("{}'{}'", others.empty() ? ", not ready: " : ", ", other);
     }
     return fmt::format(
-        "{} is ready everywhere since {:.0f} s, and waits for the rest of its group '{}': {} of {} are{}{}",
+        "{} has been ready everywhere for {:.0f} s and waits for the rest of its group '{}': {} of {} are{}{}",
         name, now - row.since, row.groups.front(), group.complete.size(), group.size, others, known);
   }
-  return fmt::format("{} is ready on {} and not on {} since {:.0f} s{}", name,
+  return fmt::format("{} has been ready on {} but not on {} for {:.0f} s{}", name,
                      Ranks([&](int rank) { return row.has[rank]; }),
                      Ranks([&](int rank) { return !row.has[rank] && !joined_[rank]; }), now - row.since,
                      known);

@@ -116,8 +116,7 @@ class Reader {
   }
   [[noreturn]] static void Fail() {
     throw EngineError(
-        "what another rank says about named operations has another form: do all ranks have "
-        "the same version of librabit?");
+        "another rank sent an invalid message about named operations: do all ranks have the same version of librabit?");
   }
 
   std::string_view bytes_;

@@ -27,17 +27,17 @@ std::string Complaint(const Collective& call, int rank, int world_size) {
   const auto type = static_cast<int>(call.type);
   const auto operation = static_cast<int>(call.operation);
   if (type < 0 || type >= kNumTypes)
-    return fmt::format("{} is no element type; see the list in rabit/device.h", type);
+    return fmt::format("{} is not an element type; see the list in rabit/device.h", type);
   if (operation < 0 || operation >= kNumOperations)
-    return fmt::format("{} is no operation; 0 is sum, 1 product, 2 max, 3 min, 4 average", operation);
+    return fmt::format("{} is not an operation; 0 is sum, 1 product, 2 max, 3 min, 4 average", operation);
   if (call.root < 0 || call.root >= world_size)
-    return fmt::format("root {} is no rank; ranks are 0 to {}", call.root, world_size - 1);
+    return fmt::format("root {} is not a rank; ranks are 0 to {}", call.root, world_size - 1);
   const std::size_t most =
       std::numeric_limits<std::ptrdiff_t>::max() / SizeOf(call.type) / static_cast<std::size_t>(world_size);
   if (call.count > most) return fmt::format("{} elements are more than memory can hold", call.count);
   const bool sends = call.kind != Kind::kBroadcast || call.root == rank;
   if (call.count > 0 && (call.receive == nullptr || (sends && call.send == nullptr)))
-    return fmt::format("a buffer is null, for {} elements", call.count);
+    return fmt::format("a buffer of {} elements is NULL", call.count);
   return "";
 }
 
@@ -130,7 +130,7 @@ void DeviceCollectives::EndGroup() {
   if (--groups_ > 0) return;
   const std::vector<Collective> calls = std::exchange(grouped_, {});
   if (std::exchange(group_is_refused_, false))
-    throw Refused("a call of this group was refused, so none of it is made");
+    throw Refused("a call of this group was refused, so none of its calls is made");
   if (!calls.empty()) Execute(calls);
 }
 
@@ -206,19 +206,16 @@ bool DeviceCollectives::IsCaptured(const Collective& call) {
 void DeviceCollectives::RequireCapture() const {
   if (communicator_.recovers()) {
     throw Refused(
-        "where ranks may be lost (after LoadCheckPoint) a device collective waits for its result, to keep "
-        "it, so "
-        "it cannot be captured into a CUDA graph");
+        "with recovery (after LoadCheckPoint), a device collective waits for its result in order to keep it, so it cannot be captured into a CUDA graph");
   }
   if (group_ == nullptr) {
     throw Refused(
-        "the first device collective joins the ranks, which cannot be captured into a CUDA graph: make one "
-        "before the capture begins");
+        "the first device collective connects the ranks, which cannot be captured into a CUDA graph: make one before the capture begins");
   }
   if (devices_->captures(group_) == 0) {
-    throw Refused(fmt::format(
-        "device collectives go by {} here, which cannot be captured into a CUDA graph; NCCL's can",
-        Describe()));
+    throw Refused(
+        fmt::format("device collectives use {} here, which cannot be captured into a CUDA graph; NCCL's can",
+                    Describe()));
   }
 }
 
@@ -239,7 +236,7 @@ DeviceCollectives::Mark DeviceCollectives::SetMark(void* stream) {
 DeviceCollectives::Mark DeviceCollectives::RunWithMark(const Collective& call) {
   ThrowTrouble();
   devices_ = &LoadDevices();
-  if (groups_ > 0) throw Refused("a call in a group has no handle: it begins with the GroupEnd");
+  if (groups_ > 0) throw Refused("a call in a group has no handle: it starts at the GroupEnd");
   if (IsCaptured(call)) throw Refused("a call that is captured into a CUDA graph has no handle");
   Run(call);
   return SetMark(call.stream);
@@ -253,7 +250,7 @@ bool DeviceCollectives::IsReached(const Mark& mark) {
 
 void DeviceCollectives::Synchronize(void* stream) {
   ThrowTrouble();
-  if (groups_ > 0) throw Refused("a group is open: its calls begin with the GroupEnd that is missing");
+  if (groups_ > 0) throw Refused("a group is open: its calls start at the GroupEnd, which is missing");
   devices_ = &LoadDevices();
   if (group_ == nullptr) return;  // only the program's own work is on the stream
   Wait(SetMark(stream));
@@ -275,10 +272,9 @@ void DeviceCollectives::Wait(const Mark& mark) {
     // No rank waits for its device any longer, so all ranks that are not stuck reach this barrier, and it can
     // name one that is stuck.
     communicator_.Barrier();
-    throw TimedOut(
-        fmt::format("what is on the stream has not ended within {} s (rabit_timeout_sec), though no rank "
-                    "is stuck elsewhere",
-                    timeout_.count()));
+    throw TimedOut(fmt::format(
+        "the work on the stream has not ended within {} s (rabit_timeout_sec), although no rank is stuck elsewhere",
+        timeout_.count()));
   }
 }
 

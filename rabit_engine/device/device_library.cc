@@ -33,12 +33,10 @@ const WarrenDevices& Load() {
     tried += fmt::format("\n  {}: has version {} of the interface, this librabit has version {}", file,
                          table->version, kWarrenDevicesVersion);
   }
-  throw EngineError(
-      fmt::format("device collectives need librabit_cuda.so, and it could not be loaded:{}\n"
-                  "Build Warren where the CUDA toolkit and NCCL's header are installed, put the library "
-                  "beside librabit, or "
-                  "name it in WARREN_CUDA_LIBRARY.",
-                  tried));
+  throw EngineError(fmt::format(
+      "device collectives need librabit_cuda.so, and it could not be loaded:{}\nBuild Warren where the CUDA toolkit and NCCL's header are installed, "
+      "put the library next to librabit, or name it in WARREN_CUDA_LIBRARY.",
+      tried));
 }
 
 }  // namespace

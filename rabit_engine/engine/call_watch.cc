@@ -197,7 +197,7 @@ void CallWatch::ThrowDeadlock() const {
   }
   throw Misuse(fmt::format(
       "rank {}: ranks wait for each other's messages, and none of them can go on: {}rank {}. "
-      "Of two ranks let one send first and the other receive first, or do both in one call (SendRecv)",
+      "Let one of two ranks send first and the other receive first, or do both in one call (SendRecv)",
       tcp_.rank(), circle, tcp_.rank()));
 }
 
@@ -233,7 +233,7 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
   }
   next_warning_ = since + 2 * (now - since);
   if (culprit.empty()) return;
-  const std::string call = in_messages_                               ? "a call of messages"
+  const std::string call = in_messages_                               ? "a send or receive"
                            : CountsAreOfMessages(current_.collective) ? std::string(Name(current_.collective))
                                                                       : Describe(current_);
   Say("rabit: rank {} has waited {:.0f} s for {} in {}, in the communicator {}", tcp_.rank(),

@@ -31,11 +31,8 @@ std::unique_ptr<Communicator> Join(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) {
     if (settings.tls) {
       throw Misuse(
-          "WARREN_TLS=1 asks for encryption, and over MPI (WARREN_ENGINE=mpi, or a program linked with "
-          "librabit_mpi) "
-          "it is MPI that moves the data, in the clear: set WARREN_ENGINE=native, or WARREN_TLS=0 where the "
-          "network "
-          "between the hosts is trusted");
+          "WARREN_TLS=1 requires encryption, but with MPI (WARREN_ENGINE=mpi, or a program linked with librabit_mpi), MPI moves the data unencrypted: "
+          "set WARREN_ENGINE=native, or WARREN_TLS=0 where the network between the hosts is trusted");
     }
     return JoinMpi(settings);
   }
@@ -59,13 +56,11 @@ BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& loo
   if (look_up("DMLC_PS_ROOT_URI")) return BootstrapKind::kNone;
   const int torch_size = look_up("DMLC_JOB_CLUSTER") ? 1 : TorchWorldSize(look_up);
   if (torch_size > 1 && torch_size != clues.launched_processes) {
-    throw Misuse(
-        fmt::format("RANK={}, WORLD_SIZE={}, MASTER_ADDR and MASTER_PORT are set, so torchrun or its like "
-                    "started {} processes, "
-                    "and no tracker is named by which they could become one job: start the program with "
-                    "dmlc-submit --num-workers "
-                    "{}, or set WARREN_BOOTSTRAP=none if they are separate programs",
-                    *look_up("RANK"), torch_size, torch_size, torch_size));
+    throw Misuse(fmt::format(
+        "RANK={}, WORLD_SIZE={}, MASTER_ADDR and MASTER_PORT are set, so torchrun or a similar launcher started {} processes, "
+        "but no tracker is named that could join them into one job: "
+        "start the program with dmlc-submit --num-workers {}, or set WARREN_BOOTSTRAP=none if they are separate programs",
+        *look_up("RANK"), torch_size, torch_size, torch_size));
   }
   if (clues.launched_processes <= 1) return BootstrapKind::kNone;
   // If MPI is in this process, it has taken the launcher's process management interface, or will.
@@ -77,8 +72,7 @@ bool JoinsThroughTracker(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) return false;
   if (settings.bootstrap == BootstrapKind::kTracker && settings.tracker_host.empty()) {
     throw Misuse(
-        "WARREN_BOOTSTRAP=tracker, but no tracker is named: set DMLC_TRACKER_URI and DMLC_TRACKER_PORT, "
-        "or start the program with dmlc-submit");
+        "WARREN_BOOTSTRAP=tracker, but no tracker is named: set DMLC_TRACKER_URI and DMLC_TRACKER_PORT, or start the program with dmlc-submit");
   }
   return settings.bootstrap == BootstrapKind::kTracker ||
          (settings.bootstrap == BootstrapKind::kAuto && !settings.tracker_host.empty());

@@ -55,7 +55,8 @@ Clock::time_point Mailbox::Deadline(std::chrono::milliseconds patience) const {
 
 void Mailbox::Post(Operation operation) {
   if (NumForks() != num_forks_) {
-    throw Misuse("messages are those of the process that joined the job, and this one was forked from it");
+    throw Misuse(
+        "only the process that joined the job can send and receive messages, and this one was forked from it");
   }
   std::unique_lock lock(mutex_);
   if (error_) {
@@ -108,7 +109,7 @@ void Mailbox::Serve() {
       while (MoveAll()) TakePosted();
     }
     FailAll(std::make_exception_ptr(
-        EngineError("the communicator of this message was left before it had ended")));
+        EngineError("the communicator of this message was left before the message was complete")));
   } catch (const PeerError& error) {
     transport_->Abort(error.rank() >= 0 ? error.rank() : transport_->rank(), error.shortage());
     FailAll(std::current_exception());
@@ -238,7 +239,7 @@ void Mailbox::Finish(std::uint64_t id) {
   std::exception_ptr error;
   if (operation.header.bytes != got.header.bytes) {
     error = std::make_exception_ptr(Refused(
-        fmt::format("rank {} has sent {} bytes with tag {}, and this rank receives {}", peers_[got.from].rank,
+        fmt::format("rank {} sent {} bytes with tag {}, but this rank expects {}", peers_[got.from].rank,
                     got.header.bytes, got.header.tag, operation.header.bytes)));
   } else if (got.is_aside && !got.aside.empty()) {
     std::memcpy(operation.data, got.aside.data(), got.aside.size());

@@ -229,11 +229,10 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
   const bool is_whole = HostLayout(leaders).num_hosts() == layout.num_hosts();
   layout = HostLayout(leaders);
   if (!is_whole && !listening_.socket) {
-    throw Refused(
-        fmt::format("rank {}: no shared memory is left for a communicator of {} ranks of this host: each "
-                    "takes a part of it "
-                    "that no other gets again. Raise the limit of file sizes (ulimit -f)",
-                    membership_.ranks[membership_.rank], membership_.ranks.size()));
+    throw Refused(fmt::format(
+        "rank {}: no shared memory is left for a communicator of {} ranks of this host: each communicator takes a part of it that is not reused. "
+        "Raise the limit of file sizes (ulimit -f)",
+        membership_.ranks[membership_.rank], membership_.ranks.size()));
   }
   const std::vector<int>& local = layout.ranks_of(layout.host_of(membership_.rank));
   if (local.size() > 1) {

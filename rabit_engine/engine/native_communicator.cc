@@ -118,10 +118,10 @@ void NativeCommunicator::LinkWithNeighbours() {
 void NativeCommunicator::ReportPlace(std::size_t links) const {
   const std::string beside =
       segment_ ? fmt::format("shares memory with ranks {}", fmt::join(segment_->ranks(), ", "))
-               : std::string("shares memory with nobody");
+               : std::string("shares memory with no other rank");
   Say("rabit: rank {} of {} on {}, {} of {} hosts: {}; {} links made; waits {}", rank_, world_size_, host(),
       layout_.host_of(rank_) + 1, layout_.num_hosts(), beside, links,
-      job_->may_spin ? "spinning at first" : "giving way at once");
+      job_->may_spin ? "spinning first" : "yielding at once");
 }
 
 NativeCommunicator::~NativeCommunicator() {
@@ -228,7 +228,7 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
   for (std::string& told : offers) {
     const bool has_offer = told.starts_with(kOffers);
     if (!told.empty()) told.erase(0, 1);
-    failures.push_back(has_offer ? "" : told.empty() ? "it gives no reason" : told);
+    failures.push_back(has_offer ? "" : told.empty() ? "no reason given" : told);
   }
   const bool all_offer = std::all_of(failures.begin(), failures.end(), std::mem_fn(&std::string::empty));
   std::unique_ptr<Communicator> made;
@@ -691,10 +691,8 @@ void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<
       std::equal(to_itself.begin(), to_itself.end(), from_itself.begin(), from_itself.end(),
                  [](const Outbound* out, const Inbound* in) { return out->bytes == in->bytes; });
   if (!match) {
-    throw Refused(
-        fmt::format("rank {}: what it sends to itself and what it receives from itself in one call are not "
-                    "the same messages",
-                    me()));
+    throw Refused(fmt::format(
+        "rank {}: the messages that it sends to itself and receives from itself in one call differ", me()));
   }
   for (std::size_t i = 0; i < to_itself.size(); ++i) {
     CopyOwn(from_itself[i]->data, to_itself[i]->data, to_itself[i]->bytes);

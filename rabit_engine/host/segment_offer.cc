@@ -200,8 +200,7 @@ constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank, Trouble& trouble) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
-    Say("rabit: rank {}: the shared memory of this host takes {} bytes, and its limit of file sizes "
-        "(ulimit -f) is {} bytes; the ranks here use TCP",
+    Say("rabit: rank {}: the shared memory of this host takes {} bytes, and its limit of file sizes (ulimit -f) is {} bytes; the ranks here use TCP",
         rank, bytes, limit.rlim_cur);
     return {};
   }
@@ -355,7 +354,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
 
   if (offers[me].empty()) trouble.Note(trouble_);
   if (!segment && is_leader && group.size() > 1)
-    trouble.Note("another rank of this host could not take its part");
+    trouble.Note("another rank of this host could not set up its part");
   if (!trouble.text().empty()) {
     Say("rabit: rank {} shares no memory with the other ranks of its host, though it could, and uses TCP: {}",
         me, trouble.text());

@@ -25,7 +25,7 @@ std::vector<int> LeadersOf(std::span<const std::string> offers, std::span<const 
   std::map<int, std::vector<int>> sharing;
   for (int rank = 0; rank < static_cast<int>(joined.size()); ++rank) {
     const int leader =
-        ToldNumber(joined[rank], "word about shared memory", -1, static_cast<int>(offers.size()) - 1);
+        ToldNumber(joined[rank], "message about shared memory", -1, static_cast<int>(offers.size()) - 1);
     sharing[leader].push_back(rank);
   }
   for (const auto& [leader, ranks] : sharing) {

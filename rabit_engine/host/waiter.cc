@@ -40,35 +40,37 @@ void Waiter::ThrowIfAborted() {
   if (aborted->lost == me) {
     throw LostPeer(
         aborted->by,
-        fmt::format("rank {}: rank {} has given this rank up: it had waited for it too long, or had "
-                    "lost it. Look at what rank {} printed last.",
-                    me, aborted->by, aborted->by));
+        fmt::format(
+            "rank {}: rank {} gave up on this rank: it had waited too long for it, or had lost it. Look at what rank {} printed last.",
+            me, aborted->by, aborted->by));
   }
   const std::string gave_up = aborted->shortage != 0
                                   ? fmt::format("gave up {}", DescribeShortage(aborted->shortage))
                                   : std::string("gave up after an error");
   const std::string lost =
       fmt::format("{}, as rank {} has noticed", aborted->shortage != 0 ? gave_up : "was lost", aborted->by);
-  throw LostPeer(aborted->lost,
-                 fmt::format("rank {}: the collective cannot end because rank {} {}. Look at what rank {} "
-                             "printed last.",
-                             me, aborted->lost, aborted->lost == aborted->by ? gave_up : lost, aborted->lost),
-                 aborted->shortage);
+  throw LostPeer(
+      aborted->lost,
+      fmt::format("rank {}: the collective cannot end because rank {} {}. Look at what rank {} printed last.",
+                  me, aborted->lost, aborted->lost == aborted->by ? gave_up : lost, aborted->lost),
+      aborted->shortage);
 }
 
 void Waiter::ThrowLost(int rank) {
   segment_.Abort(rank);
   const int me = segment_.ranks()[segment_.local_index()];
   throw LostPeer(rank,
-                 fmt::format("rank {}: rank {}, on the same host, has ended without being done", me, rank));
+                 fmt::format("rank {}: rank {}, on the same host, has ended before it was done", me, rank));
 }
 
 void Waiter::ThrowLeft(int local) {
   const int rank = segment_.ranks()[local];
   segment_.Abort(rank);
-  throw LostPeer(rank, fmt::format("rank {}: rank {}, on the same host, has freed this communicator, and a "
-                                   "call in it waits for that rank",
-                                   segment_.ranks()[segment_.local_index()], rank));
+  throw LostPeer(
+      rank,
+      fmt::format(
+          "rank {}: rank {}, on the same host, has freed this communicator, and a call in it waits for that rank",
+          segment_.ranks()[segment_.local_index()], rank));
 }
 
 void Waiter::ThrowIfLate(WaitObserver* observer, std::span<const Interest> awaited, Clock::time_point begin) {

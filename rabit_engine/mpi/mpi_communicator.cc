@@ -113,7 +113,7 @@ MpiCommunicator::MpiCommunicator(const WarrenMpi& mpi, Options options)
   options_.max_call_bytes = std::clamp<std::size_t>(options_.max_call_bytes, 1, INT_MAX);
   Check(mpi_.open(&group_, &rank_, &world_size_), "joining MPI's world");
   char name[512] = "";
-  Check(mpi_.host(name, sizeof name), "asking for the name of this host");
+  Check(mpi_.host(name, sizeof name), "getting the name of this host");
   host_ = name;
   members_.resize(static_cast<std::size_t>(world_size_));
   std::iota(members_.begin(), members_.end(), 0);

@@ -28,10 +28,8 @@ std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
   auto world = std::make_unique<MpiCommunicator>(mpi, std::move(options));
   if (world->world_size() == 1 && clues.launched_processes > 1) {
     throw EngineError(fmt::format(
-        "on {}: the launcher started {} processes, but {} sees this one alone: it is not the MPI of the "
-        "launcher. "
-        "Start the program with the mpirun of {} (under Slurm: srun --mpi=pmix for Open MPI, --mpi=pmi2 for "
-        "MPICH), or name the plugin of the launcher's MPI in WARREN_MPI_LIBRARY",
+        "on {}: the launcher started {} processes, but {} sees only this one: it is not the launcher's MPI. Start the program with the mpirun of {} (under Slurm: "
+        "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH), or name the plugin of the launcher's MPI in WARREN_MPI_LIBRARY",
         world->host(), clues.launched_processes, mpi.name, mpi.name));
   }
   return world;

@@ -37,7 +37,7 @@ std::optional<MpiKind> MpiInProcess() {
 const WarrenMpi* TableOf(void* library, const std::string& file, std::string& tried) {
   auto entry = reinterpret_cast<WarrenMpiEntry>(dlsym(library, kWarrenMpiSymbol));
   if (entry == nullptr) {
-    tried += fmt::format("\n  {}: is no plugin of this engine (it lacks {})", file, kWarrenMpiSymbol);
+    tried += fmt::format("\n  {}: is not a plugin of this engine (it lacks {})", file, kWarrenMpiSymbol);
     return nullptr;
   }
   const WarrenMpi* table = entry();
@@ -50,11 +50,11 @@ const WarrenMpi* TableOf(void* library, const std::string& file, std::string& tr
 }
 
 std::string WhyThese(const MpiClues& clues) {
-  if (!clues.library.empty()) return fmt::format("{} asks for it", clues.library_reason);
+  if (!clues.library.empty()) return fmt::format("{} requires it", clues.library_reason);
   if (clues.in_process) return fmt::format("this program has {} loaded", Name(*clues.in_process));
   if (clues.launcher)
     return fmt::format("{} is set, so {} started this process", clues.launcher_reason, Name(*clues.launcher));
-  return "no launcher of an MPI started this process, so any would do";
+  return "no MPI launcher started this process, so any MPI will do";
 }
 
 const WarrenMpi& Load(const MpiClues& clues) {
@@ -69,13 +69,11 @@ const WarrenMpi& Load(const MpiClues& clues) {
     }
     if (const WarrenMpi* table = TableOf(library, file, tried)) return *table;
   }
-  throw EngineError(
-      fmt::format("this process needs a plugin for MPI to find its peers ({}), and none could be loaded:{}\n"
-                  "Start the job with dmlc-submit --cluster mpi, which needs no plugin; or build Warren with "
-                  "libopenmpi-dev or "
-                  "libmpich-dev installed, put the plugin beside librabit, or name it in WARREN_MPI_LIBRARY. "
-                  "WARREN_BOOTSTRAP=none says that the launcher's processes are separate programs.",
-                  WhyThese(clues), tried));
+  throw EngineError(fmt::format(
+      "this process needs a plugin for MPI to find its peers ({}), and none could be loaded:{}\nStart the job with dmlc-submit --cluster mpi, which needs no plugin; "
+      "or build Warren with libopenmpi-dev or libmpich-dev installed, put the plugin next to librabit, or name it in WARREN_MPI_LIBRARY. "
+      "Set WARREN_BOOTSTRAP=none if the launcher's processes are separate programs.",
+      WhyThese(clues), tried));
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ const char* BeginMpi() {
   int finalised = 0;
   MPI_Initialized(&initialised);
   MPI_Finalized(&finalised);
-  if (finalised != 0) return "MPI has been finalized in this process, and MPI cannot begin twice";
+  if (finalised != 0) return "MPI has been finalized in this process, and MPI cannot start twice";
   if (initialised != 0) return nullptr;
   int provided = 0;
   if (const char* error =

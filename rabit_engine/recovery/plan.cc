@@ -164,8 +164,8 @@ class Planner {
       return {false, &report.before, &report.next, &kNoCalls};
     }
     throw EngineError(fmt::format(
-        "rank {} has ended {} versions, others have ended {}: do all ranks call CheckPoint as often?", rank,
-        report.version, plan_.version));
+        "rank {} has ended {} versions, others have ended {}: do all ranks call CheckPoint equally often?",
+        rank, report.version, plan_.version));
   }
 
   template <typename Has>
@@ -203,8 +203,7 @@ class Planner {
         if (!places_[rank].fresh || !KeepsLocal(rank, size_, owner, replicas_.locals)) continue;
         if (holder < 0) {
           throw Unrecoverable(fmt::format(
-              "the local model of rank {} of version {} is lost: all {} ranks that kept it have ended; "
-              "rabit_local_replica says how many keep a copy",
+              "the local model of rank {} of version {} is lost: all {} ranks that kept it have ended; rabit_local_replica says how many keep a copy",
               owner, plan_.version, std::min(size_, replicas_.locals)));
         }
         const Kept& kept = *Find(places_[holder].models->locals, number);
@@ -228,16 +227,13 @@ class Planner {
 
   [[noreturn]] void Refuse(What what, std::uint64_t call) const {
     if (what == What::kResultBefore) {
-      throw Unrecoverable(
-          fmt::format("the result of call {} before LoadCheckPoint is lost: it is kept only with "
-                      "rabit_bootstrap_cache=1, "
-                      "by {} ranks (rabit_global_replica)",
-                      call + 1, std::min(size_, replicas_.results)));
+      throw Unrecoverable(fmt::format(
+          "the result of call {} before LoadCheckPoint is lost: it is kept only with rabit_bootstrap_cache=1, by {} ranks (rabit_global_replica)",
+          call + 1, std::min(size_, replicas_.results)));
     }
-    throw Unrecoverable(
-        fmt::format("the result of call {} since version {} is lost: all {} ranks that kept it have ended; "
-                    "rabit_global_replica says how many keep it",
-                    call + 1, plan_.version, std::min(size_, replicas_.results)));
+    throw Unrecoverable(fmt::format(
+        "the result of call {} since version {} is lost: all {} ranks that kept it have ended; rabit_global_replica says how many keep it",
+        call + 1, plan_.version, std::min(size_, replicas_.results)));
   }
 
   std::span<const Report> reports_;

@@ -184,7 +184,7 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     if (!begin) begin = Clock::now();
     if (Clock::now() - *begin >= settings_.recovery_timeout) {
       throw TimedOut(fmt::format(
-          "{}. All ranks were not together again within {} s (rabit_timeout_sec); the last try: {}", why,
+          "{}. Not all ranks were linked again within {} s (rabit_timeout_sec); the last attempt: {}", why,
           settings_.recovery_timeout.count(), last_try));
     }
     std::this_thread::sleep_for(pause);
@@ -215,11 +215,10 @@ bool RecoverableCommunicator::NextIsReplayed() {
 const Buffer* RecoverableCommunicator::Kept(const char* name, std::size_t bytes) {
   const Buffer* result = state_->calls().Replay();
   if (result != nullptr && result->size() != bytes) {
-    throw Misuse(
-        fmt::format("{} of {} bytes, where the other ranks had a result of {} bytes before this process was "
-                    "started again. "
-                    "To catch up, a program has to make the same calls again, from LoadCheckPoint on",
-                    name, bytes, result->size()));
+    throw Misuse(fmt::format(
+        "{} of {} bytes, where the other ranks had a result of {} bytes before this process was restarted. "
+        "To catch up, a program must make the same calls again, from LoadCheckPoint on",
+        name, bytes, result->size()));
   }
   return result;
 }
@@ -245,10 +244,9 @@ void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size
   Mock(name);
   if (!recovers()) {
     if (others_have_loaded_ && !state_->loaded()) {
-      throw Misuse(
-          fmt::format("{} before LoadCheckPoint in a process that was started again: the other ranks are "
-                      "past it. Call LoadCheckPoint first, or set rabit_bootstrap_cache=1",
-                      name));
+      throw Misuse(fmt::format(
+          "{} before LoadCheckPoint in a restarted process: the other ranks are past it. Call LoadCheckPoint first, or set rabit_bootstrap_cache=1",
+          name));
     }
     return run(buffer);
   }
@@ -316,10 +314,8 @@ void RecoverableCommunicator::Barrier() {
 void RecoverableCommunicator::RequireNoRecovery(const char* call) const {
   if (!recovers()) return;
   throw Refused(fmt::format(
-      "rank {}: {} after LoadCheckPoint: from then on lost workers are started again and given the results "
-      "of allreduce, broadcast, allgather and reduce-scatter, and of no other call. Leave LoadCheckPoint "
-      "out, "
-      "or use these calls",
+      "rank {}: {} after LoadCheckPoint: from then on lost workers are restarted and given the results of allreduce, broadcast, allgather and reduce-scatter, "
+      "but of no other call. Omit LoadCheckPoint, or use only these calls",
       rank_, call));
 }
 
@@ -418,9 +414,8 @@ void RecoverableCommunicator::EndVersion(Models next) {
   Mock("CheckPoint");
   if (NextIsReplayed()) {
     throw Misuse(
-        "CheckPoint where the other ranks had made another call before this process was started again. To "
-        "catch "
-        "up, a program has to make the same calls again, from LoadCheckPoint on");
+        "CheckPoint where the other ranks had made another call before this process was restarted. "
+        "To catch up, a program must make the same calls again, from LoadCheckPoint on");
   }
   const int version = state_->version();
   state_->BeginEnding(std::move(next));

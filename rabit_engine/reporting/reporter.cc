@@ -168,8 +168,7 @@ void Reporter::StartThread() {
     has_thread_ = true;
   } catch (const std::system_error& error) {
     if (!std::exchange(has_said_so_, true)) {
-      Say("rabit: no thread can be started for reports to the tracker, which will not know what this process "
-          "does. {}: {}",
+      Say("rabit: no thread can be started for reports to the tracker, so it will not know what this process does. {}: {}",
           error.what(), posix::ShortageAdvice(error.code().value()));
     }
   }

@@ -105,10 +105,9 @@ void ThrowDifferentCalls(int rank, const CallTag& own, int peer, const CallTag& 
   std::string their_text = Describe(theirs);
   if (mine_text == their_text) {
     if (IsSameCall(own, theirs)) {
-      throw Misuse(
-          fmt::format("rank {} and rank {} both call {}, but one of the calls before it was not the same on "
-                      "both. All ranks must make the same calls in the same order.",
-                      rank, peer, mine_text));
+      throw Misuse(fmt::format(
+          "rank {} and rank {} both call {}, but one of the calls before it was not the same on both. All ranks must make the same calls in the same order.",
+          rank, peer, mine_text));
     }
     const bool in_slices =
         own.collective == Collective::kAllgather || own.collective == Collective::kReduceScatter;
@@ -120,10 +119,9 @@ void ThrowDifferentCalls(int rank, const CallTag& own, int peer, const CallTag& 
     mine_text += detail(own);
     their_text += detail(theirs);
   }
-  throw Misuse(
-      fmt::format("rank {} calls {} where rank {} calls {}. All ranks must make the same calls in the "
-                  "same order.",
-                  rank, mine_text, peer, their_text));
+  throw Misuse(fmt::format(
+      "rank {} calls {} where rank {} calls {}. All ranks must make the same calls in the same order.", rank,
+      mine_text, peer, their_text));
 }
 
 }  // namespace warren

@@ -16,8 +16,7 @@ void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration 
   gethostname(host.data(), host.size() - 1);
   throw TimedOut(
       fmt::format(
-          "rank {} on {} has waited {:.{}f} s for {} (rabit_timeout_sec, or the call's own timeout): alive, "
-          "but stopped, stuck or busy elsewhere",
+          "rank {} on {} has waited {:.{}f} s for {} (rabit_timeout_sec, or the call's own timeout): alive, but stopped, stuck or busy elsewhere",
           rank, host.data(), seconds, seconds < 0.9 ? 3 : 1, names),
       awaited);
 }

@@ -42,7 +42,7 @@ constexpr std::chrono::seconds kPatience{1800};
 
 LoadedLibrary LibraryWith(const void* address) {
   auto library = LoadedLibrary::Containing(address);
-  if (!library) throw Refusal("no library of this process has it");
+  if (!library) throw Refusal("no library of this process contains it");
   return *std::move(library);
 }
 
@@ -64,7 +64,7 @@ void CheckThatMemoryCanBeRead() {
   const int here = 1;
   int read = 0;
   if (!ReadSafely(&here, &read, sizeof(read))) {
-    throw Refusal(fmt::format("its memory cannot be looked at: {}", std::strerror(errno)));
+    throw Refusal(fmt::format("its memory cannot be read: {}", std::strerror(errno)));
   }
 }
 
@@ -90,7 +90,7 @@ HeadOfComm ReadHead(const Tables& tables, const OwnCommunicator& own, const void
   HeadOfComm head{};
   if (!ReadSafely(comm, &head, sizeof(head)) || head.functions != tables.rabit_comm.data() ||
       head.world_size != own.world_size() || head.rank != own.rank()) {
-    throw Refusal("the communicator that it calls with is laid out in a way that is not known");
+    throw Refusal("the communicator that it calls with has an unknown layout");
   }
   return head;
 }
@@ -122,12 +122,11 @@ class Probe final : public CallHandler {
 
   /// To be called after one call of each kind. Throws Refusal.
   Caller Result() const {
-    if (num_calls_ != 3) throw Refusal("its collective calls do not go by the functions of its class Coll");
+    if (num_calls_ != 3) throw Refusal("its collective calls do not use the functions of its class Coll");
     for (const auto& [known, call] :
          {std::pair(convention_.has_value(), "an allreduce"), std::pair(knows_broadcast_, "a broadcast"),
           std::pair(knows_allgather_, "an allgather")}) {
-      if (!known)
-        throw Refusal(fmt::format("it passes the arguments of {} in a way that is not known", call));
+      if (!known) throw Refusal(fmt::format("it passes the arguments of {} in an unknown way", call));
     }
     return {*convention_, allreduce.comm, {}};
   }
@@ -329,9 +328,9 @@ void TestItself(const OwnCommunicator& own, Serving& serving) {
   for (int other = 0; other < world_size; ++other) right &= gathered[other] == other;
 
   if (serving.num_calls() != 4) {
-    throw Refusal(fmt::format("{} of 4 calls came to Warren's engine", serving.num_calls()));
+    throw Refusal(fmt::format("{} of 4 calls reached Warren's engine", serving.num_calls()));
   }
-  if (!right) throw Refusal("a collective over Warren's engine had another result than it should have");
+  if (!right) throw Refusal("a collective over Warren's engine gave a wrong result");
 }
 
 /// What serves the calls of a thread.

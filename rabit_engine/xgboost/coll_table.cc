@@ -76,7 +76,7 @@ class Pages {
   void Protect(int protection) const {
     void* const address = reinterpret_cast<void*>(begin_);  // NOLINT(performance-no-int-to-ptr)
     if (mprotect(address, end_ - begin_, protection) != 0) {
-      throw Refusal("this system does not let its table of functions be written: " +
+      throw Refusal("this system does not allow its function table to be changed: " +
                     std::generic_category().message(errno));
     }
   }
@@ -96,7 +96,7 @@ std::span<void* const> FindCollTable(const LibraryImage& image) {
 void Intercept(std::span<void* const> table, const LibraryImage& image) {
   const std::scoped_lock lock(table_mutex);
   if (intercepted.data() == table.data()) return;
-  if (!intercepted.empty()) throw Refusal("another XGBoost of this process is served already");
+  if (!intercepted.empty()) throw Refusal("another XGBoost of this process already uses Warren's engine");
   const auto put = [&]<CollFunction kFunction>() {
     constexpr auto kIndex = static_cast<std::size_t>(kFunction);
     own_functions[kIndex] = table[kIndex];

@@ -118,8 +118,7 @@ void Rounds::Meet() const {
   own_.Allreduce(found.data(), found.size(), kI4, kMax);
   if (found != all) {
     throw EngineError(
-        "another rank was in another call: all ranks of a communicator have to be asked for Warren's engine, "
-        "or none");
+        "another rank was in another call: ask for Warren's engine on all ranks of a communicator, or on none");
   }
 }
 
@@ -134,7 +133,7 @@ void Rounds::Do(const std::function<void()>& something) {
   } catch (const std::exception& error) {
     if (!refusal_.empty()) throw AgreedRefusal(refusal_);
     objection = error.what();
-    if (objection.empty()) objection = "an error without a word";
+    if (objection.empty()) objection = "an error without a message";
   }
   Round(0, objection);
 }

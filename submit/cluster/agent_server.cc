@@ -104,8 +104,8 @@ void AgentServer::Accept() {
     if (error && posix::ConcernsOneConnection(error.value())) return Accept();
     if (error) {  // a shortage, which may pass
       if (!std::exchange(warned_of_shortage_, true)) {
-        spdlog::warn("cannot accept another connection of a host: {}; trying again until it can be had. {}",
-                     error.message(), posix::ShortageAdvice(error.value()));
+        spdlog::warn("cannot accept a connection from a host: {}; retrying. {}", error.message(),
+                     posix::ShortageAdvice(error.value()));
       }
       sessions_.DropOldestPending();
       loop_.Run();

@@ -13,7 +13,7 @@ JobHost HostByRoute(const tracker::Reached& reached) {
 }
 
 void Cluster::Dump(std::size_t /*index*/, std::function<void(std::string text)> done) {
-  std::exchange(done, nullptr)("(on this cluster nothing stands beside the processes that could look)\n");
+  std::exchange(done, nullptr)("(stacks are not available on this cluster)\n");
 }
 
 }  // namespace warren::submit

@@ -84,9 +84,9 @@ const ClusterEntry& FindCluster(std::string_view name) {
   }
   for (const auto& [retired, advice] : kRetired) {
     if (retired == name)
-      throw std::runtime_error(fmt::format("'{}' is not supported any more: {}", name, advice));
+      throw std::runtime_error(fmt::format("'{}' is no longer supported: {}", name, advice));
   }
-  throw std::runtime_error(fmt::format("'{}' is none of {}", name, names));
+  throw std::runtime_error(fmt::format("'{}' is not one of {}", name, names));
 }
 
 const ClusterEntry& ClusterOf(const Options& options) {

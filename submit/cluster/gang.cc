@@ -126,7 +126,7 @@ void GangCluster::Kill() {
 
 void GangCluster::Dump(std::size_t index, std::function<void(std::string text)> done) {
   if (!stack_requests_.Ask(index, std::move(done))) return;
-  if (!agents_.AskForStacks(index)) stack_requests_.End(index, "it does not run, or has no agent beside it");
+  if (!agents_.AskForStacks(index)) stack_requests_.End(index, "it is not running, or has no agent");
 }
 
 // --- actions ---------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ ExitStatus LostStatus(const std::string& story) {
 
 const ExitStatus kStopped{0, SIGTERM, false, {}};
 const ExitStatus kLostWithoutAWord =
-    LostStatus("was lost without a word: it was killed, or its host is gone");
+    LostStatus("was lost without a report: it was killed, or its host is down");
 
 }  // namespace
 
@@ -95,7 +95,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
 }
 
 void GangController::EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now) {
-  End(index, LostStatus(fmt::format("cannot be started again: its place under {} is gone", gang.name)), now);
+  End(index, LostStatus(fmt::format("cannot be started again: its slot under {} is gone", gang.name)), now);
 }
 
 bool GangController::AllAreWanted(const Gang& gang) {
@@ -185,8 +185,8 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   const auto job = gang.queue->id(gang.printed);
   if (!job) {
     return EndGang(gang,
-                   LostStatus(fmt::format("was not started: {} did not tell the number of the job: {}",
-                                          gang.name, LastLine(gang.printed + gang.words))),
+                   LostStatus(fmt::format("was not started: {} did not print a job number: {}", gang.name,
+                                          LastLine(gang.printed + gang.words))),
                    now);
   }
   gang.job = *job;
@@ -250,10 +250,11 @@ void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
   Task* const task = Find(event.index);
   if (task == nullptr || std::exchange(task->is_keyless, true)) return;
   const Gang& gang = gangs_[GangOf(event.index)];
-  Tell(LogLine{Severity::kWarning,
-               fmt::format("worker {}: {} cannot read the job's token in '{}/environment'; the hosts have to "
-                           "share the directory in which dmlc-submit is started",
-                           event.index - gang.first, event.host, gang.directory)});
+  Tell(LogLine{
+      Severity::kWarning,
+      fmt::format(
+          "worker {}: {} cannot read the job's token in '{}/environment'; the hosts must share the directory in which dmlc-submit is started",
+          event.index - gang.first, event.host, gang.directory)});
 }
 
 void GangController::On(const AgentOutput& event, TimePoint /*now*/) {
@@ -546,8 +547,9 @@ void GangController::Kill() {
 
 void GangController::OnImpatience(Gang& gang) {
   if (const auto held = std::exchange(gang.held, std::nullopt)) {
-    Tell(LogLine{Severity::kWarning,
-                 fmt::format("{} does not end although all its processes have; it is stopped", gang.name)});
+    Tell(LogLine{
+        Severity::kWarning,
+        fmt::format("{} does not end although all its processes have ended; stopping it", gang.name)});
     Report(*held, TaskOf(gang, *held).status);
   } else if (!gang.stopped) {
     return;
@@ -557,11 +559,10 @@ void GangController::OnImpatience(Gang& gang) {
 
 void GangController::BeginWithoutMaster(Gang& gang, TimePoint now) {
   gang.goes_without_master = true;
-  Tell(
-      LogLine{Severity::kWarning,
-              fmt::format("worker 0 has not come within {} s; the others begin, and are not told its address "
-                          "(MASTER_ADDR)",
-                          kMasterPatience.count())});
+  Tell(LogLine{
+      Severity::kWarning,
+      fmt::format("worker 0 did not connect within {} s; the others start without its address (MASTER_ADDR)",
+                  kMasterPatience.count())});
   LaunchAll(gang, now);
 }
 

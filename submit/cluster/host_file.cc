@@ -29,7 +29,7 @@ constexpr std::size_t kMaxNameLength = 253;  // RFC 1035, section 2.3.4
 constexpr std::size_t kMaxLabelLength = 63;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-constexpr std::string_view kForms = "a line is one host, and slots=N, max_slots=N or port=N behind it";
+constexpr std::string_view kForms = "a line is a host, optionally followed by slots=N, max_slots=N or port=N";
 
 /// `text` in quotes, without terminal control characters.
 std::string Quoted(std::string_view text) {
@@ -44,7 +44,8 @@ int ParseNumber(std::string_view text, int most, std::string_view what) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > most) {
-    throw std::runtime_error(fmt::format("{} is no {}: a number from 1 to {}", Quoted(text), what, most));
+    throw std::runtime_error(
+        fmt::format("{} is not a valid {}: expected a number from 1 to {}", Quoted(text), what, most));
   }
   return value;
 }
@@ -95,14 +96,14 @@ bool IsAddressOf(int family, const std::string& text) {
 }
 
 std::runtime_error NoHostName(std::string_view name, std::string_view why) {
-  return std::runtime_error(fmt::format("{} is no host name: {}", Quoted(name), why));
+  return std::runtime_error(fmt::format("{} is not a host name: {}", Quoted(name), why));
 }
 
 /// Throws unless `name` is an address or a host name by RFC 952 and 1123; "_", which some networks use, is
 /// also allowed.
 void CheckName(const std::string& name) {
   if (name.empty()) throw std::runtime_error("there is no host name");
-  if (name[0] == '-') throw NoHostName(name, "it would be taken for an option");
+  if (name[0] == '-') throw NoHostName(name, "it would be read as an option");
   const auto is_allowed = [](unsigned char c) {
     return c < 0x80 && (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.');
   };
@@ -112,7 +113,7 @@ void CheckName(const std::string& name) {
         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(std::min(percent + 1, name.size())),
                     name.end(), is_allowed);
     if (!IsAddressOf(AF_INET6, name.substr(0, percent)) || !has_zone) {
-      throw NoHostName(name, "nor is it an IPv6 address");
+      throw NoHostName(name, "it is not an IPv6 address either");
     }
     return;
   }
@@ -120,7 +121,7 @@ void CheckName(const std::string& name) {
     throw NoHostName(name, "several hosts are written node[1-3]");
   }
   if (!std::all_of(name.begin(), name.end(), is_allowed)) {
-    throw NoHostName(name, "letters of ASCII, digits, '-', '_' and '.' may be in one");
+    throw NoHostName(name, "only ASCII letters, digits, '-', '_' and '.' are allowed");
   }
   std::string_view rest = name;
   if (rest.ends_with('.')) rest.remove_suffix(1);
@@ -134,7 +135,8 @@ void CheckName(const std::string& name) {
       throw NoHostName(name, "a part of it begins or ends with '-'");
     }
     if (dot == std::string_view::npos) {
-      if (IsNumber(label) && !IsAddressOf(AF_INET, name)) throw NoHostName(name, "nor is it an IPv4 address");
+      if (IsNumber(label) && !IsAddressOf(AF_INET, name))
+        throw NoHostName(name, "it is not an IPv4 address either");
       return;
     }
     rest.remove_prefix(dot + 1);
@@ -173,7 +175,7 @@ void AppendRange(const std::string& before, std::string_view range, std::string_
       first.size() > last.size() || value(first) > value(last) ||
       (last.size() > first.size() && (first[0] == '0' || last[0] == '0') && first != "0")) {
     throw std::runtime_error(
-        fmt::format("{} is no range of hosts; write them as in node[1-3,7] or node[08-11]", Quoted(range)));
+        fmt::format("{} is not a range of hosts; write it as in node[1-3,7] or node[08-11]", Quoted(range)));
   }
   for (std::size_t number = value(first); number <= value(last); ++number) {
     names.push_back(fmt::format("{}{:0{}}{}", before, number, first.size(), after));
@@ -187,7 +189,7 @@ void AppendRange(const std::string& before, std::string_view range, std::string_
 std::vector<std::string> ExpandRanges(const std::string& word) {
   const std::size_t open = word.find('[');
   if (open == std::string::npos) {
-    if (word.find(']') != std::string::npos) throw std::runtime_error("there is a ']' without its '['");
+    if (word.find(']') != std::string::npos) throw std::runtime_error("there is a ']' without a '['");
     return {word};
   }
   const std::size_t close = word.find(']', open);
@@ -227,18 +229,19 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
   if (const std::size_t at = word.rfind('@'); at != std::string_view::npos) {
     host.user = word.substr(0, at);
     word.remove_prefix(at + 1);
-    if (host.user.empty()) throw std::runtime_error("there is no user in front of the '@'");
+    if (host.user.empty()) throw std::runtime_error("there is no user before the '@'");
     if (host.user[0] == '-') {
-      throw std::runtime_error(fmt::format("the user {} would be taken for an option", Quoted(host.user)));
+      throw std::runtime_error(fmt::format("the user {} would be read as an option", Quoted(host.user)));
     }
     if (Quoted(host.user).size() != host.user.size() + 2 ||
         host.user.find_first_of(",[]*") != std::string::npos) {
-      throw std::runtime_error(fmt::format("{} is no name of a user", Quoted(host.user)));
+      throw std::runtime_error(fmt::format("{} is not a user name", Quoted(host.user)));
     }
   }
   if (const std::size_t star = word.rfind('*'); star != std::string_view::npos) {
     const int slots = ParseNumber(word.substr(star + 1), kMaxSlots, "number of slots");
-    if (options.slots) throw std::runtime_error("it has two numbers of slots, one behind '*' and slots=");
+    if (options.slots)
+      throw std::runtime_error("it gives the number of slots twice, after '*' and in slots=");
     options.slots = slots;
     word = word.substr(0, star);
   }
@@ -253,7 +256,7 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
     if (bracket == std::string_view::npos) throw std::runtime_error("the ']' is missing");
     const std::string_view rest = word.substr(bracket + 1);
     if (!rest.empty() && rest.front() != ':') {
-      throw std::runtime_error(fmt::format("after ']' comes :PORT or nothing, not {}", Quoted(rest)));
+      throw std::runtime_error(fmt::format("only :PORT may follow ']', not {}", Quoted(rest)));
     }
     if (!rest.empty()) TakePort(word.substr(0, bracket + 1), rest.substr(1), true, options);
     names.emplace_back(word.substr(1, bracket - 1));
@@ -336,7 +339,7 @@ std::vector<Host> ParseHosts(std::string_view text, const std::string& source) {
     }
   }
   std::vector<Host> hosts = list.Take();
-  if (hosts.empty()) throw std::runtime_error(fmt::format("{}: there is no host in it", source));
+  if (hosts.empty()) throw std::runtime_error(fmt::format("{}: it contains no hosts", source));
   return hosts;
 }
 
@@ -346,7 +349,7 @@ std::vector<Host> ReadHosts(const std::string& file) {
     const char* named = std::getenv("HOSTFILE");
     if (named == nullptr || *named == '\0') {
       throw std::runtime_error(
-          "there is no list of hosts: give --host-file FILE (one host a line), or name it in $HOSTFILE");
+          "no hosts are given: use --host-file FILE (one host per line), or set $HOSTFILE");
     }
     path = named;
   }
@@ -358,7 +361,7 @@ std::vector<Host> ReadHosts(const std::string& file) {
         path.find('/') == std::string::npos && path.find_first_of(",:") != std::string::npos;
     throw std::runtime_error(
         fmt::format("the host file: {}{}", error.what(),
-                    names_hosts ? "; --host-file (-H) takes a file with one host a line" : ""));
+                    names_hosts ? "; --host-file (-H) takes a file with one host per line" : ""));
   }
   return ParseHosts(text, path);
 }
@@ -377,9 +380,8 @@ std::vector<std::size_t> PlacesOn(const std::vector<Host>& hosts, std::size_t co
       used[i] += taken;
     }
     if (places.size() == before) {
-      throw std::runtime_error(
-          fmt::format("the hosts have place for {} processes by their max_slots, and {} are to be started",
-                      before, count));
+      throw std::runtime_error(fmt::format(
+          "the hosts have room for {} processes (max_slots), but {} are to be started", before, count));
     }
   }
   return places;

@@ -50,7 +50,7 @@ void LocalCluster::Dump(std::size_t index, std::function<void(std::string text)>
     boost::asio::post(io_, [done, text = std::move(text)] { done(text); });
   };
   const auto found = running_.find(index);
-  if (found == running_.end()) return say("(it does not run)\n");
+  if (found == running_.end()) return say("(it is not running)\n");
   const std::vector<std::string> words = StacksCommand(found->second);
   const auto text = std::make_shared<std::string>();
   const auto patience = std::make_shared<boost::asio::steady_timer>(io_, kStacksPatience);
@@ -63,7 +63,7 @@ void LocalCluster::Dump(std::size_t index, std::function<void(std::string text)>
          [text, patience, done](const ExitStatus& status) {
            patience->cancel();
            if (!status.ok())
-             *text += fmt::format("(the command that looks for more {})\n", status.Describe());
+             *text += fmt::format("(the command that reads the stacks {})\n", status.Describe());
            done(*text);
          }});
     patience->async_wait([this, pid, patience](const boost::system::error_code& error) {

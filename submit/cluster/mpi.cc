@@ -88,7 +88,7 @@ tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
 void CheckBinding(const Options& options) {
   if (options.bind.value_or(Bind::kNone) == Bind::kNone || options.worker_cores_were_chosen) return;
   throw UsageError(fmt::format(
-      "--bind {}: --cluster mpi has to tell mpirun how many cores are for each worker; add --worker-cores N",
+      "--bind {}: --cluster mpi must tell mpirun the number of cores for each worker; add --worker-cores N",
       BindName(*options.bind)));
 }
 
@@ -107,12 +107,12 @@ std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
     } else {
       if (host.port != 0) {
         throw std::runtime_error(fmt::format(
-            "the mpirun of MPICH and Intel MPI takes no ports of hosts; give {} its port {} in ~/.ssh/config",
+            "the mpirun of MPICH and Intel MPI does not accept ports in host files; give {} its port {} in ~/.ssh/config",
             host.name, host.port));
       }
       if (host.max_slots != 0) {
         throw std::runtime_error(fmt::format(
-            "the mpirun of MPICH and Intel MPI takes no max_slots; leave it out of the line of {}",
+            "the mpirun of MPICH and Intel MPI does not accept max_slots; remove it from the line of {}",
             host.name));
       }
       text += fmt::format("{}:{}", host.Login(), host.slots);
@@ -173,10 +173,9 @@ MpiKind RecogniseMpi(const std::string& program, const std::string& version_text
     const int major = number == std::string::npos ? 0 : std::atoi(version_text.c_str() + number + 2);
     return major >= 5 ? MpiKind::kOpenMpi5 : MpiKind::kOpenMpi4;
   }
-  throw std::runtime_error(
-      fmt::format("'{} --version' is not known as Open MPI's, MPICH's or Intel MPI's: it says \"{}\"; name "
-                  "another with --mpirun",
-                  program, version_text.substr(0, version_text.find('\n'))));
+  throw std::runtime_error(fmt::format(
+      "'{} --version' is not from Open MPI, MPICH or Intel MPI: it printed \"{}\"; choose another with --mpirun",
+      program, version_text.substr(0, version_text.find('\n'))));
 }
 
 MpiSetting FindMpi(const Options& options) {
@@ -185,7 +184,7 @@ MpiSetting FindMpi(const Options& options) {
     FindCommand(options.mpirun, SearchPath());
   } catch (const CommandError& error) {
     throw std::runtime_error(
-        fmt::format("--cluster mpi: {}; install an MPI, or name its mpirun with --mpirun", error.what()));
+        fmt::format("--cluster mpi: {}; install an MPI, or give its mpirun with --mpirun", error.what()));
   }
   setting.program = options.mpirun;
   const Captured version = Capture({setting.program, "--version"}, MpiSearchPath(setting.program));
@@ -274,7 +273,7 @@ ClusterEntry MpiEntry() {
       {"--mpirun", "PROGRAM", "mpirun", "The mpirun of Open MPI 4 or 5, MPICH or Intel MPI.",
        Text<&Options::mpirun>},
       {"--mpirun-args", "WORDS", "",
-       "More options for mpirun, such as '-bind-to none -x NCCL_DEBUG=INFO -mca pml ob1'; quote words that contain blanks.",
+       "More options for mpirun, such as '-bind-to none -x NCCL_DEBUG=INFO -mca pml ob1'; quote words that contain spaces.",
        Words<&Options::mpirun_args>, true},
   };
   return entry;

@@ -116,8 +116,7 @@ std::string PortVariable(const PlannedProcess& process) {
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
                        const GangScriptContext& context) {
   std::string script = fmt::format(
-      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nrendezvous_host={}\nrendezvous_port={}\nport_"
-      "variable={}\n"
+      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nrendezvous_host={}\nrendezvous_port={}\nport_variable={}\n"
       "secrets_file={}\nagent_key={}\n",
       context.job_mark, context.rank, count, first, Quoted(context.directory),
       Quoted(context.rendezvous_host), context.rendezvous_port, PortVariable(process),
@@ -173,11 +172,10 @@ ScriptInEnvironment InEnvironment(const std::string& script, const std::vector<s
   const std::string run = fmt::format("script_variables=\"{}\"; eval \"{}\"", names, whole);
   result.command = {
       "sh", "-c",
-      fmt::format("[ -n \"$DMLC_SUBMIT_SCRIPT_0\" ] || {{ echo 'dmlc-submit: the launcher did not "
-                  "hand its environment on' >&2; exit 1; }}; run='{}'; if command -v bash >/dev/null; then "
-                  "exec bash -c \"$run\"; fi; "
-                  "eval \"$run\"",
-                  run)};
+      fmt::format(
+          "[ -n \"$DMLC_SUBMIT_SCRIPT_0\" ] || {{ echo 'dmlc-submit: the launcher did not pass on its environment' >&2; exit 1; }}; run='{}'; "
+          "if command -v bash >/dev/null; then exec bash -c \"$run\"; fi; eval \"$run\"",
+          run)};
   return result;
 }
 

@@ -86,7 +86,7 @@ std::optional<JobReport> ReadQstat(const std::string& id, std::string_view print
     if (!(words >> job >> priority >> name >> user >> state) || job != id) continue;
     if (state.find('E') != std::string::npos) {
       return JobReport{JobState::kOver,
-                       fmt::format("in the error state {} (qstat -j {} tells why)", state, id), true};
+                       fmt::format("in the error state {} (qstat -j {} shows why)", state, id), true};
     }
     (state.find_first_of("rt") != std::string::npos && state.find('q') == std::string::npos ? running
                                                                                             : pending) =
@@ -94,7 +94,7 @@ std::optional<JobReport> ReadQstat(const std::string& id, std::string_view print
   }
   if (!running.empty()) return JobReport{JobState::kRunning, running};
   if (!pending.empty()) return JobReport{JobState::kPending, pending};
-  return JobReport{JobState::kOver, "it is in no queue any more"};
+  return JobReport{JobState::kOver, "it is no longer in any queue"};
 }
 
 tracker::Reached RouteToSgeHosts() {
@@ -108,10 +108,10 @@ tracker::Reached RouteToSgeHosts() {
 ClusterEntry SgeEntry() {
   ClusterEntry entry;
   entry.name = "sge";
-  entry.where = "the queue of Grid Engine";
+  entry.where = "a Grid Engine queue";
   LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch { return SgeLaunch; });
   entry.host = [](const Options&) { return HostByRoute(RouteToSgeHosts()); };
-  entry.bound_by = "--sge-args '-binding linear:N', by which Grid Engine does";
+  entry.bound_by = "--sge-args '-binding linear:N', with which Grid Engine binds them";
   entry.core_sharing = CoreSharing::kTheirHost;
   entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory", "--time-limit", "--queue"};
   entry.own_options = {

@@ -57,7 +57,8 @@ std::vector<std::string> Resources(const GangPlan& plan) {
 /// A directive with quotes that sbatch understands; it cannot quote a line break.
 std::string Directive(const std::string& word) {
   if (word.find_first_of("\r\n") != std::string::npos) {
-    throw UsageError(fmt::format("sbatch takes no option with a line break in it: {}", ShellQuote(word)));
+    throw UsageError(
+        fmt::format("sbatch does not accept an option that contains a line break: {}", ShellQuote(word)));
   }
   std::string quoted;
   for (const char c : word) {
@@ -152,9 +153,9 @@ std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view 
   const std::string line = Trimmed(printed);
   if (exit_code != 0) {
     if (line.find("Invalid job id") == std::string::npos) return std::nullopt;  // the controller may be down
-    return JobReport{JobState::kOver, "Slurm knows it no more"};
+    return JobReport{JobState::kOver, "Slurm no longer knows it"};
   }
-  if (line.empty()) return JobReport{JobState::kOver, "Slurm knows it no more"};
+  if (line.empty()) return JobReport{JobState::kOver, "Slurm no longer knows it"};
   const std::size_t bar = line.find('|');
   const std::string state = line.substr(0, bar);
   const std::string reason = bar == std::string::npos ? "" : line.substr(bar + 1);
@@ -198,7 +199,7 @@ tracker::Reached RouteToSlurmNodes(const Options& options) {
 ClusterEntry SlurmEntry() {
   ClusterEntry entry;
   entry.name = "slurm";
-  entry.where = "nodes of Slurm";
+  entry.where = "Slurm nodes";
   LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch {
     return [inside = InSlurmAllocation()](const GangPlan& plan) { return SlurmLaunch(plan, inside); };
   });

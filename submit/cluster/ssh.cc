@@ -151,7 +151,7 @@ Binding BindingOn(const Options& options, const std::string& said, std::size_t w
   std::string lists;
   std::getline(words >> usable >> threads >> std::ws, lists);
   const std::optional<HostCores> cores = ParseHostCores(lists);
-  if (!cores) return {.workers = {}, .servers = {}, .why_not = "it does not say which cores it has"};
+  if (!cores) return {.workers = {}, .servers = {}, .why_not = "it did not report its cores"};
   // Values that are passed on, including --worker-cores, take precedence over the host's own.
   const char* passed = std::getenv("OMP_NUM_THREADS");
   if (passed != nullptr || options.worker_cores_were_chosen) threads = passed != nullptr ? passed : "";
@@ -174,10 +174,10 @@ std::string LastLine(std::string_view text) {
 
 std::string HintFor(std::string_view words) {
   if (words.find("Host key verification failed") != std::string_view::npos) {
-    return "; its key is not among the known ones: connect once by hand, or see --ssh-host-keys";
+    return "; its key is unknown: connect once by hand, or see --ssh-host-keys";
   }
   if (words.find("Permission denied") != std::string_view::npos) {
-    return "; it takes no password here: see that `ssh -o BatchMode=yes` reaches it (ssh-copy-id, ssh-agent)";
+    return "; a password cannot be entered here: make sure that `ssh -o BatchMode=yes` can log in (ssh-copy-id, ssh-agent)";
   }
   return {};
 }
@@ -505,7 +505,7 @@ void SshCluster::Dump(std::size_t index, std::function<void(std::string text)> d
   if (!stack_requests_.Ask(index, std::move(done))) return;
   const auto found = sessions_.find(index);
   if (found == sessions_.end() || !found->second->began) {
-    stack_requests_.End(index, "it does not run");
+    stack_requests_.End(index, "it is not running");
   } else {
     children_.Write(found->second->ssh, "stacks\n");
   }
@@ -548,8 +548,7 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
   const bool binds = BindOf(options) != Bind::kNone;
   if (binds) {
     text += fmt::format(
-        "# --bind {}: each script says which cores its host has, and is answered with a line: those that its "
-        "process is bound to, such as 0-3, or none\n",
+        "# --bind {}: each script reports its host's cores and reads one line with the cores to bind its process to, such as 0-3, or none\n",
         BindName(BindOf(options)));
   }
   const std::vector<std::size_t> places = PlacesOn(
@@ -575,7 +574,7 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
 ClusterEntry SshEntry() {
   ClusterEntry entry;
   entry.name = "ssh";
-  entry.where = "the hosts of a list";
+  entry.where = "the hosts of a host file";
   entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
     return std::make_unique<SshCluster>(context.io, context.children, context.options,
                                         std::move(context.events));
@@ -595,7 +594,7 @@ ClusterEntry SshEntry() {
        "Treatment of hosts with unknown keys: strict refuses them unless your ssh configuration says otherwise, accept-new adds their keys, ignore does not check keys.",
        StoreHostKeys},
       {"--ssh-options", "WORDS", "",
-       "More options for ssh, such as '-i key -J jump'; quote words that contain blanks.",
+       "More options for ssh, such as '-i key -J jump'; quote words that contain spaces.",
        Words<&Options::ssh_options>, true},
   };
   return entry;

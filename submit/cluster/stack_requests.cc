@@ -13,7 +13,7 @@ bool StackRequests::Ask(std::size_t index, Done done) {
   if (is_first) {
     request = std::make_unique<Request>(Request{{}, {}, boost::asio::steady_timer(io_, kStacksPatience)});
     request->patience.async_wait([this, index](const boost::system::error_code& error) {
-      if (!error) End(index, fmt::format("nothing more came within {} s", kStacksPatience.count()));
+      if (!error) End(index, fmt::format("no further output within {} s", kStacksPatience.count()));
     });
   }
   request->askers.push_back(std::move(done));

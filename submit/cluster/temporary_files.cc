@@ -26,14 +26,13 @@ TemporaryFiles::TemporaryFiles(const std::vector<std::pair<std::string, std::str
   if (directory.empty()) {
     directory = (std::filesystem::temp_directory_path() / "dmlc-submit-XXXXXX").string();
     if (mkdtemp(directory.data()) == nullptr) {
-      throw std::runtime_error(fmt::format("cannot make a directory like {}: {}", directory,
+      throw std::runtime_error(fmt::format("cannot create a directory like {}: {}", directory,
                                            std::generic_category().message(errno)));
     }
   } else if (mkdir(directory.c_str(), 0700) != 0) {
-    throw std::runtime_error(
-        fmt::format("cannot make the directory {}: {}; the hosts of the job read files there: start "
-                    "dmlc-submit where it may write, and they can read",
-                    directory, std::generic_category().message(errno)));
+    throw std::runtime_error(fmt::format(
+        "cannot create the directory {}: {}; the hosts of the job read files there: start dmlc-submit in a directory that it can write and they can read",
+        directory, std::generic_category().message(errno)));
   }
   directory_ = directory;
   for (const auto& [name, content] : contents) {

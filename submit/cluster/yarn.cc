@@ -52,9 +52,7 @@ std::string FindDistributedShell(const Options& options) {
   if (directory.empty()) {
     if (home == nullptr) {
       throw std::runtime_error(
-          "--cluster yarn: HADOOP_HOME is not set; it is where Hadoop lies, or name the directory of its "
-          "distributed "
-          "shell's jar with --yarn-app-dir");
+          "--cluster yarn: HADOOP_HOME is not set; set it to Hadoop's directory, or give the directory of the distributed shell's jar with --yarn-app-dir");
     }
     directory = std::string(home) + "/share/hadoop/yarn";
   }
@@ -110,10 +108,9 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
   if (!shipped.empty()) {
     for (const std::string& path : shipped) {
       if (path.find_first_of(", 	") != std::string::npos) {
-        throw std::runtime_error(
-            fmt::format("YARN's distributed shell takes no file with a comma or a blank in its "
-                        "path: '{}'",
-                        path));
+        throw std::runtime_error(fmt::format(
+            "YARN's distributed shell does not accept a file with a comma or a space in its path: '{}'",
+            path));
       }
     }
     launch.words.insert(launch.words.end(), {"-localize_files", fmt::format("{}", fmt::join(shipped, ","))});
@@ -142,7 +139,7 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
 ClusterEntry YarnEntry() {
   ClusterEntry entry;
   entry.name = "yarn";
-  entry.where = "containers of Hadoop's YARN";
+  entry.where = "Hadoop YARN containers";
   LaunchTogether(entry, [](const Options& options) -> GangCluster::MakeLaunch {
     return [jar = FindDistributedShell(options)](const GangPlan& plan) { return YarnLaunch(plan, jar); };
   });
@@ -150,7 +147,7 @@ ClusterEntry YarnEntry() {
   entry.experimental = true;
   entry.has_own_directories = true;
   entry.bound_by =
-      "what the NodeManagers are set up for: control groups, or yarn.nodemanager.numa-awareness.enabled";
+      "the settings of the NodeManagers: control groups, or yarn.nodemanager.numa-awareness.enabled";
   entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",
                           "--worker-gpus",   "--queue",        "--auto-file-cache"};
   entry.own_options = {

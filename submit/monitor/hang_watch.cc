@@ -66,11 +66,11 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   if (silent_host) {
     const long silent = WholeSeconds(now - *signs.sampled);
     const std::string whose = signs.host.empty() ? std::string("its host") : "host " + signs.host;
-    return Finding{Finding::Kind::kSilent, 0,
-                   fmt::format("{}: nothing has been heard of {} for {} s; is it down, or cut off from the "
-                               "network?{}",
-                               signs.name, whose, silent, Last(signs)),
-                   fmt::format("its host has been silent for {} s", silent)};
+    return Finding{
+        Finding::Kind::kSilent, 0,
+        fmt::format("{}: nothing has been heard from {} for {} s; is it down, or cut off from the network?{}",
+                    signs.name, whose, silent, Last(signs)),
+        fmt::format("its host has been silent for {} s", silent)};
   }
   if (!signs.sampled) return std::nullopt;
   const auto lasted = now - signs.state_since;
@@ -81,16 +81,16 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
     return Finding{
         Finding::Kind::kStopped, 0,
         fmt::format("{} has been stopped by {} for {} s; {}{}", signs.name, by, WholeSeconds(lasted),
-                    signs.state == 'T' ? "kill -CONT lets it go on" : "the debugger lets it go on",
-                    Last(signs)),
+                    signs.state == 'T' ? "kill -CONT resumes it" : "resume it in the debugger", Last(signs)),
         fmt::format("stopped by {} for {} s", signs.state == 'T' ? "a signal" : "a debugger",
                     WholeSeconds(lasted))};
   }
   if (signs.state == 'D' && lasted >= seen_after_ && now - signs.busy >= seen_after_) {
-    return Finding{Finding::Kind::kWaits, 0,
-                   fmt::format("{} has waited for a disk or a network file system for {} s{}", signs.name,
-                               WholeSeconds(lasted), Last(signs)),
-                   fmt::format("waits for a disk or a network file system for {} s", WholeSeconds(lasted))};
+    return Finding{
+        Finding::Kind::kWaits, 0,
+        fmt::format("{} has waited for a disk or a network file system for {} s{}", signs.name,
+                    WholeSeconds(lasted), Last(signs)),
+        fmt::format("has waited for a disk or a network file system for {} s", WholeSeconds(lasted))};
   }
   // With many workers, reports are rare; the user may also have set another interval.
   const auto gap = signs.report_gap;
@@ -100,9 +100,9 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
     const long silent = WholeSeconds(now - *signs.reported);
     return Finding{
         Finding::Kind::kSilent, 0,
-        fmt::format("{} uses no processor time, and its engine has said nothing for {} s: does its "
-                    "host swap?{}",
-                    signs.name, silent, Last(signs)),
+        fmt::format(
+            "{} uses no processor time, and its engine has reported nothing for {} s; is its host swapping?{}",
+            signs.name, silent, Last(signs)),
         fmt::format("silent for {} s", silent)};
   }
   return std::nullopt;
@@ -173,7 +173,7 @@ std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs
   if (last == workers.size()) return std::nullopt;
   const TimePoint since = std::max(busy, *workers[last]->sampled_first);
   return Finding{Finding::Kind::kAllIdle, last,
-                 fmt::format("no worker has used any processor time for {} s; the last that did was {}",
+                 fmt::format("no worker has used any processor time for {} s; the last one that did was {}",
                              WholeSeconds(now - since), workers[last]->name),
                  "", since};
 }
@@ -198,7 +198,7 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
       const auto before = std::exchange(found_[i], Found{finding->kind, finding->since});
       if (!before || before->kind != finding->kind) findings.push_back(*std::move(finding));
     } else if (const auto before = std::exchange(found_[i], std::nullopt); before && workers[i]) {
-      std::string text = fmt::format("{} goes on", workers[i]->name);
+      std::string text = fmt::format("{} continues", workers[i]->name);
       if (before->kind == Finding::Kind::kHoldsUp) {
         if (!learned) learned = LearnFrom(now - before->since);
         text += *learned;

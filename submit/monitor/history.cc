@@ -188,7 +188,7 @@ void History::Write() {
       locks.push_back(WriteRecord(fs::path(folder) / RecordFileName(record_), record_));
       if (!record_.end) RemoveOutdated(folder);
     } catch (const std::exception& error) {
-      spdlog::debug("the job is not noted for `warren jobs` in '{}': {}", folder, error.what());
+      spdlog::debug("cannot record the job for `warren jobs` in '{}': {}", folder, error.what());
     }
   }
   if (record_.end) locks.clear();

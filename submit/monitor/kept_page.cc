@@ -34,10 +34,12 @@ std::string KeptPage(const JobSnapshot& job, const OutputHistory& output) {
     data += output.Json(query);
   }
   data += "]}</script>\n";
-  Replace(page, "<link rel=\"stylesheet\" href=\"page.css\">",
-          fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
-                      "'unsafe-inline'; style-src 'unsafe-inline'; img-src data:\">\n<style>\n{}</style>",
-                      PageStyle()));
+  Replace(
+      page, "<link rel=\"stylesheet\" href=\"page.css\">",
+      fmt::format(
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+          "img-src data:\">\n<style>\n{}</style>",
+          PageStyle()));
   Replace(page, "<script src=\"page.js\" defer></script>", "");
   Replace(page, "</body>", fmt::format("{}<script>\n{}</script>\n</body>", data, PageScript()));
   return page;

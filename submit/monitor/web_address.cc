@@ -34,7 +34,8 @@ WebAddress ParseWebAddress(const std::string& text) {
   const auto port = PortOf(std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1));
   if (!port || address.host.empty()) {
     throw std::runtime_error(fmt::format(
-        "'{}' is not [HOST:]PORT, such as 9100, 0.0.0.0:9100 or [::1]:9100; port 0: any free one", text));
+        "'{}' is not [HOST:]PORT, such as 9100, 0.0.0.0:9100 or [::1]:9100; port 0 means any free one",
+        text));
   }
   address.port = *port;
   return address;

@@ -34,8 +34,7 @@ using Piece = std::shared_ptr<const std::string>;
 
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 constexpr std::size_t kMaxLines = 2000;  ///< in one answer of /logs
 
 /// Interval between updates of a page: 1 to 5 seconds, longer for bigger jobs, whose updates cost more.
@@ -161,8 +160,9 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       // The unspecified address cannot be used in a URL, so the URL gets an address of this machine.
       if (endpoint.address().is_unspecified()) listener->address.host = tracker::ResolveHostIp("auto");
     } catch (const boost::system::system_error& error) {
-      throw std::runtime_error(fmt::format("cannot serve at {}: {}; name another port, or 0 for any free one",
-                                           ToText(wanted), error.code().message()));
+      throw std::runtime_error(
+          fmt::format("cannot serve at {}: {}; choose another port, or 0 for any free one", ToText(wanted),
+                      error.code().message()));
     }
     listeners_.push_back(std::move(listener));
     return *listeners_.back();
@@ -223,17 +223,17 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   std::optional<WebResponse> Answer(const Listener& listener, const WebRequest& request,
                                     WebConnection& connection) {
     if (request.method() != http::verb::get && request.method() != http::verb::head) {
-      return Refuse(http::status::method_not_allowed, "only GET and HEAD are understood");
+      return Refuse(http::status::method_not_allowed, "only GET and HEAD are supported");
     }
     if (listener.is_loopback && !NamesLoopback(ViewOf(request[http::field::host]))) {
-      return Refuse(http::status::forbidden, "this server is this machine's own: ask localhost for it");
+      return Refuse(http::status::forbidden, "this server accepts requests to localhost only");
     }
     const WebTarget target = ParseTarget(ViewOf(request.target()));
     if (listener.serves_metrics && target.path == "/metrics") {
       return Respond(http::status::ok, "application/openmetrics-text; version=1.0.0; charset=utf-8",
                      OpenMetrics(*Newest()));
     }
-    if (!listener.serves_page) return Refuse(http::status::not_found, "there is only /metrics here");
+    if (!listener.serves_page) return Refuse(http::status::not_found, "only /metrics is served here");
     if (target.path == "/" && wire::Same(target.Value("token"), token_)) {
       connection.SetKnowsToken();
       return GiveCookie(listener);
@@ -242,7 +242,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
         CookieValue(ViewOf(request[http::field::cookie]), CookieName(listener.address.port));
     if (!wire::Same(cookie, token_)) {
       return Refuse(http::status::unauthorized,
-                    "This page is behind a token: open the whole address that dmlc-submit has printed.");
+                    "This page needs a token: open the complete address that dmlc-submit printed.");
     }
     connection.SetKnowsToken();
     return AnswerPage(target, request, connection);
@@ -268,7 +268,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       return Respond(http::status::ok, "text/javascript; charset=utf-8", PageScript());
     }
     if (IsOfAnotherOrigin(ViewOf(request["Sec-Fetch-Site"]))) {
-      return Refuse(http::status::forbidden, "only the job's own page may ask for this");
+      return Refuse(http::status::forbidden, "only the job's own page may request this");
     }
     if (target.path == "/logs") {
       return Respond(http::status::ok, "application/json", LogsOf(target));

@@ -157,7 +157,7 @@ Console::Console(asio::io_context& io, const ConsoleSettings& settings)
       if (on_reader_gone) on_reader_gone();
     } else {
       Message(Severity::kWarning,
-              fmt::format("cannot write standard output any more: {}", std::strerror(error)));
+              fmt::format("cannot write to standard output any more: {}", std::strerror(error)));
     }
   };
   if (!interactive_) return;

@@ -73,11 +73,12 @@ posix::Descriptor BeginLogFolder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", folder, error.message()));
+    throw std::runtime_error(
+        fmt::format("cannot create the log directory '{}': {}", folder, error.message()));
   std::optional<posix::Descriptor> lock = posix::LockFolder(folder);
   if (!lock) {
-    throw std::runtime_error(fmt::format(
-        "another job that runs now has its logs in '{}'; give each job a --log-dir of its own", folder));
+    throw std::runtime_error(
+        fmt::format("another running job has its logs in '{}'; give each job its own --log-dir", folder));
   }
   MoveLogsOfJobBefore(folder);
   return std::move(*lock);

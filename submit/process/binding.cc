@@ -276,7 +276,7 @@ std::string NotBoundStory(Bind bind, const Binding& binding, const std::string& 
 Binding BindProcesses(Bind bind, const HostCores& host, const HostProcesses& processes) {
   if (bind == Bind::kNone) return {};
   const std::vector<CoreList> nodes = Divide(host.allowed, host.numa_nodes);
-  if (bind == Bind::kNuma && nodes.size() < 2) return NotBound("all cores are of one NUMA node", false);
+  if (bind == Bind::kNuma && nodes.size() < 2) return NotBound("all cores belong to one NUMA node", false);
   const auto cores = static_cast<std::int64_t>(host.allowed.size());
   const std::int64_t threads = std::int64_t{processes.workers} * processes.threads + processes.servers;
   if (threads > cores) {

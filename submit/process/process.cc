@@ -30,7 +30,7 @@ Pipe MakePipe() {
   if (!posix::NewPipe(ends)) {
     const int error = errno;
     throw StartError(
-        fmt::format("cannot make a pipe: {}. {}", std::strerror(error), posix::ShortageAdvice(error)), 1);
+        fmt::format("cannot create a pipe: {}. {}", std::strerror(error), posix::ShortageAdvice(error)), 1);
   }
   return {posix::Descriptor(ends[0]), posix::Descriptor(ends[1])};
 }
@@ -145,7 +145,7 @@ bool IsThere(const std::string& file) {
 StartError ExecError(const std::string& file, int error) {
   std::string hint;
   if (error == ENOENT && IsThere(file)) {
-    hint = " (the file is there; the interpreter its first line names, or its loader, is not)";
+    hint = " (the file exists, but the interpreter in its first line or its loader does not)";
   } else if (error == ENOEXEC) {
     hint = " (is it a script without a first line such as #!/bin/sh?)";
   } else if (error == E2BIG) {
@@ -237,9 +237,9 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
     Reap(pid);
     if (error < 0) {
       throw StartError(
-          fmt::format("cannot bind '{}' to {}: {}; they may have been used when dmlc-submit began "
-                      "(--bind none leaves the choice to the kernel)",
-                      request.file, NamedCores(request.cores), std::strerror(-error)),
+          fmt::format(
+              "cannot bind '{}' to {}: {}; these cores were available when dmlc-submit started (--bind none leaves the choice to the kernel)",
+              request.file, NamedCores(request.cores), std::strerror(-error)),
           1);
     }
     throw ExecError(request.file, error);
@@ -252,8 +252,7 @@ void RaiseFileLimit(std::size_t needed, const Spawner& spawner) {
   if (limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
     throw std::runtime_error(fmt::format(
-        "this job needs about {} open files at once, but the limit is {} (ulimit -Hn); raise it or "
-        "start fewer processes",
+        "this job needs about {} open files at once, but the limit is {} (ulimit -Hn); raise it or start fewer processes",
         needed, limit.rlim_max));
   }
   limit.rlim_cur = limit.rlim_max;

@@ -186,7 +186,7 @@ void Watchdog::Start() {
   std::array<int, 2> ends{};
   if (!posix::NewPipe(ends)) {
     const int error = errno;
-    throw std::runtime_error(fmt::format("cannot make a pipe to the watchdog: {}. {}", std::strerror(error),
+    throw std::runtime_error(fmt::format("cannot create a pipe to the watchdog: {}. {}", std::strerror(error),
                                          posix::ShortageAdvice(error)));
   }
   posix::Descriptor read_end(ends[0]);

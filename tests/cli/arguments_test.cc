@@ -92,15 +92,15 @@ TEST(ArgumentReader, SaysWhatAnAmbiguousAbbreviationCouldBe) {
 }
 
 TEST(ArgumentReader, NamesTheNearestToAnUnknownOption) {
-  EXPECT_EQ(ErrorOf({"--num-wrokers", "3"}), "unknown option '--num-wrokers'; the nearest is --num-workers");
-  EXPECT_EQ(ErrorOf({"-num", "3"}), "unknown option '-num'; the nearest is --num-workers");
-  EXPECT_EQ(ErrorOf({"-hostfile", "h"}), "unknown option '-hostfile'; the nearest is --host-file");
-  EXPECT_EQ(ErrorOf({"-help"}), "unknown option '-help'; the nearest is --help");
-  EXPECT_EQ(ErrorOf({"-qx"}), "unknown option '-qx'; the nearest is --quiet");
+  EXPECT_EQ(ErrorOf({"--num-wrokers", "3"}), "unknown option '--num-wrokers'; did you mean --num-workers");
+  EXPECT_EQ(ErrorOf({"-num", "3"}), "unknown option '-num'; did you mean --num-workers");
+  EXPECT_EQ(ErrorOf({"-hostfile", "h"}), "unknown option '-hostfile'; did you mean --host-file");
+  EXPECT_EQ(ErrorOf({"-help"}), "unknown option '-help'; did you mean --help");
+  EXPECT_EQ(ErrorOf({"-qx"}), "unknown option '-qx'; did you mean --quiet");
   EXPECT_EQ(ErrorOf({"--wrong"}), "unknown option '--wrong'");
   EXPECT_EQ(ErrorOf({"-x"}), "unknown option '-x'");
-  EXPECT_EQ(ErrorOf({"-nprocs", "2"}), "unknown option '-nprocs'; the nearest is --num-workers");
-  EXPECT_EQ(ErrorOf({"-nprocs2"}), "unknown option '-nprocs2'; the nearest is --num-workers");
+  EXPECT_EQ(ErrorOf({"-nprocs", "2"}), "unknown option '-nprocs'; did you mean --num-workers");
+  EXPECT_EQ(ErrorOf({"-nprocs2"}), "unknown option '-nprocs2'; did you mean --num-workers");
 }
 
 TEST(ArgumentReader, SaysWhatIsWrongWithAValue) {

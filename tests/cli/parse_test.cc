@@ -69,7 +69,7 @@ TEST_F(ParseTest, ErrorsEndWithTwo) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(ParseOrExplain(app_, "program", 3, words), 2);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "program: error: unknown option '--num-wrokers'; the nearest is --num-workers\n"
+            "program: error: unknown option '--num-wrokers'; did you mean --num-workers\n"
             "program: --help lists the options\n");
 }
 

@@ -305,8 +305,7 @@ TEST_F(CacheTest32, TheBytesAreThoseOfTheDocument) {
   expected += "0000003f" + zeros(60);
   expected += "0000803f" + zeros(60);
   expected +=
-      "8000000000000000 0001000000000000 0300000000000000 0200000000000000"
-      "0200000000000000 0100000000000000 0100000000000000 0100000000000000" +
+      "8000000000000000 0001000000000000 0300000000000000 02000000000000000200000000000000 0100000000000000 0100000000000000 0100000000000000" +
       zeros(32) + "ebf4bc0dec6c924d";
   expected += "8001000000000000 0100000000000000 9e25c8f5c42ef79a afaea6d24d361627 42526e6572726177";
   std::erase(expected, ' ');
@@ -327,9 +326,9 @@ TYPED_TEST(CacheTest, WhatIsNoRegularFileIsRefusedAtOnce) {
 TYPED_TEST(CacheTest, AnotherIdentityIsAnotherCache) {
   WriteCache<TypeParam>(this->path_, {Small<TypeParam>()});
   EXPECT_EQ(WhyNot<TypeParam>(this->path_, "train.txt 1024 1700000001\nshare 0 of 2\n"),
-            this->path_ + ": was made from something else: found '1700000000', expected '1700000001'");
+            this->path_ + ": was made from other data or options: found '1700000000', expected '1700000001'");
   EXPECT_EQ(WhyNot<TypeParam>(this->path_, "train.txt"),
-            this->path_ + ": was made from something else: they differ from byte 9 of the identity on");
+            this->path_ + ": was made from other data or options: the identities differ from byte 9 on");
   EXPECT_NE(WhyNot<TypeParam>(this->path_, std::string(kIdentity) + '\0'), "");
   EXPECT_NE(WhyNot<TypeParam>(this->path_, ""), "");
 }
@@ -549,7 +548,7 @@ TYPED_TEST(CacheTest, AnIdentityOfNearlyAllBytesThereAreIsRefused) {
   Forged forged(this->path_);
   forged.header().identity_bytes = ~std::uint64_t{0};  // overflows to zero with its padding
   forged.WriteTo(this->path_);
-  EXPECT_NE(WhyNot<TypeParam>(this->path_, "").find("of an identity"), std::string::npos);
+  EXPECT_NE(WhyNot<TypeParam>(this->path_, "").find("expected an identity of"), std::string::npos);
 }
 
 TYPED_TEST(CacheTest, ArraysThatPointOutsideAreRefusedThoughTheChecksumIsRight) {
@@ -566,13 +565,13 @@ TYPED_TEST(CacheTest, ArraysThatPointOutsideAreRefusedThoughTheChecksumIsRight) 
   const auto layout = internal::LayoutOf(sound.page(0).counts, sizeof(TypeParam));
   const std::uint64_t labels = layout.begin[internal::kLabelOffsets];
   EXPECT_EQ(error_with(0, std::uint64_t{1}), "the offsets begin with 1, expected 0");
-  EXPECT_EQ(error_with(8, std::uint64_t{3}), "the offsets fall, expected them to rise from 0 to 3");
-  EXPECT_EQ(error_with(8, ~std::uint64_t{0}), "the offsets fall, expected them to rise from 0 to 3");
+  EXPECT_EQ(error_with(8, std::uint64_t{3}), "the offsets decrease, expected them to rise from 0 to 3");
+  EXPECT_EQ(error_with(8, ~std::uint64_t{0}), "the offsets decrease, expected them to rise from 0 to 3");
   EXPECT_EQ(error_with(24, std::uint64_t{4}), "the offsets end with 4, expected 3");
   EXPECT_EQ(error_with(24, std::uint64_t{2}), "the offsets end with 2, expected 3");
   EXPECT_EQ(error_with(labels + 24, std::uint64_t{4}), "the label offsets end with 4, expected 3");
   EXPECT_EQ(error_with(layout.begin[internal::kIndices], TypeParam{8}),
-            "an index of 8, expected less than the 8 columns");
+            "an index of 8, expected one below the 8 columns");
 }
 
 TEST_F(CacheTest32, OffsetsThatFallBetweenTwoPiecesOfTheCheckAreRefused) {
@@ -581,7 +580,7 @@ TEST_F(CacheTest32, OffsetsThatFallBetweenTwoPiecesOfTheCheckAreRefused) {
   forged.Put(0, (256 << 10) - 8, std::uint64_t{1 << 20});  // the last offset of the first piece
   forged.WriteTo(path_);
   const auto cache = MustOpen<std::uint32_t>(path_);
-  EXPECT_NE(CacheError([&] { cache->Page(0); }).find("the offsets fall"), std::string::npos);
+  EXPECT_NE(CacheError([&] { cache->Page(0); }).find("the offsets decrease"), std::string::npos);
 }
 
 TYPED_TEST(CacheTest, AWriterRefusesArraysThatDoNotFit) {
@@ -612,7 +611,7 @@ TYPED_TEST(CacheTest, AWriterRefusesArraysThatDoNotFit) {
             "2 labels in 3 rows of 3 entries, expected 3");
   EXPECT_EQ(refusal([](Block& b) { b.offsets[0] = 1; }), "the offsets begin with 1, expected 0");
   EXPECT_EQ(refusal([](Block& b) { b.labels.resize(2); }), "the label offsets end with 3, expected 2");
-  EXPECT_EQ(refusal([](Block& b) { b.columns = 7; }), "an index of 7, expected less than the 7 columns");
+  EXPECT_EQ(refusal([](Block& b) { b.columns = 7; }), "an index of 7, expected one below the 7 columns");
 }
 
 // Dying writers and full disks.
@@ -640,7 +639,7 @@ TEST_F(CacheTest32, AWriterThatGivesUpLeavesTheOldCache) {
 TEST_F(CacheTest32, NothingCanBeAddedAfterTheCommit) {
   CacheWriter<std::uint32_t> writer(path_, kIdentity);
   writer.Commit();
-  const std::string expected = path_ + ": writing to a cache that is finished, or that failed before";
+  const std::string expected = path_ + ": cannot write to a cache that is already finished or has failed";
   EXPECT_EQ(CacheError([&] { writer.Append(Small<std::uint32_t>().View()); }), expected);
   EXPECT_EQ(CacheError([&] { writer.Commit(); }), expected);
   EXPECT_EQ(MustOpen<std::uint32_t>(path_)->pages(), 0u);
@@ -712,7 +711,7 @@ class SmallDisk {
 
 TEST_F(CacheTest32, ADiskThatFillsUpIsAnErrorAndNothingStays) {
   const SmallDisk disk(folder_ / "disk");
-  if (!disk.mounted()) GTEST_SKIP() << "a small disk can be mounted by root alone";
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
   const std::string path = folder_ / "disk/cache";
   WriteCache<std::uint32_t>(path, {Small<std::uint32_t>()});
   CacheWriter<std::uint32_t> writer(path, kIdentity);
@@ -742,9 +741,9 @@ TEST_F(CacheTest32, AFileCutWhileOpenIsAnErrorAndNoSignal) {
   const auto bytes = fs::file_size(path_);
   ASSERT_EQ(truncate(path_.c_str(), 5000), 0);
   for (std::size_t page : {0, 1}) {
-    EXPECT_EQ(CacheError([&] { cache->Page(page); }),
-              path_ + ": has 5000 bytes, expected " + std::to_string(bytes) +
-                  " as when it was opened: it was changed by something else");
+    EXPECT_EQ(CacheError([&] { cache->Page(page); }), path_ + ": has 5000 bytes, but had " +
+                                                          std::to_string(bytes) +
+                                                          " when it was opened: something else changed it");
   }
 }
 

@@ -108,8 +108,8 @@ TEST(Csv, AQuoteThatIsNotClosedOnItsLineIsAFault) {
 }
 
 TEST(Csv, OnlyBlanksMayFollowAClosingQuote) {
-  EXPECT_EQ(ParseTable("\"1\"2,3\n"), OneFault(3, "nothing more in column 1 behind the closing quote"));
-  EXPECT_EQ(ParseTable("1,\"2\" \"3\"\n"), OneFault(6, "nothing more in column 2 behind the closing quote"));
+  EXPECT_EQ(ParseTable("\"1\"2,3\n"), OneFault(3, "nothing more in column 1 after the closing quote"));
+  EXPECT_EQ(ParseTable("1,\"2\" \"3\"\n"), OneFault(6, "nothing more in column 2 after the closing quote"));
 }
 
 TEST(Csv, AQuoteInsideOfACellIsNoQuoting) {
@@ -301,7 +301,7 @@ TEST(Csv, OptionsThatMakeNoSenseAreRefused) {
   }
   EXPECT_EQ(
       complaint({.delimiter = '.'}),
-      "CSV: the delimiter is '.', expected a character that is not in numbers, no quote and no line end");
+      "CSV: the delimiter is '.', expected a character that is neither part of a number nor a quote nor a line end");
 }
 
 class CsvTables : public testing::Test {

@@ -155,7 +155,7 @@ TEST(MakeDMatrix, AQueryHasOneWeight) {
     Ours(folder.Write("b", "1:2 qid:1 1:1\n0:3 qid:1 1:2\n"));
     FAIL() << "no error";
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("row 1 weighs 3 where its query began with 2"));
+    EXPECT_THAT(error.what(), HasSubstr("row 1 has weight 3, but its query began with 2"));
   }
 }
 

@@ -120,7 +120,7 @@ TEST_F(FileTest, FilesOfColumnsAreNoTextAndTheErrorSaysWhatReadsThem) {
         FileError([&] { (void)Recognise(path); }),
         path + ": is a file of " + name +
             ", expected text: the Python package reads it (warren.data.load), and `warren data convert " +
-            path + " OUTPUT.svm --label COLUMN` makes text of it");
+            path + " OUTPUT.svm --label COLUMN` converts it to text");
   }
   EXPECT_EQ(Recognise(folder_.Write("rows", "PAR2 1:1\n")), Container::kPlain);
 }
@@ -224,8 +224,7 @@ TEST_F(FileTest, APlainFileThatBecomesShorterIsAnErrorThatSaysSo) {
   EXPECT_EQ(
       FileError([&] { (void)ReadPart(*file, 500, 200); }),
       path +
-          ": became shorter while it was read: found its end at byte 600, expected 1000 bytes as at opening; "
-          "it has 600 now");
+          ": became shorter while it was read: it ended at byte 600, but had 1000 bytes when it was opened; it has 600 now");
 }
 
 TEST_F(FileTest, ACompressedFileThatBecomesShorterIsAnError) {
@@ -244,7 +243,7 @@ TEST_F(FileTest, ABgzfFileThatIsChangedWhileItIsOpenIsAnError) {
   const auto file = OpenFile(path, Container::kBgzf);
   folder_.Write("f", Bgzf(SomeText(5000, 2), 900));
   ExpectErrorIn(
-      path, [&] { (void)ReadAll(*file, 1000); }, "found another header than at opening");
+      path, [&] { (void)ReadAll(*file, 1000); }, "its header differs from when the file was opened");
 }
 
 TEST_F(FileTest, WhatIsAddedLaterIsNotSeen) {
@@ -288,16 +287,16 @@ TEST_F(FileTest, AFileThatMayNotBeReadIsAnError) {
 }
 
 TEST_F(FileTest, WhatCanBeReadFromItsBeginningOnlyIsRefused) {
-  ExpectError(Gzip("text"), Container::kGzip, "is gzip, which can be read from its beginning only");
+  ExpectError(Gzip("text"), Container::kGzip, "is gzip, which can only be read from the beginning");
   ExpectError(Zstd("text"), Container::kZstdSeekable, "found no zstd seek table");
-  ExpectError(Gzip("text"), Container::kBgzf, "BGZF block at byte 0: found no header of a block");
+  ExpectError(Gzip("text"), Container::kBgzf, "BGZF block at byte 0: found no complete block header");
 }
 
 TEST_F(FileTest, BgzfOfTheProgramIsRead) {
   const std::string text = SomeText(200000);
   const std::string out = folder_.Path("f");
   if (std::system(("bgzip -c " + folder_.Write("text", text) + " > " + out + " 2> /dev/null").c_str()) != 0) {
-    GTEST_SKIP() << "bgzip is not here";
+    GTEST_SKIP() << "bgzip is not installed";
   }
   ASSERT_EQ(Recognise(out), Container::kBgzf);
   EXPECT_TRUE(ReadAll(*OpenFile(out, Container::kBgzf), 10000) == text);

@@ -454,7 +454,7 @@ TEST(LibSvmFaults, AQueryIdThatIsNoWholeNumber) {
 }
 
 TEST(LibSvmFaults, AQueryIdInSomeRowsOnly) {
-  const std::string missing = "qid:n behind the label, as in the rows before";
+  const std::string missing = "qid:n after the label, as in the rows before";
   const std::string others = "1 qid:1 1:1\n2 qid:2 3\n";
   ExpectFault("1 1:1", 2, missing, kZero, others);
   ExpectFault("1", 1, missing, kZero, others);
@@ -920,8 +920,7 @@ TEST(LibSvmKernels, ReadOrdinaryRowsToTheEnd) {
       for (std::size_t shift = 0; shift < 70; ++shift) {
         text += std::string(shift, ' ') + std::string(starts[i]);
         text +=
-            " 1:1 12:-3.25 123:0.000123 4567:12345678 123456789:1.23456789012345 7 8:1e5 9:+1 10:inf\t11:.5  "
-            "12:5.";
+            " 1:1 12:-3.25 123:0.000123 4567:12345678 123456789:1.23456789012345 7 8:1e5 9:+1 10:inf\t11:.5  12:5.";
         text += " 13:123456789012345678901234567890 14:16777217 #" + std::string(100 + shift, 'x') + "\r\n\n";
         if (i == 0) text += std::string(shift, ' ') + "0\r5\n";
       }

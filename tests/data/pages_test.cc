@@ -252,7 +252,7 @@ TEST_F(CachedPagesTest, ItMayNotLieAmongTheFilesOfTheDataSet) {
       Read(uri);
       FAIL() << uri;
     } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("the cache would be one of the files of the data set"));
+      EXPECT_THAT(error.what(), HasSubstr("the cache would become one of the files of the data set"));
     }
   }
   const std::string all = Read(data.string());

@@ -111,14 +111,14 @@ class Validate(RabitDataTest):
     def test_rows_that_are_good_but_not_beside_the_others_are_bad_rows(self):
         path = self.write("a", "1:2 qid:1 1:1\n1:3 qid:1 1:2\n1:3 qid:2 1:2\n1 qid:2 1:2\nx qid:3 1:1\n")
         said = self.run_program(1, "validate", path)
-        self.assertIn(f"{path}: row 1 weighs 3 where its query began with 2;", said)
-        self.assertIn(f"{path}: row 3 weighs 1 where its query began with 3;", said)
+        self.assertIn(f"{path}: row 1 has weight 3, but its query began with 2;", said)
+        self.assertIn(f"{path}: row 3 has weight 1, but its query began with 3;", said)
         self.assertIn("found 'x', expected label", said)
         self.assertIn("4 rows, 3 bad rows\n", said)
         path = self.write("b", "".join(f"{'1,2' if row % 1000 == 999 else '1'} 1:1\n" for row in range(5000)))
         said = self.run_program(1, "validate", path, "--threads", 3, "--most", 2)
-        self.assertEqual(said, f"{path}: row 999 has 2 labels where the rows before have 1; XGBoost takes as many in every row\n"
-                         f"{path}: row 1999 has 2 labels where the rows before have 1; XGBoost takes as many in every row\n"
+        self.assertEqual(said, f"{path}: row 999 has 2 labels, but the rows before have 1; XGBoost needs the same number in every row\n"
+                         f"{path}: row 1999 has 2 labels, but the rows before have 1; XGBoost needs the same number in every row\n"
                          "and 3 more\n5000 rows, 5 bad rows\n")
         self.assertEqual(self.run_program(0, "validate", self.write("c", "1,2 1:1\n3,4:2 1:1\n")), "2 rows, 0 bad rows\n")
 
@@ -127,8 +127,8 @@ class Validate(RabitDataTest):
         said = self.run_program(1, "validate", path)
         self.assertIn(f"{path}:2:1: found 'x'", said)
         self.assertIn(f"{path}:4:1: found '1:nan', expected a finite weight of at least 0\n", said)
-        self.assertIn(f"{path}: the rows of query 1 are not together: sort the file by qid\n3 rows, 2 bad rows, 1 fault of the whole data "
-                      "set\n", said)
+        self.assertIn(f"{path}: the rows of query 1 are not together: sort the file by qid\n"
+                      "3 rows, 2 bad rows, 1 error in the data set as a whole\n", said)
 
     def test_every_bad_row_is_named_up_to_a_limit(self):
         path = self.write("a", "1 1:2\nx\n1 2:y\n1 :3\n1 4:5\n")
@@ -163,7 +163,7 @@ class Convert(RabitDataTest):
         done = subprocess.run([RABIT_DATA, "convert", path + "?format=libfm", "-"], capture_output=True,
                               timeout=LIMIT_S, check=True)
         self.assertEqual(done.stdout, b"1 3:4\n")
-        self.assertIn(b"fields of libfm were left out", done.stderr)
+        self.assertIn(b"libfm fields were dropped", done.stderr)
 
     def test_a_cache_has_the_name_that_was_given_or_that_of_its_part(self):
         path = self.write("a", "1 1:2\n0 3:4\n")
@@ -178,7 +178,7 @@ class Convert(RabitDataTest):
     def test_a_file_that_is_no_cache_is_not_overwritten_by_one(self):
         path, mine = self.write("a", "1 1:2\n"), self.write("mine", "what I wrote\n")
         message = self.run_program(1, "convert", path, mine, "--to", "cache")
-        self.assertIn("mine: found a file that is no cache", message)
+        self.assertIn("mine: this file is not a cache", message)
         self.assertEqual(pathlib.Path(mine).read_text(), "what I wrote\n")
 
     def test_bad_data_leaves_no_file(self):
@@ -216,7 +216,7 @@ class Usage(RabitDataTest):
         self.assertEqual(self.run_program(0, "inspect", "a", "--thr=1", "--part", "1", "--parts", "2").splitlines()[:3],
                          expected.splitlines()[:3])
         self.assertIn("ambiguous option '--par': it could be --part, --parts", self.run_program(2, "inspect", "a", "--par", "1"))
-        self.assertIn("unknown option '--thraeds'; the nearest is --threads", self.run_program(2, "inspect", "a", "--thraeds", "1"))
+        self.assertIn("unknown option '--thraeds'; did you mean --threads", self.run_program(2, "inspect", "a", "--thraeds", "1"))
         self.assertEqual(self.run_program(0, "convert", "-h"), self.run_program(0, "convert", "--help"))
 
     def test_missing_files_and_bad_names_are_exit_code_1(self):

@@ -99,8 +99,8 @@ TEST(Reader, WhatIsNotThereIsAnErrorThatNamesIt) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "empty");
   EXPECT_THAT(ReaderError(folder / "none"), AllOf(HasSubstr(folder / "none"), HasSubstr("No such file")));
-  EXPECT_THAT(ReaderError(folder / "*.txt"), HasSubstr("no file has such a name"));
-  EXPECT_THAT(ReaderError(folder / "empty"), HasSubstr("the folder has no files"));
+  EXPECT_THAT(ReaderError(folder / "*.txt"), HasSubstr("no file matches the pattern"));
+  EXPECT_THAT(ReaderError(folder / "empty"), HasSubstr("the folder has no data files"));
 }
 
 TEST(Reader, AFileThatIsNamedTwiceByWhateverNamesIsAnError) {

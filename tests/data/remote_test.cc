@@ -184,7 +184,7 @@ TEST_F(ProviderTest, AFolderIsItsFilesOfDataAsALocalOneIs) {
   EXPECT_THAT(RemoteError("mem://set;mem://set/a"),
               HasSubstr("mem://set/a is named twice, by 'mem://set' and by 'mem://set/a'; its rows would"));
   store_->Put("mem://none/_SUCCESS", "");
-  EXPECT_THAT(RemoteError("mem://none"), HasSubstr("mem://none: found no files of data"));
+  EXPECT_THAT(RemoteError("mem://none"), HasSubstr("mem://none: found no data files"));
 }
 
 TEST_F(ProviderTest, CompressedFilesAreRead) {

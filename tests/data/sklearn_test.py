@@ -82,7 +82,7 @@ class ScikitLearn(unittest.TestCase):
             try:
                 arrays = read_with_warren(str(self.path), WARREN_SIMD=simd)
             except AssertionError as error:
-                self.assertIn(f"WARREN_SIMD={simd}: this machine has plain", str(error))
+                self.assertIn(f"WARREN_SIMD={simd}: this machine supports plain", str(error))
                 continue
             tried.append(simd)
             for name, array in arrays.items():

@@ -257,7 +257,7 @@ TEST_F(StreamTest, GarbageBehindTheEndIsAnError) {
 
 TEST_F(StreamTest, NothingMayFollowLzma) {
   const std::string lzma = Lzma(SomeText(500));
-  ExpectError(folder_.Write("f", lzma + lzma), "found more behind the end of .lzma");
+  ExpectError(folder_.Write("f", lzma + lzma), "found more data after the end of .lzma");
 }
 
 TEST_F(StreamTest, ZerosMayFollowGzipAndNothingElseAfterThem) {
@@ -279,7 +279,7 @@ TEST_F(StreamTest, ZerosBetweenXzStreamsComeInFours) {
       EXPECT_EQ(ReadAll(between), text + text);
       EXPECT_EQ(ReadAll(behind), text);
     } else {
-      ExpectError(between, "no multiple of 4 bytes");
+      ExpectError(between, "not a multiple of 4 bytes");
       ExpectError(behind, "cut off");
     }
   }

@@ -299,7 +299,8 @@ TEST_F(TextFormatTest, AnIncompleteOneOrASecondOneOfANameIsRefused) {
   EXPECT_THAT(error_of(kWithoutGetOfAnOption), HasSubstr("has no set or get of 'key'"));
   EXPECT_THAT(error_of(kWithoutRowEnds), HasSubstr("has no row ends"));
   EXPECT_THAT(error_of(kWithoutName), HasSubstr("has no name"));
-  EXPECT_THAT(error_of(kSemicolon), HasSubstr("text format 'semicolon': there is one of that name"));
+  EXPECT_THAT(error_of(kSemicolon),
+              HasSubstr("text format 'semicolon': a format of that name already exists"));
   EXPECT_THAT(FormatError([] { Name(static_cast<Format>(200)); }),
               AllOf(HasSubstr("200"), HasSubstr("5 are")));
 }

@@ -73,8 +73,8 @@ TEST(DataUri, WhatIsWrongIsSaidWithWhatIsRight) {
   EXPECT_THAT(UriError("x?format=svm"),
               HasSubstr("'x?format=svm': format=svm: expected one of csv, libfm, libsvm"));
   EXPECT_THAT(UriError("x?fromat=csv"),
-              HasSubstr("'fromat=csv' is no option of a data set; expected key=value with"));
-  EXPECT_THAT(UriError("x?format=csv&header"), HasSubstr("'header' is no option"));
+              HasSubstr("'fromat=csv' is not an option of a data set; expected key=value with"));
+  EXPECT_THAT(UriError("x?format=csv&header"), HasSubstr("'header' is not an option"));
   EXPECT_THAT(UriError("x?indexing_mode=2"), HasSubstr("expected a whole number from -1 to 1"));
   EXPECT_THAT(UriError("x?part=1"), HasSubstr("go together"));
   EXPECT_THAT(UriError("x?part=2&n=2"), HasSubstr("parts count from 0"));

@@ -63,8 +63,8 @@ TEST(Config, ALineWithoutAnEqualsSignIsRefusedWithItsPlace) {
 
 TEST(Config, AMissingKeyOrValueIsRefused) {
   EXPECT_EQ(ConfigComplaint("= 1"), "a.conf:1: found: = 1; expected: a key");
-  EXPECT_EQ(ConfigComplaint("a ="), "a.conf:1: found: a =; expected: a value behind '='");
-  EXPECT_EQ(ConfigComplaint("a = # 3"), "a.conf:1: found: a = # 3; expected: a value behind '='");
+  EXPECT_EQ(ConfigComplaint("a ="), "a.conf:1: found: a =; expected: a value after '='");
+  EXPECT_EQ(ConfigComplaint("a = # 3"), "a.conf:1: found: a = # 3; expected: a value after '='");
 }
 
 TEST(Config, AnUnclosedQuoteIsRefused) {

@@ -125,7 +125,7 @@ class BadData(XgbTrainTest):
         os.mkdir(self.path("nothing"))
         self.assertIn("empty.txt: holds no rows", self.refused("data=empty.txt"))
         self.assertIn("blank.txt: holds no rows", self.refused("data=blank.txt"))
-        self.assertIn("nothing: the folder has no files", self.refused("data=nothing"))
+        self.assertIn("nothing: the folder has no data files", self.refused("data=nothing"))
 
     def test_a_bad_line_is_named_with_file_line_and_column(self):
         lines = self.read("train.txt").decode().splitlines()
@@ -263,7 +263,7 @@ class Models(XgbTrainTest):
         self.train("model_out=whole.model")
         self.write("cut.model", self.read("whole.model")[:-100])
         self.write("junk.model", "{nothing}")
-        self.assertIn("cut.model: is cut off", self.run_badly(1, XGB_TRAIN, "a.conf", "model_in=cut.model"))
+        self.assertIn("cut.model: is truncated", self.run_badly(1, XGB_TRAIN, "a.conf", "model_in=cut.model"))
         self.assertIn("XGBoost: ", self.run_badly(1, XGB_TRAIN, "a.conf", "model_in=junk.model"))
         self.assertIn("nowhere.model: cannot read", self.run_badly(1, XGB_TRAIN, "a.conf", "model_in=nowhere.model"))
 
@@ -294,7 +294,7 @@ class Resuming(XgbTrainTest):
                               env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             process.stdout.readline()
             message = self.run_badly(1, XGB_TRAIN, "a.conf", *self.SAVING)
-            self.assertIn("another run saves its models in model_dir=models now; give each run a folder of its own", message)
+            self.assertIn("another run is saving its models in model_dir=models; give each run its own folder", message)
             process.kill()
             process.wait(LIMIT_S)
         self.train(*self.SAVING)
@@ -366,7 +366,7 @@ class Resuming(XgbTrainTest):
         for change in (["eta=0.1"], [], ["data=copy.txt", "model_in=final.model"]):
             with self.subTest(change=change):
                 text = self.train(*self.SAVING, *change, "num_round=4")
-                self.assertIn("not resuming from models/0004.model: it is of another run", text)
+                self.assertIn("not resuming from models/0004.model: it belongs to another run", text)
                 self.assertEqual(re.findall(r"^\[(\d+)\]", text, re.M), ["0", "1", "2", "3"])
 
     def test_the_same_data_under_another_name_is_the_same_run(self):
@@ -389,7 +389,7 @@ class Resuming(XgbTrainTest):
         self.train(*self.SAVING)
         self.write("models/0006.model", self.read("models/0006.model")[:100])
         text = self.train(*self.SAVING)
-        self.assertIn("not resuming from models/0006.model: it is no whole model", text)
+        self.assertIn("not resuming from models/0006.model: it is not a complete model", text)
         self.assertIn("\nresuming from models/0004.model at round 4\n", text)
 
     def test_what_a_killed_writer_left_is_ignored_and_removed(self):

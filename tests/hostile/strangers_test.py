@@ -180,7 +180,8 @@ class Strangers(unittest.TestCase):
                 for task, worker in enumerate(workers):
                     self.joined(worker, task)
                 log = self.end(tracker, workers)
-                self.assertIn("is no process of the tracker's user" if "token" not in options else "it does not prove the job's token", log)
+                self.assertIn("is not a process of the tracker's user" if "token" not in options else "does not prove the job's token",
+                              log)
 
     def test_nor_can_it_take_the_place_of_a_worker_that_is_on_its_way_or_speak_for_one_that_has_joined(self):
         """The stranger has the tracker's own user and the workers' host, and --admit lets it in: only the ticket tells it from a worker."""

@@ -296,7 +296,7 @@ class Hostile(unittest.TestCase):
                 self.assertEqual(tracker.process.wait(30), 0)
                 self.reading.join(30)
                 log = "".join(self.log)
-                self.assertIn("had made this job theirs before one that did came", log)
+                self.assertIn("had joined this job before the first one that did", log)
                 self.assertEqual([line for line in log.splitlines() if "boo" in line and "dropped" not in line], [])
 
     def check_end_calmly(self, tracker, job):

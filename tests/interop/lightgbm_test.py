@@ -125,7 +125,7 @@ class LightGbm(unittest.TestCase):
         output = self.worker(2, "outside")
         for what, times in (("parameters: this process is one of 2 workers of a job and has not joined it", 2),
                             ("load_dataset: this process is one of 2 workers of a job and has not joined it", 2),
-                            ("this process is inside a communicator already", 2),
+                            ("this process is already inside a communicator", 2),
                             ("this process has left its job and cannot join it again", 2),
                             ("parameters: this process is one of 2 workers of a job and has left it", 2), ("said nothing", 0)):
             self.assertEqual(output.count(what), times, what + output)
@@ -174,7 +174,7 @@ class LightGbm(unittest.TestCase):
 
     def test_what_cannot_be_is_refused(self):
         output = self.worker(2, "refuses")
-        self.assertEqual(output.count("LightGBM trains by features in its command line alone"), 2, output)
+        self.assertEqual(output.count("LightGBM supports feature-parallel training only in its command line"), 2, output)
         self.assertEqual(output.count("refused tree_learner is 'serial', expected one of data, voting"), 2, output)
 
 

@@ -170,7 +170,7 @@ class OverWarren(Workers):
         errors = {rank: (kind, message) for rank, kind, message in
                   (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
         self.assertEqual(errors[0][0], "RuntimeError", said)
-        self.assertIn("all workers of a communicator have to be asked for Warren's engine", errors[0][1])
+        self.assertIn("all workers of a communicator must request Warren's engine", errors[0][1])
 
     def test_41_the_others_wait_for_a_worker_that_is_busy_before_it_leaves(self):
         self.assertEqual(self.worker(2, "lingers").count("left"), 2)
@@ -185,7 +185,7 @@ class OverWarren(Workers):
                   (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
         self.assertLess(errors[0][0], 9, said)
         self.assertRegex(errors[0][1], r"has waited 4\.\d s for rank 1")
-        self.assertIn("rank 0 has given this rank up", errors[1][1])
+        self.assertIn("rank 0 gave up on this rank", errors[1][1])
 
     # --- programs in C, and defective libraries ---
 

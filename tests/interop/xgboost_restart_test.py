@@ -124,7 +124,7 @@ class Restart(TrainingCase):
                    "--rounds", rounds, "--save-every", 2]
         self.distributed(3, [*command, "--model", "calm.json"])
         text = self.train_with_kills([*command, "--model", "hit.json"], rounds, 5)
-        self.assertRegex(text, r"going on from hit\.unfinished\.json after \d+ rounds")
+        self.assertRegex(text, r"resuming from hit\.unfinished\.json after \d+ rounds")
         self.assertEqual(self.read("hit.json"), self.read("calm.json"))
         self.assertFalse(os.path.exists("hit.unfinished.json"))
 

@@ -46,8 +46,8 @@ class Training(Workers):
             for how in hows:
                 self.halted(workers=0)
                 output = self.checkpointed(workers=0, **how)
-                self.assertEqual(output.count("this checkpoint of 4 rounds is left out"), 1, output)
-                self.assertIn(f"it is of a training with {why}", output, how)
+                self.assertEqual(output.count("this checkpoint of 4 rounds is ignored"), 1, output)
+                self.assertIn(f"it is from a training with {why}", output, how)
                 self.assertIn(f"trained {how.get('rounds', 12)}", output)
                 self.assertNotIn("going on", output)
 
@@ -88,8 +88,8 @@ class Training(Workers):
                 next(line for line in first.stdout if "waits" in line)
                 held = (self.folder / "c.ubj").read_bytes()
                 output = self.checkpointed(code=1, seed=1)
-                self.assertRegex(output, r"RuntimeError: rank 0: c.ubj: another training has this checkpoint now \(host \S+, pid \d+, a "
-                                         r"worker of the job of the tracker at \S+, since .*\): give each training a path of its own")
+                self.assertRegex(output, r"RuntimeError: rank 0: c.ubj: another training is using this checkpoint \(host \S+, pid \d+, a "
+                                         r"worker of the job of the tracker at \S+, since .*\): give each training its own path")
                 self.assertEqual((self.folder / "c.ubj").read_bytes(), held)
             finally:
                 go_on.touch()
@@ -105,7 +105,7 @@ class Training(Workers):
                               stderr=subprocess.STDOUT, text=True, env=environment(), cwd=self.folder) as first:
             try:
                 next(line for line in first.stdout if "waits" in line)
-                self.assertIn("RuntimeError: c.ubj: another training has this checkpoint now", self.checkpointed(workers=0, code=1))
+                self.assertIn("RuntimeError: c.ubj: another training is using this checkpoint", self.checkpointed(workers=0, code=1))
             finally:
                 go_on.touch()
                 first.stdout.read()
@@ -121,7 +121,7 @@ class Training(Workers):
         self.halted()
         whole = (self.folder / "c.ubj").read_bytes()
         (self.folder / "c.ubj").write_bytes(whole[:-500])
-        self.assertRegex(self.checkpointed(code=1), "ValueError: .*c.ubj is there and is no checkpoint")
+        self.assertRegex(self.checkpointed(code=1), "ValueError: .*c.ubj exists and is not a checkpoint")
         self.assertEqual((self.folder / "c.ubj").read_bytes(), whole[:-500])
 
     @contextlib.contextmanager
@@ -146,7 +146,7 @@ class Training(Workers):
             path = f"{disk or self.folder}/c.ubj"
             output = self.submit_command(2, *self.command("checkpointed", path, halt=11, **limited), code=9)
             said = re.search(r"the checkpoint after round (\d+) could not be saved: \[Errno \d+\] (No space left on device|File too large)"
-                             r": '\S*c.ubj'; the checkpoint of round (\d+) stays, training goes on", output)
+                             r": '\S*c.ubj'; the checkpoint of round (\d+) is kept, training continues", output)
             self.assertEqual(output.count("[0] warren: the checkpoint after"), 1, output)
             self.assertEqual(int(said[1]), int(said[3]) + 1)
             self.assertEqual(sorted(name for name in os.listdir(os.path.dirname(path)) if "c.ubj" in name), [".c.ubj.lock", "c.ubj"])
@@ -164,7 +164,7 @@ class Training(Workers):
             if disk is None:
                 self.skipTest("only root may make a disk")
             output = self.submit_command(2, *command, "--model", disk / "m.json", code=1)
-            self.assertIn("m.unfinished.json is what it was before", output)
+            self.assertIn("m.unfinished.json is unchanged", output)
             self.assertIn("the model could not be saved: No space left on device", output)
             self.assertEqual(os.listdir(disk), ["m.unfinished.json"])
             json.loads((disk / "m.unfinished.json").read_bytes())

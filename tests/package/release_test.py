@@ -65,7 +65,7 @@ class Release(unittest.TestCase):
         (self.root / "python").mkdir()
         (self.root / "python/pyproject.toml").write_text('[project.urls]\nHomepage = "https://example.org/warren"\n')
         self.commit()
-        self.refused(r"release: https://example.org/warren stands for the project's own address in python/pyproject.toml; write that in")
+        self.refused(r"release: https://example.org/warren stands for the project's own address in python/pyproject.toml; replace it")
 
     def test_makes_artifacts_with_checksums_and_a_tag_that_has_the_changes_and_pushes_nothing(self):
         done = self.release()
@@ -103,7 +103,7 @@ class Release(unittest.TestCase):
         self.change("CHANGELOG.md", "2026-01-31", "2026-02-31")
         self.refused(rf"expected '## \[{VERSION}\] - YYYY-MM-DD'")
         self.change("CHANGELOG.md", f"## [{VERSION}] - 2026-02-31\n\n### Added\n\n- Everything.\n", f"## [{VERSION}] - 2026-02-01\n")
-        self.refused(f"says nothing of {VERSION}")
+        self.refused(f"has no entries for {VERSION}")
         self.change("CHANGELOG.md", f"## [{VERSION}] - 2026-02-01\n", "")
         self.refused(r"newest release is '## \[0.0.1\] - 2026-01-01'")
         self.change("CMakeLists.txt", "project(warren", "project(rabbits")
@@ -111,10 +111,10 @@ class Release(unittest.TestCase):
 
     def test_never_replaces_a_release(self):
         self.output.mkdir()
-        self.refused("is there already")
+        self.refused("exists already")
         self.output.rmdir()
         self.git("tag", f"v{VERSION}")
-        self.refused(f"the tag v{VERSION} is there already")
+        self.refused(f"the tag v{VERSION} exists already")
 
     def test_makes_nothing_when_a_test_fails_unless_tests_are_skipped(self):
         self.change("scripts/test", "touch ../tested", "exit 7")

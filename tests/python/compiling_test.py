@@ -43,7 +43,7 @@ class Compiling(unittest.TestCase):
                 with self.subTest(linker=linker):
                     self.compiled_and_run(f"-I{include}", f"-L{library}", "-lrabit", f"-Wl,-rpath,{library}", f"-fuse-ld={linker}")
 
-    @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not here")
+    @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not installed")
     def test_pkg_config_says_all_that_is_needed(self):
         environment = {**os.environ, "PKG_CONFIG_PATH": self.python("-m", "warren.config", "--pkgconfigdir")}
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", "rabit"], env=environment, capture_output=True, text=True, check=True)

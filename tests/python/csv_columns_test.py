@@ -71,9 +71,9 @@ class Lines(Folder):
                 self.assertEqual((found.names, found.features.tolist(), found.label.tolist()), (["a"], [[1], [2]], [0, 1]))
 
     def test_files_of_blank_lines_have_no_line_of_names(self):
-        self.refused(r"a\.csv: has no line of names$", self.write("a.csv", "\n \n\n"), label="y")
-        self.refused(r"b\.csv: has no line of names in its first 1048576 bytes", self.write("b.csv", "x" * (2 << 20)), label="y")
-        self.refused(r"c\.csv\.gz: has no line of names$", self.write("c.csv.gz", gzip.compress(b"\n\n")), label="y")
+        self.refused(r"a\.csv: has no header line$", self.write("a.csv", "\n \n\n"), label="y")
+        self.refused(r"b\.csv: has no header line in its first 1048576 bytes", self.write("b.csv", "x" * (2 << 20)), label="y")
+        self.refused(r"c\.csv\.gz: has no header line$", self.write("c.csv.gz", gzip.compress(b"\n\n")), label="y")
 
     def test_the_line_of_names_is_found_in_whatever_comes_before(self):
         rng = random.Random(3)
@@ -172,7 +172,7 @@ class Types(Folder):
         path = self.write("a.csv", "z,y\n8,0\n7,1\n,1\n")
         found = data.load(path, label="y", categories={"z": [7, 8]})
         np.testing.assert_array_equal(found.features[:, 0], [1, 0, np.nan])
-        self.refused(r"a\.csv.* column 'z' has the category '8', which is none of '7', '9'", path, label="y",
+        self.refused(r"a\.csv.* column 'z' has the category '8', which is not one of '7', '9'", path, label="y",
                      categories={"z": [7, 9]})
 
     def test_files_without_rows_do_not_say_what_the_others_columns_are(self):
@@ -195,7 +195,7 @@ class Types(Folder):
         self.assertEqual(sum(len(table) for table in tables), 200010)
 
 
-@unittest.skipUnless(importlib.util.find_spec("xgboost"), "XGBoost is not here")
+@unittest.skipUnless(importlib.util.find_spec("xgboost"), "XGBoost is not installed")
 class Rows(Folder):
     def estimated(self, path, rank=0, world=1, **wanted):
         from warren import _xgboost_data
@@ -259,9 +259,9 @@ class Content(Folder):
             path = self.write("a.csv", written.join("aby").encode() + b"\n" + written.join("123").encode() + b"\n")
             for named in ({"label": "y"}, {}, {"features": ["a"]}, {"filters": [("a", ">", 0)]}):
                 with self.subTest(written=written, **named):
-                    with self.assertRaisesRegex(ValueError, "; the line of names has no '[,;]': is delimiter=.* what is meant") as caught:
+                    with self.assertRaisesRegex(ValueError, "; the header line has no '[,;]': did you mean delimiter=") as caught:
                         data.load(path, delimiter=ours, **named)
-                    self.assertIn(f"is delimiter={written!r} what", str(caught.exception))
+                    self.assertIn(f"did you mean delimiter={written!r}?", str(caught.exception))
             self.assertEqual(data.load(path, label="y", delimiter=written).features.tolist(), [[1, 2]])
         with self.assertRaises(ValueError) as caught:
             data.load(self.write("a.csv", b"a;b,y\n1,2\n"), label="z")

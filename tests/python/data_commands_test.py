@@ -67,7 +67,7 @@ class Commands(unittest.TestCase):
 
     def test_validate_says_all_that_is_wrong_not_just_the_first(self):
         self.parquet("a.parquet", table().drop_columns(["word", "q"]))
-        self.assertIn("1,000 rows in 1 files: nothing is wrong", self.run_it("validate", self.folder, "--label", "y"))
+        self.assertIn("1,000 rows in 1 files: no problems found", self.run_it("validate", self.folder, "--label", "y"))
         self.parquet("b.parquet", table().drop_columns(["word", "q", "x"]))
         self.parquet("c.parquet", table().drop_columns(["word", "q"]).set_column(3, "y", pa.array([1] * 150 + [None] * 850)))
         (self.folder / "d.parquet").write_bytes(b"PAR1 is all")
@@ -76,7 +76,7 @@ class Commands(unittest.TestCase):
         self.assertRegex(said, r"c\.parquet, row group 1, row 50: the label in column 'y' is nothing")
         self.assertRegex(said, r"c\.parquet, row group 9, row 0: the label in column 'y' is nothing")
         self.assertIn("d.parquet: ", said)
-        self.assertIn("in 4 files: 11 things wrong", said)
+        self.assertIn("in 4 files: 11 problems found", said)
         self.assertIn("and 9 more\n", self.run_it("validate", self.folder, "--label", "y", "--most", 2, code=1))
 
     def test_convert_keeps_columns_as_they_are_stored(self):
@@ -150,10 +150,10 @@ class Commands(unittest.TestCase):
     def test_validate_knows_what_folders_say(self):
         folder = self.partitioned()
         said = self.run_it("validate", folder, "--label", "y", "--features", "x,word,g")
-        self.assertIn("6 rows in 3 files: nothing is wrong", said)
+        self.assertIn("6 rows in 3 files: no problems found", said)
         self.parquet("set/q.parquet", pa.table({"x": [1], "y": [0]}))
         said = self.run_it("validate", folder, "--label", "y", code=1)
-        self.assertRegex(said, r"^[^\n]*q\.parquet: no folder says its 'word'[^\n]*\n0 rows in 4 files: 1 thing wrong\n$")
+        self.assertRegex(said, r"^[^\n]*q\.parquet: no folder in its path gives its 'word'[^\n]*\n0 rows in 4 files: 1 problem found\n$")
 
     def test_validate_looks_at_the_rows_of_queries_together(self):
         (self.folder / "set").mkdir()
@@ -166,17 +166,18 @@ class Commands(unittest.TestCase):
             return words.replace(f"{self.folder}/set/", "").splitlines()
 
         unsorted = "{}.parquet: the rows of query {} (column 'q') are not together: sort the file by it"
-        self.assertEqual(wrong([1, 2, 3, 1], [7, 8, 7, 9]), [unsorted.format("a", 1), unsorted.format("b", 7), "8 rows in 2 files: 2 things wrong"])
+        self.assertEqual(wrong([1, 2, 3, 1], [7, 8, 7, 9]),
+                         [unsorted.format("a", 1), unsorted.format("b", 7), "8 rows in 2 files: 2 problems found"])
         # Within one row group, across two, and across files, since a query may continue in the next file.
-        words = "{}.parquet, row group {}: the rows of query {} (column 'q') have different weights; a query has one"
+        words = "{}.parquet, row group {}: the rows of query {} (column 'q') have different weights; a query has only one"
         self.assertEqual(wrong([1, 1, 2, 2, 2], [2, 3], a=[1.0, 2.0, 1.0, 1.0, 3.0], b=[4.0, 4.0]),
-                         [words.format("a", 0, 1), words.format("a", 2, 2), "7 rows in 2 files: 2 things wrong"])
-        self.assertEqual(wrong([1, 1], [1, 3], a=[1.0, 1.0], b=[4.0, 4.0]), [words.format("b", 0, 1), "4 rows in 2 files: 1 thing wrong"])
+                         [words.format("a", 0, 1), words.format("a", 2, 2), "7 rows in 2 files: 2 problems found"])
+        self.assertEqual(wrong([1, 1], [1, 3], a=[1.0, 1.0], b=[4.0, 4.0]), [words.format("b", 0, 1), "4 rows in 2 files: 1 problem found"])
         # Errors in other values neither hide it nor are taken for it.
         self.assertEqual(wrong([1, 1, 2, 1], [5], a=[1.0, -1.0, 1.0, 1.0], b=[4.0]),
                          ["a.parquet, row group 0, row 1: the weight in column 'w' is -1.0, expected a number from 0 on", unsorted.format("a", 1),
-                          "5 rows in 2 files: 2 things wrong"])
-        self.assertEqual(wrong([1, 1, 1, 1], [5], a=[1.0, -1.0, 1.0, 1.0], b=[4.0])[1:], ["5 rows in 2 files: 1 thing wrong"])
+                          "5 rows in 2 files: 2 problems found"])
+        self.assertEqual(wrong([1, 1, 1, 1], [5], a=[1.0, -1.0, 1.0, 1.0], b=[4.0])[1:], ["5 rows in 2 files: 1 problem found"])
 
     def test_validate_finds_files_whose_categories_are_of_different_types(self):
         (self.folder / "set").mkdir()
@@ -184,7 +185,7 @@ class Commands(unittest.TestCase):
             self.parquet(f"set/{name}.parquet", pa.table({"c": column.dictionary_encode(), "x": [1.0], "y": [0]}))
         said = self.run_it("validate", self.folder / "set", "--label", "y", code=1)
         self.assertRegex(said, r"b\.parquet: column 'c' has numbers as categories, and words in the files before: convert one.*\n1 rows in 2 files: "
-                         "1 thing wrong")
+                         "1 problem found")
 
     def test_validate_goes_on_where_categories_cannot_be_read(self):
         of = pa.table({"c": pa.array(["u", "v"] * 5000).dictionary_encode(), "x": np.random.default_rng(0).random(10000),
@@ -197,7 +198,7 @@ class Commands(unittest.TestCase):
         (self.folder / "two/a.parquet").write_bytes(content)
         said = self.run_it("validate", path.parent, "--label", "y", code=1)
         self.assertRegex(said, r"a\.parquet, row group 0: ")
-        self.assertIn("10,000 rows in 2 files: 1 thing wrong", said)
+        self.assertIn("10,000 rows in 2 files: 1 problem found", said)
 
     def test_shard_gives_parts_without_rows_the_columns_of_folders_too(self):
         folder = self.partitioned()
@@ -233,7 +234,7 @@ class Commands(unittest.TestCase):
     def test_nothing_that_is_there_is_replaced_without_being_told_to(self):
         path, parts = self.parquet("a.parquet", table()), self.folder / "parts"
         before = path.read_bytes()
-        self.assertIn("a.parquet: is there already: --overwrite replaces it", self.run_it("convert", path, path, code=1))
+        self.assertIn("a.parquet: already exists: --overwrite replaces it", self.run_it("convert", path, path, code=1))
         self.assertEqual(path.read_bytes(), before)
         self.run_it("shard", path, 3, parts)
         self.assertIn("holds parts of another run, such as part-00000-of-00003.parquet: --overwrite", self.run_it("shard", path, 2, parts, code=1))
@@ -280,7 +281,8 @@ class Commands(unittest.TestCase):
         path = self.parquet("a.parquet", table())
         for words, part in ((("inspect", path), "column 'word' is string"), (("inspect", path, "--workers", 0, "--label", "y"), "--workers 0"),
                             (("convert", path, self.folder / "b.xyz"), "expected a name that ends in"),
-                            (("convert", path, self.folder / "b.csv.gz"), "name it .csv"), (("shard", path, "x", "y"), "expected a number of parts"),
+                            (("convert", path, self.folder / "b.csv.gz"), "use a name that ends in .csv"),
+                            (("shard", path, "x", "y"), "expected a number of parts"),
                             (("inspect", self.folder / "no.parquet", "--label", "y"), "no.parquet")):
             said = self.run_it(*words, code=1)
             self.assertIn(part, said)

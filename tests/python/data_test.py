@@ -104,8 +104,8 @@ class Read(unittest.TestCase):
                     self.assertEqual({one.columns for one in rows}, {whole.features.shape[1]})
 
     def test_a_part_of_a_stream_cannot_know_the_columns_of_all(self):
-        self.assertRaisesRegex(ValueError, "-: is a stream, which can be read once only", data.read, "-", 0, 2)
-        self.assertRaisesRegex(ValueError, "-: is a stream, which can be read once only", data.load, "-", rank=1, world=2)
+        self.assertRaisesRegex(ValueError, "-: is a stream, which can be read only once", data.read, "-", 0, 2)
+        self.assertRaisesRegex(ValueError, "-: is a stream, which can be read only once", data.load, "-", rank=1, world=2)
 
     def test_a_path_and_an_element_of_a_list_are_one_file_whatever_characters_they_have(self):
         names = ["x;y.svm", "q?bad_rows=skip", "a?format=csv", "b#c", "[xy].svm", "*.svm", "-", "~", "s3:", "a b", "x?part=0&n=2", "%41"]
@@ -128,8 +128,8 @@ class Read(unittest.TestCase):
         (self.folder / "folder;1/a").write_text("99 0:1\n")
         self.assertEqual(data.load([pathlib.Path("folder;1"), "x"]).label.tolist(), [99, 12])
         for missing in (pathlib.Path("y.sv?"), ["x;y.sv"], ["x", "q?indexing_mode=1"]):
-            self.assertRaisesRegex(ValueError, "No such file.*a Path and an element of a list are the name of one file or folder", data.read, missing)
-            self.assertRaisesRegex(ValueError, "the name of one file or folder", data.load, missing, format="libsvm")
+            self.assertRaisesRegex(ValueError, "No such file.*a Path or an element of a list names one file or folder", data.read, missing)
+            self.assertRaisesRegex(ValueError, "names one file or folder", data.load, missing, format="libsvm")
         self.assertRaisesRegex(ValueError, "no file", data.read, [])
         self.assertRaisesRegex(ValueError, "null character", data.read, ["a\0b"])
 

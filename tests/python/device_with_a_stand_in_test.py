@@ -121,13 +121,13 @@ def rank_of_a_job():
                 ([1.0], TypeError, "not list")):
             with case.assertRaisesRegex(error, text):
                 device.allreduce(wrong)
-        with case.assertRaisesRegex(ValueError, "3 elements cannot take 2 of each rank"):
+        with case.assertRaisesRegex(ValueError, "3 elements do not match 2 from each rank"):
             device.allgather(Interface(memory, 2), Interface(everything, 3))
-        with case.assertRaisesRegex(TypeError, "of one type"):
+        with case.assertRaisesRegex(TypeError, "the same type"):
             device.reduce_scatter(Interface(everything, 4), Interface(memory, 2, typestr="<i4"))
         with case.assertRaisesRegex(TypeError, "a CUDA stream, or its address, is expected, not str"):
             device.allreduce(Interface(memory, 2), stream="0")
-        with case.assertRaisesRegex(RuntimeError, "5 is no operation"):
+        with case.assertRaisesRegex(RuntimeError, "5 is not an operation"):
             device.allreduce(Interface(memory, 2), 5)
         handles_of_a_communicator(case, floats)
         print("all fine")

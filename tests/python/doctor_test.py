@@ -96,7 +96,7 @@ class Findings(unittest.TestCase):
         self.assertEqual(troubles(survey()), [])
         shown = _doctor.table(findings.diagnose(survey()), 100)
         self.assertIn("all 6 pairs reach each other", shown)
-        self.assertTrue(shown.endswith("\nnothing is wrong\n"), shown)
+        self.assertTrue(shown.endswith("\nno problems found\n"), shown)
 
     def test_hosts_that_ssh_does_not_reach(self):
         for kind, said, advice in (("permission", "Permission denied (publickey).",
@@ -108,7 +108,8 @@ class Findings(unittest.TestCase):
                 self.only(survey(Asked("x", (kind, said))), "problem", "ssh", said, advice, ["x"])
 
     def test_a_host_without_python(self):
-        self.only(survey(Asked("x", ("python", "has no python3 (Linux 6.1)"))), "problem", "python", "has no python3 (Linux 6.1)", "--python",
+        self.only(survey(Asked("x", ("python", "has no python3 (Linux 6.1)"))), "problem", "python", "has no python3 (Linux "
+        "6.1)", "--python",
                   ["x"])
 
     def test_a_clock_that_is_off_but_not_one_that_may_be_right(self):
@@ -134,7 +135,7 @@ class Findings(unittest.TestCase):
                  (link.source, link.target, link.kind) == ("a", "b", "ephemeral") else None) for link in of.links
         ]
         self.only(of, "problem", "network", "cannot reach b at port 40000 (ephemeral: no answer in 3 s)",
-                  "let TCP to b through, ports the ephemeral ones", ["a"])
+                  "allow TCP to b on the ephemeral ports", ["a"])
         of.links = [
             Link(link.source, link.target, link.kind, link.port, "Connection refused" if link.target == "this machine" else None)
             for link in of.links
@@ -149,7 +150,7 @@ class Findings(unittest.TestCase):
             Link(link.source, link.target, link.kind, link.port,
                  "x" if link.source == "this machine" and link.target == "a" else None) for link in of.links
         ]
-        self.only(of, "warning", "network", "cannot reach a", "where workers run here, too", ["this machine"])
+        self.only(of, "warning", "network", "cannot reach a", "only if workers run here, too", ["this machine"])
 
     def test_names_that_mean_something_else_somewhere(self):
         right = {"a": ["10.0.0.1"], "b": ["10.0.0.2"]}
@@ -158,23 +159,23 @@ class Findings(unittest.TestCase):
             **here, "b": {
                 **right, "a": []
             }
-        }), "problem", "names", "does not know the name a", "/etc/hosts", ["b"])
+        }), "problem", "names", "cannot resolve the name a", "/etc/hosts", ["b"])
         self.only(survey(names={
             **here, "b": {
                 **right, "b": ["127.0.1.1"]
             }
-        }), "warning", "names", "takes b for a loopback address", "loopback", ["b"])
+        }), "warning", "names", "resolves b to a loopback address", "loopback", ["b"])
         self.only(survey(names={
             **here, "b": {
                 **right, "a": ["10.9.9.9"]
             }
-        }), "warning", "names", "takes a for 10.9.9.9, and this machine for 10.0.0.1", "agree", ["b"])
+        }), "warning", "names", "resolves a to 10.9.9.9, and this machine to 10.0.0.1", "agree", ["b"])
         self.assertEqual(troubles(survey(names={**here, "b": {**right, "a": ["10.0.0.1", "fd00::1"]}})), [])
         self.assertEqual(troubles(survey(names={"a": {"10.0.0.7": []}})), [])
 
     def test_the_interpreter_is_named(self):
         wanted = "/opt/venv/bin/python"
-        self.only(survey(asked("x", python_wanted=wanted)), "problem", "python", f"has no {wanted}", "make this environment", ["x"])
+        self.only(survey(asked("x", python_wanted=wanted)), "problem", "python", f"has no {wanted}", "create this environment", ["x"])
         self.only(survey(asked("x", python_wanted=wanted, python_path=wanted, packages={**FACTS["packages"], "xgboost": None})), "warning",
                   "packages", "not installed on x", f"{wanted} -m pip install xgboost==3.4.1")
         self.assertEqual(hosts.pythons_of("/v/bin/python", "/v", "/usr"), ["/v/bin/python", "python3"])
@@ -198,7 +199,7 @@ class Findings(unittest.TestCase):
 
     def test_memory_and_limits(self):
         gib = 1 << 30
-        self.only(survey(asked("x", shared_memory=None)), "warning", "memory", "has no /dev/shm", "mount", ["x"])
+        self.only(survey(asked("x", shared_memory=None)), "warning", "memory", "has no writable /dev/shm", "mount", ["x"])
         self.only(survey(asked("x", shared_memory={
             "size": 64 << 20,
             "free": 60 << 20,
@@ -210,16 +211,16 @@ class Findings(unittest.TestCase):
             "writable": True
         })), "warning", "memory", "51 MiB of 1.0 GiB", "ls -l")
         self.only(survey(asked("x", nofile=[256, 4096])), "warning", "limits", "256 open files", "ulimit -n 4096")
-        self.only(survey(asked("x", memlock=[65536, 65536], gpus=GPU, nccl=22000)), "warning", "limits", "lock 64 KiB")
+        self.only(survey(asked("x", memlock=[65536, 65536], gpus=GPU, nccl=22000)), "warning", "limits", "64 KiB of locked memory")
         self.assertEqual(troubles(survey(asked("x", memlock=[65536, 65536]))), [])
         limited = [one.text for one in findings.diagnose(survey(asked("x", memory_limit=2 * gib))) if list(one.hosts) == ["x"]]
-        self.assertEqual(limited, ["a control group gives all processes together 2.0 GiB"])
+        self.assertEqual(limited, ["a control group limits all processes together to 2.0 GiB"])
 
     def test_kernels_that_lack_something(self):
         def lacking(**what):
             return survey(asked("x", kernel={**FACTS["kernel"], **what}, ptrace_scope="1"))
 
-        self.only(lacking(memfd_create="Function not implemented"), "warning", "kernel", "ranks of one host talk TCP", "seccomp",
+        self.only(lacking(memfd_create="Function not implemented"), "warning", "kernel", "ranks of one host use TCP", "seccomp",
                   ["x"])
         self.only(lacking(futex="Operation not permitted"), "problem", "kernel", "futex: Operation not permitted")
         self.assertEqual(troubles(lacking(process_vm_readv="Operation not permitted", pidfd_open="Function not implemented")), [])
@@ -247,7 +248,7 @@ class Findings(unittest.TestCase):
     def test_gpus(self):
         self.only(survey(asked("x", gpus={"error": "couldn't communicate"})), "warning", "GPUs",
                   "nvidia-smi fails: couldn't communicate", "modprobe")
-        self.only(survey(asked("x", gpus=GPU)), "warning", "GPUs", "no libnccl", "libnccl2")
+        self.only(survey(asked("x", gpus=GPU)), "warning", "GPUs", "libnccl.so.2 was not found", "libnccl2")
         other = {"found": [["H100", "535.9", "80 GB"]]}
         self.only(survey(asked("x", gpus=GPU, nccl=22000), asked("y", gpus=other, nccl=22000)), "warning", "GPUs",
                   "drivers differ: 550.1 on x; 535.9 on y")
@@ -310,7 +311,7 @@ class Program(unittest.TestCase):
 
     def test_mistakes_in_options(self):
         self.assertIn("No such file", self.run_it("--host-file", "/nowhere", code=2)[1])
-        self.assertIn("would be taken for an option", self.run_it("--hosts=-x", code=2)[1])
+        self.assertIn("would be read as an option", self.run_it("--hosts=-x", code=2)[1])
 
 
 if __name__ == "__main__":

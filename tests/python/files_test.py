@@ -289,14 +289,14 @@ class Local(Folder):
         (self.folder / "top" / "link").symlink_to(self.folder / "real")
         self.assertEqual(names(find(self.folder / "top")), [f"{self.folder}/top/link/x"])
         (self.folder / "top" / "up").symlink_to(self.folder / "top")
-        with self.assertRaisesRegex(OSError, "there is no end to that"):
+        with self.assertRaisesRegex(OSError, "which would never end"):
             find(self.folder / "top")
 
     def test_pipes_are_refused_and_not_waited_for(self):
         os.mkfifo(self.folder / "pipe")
-        with self.assertRaisesRegex(OSError, "no regular file"):
+        with self.assertRaisesRegex(OSError, "not a regular file"):
             find(self.folder / "pipe")
-        with self.assertRaisesRegex(OSError, "no regular file"):
+        with self.assertRaisesRegex(OSError, "not a regular file"):
             Ranges(File(str(self.folder / "pipe"), 0, ""))
 
     def test_ranges_are_exactly_the_bytes_asked_for_from_many_threads(self):
@@ -318,7 +318,7 @@ class Local(Folder):
                 thread.join()
             self.assertEqual(wrong, [])
             for offset, size in ((-1, 1), (0, -1), (0, len(data) + 1), (len(data), 1)):
-                with self.assertRaisesRegex(ValueError, "not in a file of 1048576 bytes"):
+                with self.assertRaisesRegex(ValueError, "not within a file of 1048576 bytes"):
                     ranges.read_at(offset, size)
         with self.assertRaisesRegex(ValueError, "closed"):
             ranges.read_at(0, 1)
@@ -528,7 +528,7 @@ class Http(Folder):
         self.write("d/x.bin")
         proxy = self.serve()
         for wrong in ("d/", "d/*.bin"):
-            with self.assertRaisesRegex(ValueError, "cannot say which files there are; name each file"):
+            with self.assertRaisesRegex(ValueError, "cannot list files; name each file"):
                 find(f"{proxy.url}/{wrong}")
         with self.assertRaisesRegex(FileNotFoundError, "no such file on the server"):
             find(f"{proxy.url}/d/y.bin")
@@ -834,7 +834,7 @@ class S3(Folder):
         import fsspec
         fs = fsspec.filesystem("memory")
         fs.pipe({"/top/k=1/x": b"rows", "/top/y": b"more rows", "/top/_z": b"no"})
-        with self.assertRaisesRegex(ValueError, "no scheme that fsspec knows"):
+        with self.assertRaisesRegex(ValueError, "not a scheme that fsspec knows"):
             find("nosuch://x/y")
         files = find("memory://top")
         self.assertEqual(names(files), ["memory://top/k=1/x", "memory://top/y"])

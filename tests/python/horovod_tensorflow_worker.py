@@ -182,10 +182,10 @@ def fit():
 def errors():
     rank, size = hvd.rank(), hvd.size()
     for kind in (hvd.HorovodInternalError, tf.errors.FailedPreconditionError):
-        refuses(kind, "the ranks call different things", hvd.allreduce, tf.ones([rank % 2 + 1]))
-    refuses(tf.errors.OpError, "the ranks call different things", tf.function(lambda: hvd.allreduce(tf.ones([rank % 2 + 1]))))
+        refuses(kind, "for different operations", hvd.allreduce, tf.ones([rank % 2 + 1]))
+    refuses(tf.errors.OpError, "for different operations", tf.function(lambda: hvd.allreduce(tf.ones([rank % 2 + 1]))))
     for kind in (ValueError, tf.errors.InvalidArgumentError):
-        refuses(kind, "no equal parts", hvd.alltoall, tf.ones([size + 1]))
+        refuses(kind, "cannot be divided equally", hvd.alltoall, tf.ones([size + 1]))
         refuses(kind, "bool cannot be reduced", hvd.allreduce, tf.constant(True))
     for function in (lambda strings: hvd.broadcast(strings, 0), hvd.allgather):
         refuses(ValueError, "tensors of numbers", function, tf.constant(["hello", "x" * 40]))

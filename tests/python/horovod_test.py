@@ -130,7 +130,7 @@ class Horovod(unittest.TestCase):
             self.assertNotIn("pack", {event["name"] for event in events})
         code, said = self.submit(1, WORKER, HOROVOD_CYCLE_TIME="soon")
         self.assertNotEqual(code, 0)
-        self.assertIn("HOROVOD_CYCLE_TIME in the environment: 'soon' is no number", said)
+        self.assertIn("HOROVOD_CYCLE_TIME in the environment: 'soon' is not a number", said)
         late = self.script("""
             import time, torch
             import warren.horovod.torch as hvd
@@ -143,7 +143,7 @@ class Horovod(unittest.TestCase):
                 print(error)
         """)
         code, said = self.submit(2, late, HOROVOD_STALL_CHECK_TIME_SECONDS="0.5", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="1.5")
-        self.assertRegex(said, r"\[0\] .*'allreduce.late' .* is ready on rank 0 and not on rank 1")
+        self.assertRegex(said, r"\[0\] .*'allreduce.late' .* has been ready on rank 0 but not on rank 1")
 
     def test_a_script_for_horovod_runs_as_it_is(self):
         script = self.script("""
@@ -184,7 +184,7 @@ class Horovod(unittest.TestCase):
         code, said = self.submit(2, "-m", "warren.compat", script, "an argument", python=[PYTHON])
         self.assertEqual(code, 0, said)
         self.assertEqual(said.count("sum 2.0 ['an argument']"), 2, said)
-        self.assertIn("horovod.spark is not among what warren.horovod has", said)
+        self.assertIn("horovod.spark is not part of warren.horovod", said)
 
     def test_a_script_that_fails_is_the_one_that_the_job_names(self):
         for end, status in (("sys.exit(7)", 7), ("raise ValueError('no such luck')", 1)):

@@ -278,7 +278,7 @@ def optimizer_errors():
     refuses(ValueError, "pairs", wrapped, named_parameters=list(model.parameters()))
     refuses(ValueError, "predivide", wrapped, gradient_predivide_factor=2.0, op=hvd.Sum)
     refuses(ValueError, "at least 1", wrapped, backward_passes_per_step=0)
-    refuses(ValueError, "one of them at most", wrapped, groups=[list(model.parameters())] * 2)
+    refuses(ValueError, "in only one of them", wrapped, groups=[list(model.parameters())] * 2)
     # A deleted optimizer does nothing.
     del sgd
     for _ in range(2):
@@ -332,7 +332,7 @@ def adasum():
     handles = {index: hvd.allreduce_async(group[index][rank], name=f"a{index}", op=hvd.Adasum) for index in order}
     for index in reversed(order):
         close_to(hvd.synchronize(handles[index]), adasum_of(group[index]), 1e-6)
-    refuses(hvd.HorovodInternalError, "the ranks call different things", hvd.allreduce, torch.ones(2 + rank % 2), op=hvd.Adasum)
+    refuses(hvd.HorovodInternalError, "for different operations", hvd.allreduce, torch.ones(2 + rank % 2), op=hvd.Adasum)
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
 
 
@@ -358,7 +358,7 @@ def adasum_optimizer():
             same(hvd.broadcast(got.detach(), 0), got.detach())
         assert type(optimizer).__name__ == kind.__name__
         if size > 1:
-            refuses(AssertionError, "the steps are reduced", optimizer.skip_synchronize)
+            refuses(AssertionError, "reduces the steps", optimizer.skip_synchronize)
         optimizer.synchronize()
         loss = optimizer.step(lambda: torch.tensor(3.0))
         assert loss == 3.0
@@ -367,8 +367,8 @@ def adasum_optimizer():
 
 def adasum_of_three():
     assert hvd.size() == 3
-    refuses(NotImplementedError, "Adasum is of 2, 4, 8, ... ranks, and there are 3", hvd.allreduce, torch.ones(1), op=hvd.Adasum)
-    refuses(NotImplementedError, "Adasum is of 2, 4, 8, ... ranks, and there are 3", hvd.DistributedOptimizer,
+    refuses(NotImplementedError, "Adasum needs 2, 4, 8, ... ranks, but there are 3", hvd.allreduce, torch.ones(1), op=hvd.Adasum)
+    refuses(NotImplementedError, "Adasum needs 2, 4, 8, ... ranks, but there are 3", hvd.DistributedOptimizer,
             torch.optim.SGD(make_model().parameters(), lr=0.1), op=hvd.Adasum)
     two = hvd.add_process_set([0, 2])
     if two.included():
@@ -415,8 +415,8 @@ def process_sets():
     last = hvd.ProcessSet([size - 1, 1])
     assert last.size() is None and last.rank() is None
     hvd.add_process_set(last)
-    refuses(ValueError, "has the ranks of another", hvd.add_process_set, [1, size - 1])
-    refuses(ValueError, "no set of some", hvd.add_process_set, [size])
+    refuses(ValueError, "has the same ranks as another", hvd.add_process_set, [1, size - 1])
+    refuses(ValueError, "not a subset", hvd.add_process_set, [size])
     for made in (even, last):
         if not made.included():
             refuses(ValueError, f"rank {rank} is not a member", hvd.allreduce, torch.ones(1), process_set=made)
@@ -453,7 +453,7 @@ def join():
     for batch in range(rank + 1):
         same(hvd.allreduce(torch.ones(2), op=hvd.Sum), [float(size - batch)] * 2)
     if rank == size - 1 and size > 1:
-        refuses(hvd.HorovodInternalError, "cannot take part any more", hvd.allgather, torch.ones(1))
+        refuses(hvd.HorovodInternalError, "can no longer take part", hvd.allgather, torch.ones(1))
     assert hvd.join() == size - 1
     # Ranks have called different numbers of unnamed operations.
     same(hvd.allgather(torch.tensor([rank])), list(range(size)))
@@ -474,7 +474,7 @@ def ranks_that_differ():
             ("parts", lambda: hvd.alltoall(torch.ones(size, rank % 2 + 1)), "rows of [2]"),
             ("shares", lambda: hvd.reducescatter(torch.ones((size, *shapes[rank % 2]))), ", 2, 3]"),
             ("group", lambda: hvd.grouped_allreduce([torch.ones(2), torch.ones(rank % 2 + 1)]), "float32 [2], float32 [2]")):
-        error = refuses(hvd.HorovodInternalError, "the ranks call different things", function)
+        error = refuses(hvd.HorovodInternalError, "for different operations", function)
         assert text in str(error) and len(re.findall(r"on rank \d", str(error))) == 2, (what, error)
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
 
@@ -486,18 +486,18 @@ def refused():
                            (hvd.reducescatter, ())):
         refuses(ValueError, "on meta; give it tensor.cpu()", function, elsewhere, *more)
     refuses(ValueError, "int16 cannot be reduced", hvd.allreduce, torch.ones(1, dtype=torch.int16))
-    refuses(NotImplementedError, "Adasum is for allreduce", hvd.reducescatter, torch.ones(2), op=hvd.Adasum)
-    refuses(ValueError, "Adasum is of float16, float32, float64, not of int32", hvd.allreduce, torch.ones(1, dtype=torch.int32),
+    refuses(NotImplementedError, "Adasum is only for allreduce", hvd.reducescatter, torch.ones(2), op=hvd.Adasum)
+    refuses(ValueError, "Adasum takes float16, float32, float64, not int32", hvd.allreduce, torch.ones(1, dtype=torch.int32),
             op=hvd.Adasum)
     refuses(NotImplementedError, "cannot call train in 4 new processes. Call train(...) at the end of a script, and start that with "
             "dmlc-submit --num-workers 4 python SCRIPT", horovod_run, train, np=4)
     refuses(ImportError, "not for mxnet", hvd.check_extension, "horovod.mxnet", "HOROVOD_WITH_MXNET", __file__, "mpi_lib")
     hvd.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", __file__, "mpi_lib_v2")
-    refuses(ValueError, "give `op` alone", hvd.allreduce, torch.ones(1), average=True, op=hvd.Sum)
+    refuses(ValueError, "give only `op`", hvd.allreduce, torch.ones(1), average=True, op=hvd.Sum)
     refuses(ValueError, "no rows", hvd.allgather, torch.tensor(1.0))
-    refuses(ValueError, "no equal parts", hvd.alltoall, torch.ones(size + 1))
-    refuses(ValueError, f"are of {size} rows, and there are 0", hvd.alltoall, torch.ones(0), [1] * size)
-    refuses(ValueError, "splits are integers", hvd.alltoall, torch.ones(size), torch.ones(size))
+    refuses(ValueError, "cannot be divided equally", hvd.alltoall, torch.ones(size + 1))
+    refuses(ValueError, f"are of {size} rows, but there are 0", hvd.alltoall, torch.ones(0), [1] * size)
+    refuses(ValueError, "splits must be integers", hvd.alltoall, torch.ones(size), torch.ones(size))
     refuses(ValueError, f"rank {size} is not a member", hvd.broadcast, torch.ones(1), size)
     refuses(NotImplementedError, "hvd.elastic.run", lambda: hvd.elastic.run)
     refuses(RuntimeError, "before hvd.init", hvd.start_timeline, "x.json")
@@ -508,7 +508,7 @@ def refused():
     for function in (hvd.allreduce_async, hvd.allgather_async):
         if rank == 0:
             handle = function(torch.ones(3), name="twice")
-            refuses(ValueError, "twice' is under way already", function, torch.ones(3), name="twice")
+            refuses(ValueError, "twice' is already under way", function, torch.ones(3), name="twice")
             meet(function.__name__)
         else:
             meet(function.__name__)

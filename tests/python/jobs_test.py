@@ -72,7 +72,7 @@ class Records(unittest.TestCase):
             with self.subTest(**changes), self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: .*{said}"):
                 job(**changes)
         for text in ("{", "[" * 100_000, '{"command":' * 100_000, "", "\0"):
-            with self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: .*no JSON"):
+            with self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: .*not JSON"):
                 _jobs.read(NAME, text, ("node1", ""), lambda: None)
         with self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: 'seconds' is nan"):
             _jobs.read(NAME, json.dumps({**FAILED, "seconds": float("nan")}), ("node1", ""), lambda: None)
@@ -95,9 +95,9 @@ class Records(unittest.TestCase):
         jobs = [job(), _jobs.Job("20261127T010204Z-47", NOW, "running", {})]
         self.assertEqual(_jobs.find(jobs, "4711"), jobs[0])
         self.assertEqual(_jobs.find(jobs, "20261127T010204"), jobs[1])
-        with self.assertRaisesRegex(ValueError, "may be .*4711, .*47"):
+        with self.assertRaisesRegex(ValueError, "is ambiguous: it may be .*4711, .*47"):
             _jobs.find(jobs, "2026")
-        with self.assertRaisesRegex(ValueError, "no job is known as '9'"):
+        with self.assertRaisesRegex(ValueError, "there is no job '9'"):
             _jobs.find(jobs, "9")
 
     def test_times_are_short(self):
@@ -158,7 +158,7 @@ class Program(unittest.TestCase):
         self.keep(4, began="\x1b[2J")
         out, err = self.run_it(code=1)
         self.assertIn("20261127T010201Z-1 ", out)
-        self.assertIn("20261127T010202Z-2.json: it is no JSON", err)
+        self.assertIn("20261127T010202Z-2.json: it is not JSON", err)
         self.assertNotIn("\x1b", err)
 
     def test_what_is_no_file_is_named_and_waits_for_nobody(self):
@@ -170,7 +170,8 @@ class Program(unittest.TestCase):
             large.truncate(1 << 34)
         out, err = self.run_it(code=1)
         self.assertIn("20261127T010201Z-1 ", out)
-        for second, said in ((2, "no file, but a pipe"), (3, "no file, but a device"), (4, "no file, but a folder"), (5, "it has more than 16 MiB")):
+        for second, said in ((2, "not a file but a pipe"), (3, "not a file but a device"), (4, "not a file but a folder"), (5, "it has "
+        "more than 16 MiB")):
             self.assertRegex(err, f"2026112.*-{second}.json.*{said}")
 
     def test_a_pid_of_another_container_is_no_sign_of_an_end(self):
@@ -191,7 +192,7 @@ class Program(unittest.TestCase):
     def test_a_log_directory_has_jobs_of_its_own(self):
         self.keep(5, self.folder / "logs/jobs", story="the disk was full")
         self.assertIn("the disk was full", self.run_it("--log-dir", self.folder / "logs", "5")[0])
-        self.assertIn("no job is known as '5'", self.run_it("5", code=1)[1])
+        self.assertIn("there is no job '5'", self.run_it("5", code=1)[1])
 
 
 if __name__ == "__main__":

@@ -266,7 +266,8 @@ class KVStore(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "well\n", ""))
         status, said = submit(2, PYTHON, "-c", code)
         self.assertEqual((status, said.count("] well")), (0, 2), said)
-        self.assertEqual(said.count("the key-value store 'local' is this process's alone: the 2 workers of the job train separately"), 2, said)
+        self.assertEqual(said.count("the key-value store 'local' is local to this process: the 2 workers of the job train "
+                                    "separately"), 2, said)
 
     def test_methods_that_a_store_does_not_have_are_refused_by_name(self):
         self.expect(1, """
@@ -294,7 +295,7 @@ class KVStore(unittest.TestCase):
             refuses(ValueError, "pull: key 3 is not in the store; call init", kv.pull, 3, np.zeros(1))
             refuses(ValueError, r"'w' has the shape \\(2, 3\\) .*float64, not \\(3, 2\\)", kv.push, "w", np.zeros((3, 2)))
             refuses(ValueError, r"float64, not \\(2, 3\\) and float32", kv.push, "w", np.zeros((2, 3), "float32"))
-            refuses(ValueError, "its place", kv.pull, "w", np.zeros(6))
+            refuses(ValueError, "its output", kv.pull, "w", np.zeros(6))
             refuses(ValueError, "`out`", kv.pull, "w")
             refuses(TypeError, "keys are str or int", kv.push, 1.5, np.zeros(1))
             refuses(TypeError, "not dict", kv.push, "w", {})

@@ -221,7 +221,7 @@ class Launchers(unittest.TestCase):
         status, output = self.run_all([str(BIN / "dmlc-submit"), "--num-workers", "3", "--quiet"], READ_IN_A_JOB)
         self.assertEqual(status, 0, output)
         self.assertEqual(sum(float(rows) for rows in re.findall(r"joined \d 3 (\S+)", output)), 90.0, output)
-        self.assertEqual(output.count("this process has left its job: do this inside of the `with` that joins it"), 3, output)
+        self.assertEqual(output.count("this process has left its job: do this inside the `with` that joins it"), 3, output)
         self.assertEqual(output.count("this process has left its job and cannot join it again"), 3, output)
 
     def test_separate_programs_are_alone_where_the_environment_says_so(self):

@@ -151,7 +151,7 @@ class Training(Job):
                 self.assertIn('"world": 4', said)
                 params = {"objective": "binary:logistic", "tree_method": "hist", "max_bin": 64, "base_score": 0.5}
                 said = self.job(4, "xgboost", str(path), label="y", weight="w", exclude="q", params=params, **named)
-                self.assertIn("XGBoost looks for its base_score in another way on workers that have weights: give it one", said)
+                self.assertIn("XGBoost computes base_score differently on workers with weights: set it", said)
                 self.assertIn('"world": 4', said)
 
     def test_a_worker_without_rows_is_served(self):
@@ -322,7 +322,7 @@ class Wrong(Job):
         self.assertNotIn("model {", said)
 
     def test_workers_that_ask_for_other_things_are_told_so(self):
-        for named, words in (({"shuffle": [None, 1]}, r"rank 0 has shuffle=None, and rank 1 shuffle=1: all workers give the same"),
+        for named, words in (({"shuffle": [None, 1]}, r"rank 0 has shuffle=None, and rank 1 shuffle=1: all workers must give the same"),
                              ({"features": [["a", "b"], ["b", "a"]]}, r"rank 0 has features=\('a', 'b'\), and rank 1 features=\('b', 'a'\)"),
                              ({"quantile": [False, True]}, "rank 0 has quantile=False, and rank 1 quantile=True"),
                              ({"categories": [None, {"city": ["Rom"]}]}, "rank 0 has categories=None, and rank 1 categories=")):

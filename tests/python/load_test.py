@@ -265,9 +265,9 @@ class SharesOfFiles(Folder):
         self.parquet("a.parquet", pa.table({"c": pa.array(["b", "a", None]).dictionary_encode(), "y": [0, 1, 2]}))
         found = data.load(self.folder, label="y", categories={"c": ["z", "b", "a"]})
         np.testing.assert_array_equal(found.features[:, 0], [1, 2, np.nan])
-        self.refused(r"a\.parquet, row group 0: column 'c' has the category 'a', which is none of 'z', 'b'", self.folder, label="y",
+        self.refused(r"a\.parquet, row group 0: column 'c' has the category 'a', which is not one of 'z', 'b'", self.folder, label="y",
                      categories={"c": ["z", "b"]})
-        self.refused("workers that do not talk cannot agree on what categories 'c' has", self.folder, label="y", rank=0, world=2)
+        self.refused("workers that do not communicate cannot agree on the categories of 'c'", self.folder, label="y", rank=0, world=2)
 
     def test_dictionaries_that_differ_by_row_group_and_have_words_that_no_row_has(self):
         first = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["b", "unused"]))
@@ -296,7 +296,7 @@ class Other(Folder):
     def test_other_files_in_a_folder_of_parquet_are_named(self):
         self.parquet("a.parquet", table(10))
         (self.folder / "README.txt").write_text("These are flights.")
-        self.refused(r"README\.txt: begins with b'Thes', as no Parquet file does: leave it out", self.folder, label="y")
+        self.refused(r"README\.txt: begins with b'Thes', which no Parquet file does: leave it out", self.folder, label="y")
 
     def test_rows_in_memory_are_no_files(self):
         import pandas as pd
@@ -356,14 +356,14 @@ class Categories(Folder):
         self.assertEqual(self.codes(pa.array(["007", "7", "7.0"])), ([0, 1, 2], ["007", "7", "7.0"]))
         self.assertEqual(self.codes(pa.array(["7", "8"]), categories={"c": [8, 7]}), ([1, 0], [8, 7]))
         self.assertEqual(self.codes(pa.array([7, 8]), categories={"c": ["8", "7"]}), ([1, 0], ["8", "7"]))
-        with self.assertRaisesRegex(ValueError, "has the category '007', which is none of '7'"):
+        with self.assertRaisesRegex(ValueError, "has the category '007', which is not one of '7'"):
             self.codes(pa.array(["007"]), categories={"c": [7]})
-        with self.assertRaisesRegex(ValueError, "has the category 1.5, which is none of '1', '2'"):
+        with self.assertRaisesRegex(ValueError, "has the category 1.5, which is not one of '1', '2'"):
             self.codes(pa.array([1.0, 1.5]), categories={"c": [1, 2]})
 
     def test_an_unknown_one_behind_a_null_of_a_dictionary_is_refused(self):
         dictionary = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([None, "zzz", "a"]))
-        with self.assertRaisesRegex(ValueError, "has the category 'zzz', which is none of 'a'"):
+        with self.assertRaisesRegex(ValueError, "has the category 'zzz', which is not one of 'a'"):
             self.codes(dictionary, categories={"c": ["a"]})
         unused = pa.DictionaryArray.from_arrays(pa.array([0, 2]), pa.array([None, "zzz", "a"]))
         np.testing.assert_array_equal(self.codes(unused, categories={"c": ["a"]})[0], [np.nan, 0])
@@ -553,7 +553,7 @@ class Wrong(Folder):
         text = self.folder / "d.csv"
         text.write_text("target,a\n1,2\n")
         self.refused(r"d\.csv: label='targt': no such column; did you mean 'target'\? Its columns are 'target', 'a'", text, label="targt")
-        self.refused("is a feature", path, features=["y"], label="y")
+        self.refused("has no feature columns", path, features=["y"], label="y")
 
     def test_words_where_numbers_are_due(self):
         path = self.parquet("a.parquet", pa.table({"s": ["a", "b"], "y": [1, 2], "when": pa.array([0, 1], pa.timestamp("us")), "l": [[1], [2]]}))
@@ -568,9 +568,9 @@ class Wrong(Folder):
     def test_files_that_do_not_agree(self):
         self.parquet("a.parquet", pa.table({"x": [1.5], "y": [1]}))
         path = self.parquet("b.parquet", pa.table({"y": [1]}))
-        self.refused(r"b\.parquet: has no column", self.folder, label="y")
+        self.refused(r"b\.parquet: has no feature columns", self.folder, label="y")
         self.parquet("b.parquet", pa.table({"x": [1], "y": [1], "z": [1]}))
-        self.refused(r"b\.parquet: has the column 'z', which the first file has not", self.folder, label="y")
+        self.refused(r"b\.parquet: has the column 'z', which the first file does not have", self.folder, label="y")
         self.assertEqual(len(data.load(self.folder, label="y", features=["x"])), 2)
         self.parquet("b.parquet", pa.table({"x": ["1"], "y": [1]}))
         self.refused(r"b\.parquet: column 'x' is string", self.folder, label="y")
@@ -586,7 +586,7 @@ class Wrong(Folder):
                                                    "q": [1] * 100 + [None] * 200}))
         self.refused(r"a\.parquet, row group 2, row 50: the label in column 'y' is nothing, expected a number", path, label="y")
         self.refused(r"a\.parquet, row group 1, row 20: the weight in column 'w' is -1\.0, expected a number from 0 on", path, weight="w")
-        self.refused(r"a\.parquet, row group 1: 100 rows have no value in column 'q', the qid", path, qid="q")
+        self.refused(r"a\.parquet, row group 1: 100 rows have no value in the qid column 'q'", path, qid="q")
 
     def test_queries_that_are_not_together_or_have_two_weights(self):
         path = self.parquet("a.parquet", pa.table({"x": range(6), "q": [1, 1, 2, 2, 1, 1], "w": [1, 1, 1, 2, 1, 1]}), 3)
@@ -638,9 +638,9 @@ class Wrong(Folder):
 
     def test_types_that_are_no_categories(self):
         path = self.parquet("a.parquet", pa.table({"t": pa.array([[1], [2]]), "y": [1, 2]}))
-        self.refused(r"column 't' is list<.*>, which is no category", path, label="y", categorical="t")
+        self.refused(r"column 't' is list<.*>, which cannot be a category", path, label="y", categorical="t")
         path = self.parquet("a.parquet", pa.table({"t": pa.array([2**50], pa.timestamp("ms")), "y": [1]}))
-        self.refused(r"a\.parquet, row group 0: column 't' has a time that Python cannot show \(.*\): turn it into words", path, label="y",
+        self.refused(r"a\.parquet, row group 0: column 't' has a time that Python cannot show \(.*\): convert it to words", path, label="y",
                      categorical="t")
 
     def test_files_with_different_types_of_categories(self):
@@ -664,7 +664,8 @@ class Wrong(Folder):
             self.parquet(f"{name}.parquet", pa.table({"k": column, "y": [0]}))
         np.testing.assert_array_equal(data.load(self.folder, label="y", categories={"k": ["8", "7"]}).features[:, 0], [1, np.nan, 1])
         self.parquet("a.parquet", pa.table({"k": [day], "y": [0]}))
-        self.refused(r"a\.parquet, row group 0: column 'k' has the category '2024-01-01', which is none of its categories: there are none$",
+        self.refused(r"a\.parquet, row group 0: column 'k' has the category '2024-01-01', which is not one of its "
+                     r"categories: there are none$",
                      self.folder / "a.parquet", label="y", categories={"k": []})
 
     def test_files_with_what_pyarrow_cannot_read_are_named(self):
@@ -847,8 +848,9 @@ class OneFileEach(Folder):
                         self.assertEqual(next(data.batches(uri, kind="arrow"))["a"].to_pylist(), [number])
             paths = [place / f"{name}.{ending}" for name in names]
             self.assertEqual(data.load(paths, label="y").features[:, 0].tolist(), list(range(len(names))))
-            self.refused("no such file or folder; a Path and an element of a list are", [f"{place}/r?.{ending}x"], label="y", kind=FileNotFoundError)
-            self.refused("no such file or folder; a Path and an element of a list are", pathlib.Path(f"{place}/*.{ending}x"), label="y",
+            self.refused("no such file or folder; a Path or an element of a list names", [f"{place}/r?.{ending}x"], label="y",
+                         kind=FileNotFoundError)
+            self.refused("no such file or folder; a Path or an element of a list names", pathlib.Path(f"{place}/*.{ending}x"), label="y",
                          kind=FileNotFoundError)
 
 

@@ -52,7 +52,7 @@ class Messages(unittest.TestCase):
         self.expect(2, """
             box = world.mailbox()
             other = 1 - world.rank
-            for function, arguments, text in ((box.send, (np.ones(1), world.rank), "is no other rank of 2"),
+            for function, arguments, text in ((box.send, (np.ones(1), world.rank), "is not another rank of 2"),
                                               (box.send, (np.ones(1), -1), "-1 is no other rank"),
                                               (box.recv, (np.ones(1), 2), "2 is no other rank"),
                                               (box.recv, (np.ones(1), other, 0, -1.0), "a timeout of -1 s"),
@@ -67,7 +67,7 @@ class Messages(unittest.TestCase):
                 box.recv(np.empty(2, int), other).wait()
                 raise SystemExit("not refused")
             except RuntimeError as error:
-                assert f"rank {other} has sent 24 bytes with tag 0, and this rank receives 16" in str(error), error
+                assert f"rank {other} sent 24 bytes with tag 0, but this rank expects 16" in str(error), error
             sent.wait()
             sent = box.send(np.arange(3), other)
             assert box.recv(np.empty(3, int), other).wait().tolist() == [0, 1, 2]
@@ -140,7 +140,7 @@ except IndexError:
                 handle.when_done(print)
                 raise SystemExit("no error")
             except ValueError as error:
-                assert "has been waited for" in str(error)
+                assert "wait was already called" in str(error)
             """)
         self.assertEqual(code, 0, output)
 

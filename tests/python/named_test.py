@@ -75,7 +75,7 @@ class Named(unittest.TestCase):
                 except RuntimeError as error:
                     assert "no name" in str(error), error
         """)
-        self.assertIn("the ranks call different things 'x'", said)
+        self.assertIn("the ranks use the name 'x'", said)
         self.assertRegex(said, r"on rank [01] it is an allreduce \(sum\) of [12] elements of double")
 
     def test_the_example_of_a_network_learns_and_leaves_a_timeline(self):

@@ -57,7 +57,7 @@ class Rules(unittest.TestCase):
         _shards.register_rule("fails", fails)
         shard = RuleShard(np.zeros(3), rank=5)
         (_, _, error), = shard.send(Request(1, 0), np.ones(3), "fails")
-        self.assertEqual(error, "rank 5: the rule 'fails' of rank 1's send failed: KeyError: 3")
+        self.assertEqual(error, "rank 5: the rule 'fails' failed for a send from rank 1: KeyError: 3")
         (_, _, error), = shard.send(Request(1, 1), np.ones(3), "unknown")
         self.assertRegex(error, "rank 5 has no rule 'unknown', only add, copy, .*; call register_rule on all ranks")
         self.assertEqual(shard.send(Request(1, 2), np.ones(3), "add"), [(Request(1, 2), None, None)])
@@ -66,7 +66,7 @@ class Rules(unittest.TestCase):
         for name in ("", "x" * 65, "a\0", 3):
             with self.assertRaisesRegex(ValueError, "the name of a rule"):
                 _shards.register_rule(name, print)
-        with self.assertRaisesRegex(TypeError, "the rule 'none' is a function"):
+        with self.assertRaisesRegex(TypeError, "the rule 'none' must be a function"):
             _shards.register_rule("none", None)
         with self.assertRaisesRegex(ValueError, "there is a rule 'add' already"):
             _shards.register_rule("add", print)
@@ -280,7 +280,7 @@ class Jobs(unittest.TestCase):
                 world.barrier()
                 assert (server.receive().wait() == np.arange(30.0) * (size - 1)).all()
                 world.barrier()
-                refuses(RuntimeError, f"^rank 1: the rule 'moody' of rank {me}'s send failed: KeyError: 'moody today'$",
+                refuses(RuntimeError, f"^rank 1: the rule 'moody' failed for a send from rank {me}: KeyError: 'moody today'$",
                         server.send(np.ones(30), "moody").wait)
                 server.send(np.ones(30), "copy").wait()
                 assert (server.receive().wait() == 1).all()
@@ -311,8 +311,8 @@ class Jobs(unittest.TestCase):
             refuses(TypeError, "NumPy array of numbers, not list", ParameterServer, [1, 2])
             refuses(TypeError, "NumPy array of numbers, not an array of object", ParameterServer, np.array([{}]))
             refuses(ValueError, "3 servers of 2 ranks", ParameterServer, np.ones(1), servers=3)
-            refuses(ValueError, "root 2 is none of 2 ranks", ParameterServer, np.ones(1), root=2)
-            refuses(ValueError, "rank 0 has .*3.*, and rank 1 .*4.*; all ranks give the same", ParameterServer, np.ones(3 + me))
+            refuses(ValueError, "root 2 is not one of the 2 ranks", ParameterServer, np.ones(1), root=2)
+            refuses(ValueError, "rank 0 has .*3.*, and rank 1 .*4.*; all ranks must give the same", ParameterServer, np.ones(3 + me))
             with ParameterServer(np.zeros((2, 3), "float32")) as server, ParameterServer(np.zeros(3, "uint8")) as whole:
                 refuses(ValueError, r"holds an array of \\(2, 3\\), not of \\(3, 2\\)", server.send, np.ones((3, 2), "float32"))
                 refuses(TypeError, "holds float32, not float64", server.send, np.ones((2, 3)))
@@ -322,7 +322,7 @@ class Jobs(unittest.TestCase):
                 refuses(ValueError, "contiguous", server.receive, np.ones((3, 2), "float32").T)
                 refuses(TypeError, "holds float32, not int64", server.receive, np.ones((2, 3), int))
                 refuses(ValueError, "a scale of 0.5 for elements of uint8", whole.send, np.ones(3, "uint8"), scale=0.5)
-                refuses(ValueError, "expected none below 0", whole.send, np.ones(3, "uint8"), scale=-1)
+                refuses(ValueError, "expected at least 0", whole.send, np.ones(3, "uint8"), scale=-1)
                 server.send(np.ones((3, 2), "float32").T).wait()  # a copy
                 world.barrier()
                 assert (server.receive().wait() == size).all()

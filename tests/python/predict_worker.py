@@ -54,7 +54,7 @@ def check(folder, suffix):
         wx.predict_to(whole, model, matrix, whole=True, **options)
         assert np.array_equal(read(whole), expected), name
         refused(FileExistsError, "whole-" + name, wx.predict_to, whole, model, matrix, whole=True)
-        refused(FileExistsError, f"holds {world} parts of another run already, such as part-00000-of-", wx.predict_to,
+        refused(FileExistsError, f"holds {world} parts of another run, such as part-00000-of-", wx.predict_to,
                 parts, model, matrix)
         data.gather(np.zeros(1))  # a barrier: all ranks have been refused
         if rank == 0:

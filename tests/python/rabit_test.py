@@ -275,7 +275,7 @@ class Errors(unittest.TestCase):
                 print("sum", rabit.allreduce(np.ones(1), rabit.SUM)[0])
         """)
         for root in (7, 2**32):
-            self.assertEqual(output.count(f"root {root} is no rank; ranks are 0 to 1"), 2, output)
+            self.assertEqual(output.count(f"root {root} is not a rank; ranks are 0 to 1"), 2, output)
         self.assertEqual(output.count("sum 2.0"), 2, output)
 
     def test_a_job_that_cannot_be_joined_is_an_exception_that_says_why(self):

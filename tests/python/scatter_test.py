@@ -277,7 +277,7 @@ class PeersOfAProcess(unittest.TestCase):
         self.assertEqual((peers.rank, peers.world), (2, 3))
         for call, arguments in ((peers.allgather, (1,)), (peers.broadcast, (1, 0)), (peers.greatest, (np.zeros(1, np.uint64),)),
                                 (peers.broadcast_bytes, (np.empty(0, np.uint8), 0))):
-            self.assertRaisesRegex(RuntimeError, "rank 2 of 3 was given by hand.*communicator", call, *arguments)
+            self.assertRaisesRegex(RuntimeError, "rank 2 of 3 was given explicitly.*communicator", call, *arguments)
         self.assertEqual(_peers.of(0, 1).allgather(7), [7])
         self.assertRaisesRegex(ValueError, "rank 3 of 3: expected a rank from 0 to 2", _peers.of, 3, 3)
         self.assertRaisesRegex(ValueError, "a job of 0 ranks", _peers.of, 0, 0)

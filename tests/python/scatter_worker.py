@@ -202,17 +202,17 @@ def check_refusals(rank, world):
     refused(ValueError, "lengths differ: ['X'] has 3 rows, and ['y'] has 4", data.scatter,
             mine({"X": np.zeros(3), "y": np.zeros(4)}), last)
     refused(ValueError, "is a builtins.str, expected NumPy arrays", data.scatter, mine("rows"), last)
-    refused(ValueError, "has nothing in it", data.scatter, mine(()), last)
+    refused(ValueError, "is empty", data.scatter, mine(()), last)
     refused(ValueError, "a single value", data.scatter, mine(np.array(3)), last)
     refused(ValueError, f"root is {world}, expected a rank", data.scatter, None, world)
     refused(ValueError, "piece_bytes is 0", data.scatter, mine(np.zeros(3)), last, piece_bytes=0)
-    refused(ValueError, f"rank {last} is the root and gives None", data.scatter, None, last)
-    refused(ValueError, "queries of 4 rows together, and the table has 5", data.scatter, mine(np.zeros(5)), last, group=[2, 2])
+    refused(ValueError, f"rank {last} is the root, but gave None", data.scatter, None, last)
+    refused(ValueError, "queries of 4 rows in total, but the table has 5", data.scatter, mine(np.zeros(5)), last, group=[2, 2])
     refused(ValueError, "group[1] is -1", data.scatter, mine(np.zeros(5)), last, group=[6, -1])
     refused(ValueError, "a single value", data.gather, 3.0)
     assert data.gather(None) is None
     if world > 1:
-        refused(ValueError, f"rank {last} gives a table, and the root is rank 0", data.scatter,
+        refused(ValueError, f"rank {last} gave a table, but the root is rank 0", data.scatter,
                 np.zeros(3) if rank in (0, last) else None)
         refused(ValueError, "scatter: rank 0 has root=0, and rank 1 has root=1", data.scatter, np.zeros(3), min(rank, 1))
         refused(ValueError, f"differ in ['y']: float64 on rank 0, int32 on rank {last}", data.gather,

@@ -38,7 +38,7 @@ class SealedTest(unittest.TestCase):
         self.addCleanup(knowing(token).stop)
 
     def refuses(self, message, words, **options):
-        with self.assertRaisesRegex(RuntimeError, f"^call: what rank 1 sent was refused, and nothing of it was unpickled: .*{words}"):
+        with self.assertRaisesRegex(RuntimeError, f"^call: the message of rank 1 was refused and not unpickled: .*{words}"):
             _sealed.loads(message, "call", 1, **options)
         self.assertEqual(ran, [])
 
@@ -65,20 +65,20 @@ class WithAToken(SealedTest):
         for message in (pickle.dumps(Evil()), b"P" + pickle.dumps(Evil()), b"J[]", b"E", b"", b"p", b"p" + pickle.dumps(Evil())[:20]):
             self.refuses(message, "it is not sealed with the job's token")
         for message in (b"p" + bytes(32) + pickle.dumps(Evil()), b"e" + bytes(32) + b"text"):
-            self.refuses(message, "its seal does not fit")
+            self.refuses(message, "its seal does not match")
 
     def test_nor_one_sealed_with_another_token_for_another_call_or_by_another_rank(self):
         with mock.patch.dict(os.environ, DMLC_JOB_TOKEN="ab" * 32):
             other = bytes(_sealed.seal(Evil(), "call", 1))
         for message in (other, _sealed.seal(Evil(), "another", 1), _sealed.seal(Evil(), "call", 2), _sealed.seal(Evil(), "call\0" + "1", 1)):
-            self.refuses(message, "its seal does not fit")
+            self.refuses(message, "its seal does not match")
 
     def test_nor_one_that_was_changed(self):
         good = bytes(_sealed.seal({"a": 1}, "call", 1))
         for at in range(1, len(good)):
-            self.refuses(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:], "its seal does not fit")
-        self.refuses(b"e" + good[1:], "its seal does not fit")
-        self.refuses(good + b"x", "its seal does not fit")
+            self.refuses(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:], "its seal does not match")
+        self.refuses(b"e" + good[1:], "its seal does not match")
+        self.refuses(good + b"x", "its seal does not match")
 
     def test_an_object_that_cannot_be_sent_is_a_type_error_where_it_arrives(self):
         message = _sealed.seal_or_refuse(lambda: 0, "call", 1)
@@ -111,8 +111,7 @@ class WithoutAToken(SealedTest):
             self.assertEqual(repr(found), repr(value))
 
     def test_other_objects_need_a_call_that_takes_them(self):
-        with self.assertRaisesRegex(TypeError, "builtins.set is no plain data.*DMLC_JOB_TOKEN.*only plain data"
-                                    " are sent"):
+        with self.assertRaisesRegex(TypeError, "builtins.set is not plain data.*DMLC_JOB_TOKEN.*sends only plain data"):
             _sealed.seal({1}, "call", 1, objects=False)
         self.assertEqual(_sealed.loads(_sealed.seal({1}, "call", 1), "call", 1), {1})
 
@@ -129,7 +128,7 @@ class WithoutAToken(SealedTest):
     def test_a_sealed_message_says_that_the_token_is_missing_here(self):
         with mock.patch.dict(os.environ, DMLC_JOB_TOKEN=TOKEN):
             message = bytes(_sealed.seal(1, "call", 1))
-        self.refuses(message, "this process has none; DMLC_JOB_TOKEN has to be set alike")
+        self.refuses(message, "this process has none; DMLC_JOB_TOKEN must be set to the same value")
 
 
 class Proof(SealedTest):
@@ -182,7 +181,7 @@ class Proof(SealedTest):
                         lambda number, values: values if number < 2 else values // 2):
             found = self.run_ranks(3, {1: made_up})
             for rank in (0, 2):
-                self.assertRegex(found[rank], "rank 1 of 3 did not prove to know the job's token|alone")
+                self.assertRegex(found[rank], "rank 1 of 3 did not prove knowledge of the job's token|alone")
             self.assertTrue(any("rank 1 of 3" in one for one in found if one))
 
     def test_a_rank_that_says_it_has_no_token_is_named(self):

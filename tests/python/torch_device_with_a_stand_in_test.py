@@ -136,7 +136,7 @@ def rank_of_a_job():
 
     # Refused without ending anything.
     for wrong, text in ((lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "no BAND of torch.float32"),
-                        (lambda: dist.all_reduce(torch.zeros(2, device="meta")), "CUDA are taken, and this one is on meta")):
+                        (lambda: dist.all_reduce(torch.zeros(2, device="meta")), "on CUDA GPUs, but this one is on meta")):
         with case.assertRaisesRegex(RuntimeError, text):
             wrong()
     host = torch.ones(1)

@@ -266,7 +266,7 @@ def tensors():
         refuses("not of (4, 3)", server.send, torch.ones(4, 3))
         refuses("not float64", server.send, torch.ones(3, 4).double())
         refuses("contiguous", server.receive, torch.ones(4, 3).t())
-        refuses("hold no torch.bfloat16; give it tensor.float()", server.send, torch.ones(3, 4).bfloat16())
+        refuses("do not support torch.bfloat16; give it tensor.float()", server.send, torch.ones(3, 4).bfloat16())
         refuses("meta", server.send, torch.ones(3, 4, device="meta"))
 
 

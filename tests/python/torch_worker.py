@@ -189,7 +189,7 @@ def complex_numbers():
     try:
         world.allreduce([torch.ones(1, dtype=torch.complex64)], dist.ReduceOp.PRODUCT)
     except (RuntimeError, TypeError) as error:
-        assert "complex numbers have SUM and AVG" in str(error) or "PRODUCT" not in str(error), error
+        assert "complex numbers support SUM and AVG" in str(error) or "PRODUCT" not in str(error), error
     else:
         raise AssertionError("no error")
 
@@ -251,7 +251,7 @@ def sparse_sums():
         if size > 1:
             refuses("rank 0 gives torch.float32 of shape [3]", dist.all_reduce, wrong)
     refuses("sparse_csr", dist.all_reduce, torch.eye(3).to_sparse_csr())
-    refuses("their sum alone", dist.all_reduce, make([[0]], [1.0], (3,)), dist.ReduceOp.MAX)
+    refuses("only their sum", dist.all_reduce, make([[0]], [1.0], (3,)), dist.ReduceOp.MAX)
     summed(make([[0]], [1.0], (3,)), [float(size), 0.0, 0.0])
 
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -732,7 +732,7 @@ def refused():
     refuses("no AVG of torch.int64", dist.all_reduce, torch.tensor([1]), dist.ReduceOp.AVG)
     refuses("no BAND of torch.float32", dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)
     refuses("in the list", dist.all_gather, [torch.ones(1)] * (size + 1), torch.ones(1))
-    refuses("all_to_all: 5 rows are no equal parts", dist.all_to_all_single, torch.ones(5), torch.ones(5))
+    refuses("all_to_all: 5 rows cannot be divided equally", dist.all_to_all_single, torch.ones(5), torch.ones(5))
     if hasattr(torch, "float8_e4m3fn"):
         refuses("float8", dist.all_reduce, torch.ones(1).to(torch.float8_e4m3fn))
     refuses("meta", dist.all_reduce, torch.ones(1, device="meta"))

@@ -15,7 +15,7 @@ FINDING = CLEAN.replace("nullptr", "0")  # modernize-use-nullptr
 UNIT = '#include "data/header.h"\nint* Unit() {\n  return Nothing();\n}\n'
 
 
-@unittest.skipUnless(shutil.which("clang-tidy") and shutil.which("clang-format"), "SKIPPED: clang-tidy and clang-format are not here")
+@unittest.skipUnless(shutil.which("clang-tidy") and shutil.which("clang-format"), "SKIPPED: clang-tidy or clang-format is not installed")
 class Lint(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="warren-lint-")
@@ -49,21 +49,21 @@ class Lint(unittest.TestCase):
         return done.stdout
 
     def test_what_was_clean_is_remembered_and_what_was_not_is_not(self):
-        self.assertIn("1 units clean, 0 of them as remembered", self.lint())
-        self.assertIn("1 units clean, 1 of them as remembered", self.lint())
+        self.assertIn("1 units clean, 0 of them unchanged", self.lint())
+        self.assertIn("1 units clean, 1 of them unchanged", self.lint())
         self.write("data/header.h", FINDING)
         for _ in range(2):
             self.assertIn("modernize-use-nullptr", self.lint(code=1))
         self.write("data/header.h", CLEAN)
-        self.assertIn("1 of them as remembered", self.lint())
+        self.assertIn("1 of them unchanged", self.lint())
         self.write("data/unit.cc", UNIT + "int* Another() {\n  return 0;\n}\n")
         self.assertIn("modernize-use-nullptr", self.lint(code=1))
 
     def test_the_command_and_the_rules_count(self):
-        self.assertIn("0 of them as remembered", self.lint())
+        self.assertIn("0 of them unchanged", self.lint())
         self.compile("c++ -std=c++17")
-        self.assertIn("0 of them as remembered", self.lint())
-        self.assertIn("1 of them as remembered", self.lint())
+        self.assertIn("0 of them unchanged", self.lint())
+        self.assertIn("1 of them unchanged", self.lint())
         rules = (self.root / ".clang-tidy").read_text(encoding="utf-8")
         self.write(".clang-tidy", rules.replace("modernize-use-nullptr", "modernize-use-trailing-return-type"))
         self.assertIn("modernize-use-trailing-return-type", self.lint(code=1))
@@ -78,8 +78,8 @@ class Lint(unittest.TestCase):
         self.write("bin/mypy", "#!/bin/sh\n")
         (self.root / "bin/mypy").chmod(0o755)
         self.environment["PATH"] = f"{self.root}/bin:{os.environ['PATH']}"
-        self.assertIn("1 units clean, 0 of them as remembered", self.lint(which=()))
-        self.assertIn("1 units clean, 1 of them as remembered", self.lint(which=()))
+        self.assertIn("1 units clean, 0 of them unchanged", self.lint(which=()))
+        self.assertIn("1 units clean, 1 of them unchanged", self.lint(which=()))
         self.write("data/second.cc", UNIT.replace("Unit", "Second") + "int* Another() {\n  return 0;\n}\n")
         for which in ((), ("--changed", )):
             self.assertIn("data/second.cc:6:10: error: use nullptr", self.lint(which=which, code=1))

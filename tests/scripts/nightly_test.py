@@ -50,7 +50,7 @@ class Nightly(unittest.TestCase):
         code, said = self.run_nightly("--minutes", "30")
         self.assertEqual(code, 1)
         self.assertEqual([line for line in said if line.endswith("...")], [f"{name} ..." for name in ("build", "new", "broken", "last week", "yesterday")])
-        self.assertIn("long: left out, the time left is too short", said)
+        self.assertIn("long: skipped, too little time left", said)
         self.assertIn(DATES["long"], nightly.rows_of(self.table)["long"])
 
     def test_the_list_shows_when_each_ran_last(self):

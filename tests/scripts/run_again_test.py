@@ -46,7 +46,7 @@ class RunAgain(unittest.TestCase):
         code, said = self.run_tests()
         self.assertEqual(code, 0, said)
         self.assertNotIn("alone", said.lower())
-        self.assertIn("Left to scripts/nightly: long_one\n", said)
+        self.assertIn("Run by scripts/nightly only: long_one\n", said)
 
     def test_one_or_two_that_pass_alone_are_named_with_what_they_said_first(self):
         for failed in ("engine_x", "engine_x submit_y"):
@@ -55,14 +55,14 @@ class RunAgain(unittest.TestCase):
             for name in failed.split():
                 self.assertIn(f"== failed: {name}\nwhy it <failed>\n", said)
             self.assertIn(f"--no-tests=error --tests-regex ^({failed.replace(' ', '|')})$", said)
-            self.assertIn(f"== PASSED ONLY ALONE, which wants a look: {failed}\n", said)
+            self.assertIn(f"== PASSED ONLY WHEN RUN ALONE, please investigate: {failed}\n", said)
 
     def test_everything_else_fails(self):
         for ways in ({"failed": "a b c"}, {"failed": "a_test.Case.Name", "unit": "a_test.Case.Name"}, {"failed": "a", "alone": "a"}):
             code, said = self.run_tests(**ways)
             self.assertEqual(code, 1, said)
             self.assertIn("why it <failed>", said)
-            self.assertNotIn("PASSED ONLY ALONE", said)
+            self.assertNotIn("PASSED ONLY WHEN RUN ALONE", said)
         self.assertEqual(self.run_tests(broken="yes")[0], 1)
 
 

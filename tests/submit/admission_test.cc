@@ -29,7 +29,7 @@ TEST(JobAdmission, IsOfTheHostsOfTheJobWhereTheyAreAskedFor) {
   options.cluster = "sge";
   EXPECT_THAT([&] { AdmissionOf(options, wire::JobToken::Random()); },
               ThrowsMessage<std::runtime_error>(
-                  HasSubstr("are not known before it starts (--cluster sge); take --admit any")));
+                  HasSubstr("are not known before it starts (--cluster sge); use --admit any")));
   options.admit = Admit::kAny;
   EXPECT_EQ(AdmissionOf(options, wire::JobToken::Random()).admit, Admit::kAny);
 }

@@ -125,9 +125,10 @@ TEST(BindToCores, NobodyIsBoundWhereThreadsAreMoreThanCores) {
   EXPECT_THAT(binding.workers, IsEmpty());
   EXPECT_THAT(binding.servers, IsEmpty());
   EXPECT_TRUE(binding.too_few);
-  EXPECT_EQ(NotBoundStory(Bind::kCore, binding, "n1"),
-            "--bind core: no process is bound on n1: 2 workers of 2 threads and 1 server are more than the 4 "
-            "cores that may be used; fewer workers or fewer threads (--worker-cores) would fit");
+  EXPECT_EQ(
+      NotBoundStory(Bind::kCore, binding, "n1"),
+      "--bind core: no process is bound on n1: 2 workers of 2 threads and 1 server are more than the 4 cores that may be used; "
+      "fewer workers or fewer threads (--worker-cores) would fit");
   EXPECT_THAT(BindProcesses(Bind::kCore, {}, {.workers = 1}).workers, IsEmpty());
   EXPECT_THAT(BindProcesses(Bind::kCore, Machine(1, 4, 1), {.workers = 4096, .threads = 1'000'000}).workers,
               IsEmpty());

@@ -87,7 +87,7 @@ class Binding(SubmitCase):
     def test_one_numa_node_is_said_to_be_no_choice(self):
         process = self.submit("--num-workers", 2, "--bind", "numa", *SHOW)
         self.assertEqual([cores for _, cores, _ in self.found(process)], [ALLOWED] * 2)
-        said = "--bind numa: no process is bound: all cores are of one NUMA node\n"
+        said = "--bind numa: no process is bound: all cores belong to one NUMA node\n"
         self.assertIn(f"dmlc-submit: {said}", process.err)
         self.assertIn(f"# {said}", self.submit("--num-workers", 2, "--bind", "numa", "--dry-run", "true").out)
 
@@ -115,7 +115,7 @@ class Binding(SubmitCase):
                 self.assertIn(instead, process.err)
         process = self.submit("--num-workers", 2, "--bind", "socket", "true")
         self.assertEqual(process.returncode, 2)
-        self.assertIn("--bind: 'socket' is none of core, numa, none", process.err)
+        self.assertIn("--bind: 'socket' is not one of core, numa, none", process.err)
 
 
 class ScriptOfAnotherHost(SubmitCase):

@@ -108,7 +108,7 @@ TEST(Clusters, OneThatIsGoneIsAnsweredWithWhatToUse) {
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("use kubernetes, slurm or yarn"));
-    EXPECT_THAT(error.what(), Not(HasSubstr("is none of")));
+    EXPECT_THAT(error.what(), Not(HasSubstr("is not one of")));
   }
   for (const ClusterEntry& cluster : Clusters()) EXPECT_NE(cluster.name, "mesos");
 }

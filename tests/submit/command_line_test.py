@@ -25,9 +25,9 @@ class CommandLine(SubmitCase):
         self.assertIn("'x' is not a whole number", self.refused("--num-workers=x", *command))
         self.assertIn("is too big", self.refused("--num-workers", 10**12, *command))
         self.assertIn("the command to run is missing", self.refused("--num-workers", 2))
-        self.assertIn("the nearest is --num-workers", self.refused("--num-wrkers", 2, *command))
+        self.assertIn("did you mean --num-workers", self.refused("--num-wrkers", 2, *command))
         self.assertIn("it could be --num-workers, --num-servers", self.refused("--num", 2, *command))
-        self.assertIn("the -np behind the command belongs to the command", self.refused(*command, "-np", 2))
+        self.assertIn("the -np after the command belongs to the command", self.refused(*command, "-np", 2))
         self.assertIn("not a memory size", self.refused("--num-workers", 2, "--worker-memory", "4", *command))
         self.assertIn("UNSET_ is not set", self.refused("--num-workers", 2, "--env", "UNSET_", *command))
         self.assertIn("--env DMLC_ROLE", self.refused("--num-workers", 2, "--env", "DMLC_ROLE=x", *command))
@@ -38,7 +38,7 @@ class CommandLine(SubmitCase):
         said = self.refused("--num-workers", 2, "touch", "started", environment={"DMLC_SUBMIT_CLUSTER": "mesos"})
         self.assertIn("Apache Mesos was retired", said)
         self.assertIn("use kubernetes, slurm or yarn", said)
-        self.assertIn("is none of local, ssh", self.refused("--cluster", "moon", "--num-workers", 2, "true"))
+        self.assertIn("is not one of local, ssh", self.refused("--cluster", "moon", "--num-workers", 2, "true"))
 
     def test_a_job_of_one_worker_on_this_machine_needs_no_words(self):
         self.assertEqual(self.submit("--num-workers", 1, "true", environment={"DMLC_SUBMIT_CLUSTER": ""}).err, "")
@@ -112,7 +112,7 @@ class CommandLine(SubmitCase):
         self.file("run me.sh").write_text("echo 1\n")
         for words, meant in ((["train.py", "x"], "; did you mean: python3? train.py$"), (["./train.py"], "python3? ./train.py$"),
                              (["./run me.sh"], "did you mean: sh './run me.sh'$"),
-                             (["python3 train.py"], "words of their own, without quotes around all: python3 train.py$"),
+                             (["python3 train.py"], "do not put the command and its arguments into one pair of quotes: python3 train.py$"),
                              (["A=1", "python3", "train.py"], "; did you mean --env A=1$")):
             process = self.submit("-n1", *words)
             self.assertIn(process.returncode, (126, 127))

@@ -66,7 +66,7 @@ class Doctor(unittest.TestCase):
         found = self.doctor(code=1)
         self.assertEqual(list(found), [("problem", "network", "n0")])
         self.assertRegex(found["problem", "network", "n0"],
-                         r"cannot reach n1 at port \d+ \(ephemeral: no answer in 3 s\); let TCP to n1 through")
+                         r"cannot reach n1 at port \d+ \(ephemeral: no answer in 3 s\); allow TCP to n1 on")
 
     @unittest.skipUnless(shutil.which("nft"), "SKIPPED: no nft here")
     def test_a_firewall_that_rejects_whatever_goes_to_the_tracker(self):
@@ -114,7 +114,7 @@ class Doctor(unittest.TestCase):
         environment = self.hosts.own_directory / "venv"
         found = self.doctor_of(environment, 1)
         self.assertEqual(list(found), [("problem", "python", "n0", "n1")])
-        self.assertIn(f"has no {environment}/bin/python, which `python` means", next(iter(found.values())))
+        self.assertIn(f"has no {environment}/bin/python, which `python` stands for", next(iter(found.values())))
 
     def test_a_name_that_only_this_machine_knows(self):
         text = self.hosts.config.read_text()
@@ -127,7 +127,7 @@ class Doctor(unittest.TestCase):
         found = self.doctor(code=1)
         names = {key: text for key, text in found.items() if key[1] == "names"}
         self.assertEqual(list(names), [("problem", "names", "n0", "n1")])
-        self.assertIn("do not know the name only-here", next(iter(names.values())))
+        self.assertIn("cannot resolve the name only-here", next(iter(names.values())))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ TEST(BeginsError, KnowsTheFirstLinesOfErrors) {
         "[12:00:00] /build/src/data.cc:123: Check failed: n > 0 (0 vs. 0) : no rows\n",
         "[12:00:00] src/data.cc:123: Check failed: n > 0\n",
         "rank 0 on vm lost rank 1 at 10.0.0.1:4000: reset. Look at what it printed last.\n",
-        "rank 12: RabitAllreduce: rank 12: rank 1, on the same host, has ended without being done\n",
+        "rank 12: RabitAllreduce: rank 12: rank 1, on the same host, has ended before it was done\n",
         "AssertError:must not be negative\n",
         "==4242==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n",
         "free(): invalid pointer\n",
@@ -175,8 +175,7 @@ TEST(ErrorFolding, EqualWordsAreCounted) {
   folded.others = {3};
   EXPECT_EQ(
       Describe(folded, 5, "workers", Label),
-      "[1] [2] failed with the same error as the first, [3] failed as a consequence (--show-all-errors shows "
-      "their output)");
+      "[1] [2] failed with the same error as the first, [3] failed as a consequence (--show-all-errors shows their output)");
 }
 
 TEST(ErrorFolding, ASyntaxErrorOfAllIsShownOnce) {

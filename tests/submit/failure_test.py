@@ -155,7 +155,7 @@ class Failure(SubmitCase):
         self.file("script").chmod(0o755)
         process = self.submit("--num-workers", 3, "./script")
         self.assertEqual(process.returncode, 127)
-        self.assertIn("cannot start './script': No such file or directory (the file is there;", process.err)
+        self.assertIn("cannot start './script': No such file or directory (the file exists,", process.err)
 
     def test_any_process_of_a_parameter_server_job_decides(self):
         for role in ("scheduler", "server", "worker"):

@@ -70,20 +70,20 @@ class Files(SubmitCase):
         process = self.submit("--num-workers", 1, "--files", self.elsewhere / "a file", "--files", self.elsewhere / "tool",
                               "true")  # fmt: skip
         self.assertEqual(process.returncode, 2)
-        self.assertIn("there is another 'tool' in this directory", process.err)
+        self.assertIn("the 'tool' in this directory is not the same file as", process.err)
         self.assertEqual(self.file("tool").read_text(), "mine")
         self.assertFalse(self.file("a file").exists())
         self.file("data").mkdir()
         process = self.submit("--num-workers", 1, "--archives", self.elsewhere / "data.tar.gz", "true")
         self.assertEqual(process.returncode, 2)
-        self.assertIn("which is there already", process.err)
+        self.assertIn("which already exists", process.err)
 
     def test_what_cannot_be_shipped_is_named(self):
         (self.elsewhere / "bad.tar").write_text("no archive")
         for options, said in [
             (["--files", "nonesuch"], "--files: 'nonesuch' does not exist"),
-            (["--files", "elsewhere"], "give a directory as an archive"),
-            (["--archives", "elsewhere/tool"], "is none of the archives that are known"),
+            (["--files", "elsewhere"], "pass a directory as an archive"),
+            (["--archives", "elsewhere/tool"], "is not a supported archive"),
             (["--archives", "elsewhere/bad.tar"], "cannot be unpacked"),
             (["--files", "elsewhere/tool", "--files", "elsewhere/inside/../../elsewhere/inside/tool"], "does not exist"),
         ]:

@@ -74,10 +74,10 @@ TEST(HostFile, TakesSeveralHostsOfALineAsSlurmWritesThem) {
               ElementsAre(Host{"node1", "alice", 2222, 3}, Host{"node2", "alice", 2222, 3}));
   for (const char* bad : {"node[]", "node[a-c]", "node[3-1]", "node[1-]", "node[-1]", "node[1-3/2]",
                           "node[1,]", "node[01-3]", "node[1-010]", "node[1--2]", "node[1234567890]"}) {
-    EXPECT_THAT(HostFileError(bad), HasSubstr("is no range of hosts; write them as in node[1-3,7]")) << bad;
+    EXPECT_THAT(HostFileError(bad), HasSubstr("is not a range of hosts; write it as in node[1-3,7]")) << bad;
   }
   EXPECT_THAT(HostFileError("node[1-3"), HasSubstr("the ']' is missing"));
-  EXPECT_THAT(HostFileError("node1-3]"), HasSubstr("there is a ']' without its '['"));
+  EXPECT_THAT(HostFileError("node1-3]"), HasSubstr("there is a ']' without a '['"));
   EXPECT_THAT(HostFileError("node[1-999999999]"), HasSubstr("names more than 100000 hosts"));
   EXPECT_THAT(HostFileError("node[1-90000],m[1-90000]"), HasSubstr("more than 100000 hosts"));
   EXPECT_THAT(HostFileError("node1,"), HasSubstr("there is no host name"));
@@ -86,8 +86,8 @@ TEST(HostFile, TakesSeveralHostsOfALineAsSlurmWritesThem) {
 TEST(HostFile, TakesSlotsBehindAStar) {
   EXPECT_THAT(ParseHosts("node1*2\nnode[2-3]*4 max_slots=8\n", "f"),
               ElementsAre(Host{"node1", "", 0, 2}, Host{"node2", "", 0, 4, 8}, Host{"node3", "", 0, 4, 8}));
-  EXPECT_THAT(HostFileError("node*"), HasSubstr("'' is no number of slots"));
-  EXPECT_THAT(HostFileError("node1*2 slots=3"), HasSubstr("two numbers of slots"));
+  EXPECT_THAT(HostFileError("node*"), HasSubstr("'' is not a valid number of slots"));
+  EXPECT_THAT(HostFileError("node1*2 slots=3"), HasSubstr("the number of slots twice"));
 }
 
 TEST(HostFile, TakesEachSettingOfALineOnce) {
@@ -99,10 +99,10 @@ TEST(HostFile, TakesEachSettingOfALineOnce) {
 
 TEST(HostFile, RefusesUrls) {
   for (const std::string url : {"http://node1", "ssh://alice@node1:22", "node2,http://node1:80/"}) {
-    EXPECT_THAT(HostFileError(url), HasSubstr("is no host name: leave out '")) << url;
+    EXPECT_THAT(HostFileError(url), HasSubstr("is not a host name: leave out '")) << url;
   }
   EXPECT_THAT(HostFileError("http://node1"),
-              HasSubstr("'http://node1' is no host name: leave out 'http://'"));
+              HasSubstr("'http://node1' is not a host name: leave out 'http://'"));
   // The last '@' separates the host, as in ssh: a login name may contain one.
   EXPECT_THAT(ParseHosts("alice@example.org@node1\n", "f"),
               ElementsAre(Host{"node1", "alice@example.org", 0, 1}));
@@ -131,23 +131,23 @@ TEST(HostFile, RefusesWhatIsNoHostName) {
   }
   EXPECT_THAT(HostFileError("node{1..3}"), HasSubstr("several hosts are written node[1-3]"));
   EXPECT_THAT(HostFileError(std::string(64, 'a')), HasSubstr("a part of it is too long"));
-  EXPECT_THAT(HostFileError("-oProxyCommand=x@node1"), HasSubstr("would be taken for an option"));
+  EXPECT_THAT(HostFileError("-oProxyCommand=x@node1"), HasSubstr("would be read as an option"));
   EXPECT_THAT(ParseHosts("Node_1.example.com.\n10.0.0.1\nfe80::1%eth0\nxn--nde-sna\n", "f"),
               testing::SizeIs(4));
 }
 
 TEST(HostFile, SaysTheRightFormOfWhatIsNotUnderstood) {
   EXPECT_THAT(HostFileError("node1 4 all.q@node1 UNDEFINED"), HasSubstr("for 4 slots write: node1 slots=4"));
-  EXPECT_THAT(HostFileError("node1 slots = 4"), HasSubstr("'slots' is not understood; a line is one host"));
-  EXPECT_THAT(HostFileError("node1 cpu=4"), HasSubstr("slots=N, max_slots=N or port=N behind it"));
-  EXPECT_THAT(HostFileError("10.0.0.1 node1"), HasSubstr("'node1' is not understood; a line is one host"));
+  EXPECT_THAT(HostFileError("node1 slots = 4"), HasSubstr("'slots' is not understood; a line is a host"));
+  EXPECT_THAT(HostFileError("node1 cpu=4"), HasSubstr("slots=N, max_slots=N or port=N"));
+  EXPECT_THAT(HostFileError("10.0.0.1 node1"), HasSubstr("'node1' is not understood; a line is a host"));
   for (const char* line : {"a slots=4 max_slots=2", "a*4 max_slots=2", "a,b*4 max_slots=2"}) {
     EXPECT_THAT(HostFileError(line), HasSubstr("max_slots=2 is below slots=4")) << line;
   }
-  EXPECT_THAT(HostFileError("a[1]@node"), HasSubstr("'a[1]' is no name of a user"));
+  EXPECT_THAT(HostFileError("a[1]@node"), HasSubstr("'a[1]' is not a user name"));
   EXPECT_THAT(
       [] { ReadHosts("node1,node2"); },
-      ThrowsMessage<std::runtime_error>(HasSubstr("--host-file (-H) takes a file with one host a line")));
+      ThrowsMessage<std::runtime_error>(HasSubstr("--host-file (-H) takes a file with one host per line")));
 }
 
 TEST(HostFile, LinesAreReadBackAsTheyAreShown) {
@@ -158,16 +158,17 @@ TEST(HostFile, LinesAreReadBackAsTheyAreShown) {
 }
 
 TEST(HostFile, ErrorsNameTheLineAndWhatItShouldBe) {
-  EXPECT_THAT(HostFileError("a\nb slots=none\n"), StartsWith("hosts.txt:2: 'none' is no number of slots"));
+  EXPECT_THAT(HostFileError("a\nb slots=none\n"),
+              StartsWith("hosts.txt:2: 'none' is not a valid number of slots"));
   EXPECT_THAT(HostFileError("a slots=0\n"), HasSubstr("from 1 to"));
-  EXPECT_THAT(HostFileError("a:70000\n"), HasSubstr("'70000' is no port"));
-  EXPECT_THAT(HostFileError("a: slots=1\n"), HasSubstr("'' is no port"));
+  EXPECT_THAT(HostFileError("a:70000\n"), HasSubstr("'70000' is not a valid port"));
+  EXPECT_THAT(HostFileError("a: slots=1\n"), HasSubstr("'' is not a valid port"));
   EXPECT_THAT(HostFileError("[fd00::1\n"), HasSubstr("']' is missing"));
-  EXPECT_THAT(HostFileError("[fd00::1]22\n"), HasSubstr("after ']' comes :PORT"));
-  EXPECT_THAT(HostFileError("@a\n"), HasSubstr("no user in front"));
+  EXPECT_THAT(HostFileError("[fd00::1]22\n"), HasSubstr("only :PORT may follow ']'"));
+  EXPECT_THAT(HostFileError("@a\n"), HasSubstr("no user before"));
   EXPECT_THAT(HostFileError("a fast\n"), HasSubstr("'fast' is not understood"));
-  EXPECT_THAT(HostFileError("-oProxyCommand=x\n"), HasSubstr("taken for an option"));
-  EXPECT_THAT(HostFileError("# nothing\n"), HasSubstr("there is no host in it"));
+  EXPECT_THAT(HostFileError("-oProxyCommand=x\n"), HasSubstr("read as an option"));
+  EXPECT_THAT(HostFileError("# nothing\n"), HasSubstr("it contains no hosts"));
 }
 
 TEST(HostFile, IsTheOneOfTheEnvironmentUnlessGiven) {
@@ -191,9 +192,8 @@ TEST(HostFile, PlacesFillTheSlotsInTurnAndBeginAgain) {
   EXPECT_THAT(PlacesOn(hosts, 1), ElementsAre(0));
   const auto limited = ParseHosts("a slots=2 max_slots=3\nb max_slots=2\n", "f");
   EXPECT_THAT(PlacesOn(limited, 5), ElementsAre(0, 0, 1, 0, 1));
-  EXPECT_THAT(
-      [&] { PlacesOn(limited, 6); },
-      ThrowsMessage<std::runtime_error>(HasSubstr("place for 5 processes by their max_slots, and 6 are")));
+  EXPECT_THAT([&] { PlacesOn(limited, 6); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("room for 5 processes (max_slots), but 6 are")));
 }
 
 }  // namespace

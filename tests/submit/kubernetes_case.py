@@ -142,7 +142,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
     def test_pods_that_are_not_made_are_told(self):
         none = '[ "$verb" != get ] || { echo \'{"items": []}\'; exit 0; }'
         process = self.start("--num-workers", 1, "true", environment=self.break_kubectl(none))
-        self.wait_for_text(process.stderr, "Kubernetes has made 0 of 1 pods")
+        self.wait_for_text(process.stderr, "Kubernetes has created 0 of 1 pods")
         os.kill(self.submit_pid(), signal.SIGTERM)
         process.communicate(timeout=LIMIT_S)
 
@@ -179,14 +179,14 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
 
     def test_what_pods_wait_for_is_told(self):
         process = self.start("--num-workers", 1, "--no-tracker", "--kube-worker-image", NO_IMAGE, "true")
-        self.wait_for_text(process.stderr, "waits: ErrImagePull")
+        self.wait_for_text(process.stderr, "is waiting: ErrImagePull")
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 130)
 
     def test_a_cluster_without_room_is_told(self):
         process = self.start("--num-workers", 1, "--no-tracker", "--worker-memory", "1000g", "true")
-        self.assertRegex(self.wait_for_text(process.stderr, "waits: Unschedulable: "), r"0/\d nodes are available: \d Insufficient")
+        self.assertRegex(self.wait_for_text(process.stderr, "is waiting: Unschedulable: "), r"0/\d nodes are available: \d Insufficient")
         os.kill(self.submit_pid(), signal.SIGTERM)
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 143)
@@ -238,7 +238,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
     def test_without_kubectl_it_says_so(self):
         process = self.submit("--num-workers", 1, "true", environment={"PATH": "/nowhere"})
         self.assertEqual(process.returncode, 1, process.err)
-        self.assertIn("there is no kubectl on PATH", process.err)
+        self.assertIn("kubectl is not on PATH", process.err)
 
     def separate(self):
         """Makes processes run in another directory than dmlc-submit."""
@@ -264,7 +264,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         self.file("big").write_bytes(b"\0" * (1 << 20) + b"\0")
         process = self.submit("--num-workers", 1, "--files", "big", "true")
         self.assertEqual(process.returncode, 2, process.err)
-        self.assertIn("no more than 1 MiB of files", self.last_line(process))
+        self.assertIn("at most 1 MiB of files", self.last_line(process))
         process = self.submit("--num-workers", 1, "wc", "-c", "big")
         self.assertEqual(process.returncode, 0, process.err)
         self.assertIn("[0] 1048577 big", process.out)

@@ -93,7 +93,7 @@ TEST(Yaml, JsonIsReadToo) {
 
 TEST(Yaml, WhatIsNoManifestIsRefusedByName) {
   EXPECT_THAT(WhyNotRead("a: [1\nb: 2\n"), HasSubstr("line "));
-  EXPECT_THAT(WhyNotRead("- a\n- b\n"), HasSubstr("an object is expected"));
+  EXPECT_THAT(WhyNotRead("- a\n- b\n"), HasSubstr("expected an object"));
   EXPECT_THAT(WhyNotRead("a: 1\n---\nb: 2\n"), HasSubstr("has 2 documents"));
   EXPECT_THROW(ReadYamlFile("/nowhere/x.yaml"), std::runtime_error);
   EXPECT_THAT([] { ReadYamlFile("/etc"); }, testing::ThrowsMessage<std::runtime_error>(

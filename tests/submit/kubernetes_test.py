@@ -108,7 +108,7 @@ class Kubernetes(KubernetesBehaviour):
         code = "echo here; [ $DMLC_TASK_ID = 0 ] && exec sleep 600; exec python3 -c 'x = bytearray(1 << 30)'"
         process = self.submit("--num-workers", 2, "--worker-memory", "64m", "sh", "-c", code)
         self.assertEqual(process.returncode, 137, process.err)
-        self.assertRegex(self.last_line(process), r"worker 1 \(.*\) was killed because it took more memory than its container")
+        self.assertRegex(self.last_line(process), r"worker 1 \(.*\) was killed because it used more memory than its container's")
 
     def test_a_pod_that_is_evicted_is_replaced_and_said_to_be(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_NUM_ATTEMPT = 1 ] || exec sleep 600"

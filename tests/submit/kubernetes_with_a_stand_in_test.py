@@ -103,7 +103,7 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
         self.kubernetes.kill_container(sorted(self.pods())[1])
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 137, err)
-        self.assertRegex(err.decode().splitlines()[-1], r"worker 1 \(.*\) was killed because it took more memory than its container may")
+        self.assertRegex(err.decode().splitlines()[-1], r"worker 1 \(.*\) was killed because it used more memory than its container's")
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)

@@ -74,10 +74,9 @@ TEST(JsonFormat, AProgressBarIsALineInPieces) {
 }
 
 TEST(JsonFormat, NamesTheWorkerItsStreamAndTheTime) {
-  EXPECT_EQ(AsJson(Stream::kErr, Worker(), "a \"b\"\n"),
-            "{\"time\":\"2026-11-27T01:13:20.007Z\",\"source\":\"worker\",\"rank\":3,\"task\":1,\"stream\":"
-            "\"stderr\","
-            "\"text\":\"a \\\"b\\\"\"}\n");
+  EXPECT_EQ(
+      AsJson(Stream::kErr, Worker(), "a \"b\"\n"),
+      "{\"time\":\"2026-11-27T01:13:20.007Z\",\"source\":\"worker\",\"rank\":3,\"task\":1,\"stream\":\"stderr\",\"text\":\"a \\\"b\\\"\"}\n");
 }
 
 TEST(JsonFormat, LeavesOutWhatIsNotKnown) {
@@ -101,9 +100,9 @@ TEST(JsonFormat, MarksPiecesOfALongLine) {
 
 TEST(JsonFormat, HasMessagesAndTrackerPrints) {
   const auto format = MakeLineFormat(LogFormat::kJson);
-  EXPECT_EQ(format->Message(kTime, Severity::kWarning, "a\nb"),
-            "{\"time\":\"2026-11-27T01:13:20.007Z\",\"source\":\"dmlc-submit\",\"level\":\"warning\","
-            "\"text\":\"a\\nb\"}\n");
+  EXPECT_EQ(
+      format->Message(kTime, Severity::kWarning, "a\nb"),
+      "{\"time\":\"2026-11-27T01:13:20.007Z\",\"source\":\"dmlc-submit\",\"level\":\"warning\",\"text\":\"a\\nb\"}\n");
   EXPECT_EQ(format->TrackerPrint(kTime, "[0]\ta:1\n[1]\ta:0"),
             "{\"time\":\"2026-11-27T01:13:20.007Z\",\"source\":\"tracker\",\"text\":\"[0]\\ta:1\"}\n"
             "{\"time\":\"2026-11-27T01:13:20.007Z\",\"source\":\"tracker\",\"text\":\"[1]\\ta:0\"}\n");

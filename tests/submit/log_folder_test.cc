@@ -72,7 +72,7 @@ TEST_F(LogFolder, IsOfOneJobAtATime) {
     const posix::Descriptor lock = BeginLogFolder(folder_);
     Make("worker-0.log");
     EXPECT_THAT([this] { (void)BeginLogFolder(folder_); },
-                ThrowsMessage<std::runtime_error>(HasSubstr("another job that runs now has its logs in")));
+                ThrowsMessage<std::runtime_error>(HasSubstr("another running job has its logs in")));
     EXPECT_THAT(Names(), ElementsAre("worker-0.log"));
   }
   (void)BeginLogFolder(folder_);

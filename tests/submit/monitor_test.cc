@@ -246,7 +246,7 @@ TEST_F(Hangs, ALostHostIsNamed) {
   ASSERT_THAT(found_, SizeIs(1));
   EXPECT_EQ(found_[0].worker, 2U);
   EXPECT_EQ(found_[0].kind, Finding::Kind::kSilent);
-  EXPECT_THAT(found_[0].text, HasSubstr("nothing has been heard of host n2"));
+  EXPECT_THAT(found_[0].text, HasSubstr("nothing has been heard from host n2"));
 }
 
 TEST_F(Hangs, WhoHoldsTheOthersUpIsNamedWithTheCall) {
@@ -316,7 +316,7 @@ TEST_F(Hangs, RoundsThatTakeLongerThanTheTimeoutAreReportedOnce) {
   ASSERT_THAT(found_, SizeIs(2)) << "the first and that it is over";
   EXPECT_EQ(found_[0].kind, Finding::Kind::kHoldsUp);
   EXPECT_THAT(found_[1].text,
-              HasSubstr("worker 1 goes on after 70 s; the next wait will be reported after 140 s"));
+              HasSubstr("worker 1 continues after 70 s; the next wait will be reported after 140 s"));
   const TimePoint began = now_;
   BeginWait(20);
   Pass(300, {}, {0, 1, 2});
@@ -378,7 +378,7 @@ TEST_F(Hangs, WithoutAnEngineItIsSaidThatNobodyDoesAnything) {
   }
   ASSERT_THAT(found_, SizeIs(1));
   EXPECT_EQ(found_[0].kind, Finding::Kind::kAllIdle);
-  EXPECT_THAT(found_[0].text, HasSubstr("the last that did was worker 2"));
+  EXPECT_THAT(found_[0].text, HasSubstr("the last one that did was worker 2"));
 }
 
 TEST_F(Hangs, AnEngineThatSaysNothingIsNamedIfItMostlySaysMore) {
@@ -393,7 +393,8 @@ TEST_F(Hangs, AnEngineThatSaysNothingIsNamedIfItMostlySaysMore) {
   Pass(100, {}, {1}, {1});
   ASSERT_THAT(found_, SizeIs(1));
   EXPECT_EQ(found_[0].kind, Finding::Kind::kSilent);
-  EXPECT_THAT(found_[0].text, HasSubstr("worker 1 uses no processor time, and its engine has said nothing"));
+  EXPECT_THAT(found_[0].text,
+              HasSubstr("worker 1 uses no processor time, and its engine has reported nothing"));
 }
 
 TEST_F(Hangs, WhoHasEndedIsNotLookedAt) {
@@ -650,8 +651,7 @@ TEST_F(Monitored, ReadingIsSummedUp) {
   }
   EXPECT_EQ(
       LiveLine(monitor_->Snapshot(now_), 200),
-      "dmlc-submit: 0:00 | 2 of 4 workers up | reading train.parquet: 1,200,000 rows, 200 of 400 MB, 100 "
-      "MB/s, 0:02 left");
+      "dmlc-submit: 0:00 | 2 of 4 workers up | reading train.parquet: 1,200,000 rows, 200 of 400 MB, 100 MB/s, 0:02 left");
   now_ += seconds(30);
   EXPECT_THAT(LiveLine(monitor_->Snapshot(now_), 200), testing::Not(HasSubstr("reading")));
 }

@@ -150,9 +150,9 @@ class MpirunArguments(MpiCase):
         self.file("mpirun").chmod(0o755)
         process = self.submit("--num-workers", 2, "--mpirun", "./mpirun", "true")
         self.assertEqual(process.returncode, 1)
-        self.assertIn('it says "something else"', process.err)
+        self.assertIn('it printed "something else"', process.err)
         process = self.submit("--num-workers", 2, "--mpirun", "./nonesuch", "true")
-        self.assertIn("name its mpirun with --mpirun", process.err)
+        self.assertIn("give its mpirun with --mpirun", process.err)
 
     def test_without_bash_the_output_comes_by_way_of_mpirun(self):
         tools = self.file("tools")
@@ -181,7 +181,7 @@ class MpirunArguments(MpiCase):
         wait_for(lambda: not runs(), 20, "the end of all while the output is not taken")
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 4)
-        self.assertNotIn(b"left behind", err)
+        self.assertNotIn(b"left running", err)
 
     def test_a_worker_that_gives_up_its_environment_is_ended_too(self):
         process = self.start("--num-workers", 1, "sh", "-c", "echo $$ > ready-0; exec env -i sleep 600")

@@ -22,8 +22,10 @@ TEST(OpenMetrics, EachFamilySaysWhatItIs) {
   EXPECT_THAT(text, HasSubstr("# TYPE warren_collective_bytes counter\n"
                               "# UNIT warren_collective_bytes bytes\n"
                               "# HELP warren_collective_bytes "));
-  EXPECT_THAT(text, HasSubstr("\nwarren_collective_bytes_total{worker=\"worker 3\",rank=\"3\",collective="
-                              "\"allreduce\",algorithm=\"ring\"} "));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "\nwarren_collective_bytes_total{worker=\"worker 3\",rank=\"3\",collective=\"allreduce\",algorithm=\"ring\"} "));
   EXPECT_THAT(text, HasSubstr("\nwarren_workers{state=\"running\"} 4\n"));
   EXPECT_THAT(text, HasSubstr("\nwarren_round 70\n"));
   EXPECT_THAT(text, EndsWith("\n# EOF\n"));

@@ -112,9 +112,9 @@ TEST_F(OptionsTest, EnvironmentVariableThatIsNotSetIsAnError) {
 
 TEST_F(OptionsTest, UnknownOptionIsNamedWithTheNearestKnownOne) {
   EXPECT_EQ(OptionsError({"--num-wrokers", "3", "run"}),
-            "unknown option '--num-wrokers'; the nearest is --num-workers");
-  EXPECT_EQ(OptionsError({"--logdir", "x", "run"}), "unknown option '--logdir'; the nearest is --log-dir");
-  EXPECT_EQ(OptionsError({"-num", "3", "run"}), "unknown option '-num'; the nearest is --num-workers");
+            "unknown option '--num-wrokers'; did you mean --num-workers");
+  EXPECT_EQ(OptionsError({"--logdir", "x", "run"}), "unknown option '--logdir'; did you mean --log-dir");
+  EXPECT_EQ(OptionsError({"-num", "3", "run"}), "unknown option '-num'; did you mean --num-workers");
 }
 
 TEST_F(OptionsTest, OptionsAreTakenInTheFormsOfArgparse) {
@@ -141,11 +141,11 @@ TEST_F(OptionsTest, NumberOfWorkersMustBeASensibleNumber) {
   for (const char* name : {"--num-workers", "-n", "-np"}) {
     EXPECT_EQ(OptionsError({"run", name, "3"}),
               std::string("--num-workers N is missing: the ") + name +
-                  " behind the command belongs to the command; options of dmlc-submit go before it");
+                  " after the command belongs to the command; options of dmlc-submit go before it");
   }
   EXPECT_EQ(OptionsError({"--num-workers"}), "--num-workers needs a value: --num-workers N");
   for (const char* small : {"0", "-3"}) {
-    EXPECT_THAT(OptionsError({"--num-workers", small, "run"}), HasSubstr("is too small, at least 1"))
+    EXPECT_THAT(OptionsError({"--num-workers", small, "run"}), HasSubstr("is too small; the minimum is 1"))
         << small;
   }
   for (const char* word : {"three", "3x", "", " 3", "1.5", "0x3"}) {
@@ -180,7 +180,7 @@ TEST_F(OptionsTest, ClusterComesFromTheOptionThenTheEnvironmentThenIsLocal) {
   EXPECT_EQ(ParseOptions({"--cluster", "ssh", "--num-workers", "1", "run"}).cluster, "ssh");
   setenv("DMLC_SUBMIT_CLUSTER", "moon", 1);
   EXPECT_THAT(OptionsError(plain),
-              HasSubstr("DMLC_SUBMIT_CLUSTER in the environment: 'moon' is none of local"));
+              HasSubstr("DMLC_SUBMIT_CLUSTER in the environment: 'moon' is not one of local"));
   unsetenv("DMLC_SUBMIT_CLUSTER");
 }
 
@@ -195,7 +195,7 @@ TEST_F(OptionsTest, OptionsOfOtherClustersAreReported) {
 
 TEST_F(OptionsTest, ChoicesListWhatIsPossible) {
   EXPECT_EQ(OptionsError({"--num-workers", "1", "--sortby", "rank", "run"}),
-            "--sortby: 'rank' is none of host, task");
+            "--sortby: 'rank' is not one of host, task");
   EXPECT_FALSE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "off", "run"}).auto_file_cache);
   EXPECT_FALSE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "False", "run"}).auto_file_cache);
   EXPECT_TRUE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "1", "run"}).auto_file_cache);

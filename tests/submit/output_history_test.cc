@@ -107,10 +107,9 @@ TEST(OutputHistory, OfAProgressBarTheLatestStateIsKept) {
     history.Add(0, Stream::kErr, piece);
   }
   history.Add(0, Stream::kOut, "\r10%");
-  EXPECT_EQ(history.Json({}),
-            "{\"lines\":[[1,0,\"err\",\"before\"],[4,0,\"err\",\"100%\"],[5,0,\"err\",\"\"],[6,0,\"err\","
-            "\"after\"],"
-            "[7,0,\"err\",\"bar\"],[8,0,\"err\",\"next\"],[9,0,\"out\",\"10%\"]],\"from\":1,\"last\":9}");
+  EXPECT_EQ(
+      history.Json({}),
+      "{\"lines\":[[1,0,\"err\",\"before\"],[4,0,\"err\",\"100%\"],[5,0,\"err\",\"\"],[6,0,\"err\",\"after\"],[7,0,\"err\",\"bar\"],[8,0,\"err\",\"next\"],[9,0,\"out\",\"10%\"]],\"from\":1,\"last\":9}");
 }
 
 }  // namespace

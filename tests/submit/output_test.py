@@ -210,7 +210,7 @@ class Output(SubmitCase):
         self.file("file").write_text("")
         process = self.submit("--num-workers", 1, "--log-dir", "file/logs", "touch", "started")
         self.assertEqual(process.returncode, 1)
-        self.assertIn("cannot make the log directory 'file/logs'", self.last_line(process))
+        self.assertIn("cannot create the log directory 'file/logs'", self.last_line(process))
         (self.file("logs") / "worker-0.log").mkdir(parents=True)
         process = self.submit("--num-workers", 1, "--log-dir", "logs", "touch", "started")
         self.assertEqual(process.returncode, 1)

@@ -36,7 +36,7 @@ SpawnedProcess SpawnBound(const CoreList& cores, int watchdog) {
 
 TEST(Spawning, BindsToCores) {
 #ifdef WARREN_PORTABLE
-  GTEST_SKIP() << "processes cannot be kept to cores here";
+  GTEST_SKIP() << "processes cannot be bound to cores here";
 #endif
   const posix::Descriptor watchdog(open("/dev/null", O_WRONLY | O_CLOEXEC));
   const int core = ReadHostCores().allowed.back();

@@ -67,7 +67,7 @@ class Stacks(SubmitCase):
     def test_py_spy_shows_the_line_of_a_python_program_below_a_shell(self):
         python = py_spy_environment()
         if python is None:
-            self.skipTest("PyPI has not given py-spy")
+            self.skipTest("py-spy could not be installed from PyPI")
         self.file("program.py").write_text(STUCK)
         process, _ = self.stacks(["sh", "-c", f"{python} program.py; true"], "waits_here (program.py:2)")
         self.finish(process)
@@ -90,7 +90,7 @@ class Stacks(SubmitCase):
                              environment={"PATH": str(tools)})  # fmt: skip
         self.wait_for_files("ready")
         process.send_signal(signal.SIGUSR2)
-        said = self.wait_for_text(process.stderr, "there is no gdb on ")
+        said = self.wait_for_text(process.stderr, "gdb is not installed on ")
         self.assertRegex(said, r"process \d+ \(sleep\): S \(sleeping\)")
         self.finish(process)
 
@@ -103,9 +103,9 @@ class Stacks(SubmitCase):
         (tools / "gdb").write_text("#!/bin/sh\necho 'Thread 1'\necho '#0  clock_nanosleep ()'\n")
         (tools / "gdb").chmod(0o755)
         self.file("program.py").write_text(STUCK)
-        process, said = self.stacks([str(tools / "python3"), "program.py"], "there is no py-spy on ", environment={"PATH": str(tools)})
+        process, said = self.stacks([str(tools / "python3"), "program.py"], "py-spy is not installed on ", environment={"PATH": str(tools)})
         self.assertIn("#0  clock_nanosleep", said)
-        self.assertRegex(said, r"there is no py-spy on \S+, which shows the lines of Python: pip install py-spy")
+        self.assertRegex(said, r"py-spy is not installed on \S+; it shows lines of Python: pip install py-spy")
         self.finish(process)
 
     def test_a_job_that_ends_while_it_is_asked_ends_well(self):

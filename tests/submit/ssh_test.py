@@ -168,7 +168,7 @@ class Ssh(ClusterBehaviour, SshCase):
         process = self.submit("--num-workers", 1, "python", "train.py", environment=self.environment_of_python(directory))
         self.assertEqual(process.returncode, 1, process.err)
         self.assertIn(f"there is no '{directory}/bin/python' on host-0", process.err)
-        self.assertIn("'env python' takes the one on their PATH", process.err)
+        self.assertIn("'env python' uses the one on their PATH", process.err)
 
     def test_an_environment_of_python_in_the_directory_that_is_copied_is_the_copy(self):
         target = self.hosts.own_directory / "copy"
@@ -262,7 +262,7 @@ class SshBinding(BindingBehaviour, SshCase):
 
     def test_dry_run_says_that_each_host_decides(self):
         process = self.submit("--num-workers", 2, "--bind", "core", "--dry-run", "true")
-        self.assertIn("# --bind core: each script says which cores its host has", process.out)
+        self.assertIn("# --bind core: each script reports its host's cores", process.out)
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
@@ -278,8 +278,8 @@ class SshWatching(WatchingBehaviour, SshCase):
         self.assertNotIn("worker 1: state", seen)
         # The job does not wait for the lost host, and a request for its stacks is answered that none will come.
         os.kill(self.submit_pid(), signal.SIGUSR2)
-        seen += self.wait_for_text(process.stderr, "nothing more came within 30 s")
-        self.assertRegex(seen, r"worker 1 \(host \S+, pid \d+\): nothing has been heard of host \S+ for \d+ s; is it down")
+        seen += self.wait_for_text(process.stderr, "no further output within 30 s")
+        self.assertRegex(seen, r"worker 1 \(host \S+, pid \d+\): nothing has been heard from host \S+ for \d+ s; is it down")
         self.assertNotRegex(seen, r"worker 0 \(.*\): nothing has been heard")
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)

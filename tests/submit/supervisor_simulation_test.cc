@@ -343,7 +343,7 @@ class SimulatedJob : public JobView {
   void Do(const LogLine& say) {
     if (say.severity != Severity::kDebug) Happened("-> say " + say.text);
     if (say.severity != Severity::kError) return;
-    if (say.text.find("left behind") != std::string::npos) {
+    if (say.text.find("left running") != std::string::npos) {
       ++left_behind_;
       return;
     }

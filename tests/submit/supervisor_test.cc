@@ -159,9 +159,9 @@ TEST_F(SupervisorTest, AFailureStopsTheOthersAndIsToldWhenTheyAreGone) {
   EXPECT_THAT(Settle(), IsEmpty());
   Exit(2, 143);
   EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 9"));
-  EXPECT_EQ(said_,
-            "worker 1 (host n1, pid 101) exited with code 9 on attempt 1 of 1; the other 2 processes were "
-            "stopped");
+  EXPECT_EQ(
+      said_,
+      "worker 1 (host n1, pid 101) exited with code 9 on attempt 1 of 1; the other 2 processes were stopped");
 }
 
 TEST_F(SupervisorTest, AProcessIsStartedAgainAsOftenAsItMayBe) {
@@ -182,7 +182,7 @@ TEST_F(SupervisorTest, AWorkerThatHasLeftTheJobIsNotStartedAgain) {
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   Exit(0, 0);
   Settle();
-  EXPECT_THAT(said_, HasSubstr("not started again because it had left the job at the tracker"));
+  EXPECT_THAT(said_, HasSubstr("not started again because it had already left the job"));
 }
 
 TEST_F(SupervisorTest, TheWholeJobBeginsAnewWhenAllOfItIsGone) {

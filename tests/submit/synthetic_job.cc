@@ -69,8 +69,7 @@ JobSnapshot SyntheticJob(int workers, double seconds) {
   JobSnapshot job;
   job.name = "heart-disease";
   job.command = fmt::format(
-      "dmlc-submit --cluster ssh --host-file hosts --num-workers {} --dashboard -- xgb-train train.conf "
-      "max_depth=6 eta=0.1",
+      "dmlc-submit --cluster ssh --host-file hosts --num-workers {} --dashboard -- xgb-train train.conf max_depth=6 eta=0.1",
       workers);
   job.cluster = "ssh";
   job.began = std::chrono::system_clock::time_point(std::chrono::seconds(1'790'000'000));
@@ -108,7 +107,7 @@ JobSnapshot SyntheticJob(int workers, double seconds) {
                      (workers - 2) / 4 + 1)});
   }
   if (seconds > kStuckUntil)
-    job.events.push_back({kStuckUntil, "info", fmt::format("worker {} goes on", workers - 2)});
+    job.events.push_back({kStuckUntil, "info", fmt::format("worker {} continues", workers - 2)});
   if (job.is_over) job.events.push_back({end, "info", "the job has ended with success"});
   return job;
 }

@@ -40,7 +40,7 @@ class ToyCluster(SubmitCase):
         page = self.submit("--help-markdown").out
         self.assertRegex(page, r"`--nice-by N` .* \| nice \|")
         self.assertRegex(page, r"`--jobname NAME` .* \| all \|")
-        self.assertIn("is none of local, ssh, mpi, slurm, sge, yarn, kubernetes, nice",
+        self.assertIn("is not one of local, ssh, mpi, slurm, sge, yarn, kubernetes, nice",
                       self.submit("--cluster", "moon", "--num-workers", 1, "true").err)
         shown = self.submit("--cluster", "nice", "--dry-run", "--num-workers", 1, "true", "a b").out
         self.assertRegex(shown, r"nice -n 5 \S*true 'a b'\n$")

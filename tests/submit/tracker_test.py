@@ -78,7 +78,7 @@ class WithTracker(SubmitCase):
         )
         process = self.workers(2, code, "--local-num-attempt", 3)
         self.assertEqual(process.returncode, 4)
-        self.assertIn("on attempt 1 of 4, not started again because it had left the job", self.last_line(process))
+        self.assertIn("on attempt 1 of 4, not started again because it had already left the job", self.last_line(process))
 
     def test_exit_0_without_shutdown_is_a_success(self):
         self.assertEqual(self.workers(3, "worker.start()").returncode, 0)
@@ -105,8 +105,8 @@ class WithTracker(SubmitCase):
         self.assertEqual(process.returncode, 1)
         self.assertRegex(
             self.last_line(process),
-            r"worker 1 \(host .*, pid \d+\) exited with code 0 without joining the job at the tracker, where "
-            r"others wait for it: the job can never start; the other 2 processes were stopped",
+            r"worker 1 \(host .*, pid \d+\) exited with code 0 without joining the job at the tracker while "
+            r"others wait for it; the job cannot start; the other 2 processes were stopped",
         )
 
     def test_it_does_not_matter_whether_the_others_join_before_or_after(self):

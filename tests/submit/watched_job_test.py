@@ -123,7 +123,7 @@ class Hangs(Watched):
         os.kill(int(pathlib.Path(self.directory / "stopped").read_text()), signal.SIGCONT)
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
-        self.assertRegex(err.decode(), r"worker 1 \(rank 1, .*\) goes on")
+        self.assertRegex(err.decode(), r"worker 1 \(rank 1, .*\) continues")
 
     def test_a_stopped_worker_of_stock_xgboost_is_named(self):
         process = self.job("--hang-timeout", 12, sys.executable, SOURCE / "tests/submit/watched_xgboost.py", "stops", workers=2)
@@ -133,7 +133,7 @@ class Hangs(Watched):
     def test_who_holds_the_others_up_is_named_with_the_call_and_where_it_is(self):
         environment = py_spy_environment()
         if environment is None:
-            self.skipTest("py-spy cannot be had from PyPI")
+            self.skipTest("py-spy could not be installed from PyPI")
         path = os.environ["PATH"] + os.pathsep + str(environment.parent)
         process = self.job("--hang-timeout", 4, "--dump-on-hang", "--log-dir", "logs", *self.worker("sleeps"),
                            environment={"PATH": path})  # fmt: skip
@@ -164,7 +164,7 @@ class Hangs(Watched):
     def test_workers_that_all_do_nothing_are_noticed_without_an_engine(self):
         process = self.job("--no-tracker", "--hang-timeout", 12, "sleep", "600", workers=2)
         said = self.wait_and_end(process, "no worker has used any processor time")
-        self.assertRegex(said, r"the last that did was worker [01]")
+        self.assertRegex(said, r"the last one that did was worker [01]")
 
     def test_who_has_not_joined_is_named(self):
         process = self.job("--hang-timeout", 3, *self.worker("joins-late"))

@@ -60,7 +60,7 @@ TEST(WebServer, WhoeverIsBeingAnsweredAtTheEndGetsAllOfIt) {
   }
   while (!is_done) io.run_one();
   if (std::chrono::steady_clock::now() - began >= WebServer::kFinishLimit)
-    GTEST_SKIP() << "too slow a machine";
+    GTEST_SKIP() << "the machine is too slow";
   const std::size_t body = answer.find("\r\n\r\n") + 4;
   EXPECT_GT(answer.size(), 7'000'000u);
   EXPECT_NE(answer.find(fmt::format("Content-Length: {}\r\n", answer.size() - body)), std::string::npos);

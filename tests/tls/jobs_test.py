@@ -167,7 +167,7 @@ class OnTheWire(unittest.TestCase):
 
 
 class PendingConnections(unittest.TestCase):
-    @unittest.skipIf("WARREN_SANITIZED" in os.environ, "SKIPPED: sanitizers take memory of their own")
+    @unittest.skipIf("WARREN_SANITIZED" in os.environ, "SKIPPED: sanitizers use memory, too")
     def test_who_has_not_sent_a_whole_record_takes_little_memory(self):
         def memory_mb():
             status = pathlib.Path(f"/proc/{tracker.process.pid}/status").read_text()
@@ -212,11 +212,11 @@ class Disagreements(unittest.TestCase):
     def test_a_worker_without_tls_and_a_tracker_with_it(self):
         errors, log = self.refused(["--tls"], {"WARREN_TLS": "0"})
         self.assertRegex(errors, r"the tracker at 127.0.0.1:\d+ closed the connection")
-        self.assertRegex(log, r"dropped .*in the clear.*lacks WARREN_TLS=1")
+        self.assertRegex(log, r"dropped .*unencrypted.*lacks WARREN_TLS=1")
 
     def test_another_token(self):
         errors, log = self.refused(["--tls"], {"DMLC_JOB_TOKEN": OTHER_TOKEN})
-        self.assertRegex(errors, r"does not know this one's token \(DMLC_JOB_TOKEN\)")
+        self.assertRegex(errors, r"does not know this job's token \(DMLC_JOB_TOKEN\)")
         self.assertRegex(log, r"dropped .*TLS: .*; it belongs to another job.*DMLC_JOB_TOKEN is not this tracker's")
 
     def test_no_token(self):

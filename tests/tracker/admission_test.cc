@@ -220,7 +220,7 @@ TEST_F(AdmissionTest, WithoutTheTokenNotEvenTheMagicIsAnsweredWhereNoneAreAdmitt
     EXPECT_TRUE(IsClosed(id));
   }
   EXPECT_EQ(warnings.size(), 4U);
-  EXPECT_THAT(warnings[0], HasSubstr("--admit hosts or --admit any lets them in"));
+  EXPECT_THAT(warnings[0], HasSubstr("--admit hosts or --admit any admits them"));
   EXPECT_FALSE(finished);
 }
 
@@ -229,7 +229,7 @@ TEST_F(AdmissionTest, FromTheHostsOfTheJobStockWorkersAreAdmitted) {
   const ConnectionId unauthenticated = Stock("0", Command::kStart, -1, kElsewhere);
   EXPECT_TRUE(IsClosed(unauthenticated));
   EXPECT_EQ(Take(unauthenticated), "");
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("10.0.0.99 is none of the job's 1 hosts (10.0.0.1)")));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("10.0.0.99 is not one of the job's 1 hosts (10.0.0.1)")));
   Stock("0");
   Stock("1");
   EXPECT_EQ(ranks.size(), 2U);
@@ -275,7 +275,7 @@ TEST_F(AdmissionTest, TheFirstWorkerWithTheTokenTakesTheJobBackFromThoseWithout)
   ranks.clear();
   Ours("0");
   EXPECT_TRUE(IsClosed(waiting));
-  EXPECT_THAT(warnings, ::testing::Contains(HasSubstr("had made this job theirs before one that did came")));
+  EXPECT_THAT(warnings, ::testing::Contains(HasSubstr("had joined this job before the first one that did")));
   Ours("1");
   EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
   EXPECT_TRUE(IsClosed(Stock("impostor", Command::kShutdown, 0)));
@@ -386,7 +386,7 @@ TEST_F(AdmissionTest, NobodyElsewhereBreaksARunningJobOfXgboost21) {
   job->Connected(line);
   const ConnectionId elsewhere = say(collective::Start{9010, 9011}, -1, kElsewhere);
   EXPECT_TRUE(IsClosed(elsewhere));
-  EXPECT_THAT(warnings.back(), HasSubstr("still runs, and a start for it is taken only from there"));
+  EXPECT_THAT(warnings.back(), HasSubstr("is still running, and a start for it is accepted only from there"));
   EXPECT_FALSE(broken);
   say(collective::Start{9010, 9011}, -1, kHere);
   EXPECT_TRUE(broken);
@@ -424,7 +424,7 @@ TEST_F(AdmissionTest, WhatPendingConnectionsSendIsBoundedTogether) {
   const auto open = std::count_if(pending.begin(), pending.end(), [&](auto id) { return !IsClosed(id); });
   EXPECT_LE(static_cast<std::size_t>(open) * half.size(), kMaxPendingBytes);
   EXPECT_GE(open, 10);
-  EXPECT_THAT(warnings.back(), HasSubstr("it has sent 500000 bytes without saying who it is"));
+  EXPECT_THAT(warnings.back(), HasSubstr("it sent 500000 bytes without identifying itself"));
   Link(Ours("0"));
   EXPECT_EQ(ranks.size(), 1U);
 }
@@ -442,7 +442,7 @@ TEST_F(AdmissionTest, ATrackerWithoutATokenSaysThatItHasNone) {
   job.emplace(JobOptions{}, now);
   const ConnectionId id = Connect(wire::AuthenticationKeys(token).Hello(wire::RandomNonce()));
   EXPECT_TRUE(IsClosed(id));
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("this tracker was given none")));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("this tracker has none")));
 }
 
 TEST_F(AdmissionTest, ProcessesOfTheTrackersOwnUserAreAdmittedWithoutTheToken) {
@@ -453,9 +453,10 @@ TEST_F(AdmissionTest, ProcessesOfTheTrackersOwnUserAreAdmittedWithoutTheToken) {
   const ConnectionId stranger = Stock("0");
   EXPECT_TRUE(IsClosed(stranger));
   EXPECT_EQ(Take(stranger), "");
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr(
-                            "is no process of the tracker's user on the tracker's machine; if it is a "
-                            "worker of this job that uses XGBoost's own communication")));
+  EXPECT_THAT(
+      warnings,
+      ElementsAre(HasSubstr(
+          "is not a process of the tracker's user on the tracker's machine; if it is a worker of this job that uses XGBoost's own communication")));
   own.insert(next);
   EXPECT_FALSE(IsClosed(Stock("0")));
   EXPECT_EQ(ranks.at("0"), 0);
@@ -529,8 +530,8 @@ TEST_F(AdmissionTest, WithoutATicketThatFitsNothingIsAnsweredButTheMagic) {
         Case{"0#short", kHere, "it does not prove"},
         Case{"0#k3J9fQz81Lw-0_ac", kHere, "no worker of this job has vouched for it"},
         Case{std::string("1#") + kTicket, kHere,
-             "it says that it is task 1, and no worker of this job has vouched for it"},
-        Case{kTicketed, kElsewhere, "task 0 was vouched for at 10.0.0.1, and this peer is at 10.0.0.99"}}) {
+             "it claims to be task 1, but no worker of this job has vouched for it"},
+        Case{kTicketed, kElsewhere, "task 0 was vouched for at 10.0.0.1, but this peer is at 10.0.0.99"}}) {
     for (const Command command : {Command::kStart, Command::kRecover, Command::kShutdown, Command::kPrint}) {
       const ConnectionId id = Stock(task, command, 0, host);
       EXPECT_EQ(Take(id), classic::EncodeMagic()) << task;
@@ -546,7 +547,7 @@ TEST_F(AdmissionTest, ATicketIsGoodForOneStart) {
   Vouch("0", kTicket);
   Link(Stock(kTicketed));
   EXPECT_TRUE(IsClosed(Stock(kTicketed)));
-  EXPECT_THAT(warnings.back(), HasSubstr("task 0 has started with this ticket already"));
+  EXPECT_THAT(warnings.back(), HasSubstr("task 0 has already started with this ticket"));
   Vouch("0", kOther);  // its process was restarted
   EXPECT_FALSE(IsClosed(Stock(std::string("0#") + kOther)));
   EXPECT_EQ(ranks.at("0"), 0);
@@ -570,7 +571,7 @@ TEST_F(AdmissionTest, AVouchTakesTheJobBackFromThoseWithoutTheToken) {
   const ConnectionId waiting = Stock("another");
   Vouch("0", kTicket);
   EXPECT_TRUE(IsClosed(waiting));
-  EXPECT_THAT(warnings, ::testing::Contains(HasSubstr("had made this job theirs before one that did came")));
+  EXPECT_THAT(warnings, ::testing::Contains(HasSubstr("had joined this job before the first one that did")));
   ranks.clear();
   Stock(kTicketed);
   EXPECT_TRUE(IsClosed(Stock("1")));

@@ -335,7 +335,7 @@ TEST_F(CollectiveJobTest, WhoHasLeftCannotJoinAgain) {
   Leave(0, 2);
   Come(0);
   EXPECT_THAT(broken.at(0).story,
-              HasSubstr("wants to join again after it had left: a job has one communicator"));
+              HasSubstr("wants to join again after leaving: a job has only one communicator"));
 }
 
 TEST_F(CollectiveJobTest, AShutdownThatComesAfterTheEndOfItsProcessIsOne) {
@@ -462,7 +462,7 @@ TEST_F(CollectiveJobTest, WhoLeftTheRunBeforeIsNotCountedInThisOne) {
 TEST_F(CollectiveJobTest, ATaskThatStartsAgainWhileTheOthersRunIsAFailure) {
   Run(3);
   const ConnectionId again = Come(1);
-  EXPECT_THAT(broken.at(0).story, HasSubstr("was started again while the others ran"));
+  EXPECT_THAT(broken.at(0).story, HasSubstr("was restarted while the others were running"));
   EXPECT_THAT(Told(), ElementsAre(0, 2));
   EXPECT_FALSE(IsClosed(again));
   Come(0);
@@ -480,7 +480,7 @@ TEST_F(CollectiveJobTest, AnUnknownPeerBreaksNoRunningJob) {
 TEST_F(CollectiveJobTest, AnotherWorldIsRefused) {
   Start(2);
   EXPECT_TRUE(IsClosed(Say("0", collective::Start{1, 2}, -1, 5)));
-  EXPECT_THAT(warnings.at(0), HasSubstr("world of 5 workers, this job has 2"));
+  EXPECT_THAT(warnings.at(0), HasSubstr("it expects 5 workers, but this job has 2"));
 }
 
 TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
@@ -516,7 +516,7 @@ TEST_F(CollectiveJobTest, WhoIsMissingIsNamedWhenTimeIsUp) {
   Come(1);
   PassTime(milliseconds(5000));
   EXPECT_EQ(finished,
-            "workers are missing after 5 s: 1 of 3 workers came: task 1 (10.0.0.1); not: task 0, 2");
+            "workers are missing after 5 s: 1 of 3 workers joined: task 1 (10.0.0.1); missing: task 0, 2");
 }
 
 TEST_F(CollectiveJobTest, AJobEndsOnlyOnce) {

@@ -201,7 +201,7 @@ TEST_F(JobTest, TakesTheWorldSizeOfTheFirstWorkerOnly) {
   Hello("0", Command::kStart, -1, 2);
   Hello("1", Command::kStart, -1, 5);
   ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_THAT(warnings[0], HasSubstr("world of 5 workers, this job has 2"));
+  EXPECT_THAT(warnings[0], HasSubstr("it expects 5 workers, but this job has 2"));
   Hello("1", Command::kStart, -1, 2);
   EXPECT_EQ(ranks.size(), 2U);
 }
@@ -228,7 +228,7 @@ TEST_F(JobTest, KeepsItsWorldSizeWhereTheLauncherHasFixedIt) {
   job.emplace(JobOptions{2, SortBy::kHost, true, milliseconds(0)}, now);
   Hello("0", Command::kStart, -1, 1);
   ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_THAT(warnings[0], HasSubstr("world of 1 workers, this job has 2"));
+  EXPECT_THAT(warnings[0], HasSubstr("it expects 1 workers, but this job has 2"));
   Hello("0", Command::kStart, -1, 2);
   Hello("1");
   EXPECT_EQ(ranks.size(), 2U);
@@ -346,7 +346,7 @@ TEST_F(JobTest, DropsMisbehavingPeersWithOneLineAndGoesOn) {
        classic::EncodeMagic() + wire::Writer().String(R"({"world_size":-1,"rank":-1,"task_id":"0"})").Take(),
        "collective dialect"},
       {"a rank outside the world", hello(3, -1, "9", Command::kStart), "its rank is 3, expected 0 to 2"},
-      {"another world", hello(-1, 4, "9", Command::kStart), "world of 4 workers, this job has 3"},
+      {"another world", hello(-1, 4, "9", Command::kStart), "it expects 4 workers, but this job has 3"},
       {"a recovery out of nothing", hello(1, 3, "9", Command::kRecover), "recover as rank 1"},
       {"a recovery without a rank", hello(-1, 3, "9", Command::kRecover), "recover as rank -1"},
       {"a shutdown out of nothing", hello(0, 3, "9", Command::kShutdown), "shuts down as rank 0"},
@@ -401,8 +401,8 @@ TEST_F(JobTest, DropsALinkReportNobodyAskedForAndAGoodLinkToNobody) {
   Say(ids[3], classic::Encode(classic::GoodLinks{}) + classic::Encode(classic::LinkErrors{0}));
   Say(ids[0], classic::Encode(classic::GoodLinks{{0}}));
   ASSERT_EQ(warnings.size(), 2U);
-  EXPECT_THAT(warnings[0], HasSubstr("before it was told whom to connect to"));
-  EXPECT_THAT(warnings[1], HasSubstr("names rank 0 as a good link, which is no neighbour"));
+  EXPECT_THAT(warnings[0], HasSubstr("before it was told which ranks to connect to"));
+  EXPECT_THAT(warnings[1], HasSubstr("names rank 0 as a good link, but that rank is not its neighbour"));
 }
 
 TEST_F(JobTest, DropsAPeerThatSaysNothingWhenItsTimeIsUp) {
@@ -418,7 +418,7 @@ TEST_F(JobTest, DropsAPeerThatSaysNothingWhenItsTimeIsUp) {
   job->Tick(now);
   Collect();
   EXPECT_THAT(closed, ElementsAre(silent, half));
-  EXPECT_THAT(warnings[0], HasSubstr("said nothing for too long, expected the magic number"));
+  EXPECT_THAT(warnings[0], HasSubstr("was silent for too long, expected the magic number"));
   EXPECT_THAT(warnings[1], HasSubstr("expected the rank and world size"));
 }
 
@@ -438,10 +438,10 @@ TEST_F(JobTest, SaysWhoIsMissingWhenTheTimeIsUp) {
   job->Tick(now);
   Collect();
   ASSERT_TRUE(finished);
-  EXPECT_THAT(*finished, HasSubstr("workers are missing after 30 s: 2 of 4 workers came: "));
+  EXPECT_THAT(*finished, HasSubstr("workers are missing after 30 s: 2 of 4 workers joined: "));
   EXPECT_THAT(*finished, HasSubstr("task 2 (10.0.0.7)"));
   EXPECT_THAT(*finished, HasSubstr("task 0 (10.0.0.1)"));
-  EXPECT_THAT(*finished, HasSubstr("; not: task 1, 3"));
+  EXPECT_THAT(*finished, HasSubstr("; missing: task 1, 3"));
 }
 
 TEST_F(JobTest, SaysWhoseLinksAreMissingWhenASurvivorDoesNotRecover) {
@@ -460,8 +460,8 @@ TEST_F(JobTest, SaysWhoseLinksAreMissingWhenASurvivorDoesNotRecover) {
   job->Tick(now);
   Collect();
   ASSERT_TRUE(finished);
-  EXPECT_THAT(*finished, HasSubstr("still to be linked: task 1 (10.0.0.1, rank 1)"));
-  EXPECT_THAT(*finished, HasSubstr("did not come to be linked again: task 0 (10.0.0.1, rank 0)"));
+  EXPECT_THAT(*finished, HasSubstr("not linked yet: task 1 (10.0.0.1, rank 1)"));
+  EXPECT_THAT(*finished, HasSubstr("did not return to be linked again: task 0 (10.0.0.1, rank 0)"));
 }
 
 TEST_F(JobTest, RefusesAWorldOfNobody) {

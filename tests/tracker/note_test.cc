@@ -47,7 +47,8 @@ TEST(Note, IsWhatItWasAfterBeingWrittenDown) {
 TEST(Note, RefusesWhatIsNone) {
   for (const char* line : {"", "listens", "listens 3", "listens 3 x", "world -1", "world 4 5", "worlds 4",
                            "assigned 3 %4 h", "assigned 3 %zz h", "assigned 3 t", "linked 3 0,1"}) {
-    EXPECT_THAT([&] { DecodeNote(line); }, ThrowsMessage<std::invalid_argument>(HasSubstr("is no note")))
+    EXPECT_THAT([&] { DecodeNote(line); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("is not a valid entry")))
         << line;
   }
 }
@@ -103,11 +104,11 @@ TEST_F(StateFileTest, DoesNotTouchWhatIsSomethingElse) {
   for (const char* text : {"my thesis\n", "my thesis", "warren-tracker-state 2 port 9091 workers 4\n",
                            "warren-tracker-state 1 port 9091 workers 4 x\n"}) {
     Put(text);
-    EXPECT_THAT([&] { StateFile file(path); }, Refuses("it is not the state of a tracker")) << text;
+    EXPECT_THAT([&] { StateFile file(path); }, Refuses("it is not a tracker's state file")) << text;
     EXPECT_EQ(Content(), text);
   }
   Put("warren-tracker-state 1 port 9091 workers 4\nworld 4\nnonsense\n");
-  EXPECT_THAT([&] { StateFile file(path); }, Refuses("line 3: 'nonsense' is no note"));
+  EXPECT_THAT([&] { StateFile file(path); }, Refuses("line 3: 'nonsense' is not a valid entry"));
 }
 
 TEST_F(StateFileTest, BelongsToOneTrackerAtATime) {
@@ -160,7 +161,7 @@ TEST_F(StateFileTest, IsNotTakenOverWhileItIsIncomplete) {
     const FileSizeLimit limit(Content().size());
     EXPECT_NE(file.Add({.kind = Kind::kWorld, .rank = 4}), "");
   }
-  EXPECT_THAT([&] { StateFile file(path); }, Refuses("it lacks what happened while its disk was full"));
+  EXPECT_THAT([&] { StateFile file(path); }, Refuses("it lacks the events from while its disk was full"));
 }
 
 TEST_F(StateFileTest, OutlivesADiskThatIsFullFromTheStart) {

@@ -91,8 +91,8 @@ class Program(unittest.TestCase):
             wires = [worker.hello("start") for worker in workers_for(tracker, 3)[:2]]
             code, log = tracker.finish()
             self.assertEqual(code, 1)
-            self.assertIn("workers are missing after 1.5 s: 2 of 3 workers came: task 0 (127.0.0.1), task 1", log)
-            self.assertIn("not: task 2", log)
+            self.assertIn("workers are missing after 1.5 s: 2 of 3 workers joined: task 0 (127.0.0.1), task 1", log)
+            self.assertIn("missing: task 2", log)
             del wires
 
     def test_it_tells_bad_options_from_each_other_and_exits_2(self):
@@ -103,7 +103,7 @@ class Program(unittest.TestCase):
             (["--num-workers", "2", "--sortby", "age"], "--sortby"),
             (["--num-workers", "2", "--port", "99999"], "--port"),
             (["--num-workers", "2", "--no-such-option"], "--no-such-option"),
-            (["--num-wrokers", "2"], "unknown option '--num-wrokers'; the nearest is --num-workers"),
+            (["--num-wrokers", "2"], "unknown option '--num-wrokers'; did you mean --num-workers"),
             (["--num", "2"], "ambiguous option '--num': it could be --num-workers, --num-servers"),
             (["-n"], "--num-workers needs a value"),
         ):
@@ -179,7 +179,7 @@ class Program(unittest.TestCase):
         done = subprocess.run([BIN / "rabit-tracker", "--num-workers", "1", "--token-file", ""], capture_output=True, text=True,
                               check=False, timeout=30)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-        self.assertIn("--token-file: it has no name", done.stderr)
+        self.assertIn("--token-file: the file name is empty", done.stderr)
 
     def test_a_full_disk_of_the_state_does_not_end_the_job(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -202,7 +202,7 @@ class Program(unittest.TestCase):
             os.kill(tracker.process.pid, signal.SIGTERM)
             code, log = tracker.finish()
             self.assertEqual(code, 128 + signal.SIGTERM)
-            self.assertIn("1 of 2 workers came: task 0", log)
+            self.assertIn("1 of 2 workers joined: task 0", log)
             del wire
 
 

@@ -101,8 +101,8 @@ class World {
   /// Whether no worker is missing, as far as the tracker knows.
   bool TrackerIsContent() const {
     const std::string missing = job_->DescribeMissing();
-    return missing.find("still to be") == std::string::npos &&
-           missing.find("did not come") == std::string::npos;
+    return missing.find("not linked yet") == std::string::npos &&
+           missing.find("did not return") == std::string::npos;
   }
 
   void ExpectLinked(const std::string& where) {

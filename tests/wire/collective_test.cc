@@ -97,10 +97,10 @@ TEST(CollectiveWorkerStream, WhatIsUnknownOrNestedIsPassedOver) {
 }
 
 TEST(CollectiveWorkerStream, RefusesWhatIsNoWorkersAndSaysWhy) {
-  EXPECT_THAT(Complaint("{\"rank\":"), HasSubstr("the hello is no JSON object"));
+  EXPECT_THAT(Complaint("{\"rank\":"), HasSubstr("the hello is not a JSON object"));
   EXPECT_THAT(Complaint("[1]"), HasSubstr("found a list"));
   EXPECT_THAT(Complaint("7"), HasSubstr("found 7"));
-  EXPECT_THAT(Complaint(""), HasSubstr("no JSON object"));
+  EXPECT_THAT(Complaint(""), HasSubstr("not a JSON object"));
   EXPECT_THAT(Complaint(R"({"world_size":-1,"rank":-1})"), HasSubstr("nothing for \"task_id\""));
   EXPECT_THAT(Complaint(R"({"world_size":-1,"rank":"0","task_id":"0"})"),
               HasSubstr("has \"0\" for \"rank\""));

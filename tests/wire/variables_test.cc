@@ -74,8 +74,7 @@ TEST(Variables, ThatContradictEachOtherAreNamedWithoutTheirValues) {
   EXPECT_THAT(
       ContradictingNames(In({{"WARREN_BOOTSTRAP_TOKEN", "secret"}, {"RABIT_BOOTSTRAP_TOKEN", "word"}})),
       ElementsAre(
-          "WARREN_BOOTSTRAP_TOKEN and RABIT_BOOTSTRAP_TOKEN, its old name, are set to different values; "
-          "WARREN_BOOTSTRAP_TOKEN is taken"));
+          "WARREN_BOOTSTRAP_TOKEN and its old name RABIT_BOOTSTRAP_TOKEN are set to different values; using WARREN_BOOTSTRAP_TOKEN"));
 }
 
 TEST(Variables, HaveNamesOfTheirOwnAndSayWhatTheyAre) {

@@ -42,7 +42,7 @@ const Kernels& Chosen() {
     here += here.empty() ? "" : ", ";
     here += kernels->name;
   }
-  throw DataError(fmt::format("WARREN_SIMD={}: this machine has {}", wish, here));
+  throw DataError(fmt::format("WARREN_SIMD={}: this machine supports {}", wish, here));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ class CpuBackend : public Backend {
         threads_(threads),
         num_rows_(rows.labels.size()) {
     if (num_rows_ > std::numeric_limits<std::uint32_t>::max()) {
-      throw std::runtime_error("a worker can have 2^32 - 1 rows at most: start more of them");
+      throw std::runtime_error("a worker can have at most 2^32 - 1 rows: start more workers");
     }
     for (int thread = 0; thread < threads.count(); ++thread) builders_.emplace_back(matrix_, cuts_);
     for (auto* const array : {&rows_, &other_rows_}) array->resize(num_rows_);

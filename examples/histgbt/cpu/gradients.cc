@@ -86,7 +86,7 @@ Greatest ComputeGradients(Objective objective, const RowsToFit& rows, float* gra
   const std::uint32_t gradient = GreatestBits(gradients, rows.size);
   const std::uint32_t hessian = GreatestBits(hessians, rows.size);
   if (gradient >= kNotFinite || hessian >= kNotFinite) {
-    throw std::runtime_error("a gradient is not finite: labels or weights are too large, or eta is");
+    throw std::runtime_error("a gradient is not finite: labels, weights or eta are too large");
   }
   return {std::bit_cast<float>(gradient), std::bit_cast<float>(hessian)};
 }

@@ -77,7 +77,7 @@ class CudaBackend : public Backend {
  public:
   explicit CudaBackend(const TrainingRows& rows) : data_(rows), num_rows_(rows.labels.size()) {
     if (num_rows_ > std::numeric_limits<std::uint32_t>::max())
-      throw std::runtime_error("a worker can have 2^32 - 1 rows at most: start more of them");
+      throw std::runtime_error("a worker can have at most 2^32 - 1 rows: start more workers");
     UploadMatrix(*rows.matrix, *rows.cuts);
     labels_.Upload(rows.labels, stream_);
     weights_.Upload(rows.weights, stream_);
@@ -113,7 +113,7 @@ class CudaBackend : public Backend {
            BlocksFor(num_rows_), stream_);
     const DeviceGreatest most = greatest_.Download(stream_).front();
     if (most.not_finite != 0)
-      throw std::runtime_error("a gradient is not finite: labels or weights are too large, or eta is");
+      throw std::runtime_error("a gradient is not finite: labels, weights or eta are too large");
     return {std::bit_cast<float>(most.gradient), std::bit_cast<float>(most.hessian)};
   }
 
@@ -255,9 +255,9 @@ class CudaBackend : public Backend {
   std::uint32_t FeaturesOfAGroup() const {
     int device = 0;
     int bytes = 0;
-    CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
+    CheckCuda(cudaGetDevice(&device), "getting the current GPU");
     CheckCuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-              "asking what the GPU is");
+              "getting the GPU's properties");
     // Two blocks per multiprocessor: one adds while the other clears or writes.
     const std::uint32_t most = std::max<std::uint32_t>(
         1, static_cast<std::uint32_t>(bytes) / 2 / SharedHistogramKernel::kBytesPerFeature);

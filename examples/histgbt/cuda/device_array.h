@@ -43,7 +43,7 @@ class DeviceArray {
       capacity_ = 0;
       const std::size_t capacity = std::max(size, size_ + size_ / 2);
       void* memory = nullptr;
-      CheckCuda(cudaMalloc(&memory, capacity * sizeof(T)), "taking memory of the GPU");
+      CheckCuda(cudaMalloc(&memory, capacity * sizeof(T)), "allocating GPU memory");
       data_ = static_cast<T*>(memory);
       capacity_ = capacity;
     }
@@ -73,8 +73,7 @@ class DeviceArray {
     return result;
   }
   void Zero(cudaStream_t stream) {
-    if (size_ > 0)
-      CheckCuda(cudaMemsetAsync(data_, 0, size_ * sizeof(T), stream), "clearing memory of the GPU");
+    if (size_ > 0) CheckCuda(cudaMemsetAsync(data_, 0, size_ * sizeof(T), stream), "clearing GPU memory");
   }
 
  private:

@@ -109,7 +109,8 @@ std::string ReadModel(const std::string& path) {
     throw std::runtime_error(fmt::format("{}: cannot read the model: {}", path, std::strerror(errno)));
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   if (bytes.empty()) throw std::runtime_error(fmt::format("{}: is empty, expected a model", path));
-  if (IsCutOff(bytes)) throw std::runtime_error(fmt::format("{}: is cut off, expected a whole model", path));
+  if (IsCutOff(bytes))
+    throw std::runtime_error(fmt::format("{}: is truncated, expected a whole model", path));
   return bytes;
 }
 

@@ -67,9 +67,8 @@ Communicator Communicator::Join() {
   self.size_ = XGCommunicatorGetWorldSize();
   if (tracker.empty() && self.size_ != launch.processes) {
     throw std::runtime_error(fmt::format(
-        "{}={}, so this is one of {} processes of a launcher, and XGBoost's own communication joins them "
-        "through a tracker only: start them with dmlc-submit --num-workers {}, or set WARREN_BOOTSTRAP=none if "
-        "they are separate programs",
+        "{}={}, so this is one of {} processes of a launcher, but XGBoost's own communication needs a tracker: "
+        "start them with dmlc-submit --num-workers {}, or set WARREN_BOOTSTRAP=none if they are separate programs",
         launch.variable, launch.processes, launch.processes, launch.processes));
   }
   return self;

@@ -38,8 +38,8 @@ class LineParser {
     std::string key = TakeWord("=#", "a key");
     if (rest_.empty() || rest_.front() != '=') Complain("key = value");
     rest_ = TrimLeft(rest_.substr(1));
-    std::string value = TakeWord("#", "a value behind '='");
-    if (!IsEmpty()) Complain("one value; put a value that holds blanks or quotes into quotes");
+    std::string value = TakeWord("#", "a value after '='");
+    if (!IsEmpty()) Complain("one value; quote a value that contains blanks or quotes");
     return {std::move(key), std::move(value), origin_};
   }
 

@@ -94,10 +94,10 @@ class Loader {
     if (!uri_.cache.empty()) RemovePageFoldersOfDeadProcesses(uri_.cache);
     const bool can_be_paged = use != Use::kTraining || !job_.InJob();
     if (!uri_.cache.empty() && !can_be_paged && job_.IsRoot() && verbosity_ >= 1) {
-      fmt::print(stderr,
-                 "xgb-train: {}: XGBoost cannot train on pages in a job; each worker reads its share into "
-                 "memory, and the cache is not used\n",
-                 text_);
+      fmt::print(
+          stderr,
+          "xgb-train: {}: XGBoost cannot train on pages in a job; each worker reads its share into memory, without the cache\n",
+          text_);
     }
     Dataset set = uri_.cache.empty() || !can_be_paged ? IntoMemory(share) : OntoDisk(share);
     set.workers_without_rows = job_.Sum(set.rows == 0 ? 1 : 0);
@@ -107,11 +107,9 @@ class Loader {
       throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", text_));
     if (use == Use::kTraining && set.workers_without_rows > 0 && labels_per_row_ > 1 &&
         ForgetsLabelsWithoutRows(XgboostVersion())) {
-      throw std::runtime_error(
-          fmt::format("{}: {} of {} workers have no rows, and XGBoost {} cannot train with {} labels a row "
-                      "then; start fewer "
-                      "workers",
-                      text_, set.workers_without_rows, job_.Size(), XgboostVersion(), labels_per_row_));
+      throw std::runtime_error(fmt::format(
+          "{}: {} of {} workers have no rows, and XGBoost {} cannot train with {} labels per row in that case; start fewer workers",
+          text_, set.workers_without_rows, job_.Size(), XgboostVersion(), labels_per_row_));
     }
     if (set.workers_without_rows > 0 && job_.IsRoot() && verbosity_ >= 1) {
       fmt::print(stderr, "xgb-train: {} of {} workers have no rows of {}\n", set.workers_without_rows,
@@ -134,7 +132,7 @@ class Loader {
     data::PageOptions options;
     options.reader = options_;
     options.on_stale_cache = [this](const std::string& why) {
-      if (verbosity_ >= 2) fmt::print(stderr, "xgb-train: {}; the cache is made anew\n", why);
+      if (verbosity_ >= 2) fmt::print(stderr, "xgb-train: {}; the cache will be rebuilt\n", why);
     };
     const data::Share own = uri_.options.share.value_or(share);
     const auto paged = std::make_shared<PagedMatrix>(uri_.cache, own);

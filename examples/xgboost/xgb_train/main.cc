@@ -27,9 +27,10 @@ constexpr const char* kUsage =
 
 Trains an XGBoost model, predicts with one, or writes one as text.
 
-CONFIG holds lines of `key = value`. A `#` starts a comment; a key or value that holds blanks or `#`
-stands in "..." or '...'. Arguments override the file, and a later value an earlier one (eval_metric
-adds up instead). Keys that are not listed below are booster parameters (eta, max_depth, objective...):
+CONFIG consists of lines `key = value`. A `#` starts a comment; keys and values that contain blanks or
+`#` are quoted, as "..." or '...'. Arguments override the file, and later values override earlier ones
+(except for eval_metric, which may be given several times). Keys that are not listed below are booster
+parameters (eta, max_depth, objective...):
     https://xgboost.readthedocs.io/en/release_1.7.0/parameter.html
 
     xgb-train heart.conf num_round=20 max_depth=3 eval[test]=test.txt
@@ -40,25 +41,25 @@ Parameters, with their defaults in brackets:
 )";
 
 constexpr const char* kNotes = R"(
-Data is LibSVM text: `label[:weight] [qid:n] index[:value] ...`, one row a line; or libfm or CSV. A data set
-is `path[;path...][?key=value...][#cache]`: files, folders, patterns, plain or compressed, with keys such as
-`format=csv&label_column=0`, `indexing_mode=1`, `bad_rows=skip`; with a cache the rows stay on disk, but for
-those to train on in a job: XGBoost cannot, and each worker has its share in memory. A row that cannot be
-read ends the program with its file, line and column. docs/how-to/data-text.md has it all.
+Data is LibSVM text, `label[:weight] [qid:n] index[:value] ...`, one row per line; or libfm or CSV. A data
+set is `path[;path...][?key=value...][#cache]`: files, folders, patterns, plain or compressed, with keys such
+as `format=csv&label_column=0`, `indexing_mode=1`, `bad_rows=skip`. With a cache, the rows stay on disk,
+except for the training data of a job: XGBoost cannot train on it from disk, so each worker keeps its share in
+memory. A row that cannot be read ends the program with an error that names file, line and column. See
+docs/how-to/data-text.md.
 
 In a job (DMLC_TRACKER_URI and DMLC_TRACKER_PORT are set, as dmlc-submit does) each worker reads its
-share of the data, evaluation lines are printed by the tracker, and rank 0 alone writes files.
-Files are written aside and renamed: a name never stands for half a model.
+share of the data, the tracker prints evaluation lines, and only rank 0 writes files.
+Files are written under a temporary name and renamed, so that no file is ever an incomplete model.
 
-With save_period=k a run that is started again resumes from the newest model in model_dir with the same
-data contents, booster parameters, model_in and XGBoost version (num_round and the number of workers
-may differ). It says so in one line; saved models of other runs are left alone until their round is saved
-anew. resume=0 starts over. The resumed model equals
-that of an undisturbed run: random choices follow from seed and round (seed_per_iteration=1, whatever
-XGBoost's default). What XGBoost keeps from round to round beside the model (with subsample, colsample_by*
-and feature_selector) starts afresh at every saved model; there save_period is part of what decides the
-trees. Refused with save_period, but for resume=0: seed_per_iteration=0, process_type=update. Nobody can
-repeat gblinear's updater shotgun on several threads (nthread), whose threads race.
+With save_period=k, a run that is started again resumes from the newest model in model_dir that has the
+same data contents, booster parameters, model_in and XGBoost version (num_round and the number of workers
+may differ), and prints a line about it. Saved models of other runs are kept until their round is saved
+again. resume=0 starts over. The resumed model equals that of an uninterrupted run: random choices depend on
+seed and round (seed_per_iteration=1, whatever XGBoost's default). What XGBoost keeps between rounds besides
+the model (with subsample, colsample_by* and feature_selector) is reset at every saved model, so there
+save_period affects the trees. seed_per_iteration=0 and process_type=update are refused with save_period,
+unless resume=0. gblinear's updater shotgun is not reproducible on several threads (nthread), which race.
 
 Exit code: 0 done; 1 something failed while running (data, files, the job); 2 bad usage or
 configuration.

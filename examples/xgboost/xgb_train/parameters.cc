@@ -81,15 +81,15 @@ constexpr Rule kRules[] = {
      [](Parameters& p, const Setting& s) { p.task = ParseTask(s); }},
     {"data", "train_path", "", "Training data, LibSVM text. In a job each worker reads its share of the file.",
      [](Parameters& p, const Setting& s) { p.train_path = ParsePath(s); }},
-    {"eval_train", "", "0", "1: evaluate on the training data, too, under the name 'train'.",
+    {"eval_train", "", "0", "1: also evaluate on the training data, under the name 'train'.",
      [](Parameters& p, const Setting& s) { p.eval_train = ParseBool(s); }},
     {"num_round", "", "10", "Number of boosting rounds.",
      [](Parameters& p, const Setting& s) { p.num_round = ParseInt<1>(s); }},
     {"save_period", "", "0", "k: save model_dir/NNNN.model after every k-th round. 0: only the last model.",
      [](Parameters& p, const Setting& s) { p.save_period = ParseInt<0>(s); }},
-    {"resume", "", "1", "0: with save_period, train from the first round even if a saved model fits.",
+    {"resume", "", "1", "0: with save_period, train from the first round even if there is a matching saved model.",
      [](Parameters& p, const Setting& s) { p.resume = ParseBool(s); }},
-    {"model_dir", "", "./", "Folder of the saved models; made when it is missing.",
+    {"model_dir", "", "./", "Folder of the saved models; created if missing.",
      [](Parameters& p, const Setting& s) { p.model_dir = ParsePath(s); }},
     {"model_in", "", "", "Model to predict with, to dump, or to train num_round further rounds on.",
      [](Parameters& p, const Setting& s) { p.model_in = ParsePath(s); }},
@@ -97,29 +97,29 @@ constexpr Rule kRules[] = {
      [](Parameters& p, const Setting& s) { p.model_out = ParsePath(s); }},
     {"test:data", "test_path", "", "Data to predict.",
      [](Parameters& p, const Setting& s) { p.test_path = ParsePath(s); }},
-    {"name_pred", "", "pred.txt", "File of the predictions, one a line in the order of the data; 'stdout' prints.",
+    {"name_pred", "", "pred.txt", "File of the predictions, one per line in the order of the data; 'stdout' prints them.",
      [](Parameters& p, const Setting& s) { p.name_pred = s.value; }},
     {"pred_margin", "", "0", "1: predict margins instead of transformed values.",
      [](Parameters& p, const Setting& s) { p.pred_margin = ParseBool(s); }},
     {"iteration_begin", "", "0", "First round used to predict.",
      [](Parameters& p, const Setting& s) { p.iteration_begin = ParseInt<0>(s); }},
-    {"iteration_end", "", "0", "The round behind the last one used to predict. 0: all.",
+    {"iteration_end", "", "0", "End of the rounds used to predict (exclusive). 0: all.",
      [](Parameters& p, const Setting& s) { p.iteration_end = ParseInt<0>(s); }},
     {"ntree_limit", "", "0", "Older form of iteration_end, counted in trees. 0: all.",
      [](Parameters& p, const Setting& s) { p.ntree_limit = ParseInt<0>(s); }},
-    {"name_dump", "", "dump.txt", "File of the dump; 'stdout' prints.",
+    {"name_dump", "", "dump.txt", "File of the dump; 'stdout' prints it.",
      [](Parameters& p, const Setting& s) { p.name_dump = s.value; }},
     {"dump_format", "", "text", "text, json or dot.",
      [](Parameters& p, const Setting& s) { p.dump_format = ParseDumpFormat(s); }},
-    {"dump_stats", "", "0", "1: dump gain and cover of the splits, too.",
+    {"dump_stats", "", "0", "1: also dump gain and cover of the splits.",
      [](Parameters& p, const Setting& s) { p.dump_stats = ParseBool(s); }},
-    {"fmap", "name_fmap", "", "Feature map with the names of the features, for the dump.",
+    {"fmap", "name_fmap", "", "Feature map with the names of the features in the dump.",
      [](Parameters& p, const Setting& s) { p.feature_map = ParsePath(s); }},
     {"verbosity", "", "1", "0 silent, 1 warnings, 2 info, 3 debug.",
      [](Parameters& p, const Setting& s) { p.verbosity = ParseVerbosity(s); }},
     {"silent", "", "0", "Older form of verbosity: 1 is verbosity=0.",
      [](Parameters& p, const Setting& s) { if (ParseBool(s)) p.verbosity = 0; }},
-    {"dsplit", "", "auto", "How workers share the data; only by rows (auto, row).",
+    {"dsplit", "", "auto", "How workers split the data: only by rows (auto, row).",
      [](Parameters&, const Setting& s) { AcceptRowSplit(s); }},
     {"use_buffer", "", "0", "Accepted for old configurations; does nothing.",
      [](Parameters&, const Setting& s) { ParseBool(s); }},
@@ -188,13 +188,12 @@ void RefuseWhatCannotResume(const Parameters& p) {
   for (const Setting& setting : p.booster) {
     if (setting.key == "seed_per_iteration" && setting.value != "1" && setting.value != "true") {
       Reject(setting,
-             "1 with save_period: without a seed a round a resumed run draws other random numbers; or "
-             "resume = 0");
+             "1 with save_period (otherwise a resumed run draws different random numbers), or resume = 0");
     }
     if (setting.key == "process_type" && setting.value == "update") {
-      Reject(setting,
-             "default with save_period: a saved model lacks the trees that are still to be updated; or "
-             "resume = 0");
+      Reject(
+          setting,
+          "default with save_period (a saved model lacks the trees that are still to be updated), or resume = 0");
     }
   }
 }
@@ -216,7 +215,8 @@ std::string DescribeParameters() {
     const std::string fallback = rule.fallback.empty() ? "" : fmt::format(" [{}]", rule.fallback);
     text += fmt::format("  {}{}{}\n      {}\n", rule.name, also, fallback, rule.help);
   }
-  text += "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; any number of them.\n";
+  text +=
+      "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; may be given several times.\n";
   return text;
 }
 

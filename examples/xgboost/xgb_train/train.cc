@@ -36,7 +36,7 @@ posix::Descriptor PrepareOutputs(const Parameters& p) {
   std::optional<posix::Descriptor> lock = posix::LockFolder(p.model_dir);
   if (!lock) {
     throw std::runtime_error(fmt::format(
-        "another run saves its models in model_dir={} now; give each run a folder of its own", p.model_dir));
+        "another run is saving its models in model_dir={}; give each run its own folder", p.model_dir));
   }
   RemoveLeftoversIn(p.model_dir, IsSavedModelName);
   return std::move(*lock);
@@ -63,8 +63,7 @@ bool GrowsByHistograms(const Parameters& p) {
 void RequireRowsForHistograms(const Parameters& p, const Dataset& train, const Communicator& job) {
   if (train.workers_without_rows == 0 || !GrowsByHistograms(p) || !XgboostVersion().starts_with("1.")) return;
   throw std::runtime_error(fmt::format(
-      "{}: {} of {} workers have no rows of it, and tree_method=hist of XGBoost {} cannot train then; "
-      "start fewer workers, or set tree_method=approx",
+      "{}: {} of {} workers have no rows of it, and XGBoost {} cannot train with tree_method=hist then; start fewer workers, or set tree_method=approx",
       p.train_path, train.workers_without_rows, job.Size(), XgboostVersion()));
 }
 
@@ -105,9 +104,9 @@ std::optional<std::string> TakeIfOurs(const std::string& path, const std::string
     Booster booster;
     booster.LoadModel(bytes);
     if (booster.Attribute(kRunAttribute) == run) return bytes;
-    why = "is of another run: its data or booster parameters differ";
+    why = "belongs to another run: its data or booster parameters differ";
   } catch (const std::runtime_error& error) {
-    why = fmt::format("is no whole model ({})", error.what());
+    why = fmt::format("is not a complete model ({})", error.what());
   }
   return std::nullopt;
 }

@@ -12,7 +12,7 @@ def usage() -> str:
     rows = "".join(f"  {command.name:9} {command.summary}\n" for command in _commands.COMMANDS)
     return ("usage: warren COMMAND ...\n"
             f"{rows}"
-            "warren help COMMAND says what it takes; warren --version; warren --completion bash|zsh|fish; warren --help-man\n")
+            "warren help COMMAND shows its options; warren --version; warren --completion bash|zsh|fish; warren --help-man\n")
 
 
 def unknown(name: str) -> str:

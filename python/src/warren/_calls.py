@@ -96,15 +96,15 @@ def c_int_of(value: Any, what: str) -> int:
     """Returns the value as an int that fits into C's int. Raises ValueError if it does not fit."""
     number = operator.index(value)
     if not -(1 << 31) <= number < 1 << 31:
-        raise ValueError(f"{what} {number} is beyond 32 bits")
+        raise ValueError(f"{what} {number} does not fit into 32 bits")
     return number
 
 
 def c_name(name: Any, what: str) -> bytes:
     if not isinstance(name, str):
-        raise TypeError(f"the name of {what} is a str, not {type(name).__name__}")
+        raise TypeError(f"the name of {what} must be a str, not {type(name).__name__}")
     if "\0" in name:
-        raise ValueError(f"the name of {what} has a null character in it: {name!r}")
+        raise ValueError(f"the name of {what} contains a null character: {name!r}")
     return name.encode()
 
 
@@ -214,7 +214,7 @@ class Handle(Generic[T]):
         waited for."""
         with self._lock:
             if self._handle is None:
-                raise ValueError("this handle has been waited for")
+                raise ValueError("wait was already called on this handle")
             number = next(_callback_numbers)
             _callbacks[number] = function
             try:
@@ -274,7 +274,7 @@ class Call(Generic[T]):
         options = _c.EnqueueOptions(ctypes.sizeof(_c.EnqueueOptions), c_int_of(priority, "priority"), None, 0)
         if group is not None:
             if not isinstance(group, tuple) or len(group) != 2:
-                raise TypeError(f"a group is its name and how many operations are in it, not {group!r}")
+                raise TypeError(f"a group must be a name and a number of operations, not {group!r}")
             options.group, options.group_size = c_name(group[0], "a group"), c_int_of(group[1], "the size of a group")
         function = getattr(_c.LIB, self._name.replace("Warren", "WarrenEnqueue", 1))
         handle = _c.handle(function, coordinator, c_name(name, "an operation"), *self._arguments[1:], ctypes.byref(options))
@@ -316,7 +316,7 @@ def device_arrays(what: str, stream: Any, *arrays: Any) -> Tuple[List[Any], int,
     on = device.stream_address(stream)
     found = [device.array_of(array, on) for array in arrays]
     if any(array.type != found[0].type for array in found):
-        raise TypeError(f"{what}: the arrays are not of one type")
+        raise TypeError(f"{what}: the arrays have different types")
     if found[0].type >= len(_DEVICE_TYPES):
         raise TypeError(f"{what} takes no arrays of 8-bit floats")
     return found, _DEVICE_TYPES[found[0].type], on

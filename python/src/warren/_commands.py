@@ -44,12 +44,12 @@ def _data(words: Sequence[str]) -> int:
 
 #: Names that similar programs use for commands that have another name here, and what to type instead.
 ELSEWHERE = {
-    "status": "warren jobs lists jobs that run and that have ended, warren jobs ID shows one",
-    "list": "warren jobs lists jobs that run and that have ended",
-    "ps": "warren jobs lists jobs that run and that have ended",
-    "cancel": "a job ends with its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
-    "kill": "a job ends with its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
-    "stop": "a job ends with its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "status": "warren jobs lists running and past jobs, warren jobs ID shows one",
+    "list": "warren jobs lists running and past jobs",
+    "ps": "warren jobs lists running and past jobs",
+    "cancel": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "kill": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "stop": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
     "logs": "warren submit --log-dir DIR keeps what each process of a job prints",
     "run": "warren submit -n N COMMAND starts a job",
     "launch": "warren submit -n N COMMAND starts a job",

@@ -71,12 +71,11 @@ def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BrokenRecord(f"{name}: it is no JSON: {error}") from None
+        raise BrokenRecord(f"{name}: it is not JSON: {error}") from None
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
         raise BrokenRecord(f"{name}: it has no format; dmlc-submit did not write it")
     if values["format"] > _FORMAT:
-        raise BrokenRecord(f"{name}: it has format {values['format']}, and this Warren reads formats up to {_FORMAT}: "
-                           "read it with the newer one")
+        raise BrokenRecord(f"{name}: it has format {values['format']}, and this Warren reads formats up to {_FORMAT}: use a newer Warren")
     has_ended = "how" in values
     for field, kind in {**_FIELDS, **(_END_FIELDS if has_ended else {})}.items():
         if not isinstance(values.get(field), kind) or isinstance(values[field], bool):
@@ -89,7 +88,7 @@ def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
     try:
         began = datetime.datetime.strptime(values["began"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
     except ValueError:
-        raise BrokenRecord(f"{name}: it began at {values['began']!r}, which is no time like 2026-11-27T01:02:03Z") from None
+        raise BrokenRecord(f"{name}: 'began' is {values['began']!r}, expected a time such as 2026-11-27T01:02:03Z") from None
     if has_ended and values["how"] not in _ENDS:
         raise BrokenRecord(f"{name}: it ended as {values['how']!r}; expected one of {', '.join(_ENDS)}")
     return Job(name[:-len(".json")] if name.endswith(".json") else name, began, _state(values, here, is_held), values)
@@ -181,7 +180,7 @@ def folder_of(log_dir: Optional[str]) -> pathlib.Path:
     if state.startswith("/"):
         return pathlib.Path(state) / "warren" / "jobs"
     if not os.environ.get("HOME"):
-        raise FileNotFoundError("neither XDG_STATE_HOME nor HOME is set: give --log-dir DIR, as the jobs had it")
+        raise FileNotFoundError("neither XDG_STATE_HOME nor HOME is set: give the --log-dir DIR of the jobs")
     return pathlib.Path(os.environ["HOME"]) / ".local" / "state" / "warren" / "jobs"
 
 
@@ -192,7 +191,7 @@ def _text_of(file: pathlib.Path) -> str:
     try:
         mode = os.fstat(opened).st_mode
         if not stat.S_ISREG(mode):
-            raise BrokenRecord(f"{file.name}: it is no file, but {next((name for test, name in _KINDS if test(mode)), 'a device')}")
+            raise BrokenRecord(f"{file.name}: it is not a file but {next((name for test, name in _KINDS if test(mode)), 'a device')}")
         with open(opened, "rb", closefd=False) as binary:
             text = binary.read(_MOST_BYTES + 1)
     finally:
@@ -227,17 +226,17 @@ def find(jobs: Sequence[Job], words: str) -> Job:
     if len(found) == 1 or found and found[0].id == words:
         return found[0]
     if not found:
-        raise ValueError(f"no job is known as '{words}': `warren jobs` lists them")
-    raise ValueError(f"'{words}' may be {', '.join(job.id for job in found[:5])}{' and others' if len(found) > 5 else ''}")
+        raise ValueError(f"there is no job '{words}'; `warren jobs` lists the jobs")
+    raise ValueError(f"'{words}' is ambiguous: it may be {', '.join(job.id for job in found[:5])}{' and others' if len(found) > 5 else ''}")
 
 
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of the arguments of `warren jobs`."""
     made = argparse.ArgumentParser(prog="warren jobs", description="Lists past jobs of dmlc-submit, the newest first.")
-    made.add_argument("id", nargs="?", metavar="ID", help="shows all of one job: its ID, the beginning of that, or its pid")
-    made.add_argument("--log-dir", metavar="DIR", help="the jobs that had this --log-dir; else yours on this machine")
-    made.add_argument("--last", type=int, default=20, metavar="N", help="at most so many; 0: all. Default: 20")
-    made.add_argument("--json", action="store_true", help="as JSON: a list of what is in the files, with id and state")
+    made.add_argument("id", nargs="?", metavar="ID", help="show everything about one job: its ID, a prefix of it, or its pid")
+    made.add_argument("--log-dir", metavar="DIR", help="list the jobs with this --log-dir. Default: your jobs on this machine")
+    made.add_argument("--last", type=int, default=20, metavar="N", help="list at most N jobs; 0: all. Default: 20")
+    made.add_argument("--json", action="store_true", help="print JSON: a list of the contents of the files, with id and state")
     return made
 
 

@@ -58,7 +58,7 @@ def write(array: Array, targets: Iterable[Any], what: str) -> None:
     """Copies the array into each target."""
     for target in targets:
         if tuple(target.shape) != array.shape:
-            raise ValueError(f"{what}: the result has the shape {array.shape}, and its place {tuple(target.shape)}")
+            raise ValueError(f"{what}: the result has the shape {array.shape}, but its output has {tuple(target.shape)}")
         if isinstance(target, np.ndarray):
             target[...] = array
         elif _is_tensor(target):

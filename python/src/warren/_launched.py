@@ -103,8 +103,8 @@ def before_init(args: Iterable[Union[str, bytes]]) -> None:
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return
     if has_left():
-        raise RuntimeError("this process has left its job and cannot join it again: there is one communicator, around all that is trained, "
-                           "whichever library trains it")
+        raise RuntimeError("this process has left its job and cannot join it again: use one communicator around all training, whichever "
+                           "library does it")
     found = launched()
     if found is not None and found.launcher == "torchrun":
         share_tracker(found)
@@ -145,7 +145,7 @@ def left(failed: bool = False, tracker: Optional[_Address] = None) -> None:
             _awaited.pop().wait_for(_FAREWELL_S if failed else None)
         except ValueError as error:
             if not failed:
-                sys.stderr.write(f"warren: rank 0 has left the job, and not all others have: {error}\n")
+                sys.stderr.write(f"warren: rank 0 left the job, but not all other ranks did: {error}\n")
 
 
 class _TorchStore:
@@ -157,8 +157,10 @@ class _TorchStore:
         try:
             from torch.distributed import rendezvous  # pylint: disable=import-outside-toplevel
         except ImportError:
-            raise RuntimeError(f"{found.story()}, and Warren finds these through PyTorch, which is not installed: start the program with "
-                               f"dmlc-submit --num-workers {found.size}, or set WARREN_BOOTSTRAP=none if they are separate programs") from None
+            raise RuntimeError(f"{found.story()}, and Warren connects these through PyTorch, which is not installed: start the program "
+                               "with "
+                               f"dmlc-submit --num-workers {found.size}, or set WARREN_BOOTSTRAP=none if they are separate "
+                               "programs") from None
         self._store, *_ = next(iter(rendezvous("env://")))
         _kept.append(self._store)
 

@@ -20,7 +20,7 @@ def program(name: str) -> str:
     """Returns the path of a program. Raises FileNotFoundError that says how to get it."""
     path = folder() / "bin" / name
     if not path.exists():
-        raise FileNotFoundError(f"{path} is not there: install Warren's wheel (pip install warren-train), or set "
+        raise FileNotFoundError(f"{path} does not exist: install Warren's wheel (pip install warren-train), or set "
                                 "WARREN_NATIVE to a build folder")
     return str(path)
 
@@ -46,7 +46,7 @@ def library_file(name: str) -> pathlib.Path:
 def library(name: str) -> ctypes.CDLL:
     """Loads a library. Raises OSError if that fails."""
     if sys.platform == "darwin" and name == "librabit_xgboost.so":
-        raise OSError("librabit_xgboost is not there on macOS: leave XGBoost's communication to XGBoost, with WARREN_XGBOOST_ENGINE=own")
+        raise OSError("librabit_xgboost is not available on macOS: let XGBoost do its own communication, with WARREN_XGBOOST_ENGINE=own")
     return ctypes.CDLL(str(library_file(name)))
 
 

@@ -72,8 +72,9 @@ def look(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: int
     if most != full - least or shares or rows < _LEAST_ROWS or rank != 0 or _told:
         return
     _told = True
-    warnings.warn(f"all {world} workers train on the same {rows} rows, so that each row counts {world} times: {instead}; if this is meant, "
-                  "say warnings.simplefilter('ignore', warren.data.SameRowsWarning)", SameRowsWarning, stacklevel=_frames_to_the_user())
+    warnings.warn(f"all {world} workers train on the same {rows} rows, so that each row counts {world} times: {instead}; if this is "
+                  "intended, use warnings.simplefilter('ignore', warren.data.SameRowsWarning)", SameRowsWarning,
+                  stacklevel=_frames_to_the_user())
 
 
 def sample(rows: Any) -> List[Any]:

@@ -103,22 +103,23 @@ def loads(message: Bytes, call: str, source: int, *, objects: bool = True) -> An
     if the object could not be sent."""
     view = memoryview(message)
     form, secret = bytes(view[:1]), token()
-    refused = f"{call}: what rank {source} sent was refused, and nothing of it was unpickled: "
+    refused = f"{call}: the message of rank {source} was refused and not unpickled: "
     if secret is not None:
         body = view[1 + _SEAL_BYTES:]
         if form not in (_SEALED_PICKLE, _SEALED_REFUSAL) or len(view) <= _SEAL_BYTES:
-            raise RuntimeError(f"{refused}it is not sealed with the job's token; that rank is no process of this job, or {_VARIABLE} is "
+            raise RuntimeError(f"{refused}it is not sealed with the job's token; that rank does not belong to this job, or {_VARIABLE} is "
                                "missing there")
         if not hmac.compare_digest(_code(secret, form, call, source, body), view[1:1 + _SEAL_BYTES]):
-            raise RuntimeError(f"{refused}its seal does not fit; that rank has another {_VARIABLE}, or was in another call, or the message "
+            raise RuntimeError(f"{refused}its seal does not match; that rank has another {_VARIABLE}, or was in another call, or the "
+                               "message "
                                "was changed on its way")
     else:
         body = view[1:]
         if form in (_SEALED_PICKLE, _SEALED_REFUSAL):
-            raise RuntimeError(f"{refused}it is sealed with the job's token, and this process has none; {_VARIABLE} has to be set alike for "
-                               "all workers")
+            raise RuntimeError(f"{refused}it is sealed with the job's token, and this process has none; {_VARIABLE} must be set to the "
+                               "same value for all workers")
         if form == _PICKLE and not objects or form not in (_PICKLE, _JSON, _REFUSAL):
-            raise RuntimeError(f"{refused}it is not the plain data that this call takes; that rank is no process of this job, or its "
+            raise RuntimeError(f"{refused}it is not the plain data that this call takes; that rank does not belong to this job, or its "
                                "version of Warren differs")
     if form in (_REFUSAL, _SEALED_REFUSAL):
         raise TypeError(f"rank {source}'s object cannot be sent to the other ranks: {bytes(body).decode(errors='replace')}")
@@ -148,8 +149,8 @@ def _plain(value: Any) -> Any:
         array = np.ascontiguousarray(value)
         shape: Optional[List[int]] = list(value.shape) if kind is np.ndarray else None
         return ["array", _plain(array.dtype), shape, base64.b64encode(array.tobytes()).decode()]
-    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no plain data, and without the job's token ({_VARIABLE}) only plain data "
-                    "are sent by this call")
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not plain data, and without the job's token ({_VARIABLE}) this call sends "
+                    "only plain data")
 
 
 def _restored(value: Any) -> Any:
@@ -189,8 +190,8 @@ def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]],
         return
     if lacks or secret is None:
         without = f"rank {size - lacks}" if 0 < lacks <= size else "a rank"
-        raise RuntimeError(f"{without} does not have the job's token ({_VARIABLE}), and other ranks of this communicator do: it is no "
-                           "process of this job, or its environment lacks it")
+        raise RuntimeError(f"{without} does not have the job's token ({_VARIABLE}), and other ranks of this communicator do: it does not "
+                           "belong to this job, or its environment lacks it")
     nonce = os.urandom(_SEAL_BYTES)
     nonces = _of_all(rank, size, nonce, greatest)
     key = _derived(secret, b"ranks")
@@ -204,8 +205,8 @@ def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]],
         wrong.append(rank)
     if wrong:
         shown = ", ".join(map(str, wrong[:8])) + (f" and {len(wrong) - 8} more" if len(wrong) > 8 else "")
-        raise RuntimeError(f"rank{'s' if len(wrong) > 1 else ''} {shown} of {size} did not prove to know the job's token: a process that is "
-                           "not of this job has taken a rank; nothing was sent to it. The tracker's log has its address")
+        raise RuntimeError(f"rank{'s' if len(wrong) > 1 else ''} {shown} of {size} did not prove knowledge of the job's token: a process "
+                           "that does not belong to this job has taken a rank; nothing was sent to it. The tracker's log has its address")
 
 
 def _of_all(rank: int, size: int, own: bytes, greatest: Callable[[NDArray[Any]], NDArray[Any]]) -> List[bytes]:

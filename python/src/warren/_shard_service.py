@@ -225,10 +225,10 @@ class ShardService:
         except (RuntimeError, ValueError) as error:  # from the mailbox: a rank is lost, or it was freed
             self._fail_here(str(error))
         except BaseException:  # pylint: disable=broad-except
-            print(f"rank {self.rank}: the thread of its parameter servers has failed:", file=sys.stderr)
+            print(f"rank {self.rank}: its parameter server thread failed:", file=sys.stderr)
             traceback.print_exc()
             self._open().free()  # notifies the other ranks
-            self._fail_here(f"rank {self.rank}: the thread of its parameter servers has failed")
+            self._fail_here(f"rank {self.rank}: its parameter server thread failed")
 
     def _next(self) -> Tuple[int, Any]:
         header, source = np.zeros(1, HEADER), ctypes.c_int()
@@ -247,7 +247,7 @@ class ShardService:
                 with guarded.lock:
                     replies = guarded.shard.send(request, scaled(elements, float(header["scale"])), header["rule"].decode())
             except Exception as error:  # pylint: disable=broad-except
-                replies = [Reply(request, error=described(f"rank {self.rank}: a send of rank {client}'s failed", error))]
+                replies = [Reply(request, error=described(f"rank {self.rank}: a send from rank {client} failed", error))]
         self._answer(replies)
 
     def _elements(self, request: Request, count: int, values: Array) -> Array:

@@ -69,18 +69,18 @@ def register_rule(name: str, rule: Rule) -> None:
     """Registers a rule; to be called on all ranks, before any of them sends by it. `rule(shard, incoming)` changes the flat array `shard`
     in place. It may run in another thread, and may change `incoming`, which is its own until it returns."""
     if not isinstance(name, str) or not 0 < len(name.encode()) <= RULE_NAME_BYTES or "\0" in name:
-        raise ValueError(f"the name of a rule is a str of 1 to {RULE_NAME_BYTES} bytes, not {name!r}")
+        raise ValueError(f"the name of a rule must be a str of 1 to {RULE_NAME_BYTES} bytes, not {name!r}")
     if not callable(rule):
-        raise TypeError(f"the rule '{name}' is a function of a shard and what has come for it, not {type(rule).__name__}")
+        raise TypeError(f"the rule '{name}' must be a function of a shard and the received values, not {type(rule).__name__}")
     if _rules.setdefault(name, rule) is not rule:
-        raise ValueError(f"there is a rule '{name}' already; take another name")
+        raise ValueError(f"there is a rule '{name}' already; choose another name")
 
 
 def rule_of(name: str, rank: int) -> Rule:
     rule = _rules.get(name)
     if rule is None:
         raise ValueError(f"rank {rank} has no rule '{name}', only {', '.join(sorted(_rules))}; call register_rule on all ranks "
-                         "before one of them sends by it")
+                         "before any of them uses it")
     return rule
 
 
@@ -133,7 +133,7 @@ class RuleShard:
         try:
             rule_of(rule, self._rank)(self.values, incoming)
         except (Exception, SystemExit) as error:  # pylint: disable=broad-except
-            return [Reply(request, error=described(f"rank {self._rank}: the rule '{rule}' of rank {request.client}'s send failed",
+            return [Reply(request, error=described(f"rank {self._rank}: the rule '{rule}' failed for a send from rank {request.client}",
                                                    error))]
         return [Reply(request)]
 

@@ -109,7 +109,7 @@ class _Record(xgb.callback.TrainingCallback):  # type: ignore[misc]
     def __init__(self, eval_result: Dict[str, Any]) -> None:
         super().__init__()
         if not isinstance(eval_result, dict):
-            raise TypeError("eval_result has to be a dictionary")
+            raise TypeError("eval_result must be a dictionary")
         eval_result.clear()
         self._eval_result = eval_result
 

@@ -21,7 +21,7 @@ def communicator_or_world(communicator: Optional[Communicator], what: str) -> Co
             _num_left = collectives.num_left
         communicator = _worlds[0]
     if not communicator:
-        raise ValueError(f"{what} needs a communicator, and this is none, or it was freed")
+        raise ValueError(f"{what} needs a communicator; this is not one, or it was freed")
     return communicator
 
 

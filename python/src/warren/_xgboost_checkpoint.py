@@ -67,7 +67,7 @@ class Checkpoint:
 
     def _take(self) -> None:
         if not self._file.parent.is_dir():
-            raise FileNotFoundError(f"{self._shown}: there is no folder {self._file.parent}; make it first")
+            raise FileNotFoundError(f"{self._shown}: there is no folder {self._file.parent}; create it first")
         process = f"host {socket.gethostname()}, pid {os.getpid()}"
         owner = f"{process}, {_job()}, since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
         until = time.monotonic() + _PATIENCE_S
@@ -78,14 +78,14 @@ class Checkpoint:
             except _locks.InUse as other:
                 attempt_before = f", {_job()}," in other.owner and _job() != "in no job" and process not in other.owner
                 if not attempt_before or time.monotonic() > until:
-                    raise RuntimeError(f"{self._shown}: another training has this checkpoint now ({other.owner}): give each training a "
-                                       "path of its own, or start this one when that has ended") from None
+                    raise RuntimeError(f"{self._shown}: another training is using this checkpoint ({other.owner}): give each training its "
+                                       "own path, or start this one when the other has ended") from None
                 time.sleep(0.2)
         if not self._lock.is_locked:
-            _say(f"{self._shown}: its file system has no locks; no other training may use this checkpoint at the same time")
+            _say(f"{self._shown}: its file system has no locks; make sure that no other training uses this checkpoint at the same time")
         elif self._lock.before and f"host {socket.gethostname()}," not in self._lock.before:
-            _say(f"{self._shown}: a training on another host did not say that it was done with this checkpoint ({self._lock.before}); if it "
-                 "still runs, stop one of the two: file systems exist whose locks do not reach other hosts")
+            _say(f"{self._shown}: a training on another host has not released this checkpoint ({self._lock.before}); if it is still "
+                 "running, stop one of the two: on some file systems, locks do not reach other hosts")
 
     def load(self, run: Dict[str, Any]) -> Optional["xgb.Booster"]:
         """Returns the model in the file if it belongs to this `run` (see _xgboost_digest.of_training; rank 0's run counts), else None. Rank
@@ -99,7 +99,8 @@ class Checkpoint:
         rounds = model.num_boosted_rounds()
         why = _xgboost_digest.difference(of_run, self._run)
         if self._peers.rank == 0:
-            _say(f"{self._shown}: this checkpoint of {rounds} rounds is left out, and replaced when the next one is saved: {why}" if why else
+            _say(f"{self._shown}: this checkpoint of {rounds} rounds is ignored, and will be replaced when the next one is saved: "
+                 f"{why}" if why else
                  f"going on from round {rounds} of {self._shown}")
         if why:
             return None
@@ -118,7 +119,7 @@ class Checkpoint:
             model = xgb.Booster(model_file=bytearray(found))
             return model, json.loads(model.attr(_RUN) or "")
         except (xgb.core.XGBoostError, ValueError):
-            raise ValueError(f"{self._shown} is there and is no checkpoint of train_with_checkpoints, which would overwrite it: name "
+            raise ValueError(f"{self._shown} exists and is not a checkpoint of train_with_checkpoints, which would overwrite it: choose "
                              "another path, or remove it") from None
 
     def save(self, model: "xgb.Booster") -> None:
@@ -134,12 +135,12 @@ class Checkpoint:
                 file.write(content)
                 file.seek(0)
                 if file.read() != content:
-                    raise OSError(errno.EIO, "other bytes are on the disk than were written", str(self._file))
+                    raise OSError(errno.EIO, "the bytes on the disk differ from those written", str(self._file))
         except OSError as error:
             if not self._fails:
-                kept = "there is no checkpoint" if self._saved is None else f"the checkpoint of round {self._saved} stays"
-                _say(f"the checkpoint after round {rounds} could not be saved: {error}; {kept}, training goes on, and later rounds are "
-                     "tried")
+                kept = "there is no checkpoint" if self._saved is None else f"the checkpoint of round {self._saved} is kept"
+                _say(f"the checkpoint after round {rounds} could not be saved: {error}; {kept}, training continues, and saving is retried "
+                     "after later rounds")
             self._fails = True
             return
         if self._fails:

@@ -166,7 +166,7 @@ def _require_labels(matrix: Any, table: _table.Table, peers: Peers) -> None:
     ranks = peers.greatest(np.array([peers.rank + 1 if forgotten else 0], "uint64"))
     if ranks[0]:
         raise ValueError(f"rank {int(ranks[0]) - 1} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with "
-                         f"{table.label.shape[1]} labels a row then: start fewer workers, or use XGBoost 3.2 or later")
+                         f"{table.label.shape[1]} labels per row in that case: start fewer workers, or use XGBoost 3.2 or later")
 
 
 def _checked(asked: _load.Wanted, table: _table.Table, peers: Peers, check: Optional[bool]) -> None:
@@ -228,7 +228,8 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
         pages = Pages(source, converter, _batch_rows(source, _BATCH_BYTES))
         return _made(pages, lambda: xgb.QuantileDMatrix(_iterator(pages), **{**categorical, **options}))
     if _VERSION < (3, 0) and source.peers.world > 1:
-        raise ValueError(f"XGBoost {xgb.__version__} trains on pages outside of jobs only: external_memory wants 3.0 or later in a job")
+        raise ValueError(f"XGBoost {xgb.__version__} supports external memory only outside of jobs: external_memory needs 3.0 or later in "
+                         "a job")
     folder = together(source.peers, lambda: _folder(cache_dir))
     rows = _batch_rows(source, max(_BATCH_BYTES, _memory.limit() // _PAGES_IN_MEMORY // 4))
     pages = Pages(source, converter, rows)

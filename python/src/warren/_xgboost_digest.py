@@ -354,8 +354,8 @@ def _changed(what: str, theirs: Any, ours: Any) -> str:
 def difference(theirs: Any, ours: Dict[str, Any]) -> str:
     """Returns a description of how two trainings from `of_training` differ; empty if they do not."""
     if not isinstance(theirs, dict) or theirs.get("format") != _FORMAT:
-        return "it was saved by another version of Warren, which describes trainings in another way"
+        return "it was saved by another version of Warren, which describes trainings differently"
     names = {"XGBoost": "another version of XGBoost", "parameters": "other parameters", "rounds": "another number of rounds",
              "data": "other data", "evaluation": "other evaluation sets", "options": "other options"}
     changed = [_changed(words, theirs.get(name), ours[name]) for name, words in names.items() if theirs.get(name) != ours[name]]
-    return "it is of a training with " + ", ".join(changed) if changed else ""
+    return "it is from a training with " + ", ".join(changed) if changed else ""

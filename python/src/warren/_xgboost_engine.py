@@ -113,12 +113,13 @@ def _agreed(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int
     token."""
     wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size if a rank demands it
     said = (*_GREETING, size - rank if objection else 0, wants)
-    all_or_none = ("all workers of a communicator have to be asked for Warren's engine (warren.xgboost.communicator, accelerate or "
+    all_or_none = ("all workers of a communicator must request Warren's engine (warren.xgboost.communicator, accelerate or "
                    "accelerate_all), or none")
     try:
         *greeting, objects, asks = xgb.collective.allreduce(np.array(said, np.int32), xgb.collective.Op.MAX).tolist()
     except xgb.core.XGBoostError as error:
-        raise RuntimeError(f"XGBoost's own communication failed while all were asked: another worker has gone, or was in another "
+        raise RuntimeError(f"XGBoost's own communication failed while the workers agreed on the engine: another worker has ended, or was "
+                           "in another "
                            f"call; {all_or_none}: {error}") from error
     if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= 2 * size:
         raise RuntimeError(f"another worker of this communicator was in another call; {all_or_none}")

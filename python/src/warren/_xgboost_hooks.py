@@ -11,7 +11,7 @@ from warren import _reporting, _same_rows, _xgboost_digest
 from warren._replacing import replaced
 from warren.data import _peers
 
-_INSTEAD = ("give each worker rows of its own, by warren.xgboost.load_dmatrix for files, or by warren.data.scatter for a DataFrame "
+_INSTEAD = ("give each worker its own rows, with warren.xgboost.load_dmatrix for files, or with warren.data.scatter for a DataFrame "
             "that one worker has")
 
 

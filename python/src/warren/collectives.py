@@ -185,7 +185,7 @@ class Communicator:
         `name` is used in messages and must be unique within the job."""
         numbers = [c_int_of(rank, "rank") for rank in ranks]
         if self.rank not in numbers:
-            raise ValueError(f"rank {self.rank} makes a group of the ranks {numbers}, and is not among them")
+            raise ValueError(f"rank {self.rank} cannot create a group of the ranks {numbers}: it is not one of them")
         with _rendezvous(numbers.index(self.rank), len(numbers), allgather) as rendezvous:
             return _made(_c.LIB.WarrenCommGroup, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers),
                          c_name(name, "a group"), rendezvous)
@@ -205,7 +205,7 @@ class Communicator:
         are in seconds. The arguments of rank 0 count; see WarrenCoordinatorOptions in warren/c_api.h for the defaults."""
         cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
         if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
-            raise ValueError(f"fusion_bytes is {fusion_bytes}; expected bytes from 0 on")
+            raise ValueError(f"fusion_bytes is {fusion_bytes}; expected at least 0")
         options = _c.CoordinatorOptions(ctypes.sizeof(_c.CoordinatorOptions), -1 if fusion_bytes is None else fusion_bytes,
                                       c_int_of(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
                                       -1 if stall_warning is None else stall_warning,
@@ -388,7 +388,7 @@ class Communicator:
         if on_device(data, stream, "reduce_scatter"):
             arrays, kind, on = self._device_pair("reduce_scatter", op, data, out, stream)
             if counts is not None or arrays[0].size != arrays[1].size * self.size:
-                raise ValueError("reduce_scatter on a GPU has equal parts: `data` is so many times `out` as there are ranks")
+                raise ValueError("reduce_scatter on a GPU needs equal parts: `data` must have the size of `out` times the number of ranks")
             return self._device_call("WarrenDeviceReduceScatter", arrays, arrays[1].size, (kind, op, on), out)
         array = contiguous(data, "reduce_scatter")
         rows = self._rows(array, counts, "reduce_scatter")
@@ -415,10 +415,10 @@ class Communicator:
         if on_device(data, stream, "allgather"):
             arrays, kind, on = self._device_pair("allgather", Op.SUM, data, out, stream)
             if counts is not None or arrays[1].size != arrays[0].size * self.size:
-                raise ValueError("allgather on a GPU has equal parts: `out` is so many times `data` as there are ranks")
+                raise ValueError("allgather on a GPU needs equal parts: `out` must have the size of `data` times the number of ranks")
             return self._device_call("WarrenDeviceAllgather", arrays, arrays[0].size, (kind, on), out)
         if self.size == 0:
-            raise ValueError("allgather: this is no communicator, or it was freed")
+            raise ValueError("allgather: this is not a communicator, or it was freed")
         array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
         result = result_array(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
@@ -489,7 +489,7 @@ class Communicator:
     def _checked(self, counts: Sequence[int], what: str) -> List[int]:
         rows = [operator.index(count) for count in counts]
         if self.size == 0:
-            raise ValueError(f"{what}: this is no communicator, or it was freed")
+            raise ValueError(f"{what}: this is not a communicator, or it was freed")
         if len(rows) != self.size or any(row < 0 for row in rows):
             raise ValueError(f"{what} needs {self.size} counts of rows, one for each rank, not {rows}")
         return rows
@@ -499,19 +499,19 @@ class Communicator:
         if array.ndim == 0:
             raise ValueError(f"{what} needs an array with a row for each rank, not a single number")
         if self.size == 0:
-            raise ValueError(f"{what}: this is no communicator, or it was freed")
+            raise ValueError(f"{what}: this is not a communicator, or it was freed")
         if counts is None:
             if len(array) % self.size:
-                raise ValueError(f"{what}: {len(array)} rows are no equal parts for {self.size} ranks; give counts")
+                raise ValueError(f"{what}: {len(array)} rows cannot be divided equally among {self.size} ranks; give counts")
             return [len(array) // self.size] * self.size
         rows = self._checked(counts, what)
         if sum(rows) != len(array):
-            raise ValueError(f"{what}: the counts {rows} are of {sum(rows)} rows, and there are {len(array)}")
+            raise ValueError(f"{what}: the counts {rows} sum to {sum(rows)} rows, but there are {len(array)}")
         return rows
 
     @staticmethod
     def _slice(data: ArrayLike, what: str, rows: Optional[int]) -> Array:
         array = np.atleast_1d(contiguous(data, what))
         if rows is not None and len(array) != rows:
-            raise ValueError(f"{what}: this rank brings {len(array)} rows, and the counts say {rows}")
+            raise ValueError(f"{what}: this rank has {len(array)} rows, but its count is {rows}")
         return array

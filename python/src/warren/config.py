@@ -36,7 +36,7 @@ def pkg_config_dir() -> pathlib.Path:
 def main() -> int:
     """Prints the folder asked for; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m warren.config",
-                                     description="What is needed to compile programs with librabit.")
+                                     description="Prints a folder that is needed to compile programs with librabit.")
     what = parser.add_mutually_exclusive_group(required=True)
     for option, function in (("--cmakedir", cmake_dir), ("--includedir", include_dir), ("--libdir", lib_dir),
                              ("--pkgconfigdir", pkg_config_dir)):
@@ -46,7 +46,7 @@ def main() -> int:
     print(folder)
     if folder.is_dir():
         return 0
-    print("warren.config: that folder is not there: install the wheel (pip install warren-train)", file=sys.stderr)
+    print("warren.config: that folder does not exist: install the wheel (pip install warren-train)", file=sys.stderr)
     return 1
 
 

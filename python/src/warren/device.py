@@ -99,7 +99,7 @@ def _from_dlpack(data: Any, stream: Optional[int]) -> _Array:
     shape = tensor.shape[:tensor.ndim]
     count = math.prod(shape)
     if count > 0 and tensor.strides and not _is_contiguous(shape, tensor.strides[:tensor.ndim]):
-        raise ValueError("the array has to be contiguous, in the order of C")
+        raise ValueError("the array must be C-contiguous")
     return _Array((tensor.data or 0) + tensor.byte_offset, count, kind, capsule)
 
 
@@ -111,7 +111,7 @@ def _from_interface(data: Any) -> _Array:
     shape, strides = interface["shape"], interface.get("strides")
     count = math.prod(shape)
     if count > 0 and strides is not None and not _is_contiguous(shape, [stride // _SIZES[kind] for stride in strides]):
-        raise ValueError("the array has to be contiguous, in the order of C")
+        raise ValueError("the array must be C-contiguous")
     pointer, read_only = interface["data"]
     if read_only:
         raise ValueError("the array is read-only")
@@ -145,7 +145,7 @@ def _pair(send: Any, receive: Any, stream: Optional[int]) -> Tuple[_Array, _Arra
     one = array_of(send, stream)
     two = array_of(receive, stream)
     if one.type != two.type:
-        raise TypeError("both arrays have to be of one type")
+        raise TypeError("both arrays must have the same type")
     return one, two
 
 
@@ -192,7 +192,7 @@ def allgather(send: Any, receive: Any, stream: Any = None) -> Any:
     on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if two.size != one.size * _LIB.RabitGetWorldSize():
-        raise ValueError(f"{two.size} elements cannot take {one.size} of each rank")
+        raise ValueError(f"{two.size} elements do not match {one.size} from each rank")
     _require(_LIB.RabitDeviceAllgather(one.pointer, two.pointer, one.size, one.type, on))
     _end(on, one, two)
     return receive
@@ -204,7 +204,7 @@ def reduce_scatter(send: Any, receive: Any, op: int = SUM, stream: Any = None) -
     on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if one.size != two.size * _LIB.RabitGetWorldSize():
-        raise ValueError(f"{one.size} elements are not {two.size} for each rank")
+        raise ValueError(f"{one.size} elements do not match {two.size} for each rank")
     _require(_LIB.RabitDeviceReduceScatter(one.pointer, two.pointer, two.size, one.type, int(op), on))
     _end(on, one, two)
     return receive

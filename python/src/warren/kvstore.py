@@ -117,7 +117,7 @@ def _numpy_optimizer(optimizer: Any) -> Optimizer:
     if mxnet is not None and isinstance(optimizer, mxnet.optimizer.Optimizer):
         return _MxnetOptimizer(optimizer)
     if not callable(getattr(optimizer, "create_state", None)) or not callable(getattr(optimizer, "update", None)):
-        raise TypeError("set_optimizer takes what has create_state(index, weight) and update(index, weight, grad, state), such "
+        raise TypeError("set_optimizer takes an object with create_state(index, weight) and update(index, weight, grad, state), such "
                         f"as kvstore.SGD or kvstore.TorchOptimizer(torch.optim.Adam), not {type(optimizer).__name__}")
     found: Optimizer = optimizer
     return found
@@ -339,7 +339,7 @@ class _KeyedStore(_Store):
             known = self._value(name, "pull")
             for target in targets:
                 if tuple(target.shape) != known.shape:
-                    raise ValueError(f"pull: key {name!r} has the shape {known.shape}, and its place {tuple(target.shape)}")
+                    raise ValueError(f"pull: key {name!r} has the shape {known.shape}, but its output has {tuple(target.shape)}")
             yield name, known, targets
 
 
@@ -349,12 +349,12 @@ class LocalStore(_KeyedStore):
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
         if communicator is not None and communicator.size > 1:
-            raise ValueError(f"the key-value store '{kind}' is of one process, not of {communicator.size} ranks; take 'dist_sync'")
+            raise ValueError(f"the key-value store '{kind}' is for one process, not for {communicator.size} ranks; use 'dist_sync'")
         super().__init__(kind, None)
         self._lock = threading.Lock()
         workers = os.environ.get("DMLC_NUM_WORKER", "")
         if workers not in ("", "0", "1"):
-            warnings.warn(f"the key-value store '{kind}' is this process's alone: the {workers} workers of the job train separately. "
+            warnings.warn(f"the key-value store '{kind}' is local to this process: the {workers} workers of the job train separately. "
                           "Take 'dist_sync' to train together", stacklevel=3)
 
     def _made(self, key: Key, array: Array) -> Array:
@@ -459,7 +459,7 @@ class ServerStore(_KeyedStore):
 
 def _check_capability(capability: str) -> None:
     if capability.lower() != "optimizer":
-        raise ValueError(f"no store is asked for the capability '{capability}'; there is 'optimizer'")
+        raise ValueError(f"unknown capability '{capability}'; expected 'optimizer'")
 
 
 _STORES: Dict[str, Type[_Store]] = {

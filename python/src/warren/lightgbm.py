@@ -23,7 +23,7 @@ from warren import _launched, _native, _same_rows, data, rabit
 from warren._replacing import replaced
 
 _TREE_LEARNERS = ("data", "voting")
-_INSTEAD = ("give each worker rows of its own, by warren.lightgbm.load_dataset for files, or by warren.data.scatter for a DataFrame "
+_INSTEAD = ("give each worker its own rows, with warren.lightgbm.load_dataset for files, or with warren.data.scatter for a DataFrame "
             "that one worker has")
 
 #: The thread that is inside `communicator`, and whether this process has left one.
@@ -63,7 +63,7 @@ def parameters(tree_learner: str = "data") -> Dict[str, Any]:
     _check_joined("parameters")
     if tree_learner not in _TREE_LEARNERS:
         raise ValueError(f"tree_learner is {tree_learner!r}, expected one of {', '.join(_TREE_LEARNERS)}"
-                         + ("; LightGBM trains by features in its command line alone" if tree_learner == "feature" else ""))
+                         + ("; LightGBM supports feature-parallel training only in its command line" if tree_learner == "feature" else ""))
     if get_world_size() == 1:
         return {}
     return {"num_machines": get_world_size(), "tree_learner": tree_learner, "pre_partition": True}
@@ -111,7 +111,8 @@ def _agreed(data_name: str, found: List[Any], weight: float) -> List[Any]:
     *values, total, number = _summed([one[2] * weight for one in found] + [weight, _number_of(names)])
     if number != get_world_size() * _number_of(names):
         raise lightgbm.basic.LightGBMError(f"rank {get_rank()} evaluates {', '.join(names[1:])} of {data_name}, and other workers "
-                                           "others: all need the same validation sets, names and metrics, in the same order")
+                                           "evaluate different ones: all need the same validation sets, names and metrics, in the same "
+                                           "order")
     return [_with_value(one, float(value / total)) for one, value in zip(found, values)]
 
 
@@ -132,8 +133,8 @@ def _check_classes(labels: Any) -> None:
     classes = np.unique(np.asarray(labels)).tolist()
     if _summed([_number_of(classes)]) != [get_world_size() * _number_of(classes)]:
         shown = ", ".join(map(repr, classes[:5])) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
-        raise ValueError(f"rank {get_rank()} has rows of the classes {shown}, and other workers of others: LGBMClassifier numbers "
-                         "the classes that a worker has, so that all need rows of each; or number them yourself, and use "
+        raise ValueError(f"rank {get_rank()} has rows of the classes {shown}, and other workers have different ones: LGBMClassifier "
+                         "numbers the classes that a worker has, so all workers need rows of each; or number them yourself, and use "
                          "lightgbm.train")
 
 
@@ -211,7 +212,7 @@ def _for_all_workers() -> Iterator[None]:
         if hasattr(lightgbm.Booster, name):
             stack.enter_context(replaced(name, evaluation, lightgbm.Booster))
         else:
-            warnings.warn(f"LightGBM {lightgbm.__version__} evaluates in a way that is not known: metrics are those of this "
+            warnings.warn(f"LightGBM {lightgbm.__version__} evaluates in an unknown way: metrics are those of this "
                           "worker's rows, and early stopping may differ between workers", stacklevel=4)
         yield
 
@@ -242,7 +243,7 @@ def communicator() -> Iterator[None]:
     RuntimeError if the job cannot be joined, or has been joined before."""
     global _inside, _left  # pylint: disable=global-statement
     if _inside is not None:
-        raise RuntimeError("this process is inside a communicator already: there is one, around all that is trained")
+        raise RuntimeError("this process is already inside a communicator: use one communicator around all training")
     try:
         with rabit.context():
             _inside = threading.get_ident()

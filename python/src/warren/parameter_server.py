@@ -186,7 +186,7 @@ def check_alike(communicator: Communicator, what: str, said: Tuple[Any, ...]) ->
     found = [one.decode(errors="replace") for one in communicator.allgather(text).tolist()]
     other = next((rank for rank, one in enumerate(found) if one != found[0]), None)
     if other is not None:
-        raise ValueError(f"{what}: rank 0 has {found[0]}, and rank {other} {found[other]}; all ranks give the same")
+        raise ValueError(f"{what}: rank 0 has {found[0]}, and rank {other} {found[other]}; all ranks must give the same")
 
 
 class ParameterServer:
@@ -207,7 +207,7 @@ class ParameterServer:
         if not 1 <= num_servers <= size:
             raise ValueError(f"{num_servers} servers of {size} ranks; expected 1 to {size}")
         if root is not None and not 0 <= root < size:
-            raise ValueError(f"root {root} is none of {size} ranks")
+            raise ValueError(f"root {root} is not one of the {size} ranks")
         check_alike(self._communicator, "a parameter server", (array.shape, array.dtype.str, num_servers, root))
         self.shape, self.dtype = array.shape, array.dtype
         parts = spread(array.size, range(num_servers))
@@ -264,7 +264,7 @@ class ParameterServer:
         if self.dtype.kind in "iub" and not (number.is_integer() and abs(number) <= 1 << 53):
             raise ValueError(f"send: a scale of {scale} for elements of {self.dtype}; expected a whole number")
         if self.dtype.kind in "ub" and number < 0:
-            raise ValueError(f"send: a scale of {scale} for elements of {self.dtype}; expected none below 0")
+            raise ValueError(f"send: a scale of {scale} for elements of {self.dtype}; expected at least 0")
         return number
 
 

@@ -139,7 +139,7 @@ def broadcast(data: Optional[T], root: int) -> T:
     token (one with a third-party tracker) the other ranks are trusted: a pickle runs whatever code its sender chose."""
     root = operator.index(root)
     if not -(1 << 31) <= root < 1 << 31:  # C would truncate it to another rank
-        raise RuntimeError(f"RabitBroadcast: root {root} is no rank; ranks are 0 to {get_world_size() - 1}")
+        raise RuntimeError(f"RabitBroadcast: root {root} is not a rank; ranks are 0 to {get_world_size() - 1}")
     length = ctypes.c_ulong()
     is_root = get_rank() == root
     message = _sealed.seal_or_refuse(data, _BROADCAST, root) if is_root else memoryview(b"")

@@ -68,7 +68,7 @@ class Tracker:
             if n_workers not in (None, self._n_workers):
                 raise ValueError(f"a tracker of {self._n_workers} workers was started for {n_workers}")
             if self._freed:
-                raise ValueError("the tracker has been freed; a new job takes a new one")
+                raise ValueError("the tracker has been freed; a new job needs a new one")
             if self._process is not None:
                 return
             self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -223,7 +223,7 @@ class _Errors:
         self._thread.join(10)
         lines = [line for line in self._lines if not line.startswith("Run with --help")]
         said = [line for line in lines if "error" in line] or lines
-        return said[-1] if said else "it said nothing"
+        return said[-1] if said else "it printed nothing"
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

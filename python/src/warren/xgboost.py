@@ -83,7 +83,7 @@ def init(**arguments: Any) -> None:
             return
         _launched.share_tracker(launched)
     if _joined:
-        raise RuntimeError("this worker has joined its job already: there is one communicator, from start to end")
+        raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
     _check_not_left(arguments)
     if VERSION >= (2, 1):
         # Also finds NCCL if it is installed as a Python package.
@@ -114,7 +114,8 @@ def _check_open_files() -> None:
     used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # -1: the listing itself
     if limit != resource.RLIM_INFINITY and used + needed > limit:
         raise OSError(errno.EMFILE, f"{used} of the {limit} files that this process may open (ulimit -n) are open, and XGBoost needs about "
-                                    f"{needed} to join a job of {workers} workers: raise the limit, as by ulimit -n 65536 before the job")
+                                    f"{needed} to join a job of {workers} workers: raise the limit before the job, for example with "
+                                    "ulimit -n 65536")
 
 
 def _join(found: Dict[str, Any], join: Callable[[], Any]) -> None:
@@ -311,10 +312,10 @@ def _tell_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
     without, weighted = (int(count) for count in module.allreduce(np.array([rows == 0, weights > 0], np.int32), module.Op.SUM))
     if without == 0 or get_rank() != 0:
         return
-    consequence = "" if not weighted else ("; XGBoost looks for its base_score in another way on workers that have weights: give it one "
-                                           "(base_score=0.5), or start fewer workers")
+    consequence = "" if not weighted else ("; XGBoost computes base_score differently on workers with weights: set it (base_score=0.5), "
+                                           "or start fewer workers")
     if VERSION < (2, 0):
-        consequence = (f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other without end: start fewer "
+        consequence = (f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other forever: start fewer "
                        "of them, or use approx")
     warnings.warn(f"{without} of {get_world_size()} workers have no rows of {uri}{consequence}", stacklevel=4)
 

@@ -99,7 +99,7 @@ void* ImportedMemory::Open(const ExportedBuffer& buffer, const std::function<voi
     if (mappings_.size() >= kMostMappings) close(mappings_.find(order_.front()));
     void* data = nullptr;
     Check(cudaIpcOpenMemHandle(&data, buffer.handle, cudaIpcMemLazyEnablePeerAccess),
-          "opening another rank's memory by CUDA IPC (WARREN_DEVICE_PATH=staged does without)");
+          "opening another rank's memory by CUDA IPC (WARREN_DEVICE_PATH=staged does not need it)");
     order_.push_back(key);
     found = mappings_.emplace(key, Mapping{data, buffer.base, buffer.bytes, std::prev(order_.end())}).first;
   }

@@ -39,7 +39,8 @@ std::uint64_t HostNumber() {
 /// Found out by trying, since not every system with a GPU lets processes share it.
 bool CanShare(int device) {
   int supported = 0;
-  Check(cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, device), "asking what the GPU is");
+  Check(cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, device),
+        "getting the properties of the GPU");
   if (supported == 0) return false;
   const OnDevice on(device);
   try {
@@ -69,7 +70,7 @@ int SelectGpu(int local_rank) {
   Check(cudaGetDeviceCount(&count), "counting GPUs");
   if (count == 0) Check(cudaErrorNoDevice, "counting GPUs");
   const int device = local_rank % count;
-  Check(cudaSetDevice(device), "taking a GPU");
+  Check(cudaSetDevice(device), "selecting a GPU");
   return device;
 }
 
@@ -78,11 +79,11 @@ int GpuOf(const void* memory) {
   if (memory == nullptr) {
     int count = 0;
     Check(cudaGetDeviceCount(&count), "counting GPUs");
-    Check(cudaGetDevice(&device), "asking for the current GPU");
+    Check(cudaGetDevice(&device), "getting the current GPU");
     return device;
   }
   cudaPointerAttributes attributes{};
-  Check(cudaPointerGetAttributes(&attributes, memory), "looking at a buffer");
+  Check(cudaPointerGetAttributes(&attributes, memory), "inspecting a buffer");
   if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged) {
     throw CudaError("the buffer is host memory; rabit::Allreduce takes that");
   }
@@ -102,7 +103,7 @@ Place DescribePlace(int device, const std::string& trouble, bool tls) {
     if (!trouble.empty()) throw CudaError(trouble);
     place.wish = WishOfUser();
     cudaDeviceProp properties{};
-    Check(cudaGetDeviceProperties(&properties, device), "asking what the GPU is");
+    Check(cudaGetDeviceProperties(&properties, device), "getting the properties of the GPU");
     std::memcpy(place.gpu.data(), properties.uuid.bytes, place.gpu.size());
     Put(place.gpu_name, properties.name);
     place.shares = CanShare(device) ? 1 : 0;

@@ -58,7 +58,7 @@ NcclLibrary Load() {
       continue;
     }
     if (nccl.GetVersion(&nccl.version) == ncclSuccess) return nccl;
-    tried += fmt::format("{}{} does not tell its version", tried.empty() ? "" : "; ", file);
+    tried += fmt::format("{}{} does not report its version", tried.empty() ? "" : "; ", file);
   }
   throw CudaError(fmt::format("{}. WARREN_NCCL_PATH names the file, or its folder", tried));
 }

@@ -33,7 +33,7 @@ struct Ticket {
 class NcclPath final : public CollectivePath {
  public:
   explicit NcclPath(const WarrenDeviceHost& host) : host_(host), nccl_(Nccl()) {
-    Check(cudaGetDevice(&device_), "asking for the current GPU");
+    Check(cudaGetDevice(&device_), "getting the current GPU");
     Ticket ticket;
     if (host_.rank == 0) {
       const ncclResult_t result = nccl_.GetUniqueId(&ticket.id);
@@ -155,7 +155,7 @@ class NcclPath final : public CollectivePath {
   std::string Describe(ncclResult_t result) const {
     const char* more = nccl_.GetLastError(communicator_);
     const bool has_more = more != nullptr && *more != '\0';
-    return fmt::format("NCCL says '{}'{}{}; NCCL_DEBUG=WARN makes it say more", nccl_.GetErrorString(result),
+    return fmt::format("NCCL reported '{}'{}{}; set NCCL_DEBUG=WARN for more", nccl_.GetErrorString(result),
                        has_more ? ", and " : "", has_more ? more : "");
   }
 

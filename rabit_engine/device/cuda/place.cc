@@ -20,17 +20,16 @@ std::string AgainstNccl(std::span<const Place> places) {
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const Place& place = places[rank];
     if (place.is_mig != 0)
-      return fmt::format("{} has a MIG slice, which NCCL does not serve", Who(places, rank));
+      return fmt::format("{} has a MIG slice, which NCCL does not support", Who(places, rank));
     if (place.tls != 0 && place.host != places.front().host) {
       return fmt::format(
-          "WARREN_TLS=1 asks for encryption between hosts, which NCCL has not, and {} and {} are not on "
-          "one host, or in different containers",
+          "WARREN_TLS=1 requires encryption between hosts, which NCCL does not provide, and {} and {} are on different hosts or in different containers",
           Who(places, 0), Who(places, rank));
     }
     if (place.nccl == 0)
       return fmt::format("{} could not load NCCL: {}", Who(places, rank), place.no_nccl.data());
     if (place.nccl < kOldestNccl) {
-      return fmt::format("{} has NCCL {}; the oldest that will do is {}", Who(places, rank),
+      return fmt::format("{} has NCCL {}; the oldest supported one is {}", Who(places, rank),
                          NcclVersionText(place.nccl), NcclVersionText(kOldestNccl));
     }
     if (place.nccl != places.front().nccl) {
@@ -47,16 +46,16 @@ std::string AgainstSharing(std::span<const Place> places) {
   if (places.size() > kMaxShared) return fmt::format("more than {} ranks", kMaxShared);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     if (places[rank].is_mig != 0)
-      return fmt::format("{} has a MIG slice, which CUDA IPC does not serve", Who(places, rank));
+      return fmt::format("{} has a MIG slice, which CUDA IPC does not support", Who(places, rank));
     if (places[rank].host != places.front().host)
-      return fmt::format("{} and {} are not on one host, or in different containers", Who(places, 0),
+      return fmt::format("{} and {} are on different hosts or in different containers", Who(places, 0),
                          Who(places, rank));
     if (places[rank].shares == 0)
       return fmt::format("{} cannot export memory or events of its GPU (CUDA IPC)", Who(places, rank));
     for (std::size_t other = 0; other < rank; ++other) {
       if (places[other].process == places[rank].process)
-        return fmt::format("ranks {} and {} are threads of one process, which CUDA IPC does not serve", other,
-                           rank);
+        return fmt::format("ranks {} and {} are threads of one process, which CUDA IPC does not support",
+                           other, rank);
     }
     if (places[rank].gpu != places.front().gpu)
       return fmt::format("{} and {} have different GPUs", Who(places, 0), Who(places, rank));
@@ -86,10 +85,9 @@ Choice Choose(std::span<const Place> places) {
     if (place.trouble.front() != '\0')
       return Fail(fmt::format("{}: {}", Who(places, rank), place.trouble.data()));
     if (place.wish != wish) {
-      return Fail(
-          fmt::format("{} and {} were started with different WARREN_DEVICE_PATH; it must be the same on "
-                      "all ranks",
-                      Who(places, 0), Who(places, rank)));
+      return Fail(fmt::format(
+          "{} and {} were started with different WARREN_DEVICE_PATH; it must be the same on all ranks",
+          Who(places, 0), Who(places, rank)));
     }
     gpus.insert(place.gpu);
   }
@@ -108,7 +106,7 @@ Choice Choose(std::span<const Place> places) {
   if (places.size() == 1) return {Path::kAlone, "one rank", ""};
   const bool one_each = gpus.size() == places.size();
   if (one_each && against_nccl.empty())
-    return {Path::kNccl, fmt::format("{} ranks, a GPU for each", places.size()), ""};
+    return {Path::kNccl, fmt::format("{} ranks, one GPU each", places.size()), ""};
   if (!one_each && against_sharing.empty())
     return {Path::kShared, fmt::format("{} ranks share one GPU", places.size()), ""};
   return {Path::kStaged,

@@ -44,7 +44,7 @@ inline constexpr int kMaxShared = 64;
 
 struct Choice {
   Path path = Path::kStaged;
-  std::string why;      ///< for users: "8 ranks, a GPU for each"
+  std::string why;      ///< for users: "8 ranks, one GPU each"
   std::string trouble;  ///< why device collectives are not available; empty if they are
 };
 

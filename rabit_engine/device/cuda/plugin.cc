@@ -104,7 +104,7 @@ void RequireDevice(const WarrenDeviceGroup& group, const Collective& call) {
     const int device = GpuOf(buffer);
     if (device == group.device) continue;
     throw CudaError(
-        fmt::format("a buffer is on GPU {}; this rank's collectives use GPU {}, as its first one did", device,
+        fmt::format("a buffer is on GPU {}; this rank's collectives use GPU {}, as the first one did", device,
                     group.device));
   }
 }
@@ -195,7 +195,7 @@ const char* CopyEntry(void* to, const void* from, std::size_t bytes, void* strea
   return AsText([&] {
     if (bytes == 0) return;
     cudaPointerAttributes attributes{};
-    Check(cudaPointerGetAttributes(&attributes, to), "looking at a buffer");
+    Check(cudaPointerGetAttributes(&attributes, to), "inspecting a buffer");
     const bool to_device =
         attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
     const OnDevice on_device(to_device ? attributes.device : GpuOf(from));
@@ -210,7 +210,7 @@ const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
     *captured = 0;
     if (stream == nullptr) return;  // the default stream cannot be captured
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    Check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "looking at a stream");
+    Check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "inspecting a stream");
     *captured = status == cudaStreamCaptureStatusNone ? 0 : 1;
   });
 }

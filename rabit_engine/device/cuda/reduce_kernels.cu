@@ -91,9 +91,9 @@ bool AllAligned(const Buffers& buffers) {
 unsigned BlocksFor(std::size_t threads) {
   int device = 0;
   int processors = 0;
-  Check(cudaGetDevice(&device), "asking for the current GPU");
+  Check(cudaGetDevice(&device), "getting the current GPU");
   Check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-        "asking what the GPU is");
+        "getting the properties of the GPU");
   const std::size_t most = static_cast<std::size_t>(processors) * 16;
   const std::size_t needed = (threads + kThreads - 1) / kThreads;
   return static_cast<unsigned>(needed < most ? needed : most);

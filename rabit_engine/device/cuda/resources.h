@@ -18,7 +18,7 @@ class Event {
   explicit Event(Use use = Use::kHere) {
     const unsigned flags = use == Use::kInterprocess ? cudaEventDisableTiming | cudaEventInterprocess
                                                      : static_cast<unsigned>(cudaEventDisableTiming);
-    Check(cudaEventCreateWithFlags(&event_, flags), "making an event");
+    Check(cudaEventCreateWithFlags(&event_, flags), "creating an event");
   }
   /// Opens the event of another process.
   explicit Event(const cudaIpcEventHandle_t& handle) {
@@ -55,7 +55,7 @@ class Event {
 /// A stream that does not synchronize with the default stream.
 class Stream {
  public:
-  Stream() { Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
+  Stream() { Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream"); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream() { cudaStreamDestroy(stream_); }
@@ -88,9 +88,9 @@ class Memory {
     constexpr std::size_t kStep = std::size_t{2} << 20;
     bytes = bytes < kLarge ? std::bit_ceil(bytes) : (bytes + kStep - 1) / kStep * kStep;
     if (where_ == Where::kDevice) {
-      Check(cudaMalloc(&data_, bytes), "taking memory of the GPU");
+      Check(cudaMalloc(&data_, bytes), "allocating GPU memory");
     } else {
-      Check(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable), "taking pinned memory");
+      Check(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable), "allocating pinned memory");
     }
     bytes_ = bytes;
     return data_;

@@ -201,9 +201,8 @@ class SharedPath final : public CollectivePath {
         return fmt::format("{} of {} {} (operation {}, root {})", Name(static_cast<Kind>(notice.kind)),
                            notice.count, Name(static_cast<Type>(notice.type)), notice.operation, notice.root);
       };
-      throw CudaError(
-          fmt::format("this rank called {}, and rank {} {}; all ranks have to make the same calls",
-                      describe(own), rank, describe(other)));
+      throw CudaError(fmt::format("this rank called {}, and rank {} {}; all ranks must make the same calls",
+                                  describe(own), rank, describe(other)));
     }
   }
 

@@ -74,7 +74,7 @@ std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, c
 /// instead.
 void TcpLink::ThrowIfShort(const char* call, int error) const {
   if (posix::ConcernsAddress(error)) return;
-  ThrowIfShortage(fmt::format("no bytes can be exchanged with rank {} at {}", peer_, address_), call, error);
+  ThrowIfShortage(fmt::format("no data can be exchanged with rank {} at {}", peer_, address_), call, error);
 }
 
 void TcpLink::NoteFull() {

@@ -139,7 +139,7 @@ bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
 
 void TcpTransport::AllowInterrupts() {
   interrupt_ = Event::Make();
-  if (!interrupt_) ThrowShortage(fmt::format("rank {} cannot make an event", rank_), "eventfd", errno);
+  if (!interrupt_) ThrowShortage(fmt::format("rank {} cannot create an event", rank_), "eventfd", errno);
   Watch(interrupt_.fd(), Key(Subject::kInterrupt, 0), POLLIN);
 }
 
@@ -210,9 +210,8 @@ void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   // For a linked peer, the link itself tells.
   for (const int peer : absent_) {
     if (!links_[peer] && awaited(peer)) {
-      ThrowLost(
-          peer,
-          "it does not accept links any more: it has left this communicator, or given up after an error");
+      ThrowLost(peer,
+                "it no longer accepts links: it has left this communicator, or given up after an error");
     }
   }
   if (!any_ended_) return;
@@ -244,22 +243,24 @@ void TcpTransport::ThrowLost(int peer, const std::string& seen) {
     throw LostPeer(peer,
                    fmt::format("rank {} lost {}: {}. {}", rank_, PeerName(peer),
                                itself         ? fmt::format("it {}", gave_up)
-                               : seen.empty() ? fmt::format("rank {} says so", alarm_->from)
+                               : seen.empty() ? fmt::format("rank {} reported it", alarm_->from)
                                               : seen,
                                "Look at what it printed last."),
                    shortage);
   }
   if (alarm_->lost == rank_) {
-    throw LostPeer(alarm_->from, fmt::format("rank {} lost {}: it gave up because it lost the connection to "
-                                             "this rank. Look at what it printed last.",
-                                             rank_, PeerName(alarm_->from)));
+    throw LostPeer(
+        alarm_->from,
+        fmt::format(
+            "rank {} lost {}: it gave up because it lost the connection to this rank. Look at what it printed last.",
+            rank_, PeerName(alarm_->from)));
   }
   throw LostPeer(alarm_->lost,
                  fmt::format("rank {} gives up because {} is lost: {}. Look at what rank {} printed last.",
                              rank_, PeerName(alarm_->lost),
                              alarm_->from == alarm_->lost || shortage != 0
                                  ? fmt::format("it {}", gave_up)
-                                 : fmt::format("{} has noticed it", PeerName(alarm_->from)),
+                                 : fmt::format("{} noticed it", PeerName(alarm_->from)),
                              alarm_->lost),
                  shortage);
 }
@@ -306,7 +307,7 @@ void TcpTransport::AcceptAll() {
       if (spare_) {
         spare_.Close();
       } else if (!DropUnanswered()) {
-        ThrowShortage(fmt::format("rank {} cannot take a connection of another rank", rank_), "accept",
+        ThrowShortage(fmt::format("rank {} cannot accept a connection from another rank", rank_), "accept",
                       error);
       }
       continue;
@@ -561,7 +562,7 @@ void TcpTransport::ReadAnswer(Dial& dial) {
   }
   const auto answer = tcp::ReadHello(dial.answer.bytes, key_, rank_, world_size(), dial.hello.nonce);
   if (!answer || answer->kind != tcp::HelloKind::kLink || answer->from != dial.peer) {
-    return TryNextAddress(dial, 0, "somebody else answered");
+    return TryNextAddress(dial, 0, "another process answered");
   }
   if (!SendWhole(dial.stream, tcp::LinkProof(key_, dial.hello, *answer))) {
     return TryNextAddress(dial, 0, "the connection broke during the handshake");

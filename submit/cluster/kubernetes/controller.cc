@@ -240,7 +240,7 @@ void KubernetesController::TellOfMissingPods(TimePoint now) {
   complained_of_pods_ = true;
   Say(Severity::kWarning,
       fmt::format(
-          "Kubernetes has made {} of {} pods for role {}; `kubectl describe jobs --selector {}={}` tells why",
+          "Kubernetes has created {} of {} pods for role {}; `kubectl describe jobs --selector {}={}` shows why",
           found, expected, role, kJobLabel, setting_.job_name));
 }
 
@@ -275,7 +275,7 @@ void KubernetesController::OnPod(const PodReport& report, TimePoint now) {
 void KubernetesController::TellWhatItWaitsFor(const PodReport& report) {
   if (report.waits_for.empty()) return;
   const bool is_new = told_.insert(report.waits_for.substr(0, report.waits_for.find(':'))).second;
-  const std::string what = fmt::format("pod {} waits: {}", report.name, OnOneLine(report.waits_for));
+  const std::string what = fmt::format("pod {} is waiting: {}", report.name, OnOneLine(report.waits_for));
   if (report.never_begins) return Trouble(what);
   if (is_new) Say(Severity::kInfo, what);
 }
@@ -441,8 +441,7 @@ void KubernetesController::SettleTracker(Pod& pod) {
                                   tracker_words_.empty() ? "" : fmt::format(": {}", tracker_words_));
   if (pod.ended && pod.ended->ShellCode() == kNotFound) {
     story +=
-        "; its image has to have Warren in it (--kube-tracker-image), or dmlc-submit runs the tracker "
-        "itself, where the pods can reach it (--host-ip)";
+        "; its image must contain Warren (--kube-tracker-image), or dmlc-submit must run the tracker itself at an address that the pods can reach (--host-ip)";
   }
   troubled_ = true;
   Tell(TrackerFailed{story});
@@ -497,8 +496,8 @@ void KubernetesController::Deleted(const std::string& printed, const ExitStatus&
     delete_at_ = now + kDeletePause;
     return;
   }
-  Say(Severity::kError, fmt::format("job {} may still be there; this deletes it: {}", setting_.job_name,
-                                    setting_.delete_command));
+  Say(Severity::kError,
+      fmt::format("job {} may still exist; delete it with: {}", setting_.job_name, setting_.delete_command));
   OnDeleted();
 }
 

@@ -48,7 +48,8 @@ void CheckOptions(const Options& options) {
     throw UsageError("--kube-worker-image IMAGE is missing: the container image that the workers run in");
   }
   if (options.kube_trainjob && options.kube_manifest.empty() && !options.dry_run) {
-    throw UsageError("--kube-kind trainjob needs --kube-manifest FILE: it is for Kubeflow Trainer to run it");
+    throw UsageError(
+        "--kube-kind trainjob needs --kube-manifest FILE: Kubeflow Trainer runs the job, not dmlc-submit");
   }
 }
 
@@ -111,8 +112,7 @@ ClusterEntry KubernetesEntry() {
   };
   entry.export_job = ExportJob;
   entry.bound_by =
-      "nodes whose kubelet has the CPU manager policy 'static': it gives cores of its own to each container "
-      "whose template sets limits equal to its requests";
+      "nodes whose kubelet has the CPU manager policy 'static': it gives cores of its own to each container whose template sets limits equal to its requests";
   entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",  "--worker-gpus",
                           "--time-limit",    "--queue",        "--auto-file-cache"};
   entry.own_options = {

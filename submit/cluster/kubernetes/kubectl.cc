@@ -22,8 +22,7 @@ std::string FindKubectl() {
     return std::filesystem::absolute(FindCommand("kubectl", SearchPath()).file).string();
   } catch (const CommandError&) {
     throw std::runtime_error(
-        "--cluster kubernetes: there is no kubectl on PATH; --kube-manifest FILE needs none, and writes what "
-        "it would be given");
+        "--cluster kubernetes: kubectl is not on PATH; --kube-manifest FILE works without it and writes the manifest");
   }
 }
 
@@ -59,8 +58,7 @@ std::vector<std::string> Kubectl::DeleteWords() const {
 /// time.
 std::string Kubectl::CleanupCommand() const {
   return fmt::format(
-      "(cd {} || exit; worked=0; for pause in 0 2 5 10 20 40; do sleep $pause; if timeout 30 {}; then "
-      "worked=$((worked + 1)); [ $worked -lt 2 ] || break; fi; done)",
+      "(cd {} || exit; worked=0; for pause in 0 2 5 10 20 40; do sleep $pause; if timeout 30 {}; then worked=$((worked + 1)); [ $worked -lt 2 ] || break; fi; done)",
       ShellQuote(std::filesystem::current_path().string()), ShellCommand(DeleteWords()));
 }
 

@@ -107,8 +107,7 @@ std::string_view NameOf(tracker::Admit admit) {
 /// `num_workers` and `port` may be shell variables.
 std::string TrackerCommand(const Options& options, const std::string& num_workers, const std::string& port) {
   return fmt::format(
-      "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} "
-      "--admit {}{}",
+      "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} --admit {}{}",
       num_workers, port, port, options.sort_by == tracker::SortBy::kTask ? "task" : "host",
       static_cast<double>(options.timeout.count()) / 1000, NameOf(options.admit),
       options.tls ? " --tls" : "");
@@ -121,7 +120,7 @@ int Seconds(const std::string& time_limit) {
       std::from_chars(time_limit.data(), time_limit.data() + time_limit.size(), seconds);
   if (error != std::errc{} || end != time_limit.data() + time_limit.size() || seconds < 1) {
     throw UsageError(
-        fmt::format("--time-limit: '{}' is no number of seconds, as Kubernetes takes it", time_limit));
+        fmt::format("--time-limit: '{}' is not a number of seconds, as Kubernetes needs it", time_limit));
   }
   return seconds;
 }
@@ -159,14 +158,12 @@ class Maker {
     }
     if (!files_.empty()) {
       throw UsageError(
-          "--kube-kind trainjob: files cannot be sent along (--files, --archives); put them into the image "
-          "or a volume");
+          "--kube-kind trainjob: files cannot be shipped (--files, --archives); put them into the image or a volume");
     }
     const PlannedProcess& process = job_.plan->front();
     if (options_.worker_gpus > 1) {
       throw UsageError(
-          "--kube-kind trainjob: Kubeflow's XGBoost runtime has a worker for each GPU, so --worker-gpus is 0 "
-          "or 1");
+          "--kube-kind trainjob: Kubeflow's XGBoost runtime runs one worker per GPU, so --worker-gpus must be 0 or 1");
     }
     PodScriptContext context{job_.job_mark, "$DMLC_TASK_ID", 0, 0, options_.num_restarts};
     if (!options_.no_tracker) {
@@ -182,7 +179,8 @@ class Maker {
     });
     const std::string script = PodScript(one, context);
     if (!IsUtf8(script)) {
-      throw UsageError("--kube-kind trainjob: Kubernetes takes only UTF-8 in arguments and the environment");
+      throw UsageError(
+          "--kube-kind trainjob: Kubernetes accepts only UTF-8 in arguments and the environment");
     }
     const ScriptInEnvironment in_environment = InEnvironment(script);
     Json secret = Object("v1", "Secret", name_, "worker");
@@ -265,10 +263,9 @@ class Maker {
       data[files_[i].first] = Base64(content);
     }
     if (bytes > kMaxSecretBytes) {
-      throw UsageError(
-          fmt::format("Kubernetes carries no more than 1 MiB of files, and these have {} bytes: {}; put them "
-                      "into the image or a volume",
-                      bytes, fmt::join(paths, ", ")));
+      throw UsageError(fmt::format(
+          "Kubernetes can carry at most 1 MiB of files, but these have {} bytes: {}; put them into the image or a volume",
+          bytes, fmt::join(paths, ", ")));
     }
     secret["data"] = data;
     return secret;
@@ -310,9 +307,9 @@ class Maker {
     Json secret = Object("v1", "Secret", NameOf(role), role);
     const std::string name(kScriptName);
     if (script.size() > kMaxSecretBytes) {
-      throw UsageError(fmt::format(
-          "the command and its environment have {} bytes, and Kubernetes carries no more than 1 MiB",
-          script.size()));
+      throw UsageError(
+          fmt::format("the command and its environment have {} bytes, but Kubernetes can carry at most 1 MiB",
+                      script.size()));
     }
     AddContent(secret, name, script);
     return secret;

@@ -39,7 +39,7 @@ ExitStatus Terminated(const Json& state) {
   ExitStatus status = FromShellCode(code != state.end() && code->is_number() ? code->get<int>() : 1);
   const std::string reason = TextAt(state, "reason");
   if (reason == "OOMKilled") {
-    status.story = "was killed because it took more memory than its container may have (OOMKilled)";
+    status.story = "was killed because it used more memory than its container's limit (OOMKilled)";
   } else if (!reason.empty() && reason != "Completed" && reason != "Error") {
     status.story = fmt::format("ended with {}", WithMessage(reason, TextAt(state, "message")));
   }
@@ -108,7 +108,7 @@ PodReport ReadPod(const Json& item) {
 KubeReport ReadKubeReport(std::string_view json) {
   const Json list = Json::parse(json, nullptr, false);
   if (!list.is_object() || !list.contains("items") || !list["items"].is_array()) {
-    throw std::runtime_error("kubectl does not print a list of objects");
+    throw std::runtime_error("kubectl did not print a list of objects");
   }
   KubeReport report;
   for (const Json& item : list["items"]) {

@@ -18,7 +18,7 @@ Json* Section(Json& object, const char* key, const std::string& path) {
     object.erase(key);
     return nullptr;
   }
-  if (!found->is_object()) throw UsageError(fmt::format("'{}': {} has to be an object", path, key));
+  if (!found->is_object()) throw UsageError(fmt::format("'{}': {} must be an object", path, key));
   return &*found;
 }
 
@@ -33,7 +33,7 @@ Template ReadTemplate(const std::string& path) {
   try {
     result.whole = ReadYamlFile(path);
   } catch (const std::runtime_error& error) {
-    throw UsageError(fmt::format("a template for Kubernetes: {}", error.what()));
+    throw UsageError(fmt::format("Kubernetes template: {}", error.what()));
   }
   Json& whole = result.whole;
   const auto found = whole.find("kind");
@@ -41,7 +41,7 @@ Template ReadTemplate(const std::string& path) {
                            : found->is_string() ? found->get<std::string>()
                                                 : found->dump();
   if (!kind.empty() && kind != "Job" && kind != "Pod") {
-    throw UsageError(fmt::format("'{}' is a {}; a Job or a Pod is expected", path, kind));
+    throw UsageError(fmt::format("'{}' is a {}; expected a Job or a Pod", path, kind));
   }
   Json* const spec = Section(whole, "spec", path);
   Section(whole, "metadata", path);
@@ -55,11 +55,11 @@ Template ReadTemplate(const std::string& path) {
     pod = nullptr;
   } else if (spec == nullptr && !whole.contains("metadata")) {
     throw UsageError(
-        fmt::format("'{}' is no template: a Job, a Pod, or metadata and spec of a pod are expected", path));
+        fmt::format("'{}' is not a template: expected a Job, a Pod, or a pod's metadata and spec", path));
   }
   Json* const pod_spec = pod == nullptr ? nullptr : Section(*pod, "spec", path);
   if (pod_spec != nullptr && pod_spec->contains("containers") && !(*pod_spec)["containers"].is_array()) {
-    throw UsageError(fmt::format("'{}': containers has to be a list", path));
+    throw UsageError(fmt::format("'{}': containers must be a list", path));
   }
   // The names of objects are chosen by dmlc-submit.
   for (const char* const key : {"name", "generateName", "namespace"}) {

@@ -155,7 +155,7 @@ Json FromYaml(const YAML::Node& node) {
       Json object = Json::object();
       for (const auto& entry : node) {
         if (!entry.first.IsScalar() || entry.first.Scalar() == "<<") {
-          throw YAML::RepresentationException(entry.first.Mark(), "keys have to be words");
+          throw YAML::RepresentationException(entry.first.Mark(), "keys must be scalars");
         }
         object[entry.first.Scalar()] = FromYaml(entry.second);
       }
@@ -220,9 +220,9 @@ Json ReadYamlFile(const std::string& path) {
   } catch (const YAML::Exception& error) {
     throw std::runtime_error(fmt::format("'{}', line {}: {}", path, error.mark.line + 1, error.msg));
   }
-  throw std::runtime_error(
-      documents.size() == 1 ? fmt::format("'{}' is no manifest: an object is expected", path)
-                            : fmt::format("'{}' has {} documents, one is expected", path, documents.size()));
+  throw std::runtime_error(documents.size() == 1
+                               ? fmt::format("'{}' is not a manifest: expected an object", path)
+                               : fmt::format("'{}' has {} documents, expected one", path, documents.size()));
 }
 
 void MergeInto(Json& base, const Json& added) {

@@ -27,9 +27,9 @@ enter_environment() {
 # host.
 missing_interpreter() {
   case $1 in
-    "${python_environment:-none}"/*) [ -x "$1" ] || echo "there is no '$1' on $(uname -n), and that is what the command means" \
-      "where dmlc-submit runs: make that environment of Python on this host, too, or give the path of the hosts' interpreter" \
-      "('env ${1##*/}' takes the one on their PATH)" ;;
+    "${python_environment:-none}"/*) [ -x "$1" ] || echo "there is no '$1' on $(uname -n), but the command stands for that file" \
+      "where dmlc-submit runs: create that Python environment on this host, too, or give the path of the hosts' interpreter" \
+      "('env ${1##*/}' uses the one on their PATH)" ;;
   esac
 }
 

@@ -10,12 +10,12 @@
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
 case $rank in
   '' | *[!0-9]*)
-    say "the launcher does not tell which of the processes this is"
+    say "the launcher did not give this process a rank"
     exit 1
     ;;
 esac
 if [ "$rank" -ge "$count" ]; then
-  say "$count processes were asked for, and the launcher started more"
+  say "$count processes were requested, but the launcher started more"
   exit 1
 fi
 index=$((first + rank))
@@ -44,7 +44,7 @@ begin() {
 
 attempt= port= master= secrets=
 if [ -z "$BASH_VERSION" ]; then
-  say "there is no bash: the output comes by way of the launcher, and a failure ends the job"
+  say "there is no bash: output goes through the launcher, and a failure ends the job"
   begin
   exec "$@"
 fi
@@ -54,7 +54,7 @@ for try in 1 2 3; do
   sleep 1
 done
 [ -n "$rendezvous" ] || {
-  say "cannot reach dmlc-submit at $rendezvous_host port $rendezvous_port (--host-ip gives another address)"
+  say "cannot reach dmlc-submit at $rendezvous_host port $rendezvous_port (change the address with --host-ip)"
   exit 1
 }
 call=$$.$RANDOM$RANDOM
@@ -80,12 +80,12 @@ run() {
     exit 1
   }
   [ -z "$secrets_file" ] || secrets=$(cat -- "$secrets_file") || {
-    report fail "the hosts have to share the directory that dmlc-submit is started in, and $host cannot read the job's" \
-      "token in '$secrets_file'"
+    report fail "$host cannot read the job's token in '$secrets_file': the hosts must share the directory in which" \
+      "dmlc-submit is started"
     exit 1
   }
   pipes=$(mktemp -d) && mkfifo "$pipes/out" "$pipes/err" "$pipes/wishes" || {
-    report fail "there is no place for a pipe in ${TMPDIR:-/tmp}"
+    report fail "cannot create a pipe in ${TMPDIR:-/tmp}"
     exit 1
   }
   exec {out}>"/dev/tcp/$rendezvous_host/$rendezvous_port" || exit 1

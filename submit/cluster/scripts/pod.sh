@@ -10,7 +10,7 @@ say() { printf 'dmlc-submit: %s: %s\n' "$(uname -n)" "$*" >&2; }
 [ -n "$job" ] || report() { :; }
 case $rank in
   '' | *[!0-9]*)
-    say "Kubernetes does not tell which of the processes this is"
+    say "Kubernetes did not give this process an index"
     exit 1
     ;;
 esac
@@ -23,7 +23,7 @@ attempt=$((attempt + replaced)) restarts=$((restarts - replaced))
 # copy FILE NAME [x]: copies under a temporary name first, since other processes may share the directory
 copy() { cp -- "$1" "./$2.$(uname -n)" && { [ -z "$3" ] || chmod +x "./$2.$(uname -n)"; } && mv -f -- "./$2.$(uname -n)" "./$2"; }
 place_files || {
-  say "the files that were shipped cannot be put into $(pwd)"
+  say "cannot put the shipped files into $(pwd)"
   exit 1
 }
 

@@ -38,9 +38,9 @@ why_not() {
   scope=0
   read -r scope </proc/sys/kernel/yama/ptrace_scope
   case $scope in
-    0) [ "$(id -u)" = 0 ] || echo "(processes of other users, and programs with rights of their own, can be looked at by root alone)" ;;
+    0) [ "$(id -u)" = 0 ] || echo "(only root can inspect processes of other users and programs with extra privileges)" ;;
     *)
-      echo "(kernel.yama.ptrace_scope is $scope on $(uname -n): a process may look at its own children only; as root:" \
+      echo "(kernel.yama.ptrace_scope is $scope on $(uname -n): a process may inspect only its own children; as root:" \
         "sysctl kernel.yama.ptrace_scope=0)"
       ;;
   esac
@@ -71,7 +71,7 @@ python_side() {
   # Who is stopped already would not stop once more.
   case $what in T* | t*) nonblocking=--nonblocking ;; *) nonblocking= ;; esac
   said=$(limited "$spy" dump $nonblocking --pid "$1" 2>&1) && { printf '%s\n' "$said"; return; }
-  echo "py-spy has nothing to tell (code $?; it may take $stacks_seconds s):"
+  echo "py-spy showed no stack (code $?; limit: $stacks_seconds s):"
   why_not "$said"
   return 1
 } 2>/dev/null
@@ -83,7 +83,7 @@ native_side() {
   case $said in
     *'#0 '*) printf '%s\n' "$said" | sed -n '/^Thread /,$p' | grep -v -e '^\[Inferior ' -e '^$' ;;
     *)
-      echo "gdb has nothing to tell (it may take $stacks_seconds s):"
+      echo "gdb showed no stack (limit: $stacks_seconds s):"
       why_not "$said"
       return 1
       ;;
@@ -107,7 +107,7 @@ stacks() {
     }
     read_clock
     [ "$seconds" -lt "$stacks_end" ] || {
-      echo "(and more processes: to look at these took $stacks_limit s)"
+      echo "(and more processes; inspecting these took $stacks_limit s)"
       break
     }
     kernel_side "$one"
@@ -129,9 +129,9 @@ stacks() {
   done
   # Lines of gdb are those of the interpreter, and not of the program.
   [ -z "$missing_spy" ] ||
-    echo "(there is no py-spy on $(uname -n), which shows the lines of Python: pip install py-spy, in the workers' environment)"
+    echo "(py-spy is not installed on $(uname -n); it shows lines of Python: pip install py-spy, in the workers' environment)"
   [ -z "$missing" ] || command -v gdb >/dev/null ||
-    echo "(there is no gdb on $(uname -n), which shows where a program is in C and C++)"
+    echo "(gdb is not installed on $(uname -n); it shows where a program is in C and C++)"
 }
 
 # limited_stacks PID: prints the stacks, cut to a length that a person may want to read

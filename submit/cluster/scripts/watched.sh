@@ -24,7 +24,7 @@ if [ -n "$binds" ]; then
   report cores "$(usable_cores)" "${threads:-0}" $(host_cores "")
   read -r bound <&3 || exit 1
   [ -z "$bound" ] || taskset=$(command -v taskset) || {
-    report fail "there is no taskset on $(uname -n) (package util-linux), by which processes are bound (--bind none: they are not)"
+    report fail "there is no taskset on $(uname -n) (package util-linux), which --bind needs (--bind none works without it)"
     exit 1
   }
 fi

@@ -2,7 +2,7 @@
 
 const evaluationChart = new LineChart($('evaluation-chart'), {
   label: 'Evaluation metrics by round; arrow keys move along the rounds',
-  nothing: 'No evaluation has been printed.', wholeX: true,
+  nothing: 'No evaluation results yet.', wholeX: true,
   formatX: String, formatY: formatMetric, headingX: (round) => `Round ${round}`,
 });
 const hiddenMetrics = new Set();

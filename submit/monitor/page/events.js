@@ -6,7 +6,7 @@ function drawEvents() {
   $('events').replaceChildren(...events.slice().reverse().map(([seconds, severity, text]) =>
     make('li', {class: severity}, make('time', {}, formatSeconds(seconds)),
          make('span', {class: 'what'}, `${{error: '✕ ', warning: '! '}[severity] || ''}${text}`))));
-  if (events.length === 0) $('events').append(make('p', {class: 'nothing'}, 'Nothing has happened yet.'));
+  if (events.length === 0) $('events').append(make('p', {class: 'nothing'}, 'No events yet.'));
 }
 
 // Text for screen readers: the job's state and new problems, but not every number.

@@ -55,7 +55,7 @@ async function reloadLogs() {
   logs.last = answer.last;
   logs.oldest = answer.from;
   logBox.replaceChildren(...answer.lines.map(makeLine));
-  if (answer.lines.length === 0) logBox.append(make('p', {class: 'nothing'}, $('logs-search').value ? 'No line has that in it.' : 'Nothing has been written.'));
+  if (answer.lines.length === 0) logBox.append(make('p', {class: 'nothing'}, $('logs-search').value ? 'No line matches.' : 'No output yet.'));
   logBox.scrollTop = logBox.scrollHeight;
 }
 

@@ -108,10 +108,10 @@ if ($('kept')) {
   $('logs-follow').parentElement.hidden = true;
   draw(takeState(kept.state));
   reloadLogs();
-  showConnection('ended', `kept when the job ended, ${new Date(job.began + job.seconds * 1000).toLocaleString()}`);
+  showConnection('ended', `saved when the job ended, ${new Date(job.began + job.seconds * 1000).toLocaleString()}`);
 } else {
   connect();
   setInterval(() => {
-    if (!job.over && Date.now() - lastHeard > kSilenceMs) showConnection('lost', 'nothing heard for a while');
+    if (!job.over && Date.now() - lastHeard > kSilenceMs) showConnection('lost', 'no updates for a while');
   }, 5000);
 }

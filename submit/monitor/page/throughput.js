@@ -3,7 +3,7 @@
 
 const throughputChart = new LineChart($('throughput-chart'), {
   label: 'Throughput over time; arrow keys move along it',
-  nothing: 'Nothing has been measured yet.', fromZero: true,
+  nothing: 'No measurements yet.', fromZero: true,
   formatX: formatSeconds, headingX: (seconds) => `After ${formatSeconds(seconds)}`,
   formatY: (value) => throughputKinds[throughputKind].format(value),
 });

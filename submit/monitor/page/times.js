@@ -45,7 +45,7 @@ function timesBars(ranked, parts, most) {
 }
 
 const nameOfBar = ({group, shown}) => capitalized(placeOf(shown)) +
-  (group.length === 1 ? '' : `, of ranks ${group[0].rank} to ${group[group.length - 1].rank} the one that waited least`);
+  (group.length === 1 ? '' : ` (of ranks ${group[0].rank} to ${group[group.length - 1].rank}, the one that waited least)`);
 
 const kindOf = (part) => () => {
   const swatch = make('span', {class: `swatch ${part.kind || ''}`});

@@ -29,7 +29,7 @@ function drawTopology() {
   const wanted = JSON.stringify([ranked.map((worker) => [worker.rank, worker.host]), width, topologyIsTree, selection.worker]);
   if (wanted === topologyShown || width === 0) return;
   topologyShown = wanted;
-  if (ranked.length === 0) return box.replaceChildren(make('p', {class: 'nothing'}, 'No rank has been given yet.'));
+  if (ranked.length === 0) return box.replaceChildren(make('p', {class: 'nothing'}, 'No ranks assigned yet.'));
   const nodes = topologyNodes(ranked);
   const isTree = topologyIsTree && nodes[0].worker !== null && job.tree.length === ranked.length;
   const hosts = [...new Set(nodes.map((node) => node.host))];

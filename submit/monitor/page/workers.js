@@ -86,7 +86,7 @@ function drawSelection() {
 function drawSelectedWorker() {
   const box = $('worker');
   const worker = workers[selection.worker];
-  if (!worker) return setText(box, 'Select a worker to see what it does, here and in the logs.');
+  if (!worker) return setText(box, 'Select a worker to see its state here and its output in the logs.');
   const fact = (name, value, isWide) => make('div', isWide ? {class: 'full'} : {}, make('dt', {}, name), make('dd', {}, value));
   const facts = [fact('Host', worker.host || '-'), fact('Process', worker.pid ? String(worker.pid) : '-'),
                  fact('Cores used', worker.cores.toFixed(1)), fact('Memory', formatBytes(worker.mib * 1048576)),

@@ -299,9 +299,9 @@ class Refusals(HistgbtTest):
         self.assertIn("holds no rows", self.refused(1, "data=empty.txt"))
         self.assertIn("nonesuch.txt", self.refused(1, "data=nonesuch.txt"))
         self.write("wide.txt", "1 4000000000:1\n")
-        self.assertIn("wide.txt: some row has the feature with index 4000000000", self.refused(1, "data=wide.txt"))
+        self.assertIn("wide.txt: a row has feature index 4000000000", self.refused(1, "data=wide.txt"))
         self.write("table.csv", "1,2\n0,3\n")
-        self.assertIn("Add label_column=0", self.refused(1, "data=table.csv?format=csv"))
+        self.assertIn("add label_column=0", self.refused(1, "data=table.csv?format=csv"))
 
     def test_of_each_rank_what_is_wrong_with_its_rows_is_told(self):
         self.make_data("train.txt", rows=100, features=3)

@@ -49,7 +49,7 @@ TEST(Options, AreTakenUnderBothNames) {
 TEST(Options, AreRefusedWithWhatWasExpected) {
   EXPECT_THAT(Complaint({}), HasSubstr("data is not set"));
   EXPECT_THAT(Complaint({"data=x", "eta=fast"}),
-              HasSubstr("found eta = fast; expected a number that is not negative"));
+              HasSubstr("found eta = fast; expected a number of at least 0"));
   EXPECT_THAT(Complaint({"data=x", "eta=nan"}), HasSubstr("found eta = nan"));
   EXPECT_THAT(Complaint({"data=x", "max_depth=0"}), HasSubstr("expected a whole number from 1 to 20"));
   EXPECT_THAT(Complaint({"data=x", "max_bin=70000"}), HasSubstr("from 2 to 65536"));
@@ -59,7 +59,7 @@ TEST(Options, AreRefusedWithWhatWasExpected) {
   EXPECT_THAT(Complaint({"data=x", "num_class=3"}), HasSubstr("objective is reg:squarederror"));
   EXPECT_THAT(Complaint({"data=x", "colour=blue"}), HasSubstr("there is no option colour"));
   EXPECT_THAT(Complaint({"data=x", "eval_metric=auc"}),
-              HasSubstr("the metric auc says nothing of reg:squarederror"));
+              HasSubstr("the metric auc does not apply to reg:squarederror"));
   EXPECT_THAT(Complaint({"data=x", "objective=binary:logistic", "base_score=1"}),
               HasSubstr("between 0 and 1"));
   EXPECT_THAT(Complaint({"data=x", "objective=binary:logistic", "base_score=1e-40"}),

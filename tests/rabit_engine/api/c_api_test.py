@@ -55,12 +55,12 @@ class C(unittest.TestCase):
         for how, message in {
             "early": "rank unknown: RabitAllreduce: called before Init",
             "late": "rank 0: RabitBroadcast: called after Finalize",
-            "null": "rank 0: RabitAllreduce: the buffer is null, for 3 elements",
-            "type": "rank 0: RabitAllreduce: 12 is no element type",
-            "operation": "rank 0: RabitAllreduce: -1 is no operation",
+            "null": "rank 0: RabitAllreduce: the buffer of 3 elements is NULL",
+            "type": "rank 0: RabitAllreduce: 12 is not an element type",
+            "operation": "rank 0: RabitAllreduce: -1 is not an operation",
             "or": "rank 0: RabitAllreduce: there is no bitwise or of double",
             "half or": "rank 0: RabitAllreduce: there is no bitwise or of float16",
-            "root": "rank 0: RabitBroadcast: root 99 is no rank; ranks are 0 to 0",
+            "root": "rank 0: RabitBroadcast: root 99 is not a rank; ranks are 0 to 0",
         }.items():
             with self.subTest(how):
                 done = alone(self.program, f"misuse={how}")

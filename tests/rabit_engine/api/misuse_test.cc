@@ -116,42 +116,42 @@ TEST_F(Misuse, OfArgumentsIsAnErrorWithRankCallAndReason) {
   int* const nothing = nullptr;
   Empty model;
   const std::vector<std::pair<std::function<void()>, std::string>> table = {
-      {[&] { rabit::Allreduce<rabit::op::Max>(nothing, 3); },
-       "Allreduce.*the buffer is null, for 3 elements"},
+      {[&] { rabit::Allreduce<rabit::op::Max>(nothing, 3); }, "Allreduce.*the buffer of 3 elements is NULL"},
       {[&] { rabit::Reducer<int, Keep>().Allreduce(nothing, 3); },
-       "Allreduce.*the buffer is null, for 3 elements"},
+       "Allreduce.*the buffer of 3 elements is NULL"},
       {[&] { rabit::Allreduce<rabit::op::Max>(&value, ~std::size_t{0}); },
        "Allreduce.*more than memory can hold"},
-      {[&] { rabit::engine::GetEngine()->Allreduce(&value, 4, 1, nullptr); }, "Allreduce.*function is null"},
+      {[&] { rabit::engine::GetEngine()->Allreduce(&value, 4, 1, nullptr); }, "Allreduce.*function is NULL"},
       {[&] { rabit::engine::GetEngine()->Allreduce(&value, 0, 1, rabit::op::Reducer<rabit::op::Sum, int>); },
        "Allreduce.*elements of 0 bytes cannot be reduced"},
       {[&] {
          rabit::engine::Allreduce_(&value, 4, 1, nullptr, static_cast<rabit::engine::mpi::DataType>(12),
                                    rabit::engine::mpi::kSum);
        },
-       "Allreduce.*12 is no element type.*"},
+       "Allreduce.*12 is not an element type.*"},
       {[&] {
          rabit::engine::Allreduce_(&value, 4, 1, nullptr, rabit::engine::mpi::kInt,
                                    static_cast<rabit::engine::mpi::OpType>(4));
        },
-       "Allreduce.*4 is no operation.*"},
+       "Allreduce.*4 is not an operation.*"},
       {[&] {
          rabit::engine::Allreduce_(&value, 4, 1, nullptr, rabit::engine::mpi::kFloat,
                                    rabit::engine::mpi::kBitwiseOR);
        },
        "Allreduce.*there is no bitwise or of float"},
-      {[&] { rabit::Broadcast(&value, sizeof(value), 1); }, "Broadcast.*root 1 is no rank; ranks are 0 to 0"},
-      {[&] { rabit::Broadcast(&value, sizeof(value), -1); }, "Broadcast.*root -1 is no rank.*"},
-      {[&] { rabit::Broadcast(nothing, 4, 0); }, "Broadcast.*the buffer is null, for 4 bytes"},
-      {[&] { rabit::Allgather(nothing, 4, 0, 4, 4); }, "Allgather.*the buffer is null, for 4 elements"},
-      {[&] { rabit::Allgather(&value, 1, 0, 2, 1); }, "Allgather.*the slices do not meet.*"},
+      {[&] { rabit::Broadcast(&value, sizeof(value), 1); },
+       "Broadcast.*root 1 is not a rank; ranks are 0 to 0"},
+      {[&] { rabit::Broadcast(&value, sizeof(value), -1); }, "Broadcast.*root -1 is not a rank.*"},
+      {[&] { rabit::Broadcast(nothing, 4, 0); }, "Broadcast.*the buffer of 4 bytes is NULL"},
+      {[&] { rabit::Allgather(nothing, 4, 0, 4, 4); }, "Allgather.*the buffer of 4 elements is NULL"},
+      {[&] { rabit::Allgather(&value, 1, 0, 2, 1); }, "Allgather.*the slices are not contiguous.*"},
       {[&] { rabit::engine::Allgather(&value, 4, 2, 1, 1); },
        "Allgather.*slice \\[2, 1\\) is not within 4 bytes"},
       {[&] { rabit::engine::Allgather(&value, 4, 0, 5, 1); },
        "Allgather.*slice \\[0, 5\\) is not within 4 bytes"},
-      {[&] { rabit::LoadCheckPoint(nullptr, &model); }, "LoadCheckPoint.*the global model is null"},
-      {[&] { rabit::CheckPoint(nullptr, &model); }, "CheckPoint.*the global model is null"},
-      {[&] { rabit::LazyCheckPoint(nullptr); }, "LazyCheckPoint.*the global model is null"},
+      {[&] { rabit::LoadCheckPoint(nullptr, &model); }, "LoadCheckPoint.*the global model is NULL"},
+      {[&] { rabit::CheckPoint(nullptr, &model); }, "CheckPoint.*the global model is NULL"},
+      {[&] { rabit::LazyCheckPoint(nullptr); }, "LazyCheckPoint.*the global model is NULL"},
   };
   for (const auto& [make, expected] : table) {
     EXPECT_THAT(Error(make), MatchesRegex("rank 0: rabit::" + expected));

@@ -244,8 +244,8 @@ TEST(Rendezvous, NonsenseIsRefused) {
   };
   EXPECT_THAT(groups({}, "a"), HasSubstr("empty"));
   EXPECT_THAT(groups({0}, ""), HasSubstr("no name"));
-  EXPECT_THAT(groups({1}, "a"), HasSubstr("1, which is no rank"));
-  EXPECT_THAT(groups({0, 0}, "a"), HasSubstr("there twice"));
+  EXPECT_THAT(groups({1}, "a"), HasSubstr("1, which is not a rank"));
+  EXPECT_THAT(groups({0, 0}, "a"), HasSubstr("listed twice"));
   EXPECT_EQ(WarrenCommSetTimeout(world, -1), -1);
   // None of these errors has ended the communicator.
   EXPECT_EQ(Sum(world, 3), 3);

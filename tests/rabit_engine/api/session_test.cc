@@ -79,7 +79,7 @@ TEST(AllgatherSlice, RefusesInAllRanksWhenNeitherReadingMeets) {
                                                              {{0, 2}, {2, 4}, {4, 2}},
                                                              {{0, 2}, {2, 2}, {4, 3}},
                                                              {{0, 2}, {2, ~std::size_t{0}}, {1, 5}}}) {
-    EXPECT_THAT(Gather(stated, {0, 2, 4, 6}), testing::Each(HasSubstr("the slices do not meet")));
+    EXPECT_THAT(Gather(stated, {0, 2, 4, 6}), testing::Each(HasSubstr("the slices are not contiguous")));
   }
 }
 
@@ -91,7 +91,7 @@ TEST(SessionErrors, SayRankCallAndPlace) {
     FAIL();
   } catch (const Misuse& error) {
     EXPECT_STREQ(error.what(),
-                 "rank 2: rabit::Something (train.cc:12 in Train): the buffer is null, for 8 bytes");
+                 "rank 2: rabit::Something (train.cc:12 in Train): the buffer of 8 bytes is NULL");
   }
 }
 
@@ -232,8 +232,9 @@ TEST(CallOptions, ATimeoutIsRefusedWhereTheEngineHasNone) {
   FakeWorld world(1);
   const Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
   EXPECT_EQ(session.Timeout(kCall, 0).count(), 0);
-  EXPECT_THAT([&] { return session.Timeout(kCall, 1); },
-              testing::ThrowsMessage<Misuse>(HasSubstr("this engine has none; set WARREN_ENGINE=native")));
+  EXPECT_THAT(
+      [&] { return session.Timeout(kCall, 1); },
+      testing::ThrowsMessage<Misuse>(HasSubstr("this engine has no timeouts; set WARREN_ENGINE=native")));
 }
 
 }  // namespace

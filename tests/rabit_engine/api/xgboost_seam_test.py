@@ -33,7 +33,7 @@ class EngineFunctions(unittest.TestCase):
         done = job(2, BIN / "api-seam-caller", "fail")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for rank in range(2):
-            self.assertIn(f"caught: rank {rank}: XGBoost's broadcast: the buffer is null, for 8 bytes", done.stdout)
+            self.assertIn(f"caught: rank {rank}: XGBoost's broadcast: the buffer of 8 bytes is NULL", done.stdout)
 
     def test_the_variable_that_chooses_the_engine_takes_three_values(self):
         done = alone(BIN / "api-seam-caller", WARREN_XGBOOST_ENGINE="other")
@@ -54,7 +54,7 @@ class Usage(unittest.TestCase):
                 done = alone(BIN / program, os.path.join(folder, "model.json"), **env)
                 if program == "api-xgboost-before-seam":
                     self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(done.stderr.count(self.LINE + "XGBoost's own comes first"), said, done.stderr)
+                self.assertEqual(done.stderr.count(self.LINE + "XGBoost's own functions come first"), said, done.stderr)
 
     def test_a_job_that_communicates_over_it_says_nothing(self):
         self.assertNotIn(self.LINE, job(2, BIN / "api-seam-caller").stderr)
@@ -99,7 +99,7 @@ class Python(unittest.TestCase):
         """))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for rank in range(2):
-            self.assertIn(f"caught rank {rank}: XGBoost's broadcast: root 5 is no rank; ranks are 0 to 1", done.stdout)
+            self.assertIn(f"caught rank {rank}: XGBoost's broadcast: root 5 is not a rank; ranks are 0 to 1", done.stdout)
 
     def test_a_peer_that_dies_is_an_xgboost_error_and_no_crash(self):
         # Not under dmlc-submit, which would stop the survivor at once.

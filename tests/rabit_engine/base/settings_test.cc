@@ -191,9 +191,9 @@ TEST_F(ReadingSettings, OfTwoNamesTheNewOneIsTakenAndThatIsSaidOnce) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(Read().host_group, "new");
   EXPECT_EQ(Read().host_group, "new");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "rabit: WARREN_HOST_GROUP and RABIT_HOST_GROUP, its old name, are set to different values; "
-            "WARREN_HOST_GROUP is taken\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "rabit: WARREN_HOST_GROUP and its old name RABIT_HOST_GROUP are set to different values; using WARREN_HOST_GROUP\n");
 }
 
 TEST_F(ReadingSettings, ValuesOutOfRangeAreErrors) {

@@ -135,8 +135,8 @@ class Loss(unittest.TestCase):
         with our_tracker(4) as tracker, Ranks(tracker.env, 4, "records", 0, 3) as ranks:
             of = ranks.by_rank()
             of[3].kill()
-            self.assertRegex(of[2].communicate(timeout=10)[0], "rank 2 .* lost rank 3 .* while the ranks met")
-            self.assertRegex(of[1].communicate(timeout=10)[0], "rank 1 .* lost rank 2 .* while the ranks met")
+            self.assertRegex(of[2].communicate(timeout=10)[0], "rank 2 .* lost rank 3 .* while the ranks exchanged records")
+            self.assertRegex(of[1].communicate(timeout=10)[0], "rank 1 .* lost rank 2 .* while the ranks exchanged records")
 
     def test_a_killed_rank_is_named_by_all_others(self):
         count = 8
@@ -225,7 +225,7 @@ class Errors(unittest.TestCase):
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             connection.recv(100)
         with self.listener(http) as environment:
-            self.fails_with(environment, r"whoever listens at .* is no rabit tracker")
+            self.fails_with(environment, r"the process listening at .* is not a rabit tracker")
 
     def test_a_tracker_that_goes_away_is_reported(self):
         def vanish(connection):
@@ -241,7 +241,7 @@ class Errors(unittest.TestCase):
             wire.send_int(7, -1, 3, 0, -1, -1)  # rank 7 of 3
             wire.sock.recv(1000)
         with self.listener(nonsense) as environment:
-            self.fails_with(environment, r"sent nonsense where this worker's rank was expected: the rank is 7")
+            self.fails_with(environment, r"sent an invalid message where this worker's rank was expected: the rank is 7")
 
     def test_a_tracker_that_ends_before_it_has_noted_the_workers_port_is_lost(self):
         """A restarted tracker would send no other worker to this one."""
@@ -288,7 +288,7 @@ class Errors(unittest.TestCase):
                                               WARREN_CONNECT_TIMEOUT="1") as ranks:
             other = ClassicWorker((tracker.host, tracker.port), 1).start()
             output = ranks.outputs(20)[0]
-            self.assertRegex(output, r"runs another allreduce engine")
+            self.assertRegex(output, r"runs a different allreduce engine")
             other.die()
 
 

@@ -113,7 +113,7 @@ TEST(Coordinator, DifferentShapesAreAnErrorOfThatNameAlone) {
     ASSERT_EQ(errors.size(), 2u) << step;
     EXPECT_EQ(errors["y"], "");
     if (step == 1) {
-      EXPECT_THAT(errors["x"], HasSubstr("different things 'x'"));
+      EXPECT_THAT(errors["x"], HasSubstr("the name 'x' for different operations"));
       EXPECT_THAT(errors["x"], HasSubstr("on rank 2"));
       EXPECT_THAT(errors["x"], HasSubstr("an allreduce (sum) of 11 elements of float"));
     } else {
@@ -132,8 +132,8 @@ TEST(Coordinator, WhoIsMissingIsNamed) {
     for (int second = 0; second < 20; ++second, world.now += 1) world.Cycle();
     EXPECT_THAT(
         world.warnings,
-        ElementsAre(HasSubstr("'x' (an allreduce (sum) of 10 elements of float) is ready on ranks 0, 2, 3 "
-                              "and not on rank 1 since")))
+        ElementsAre(HasSubstr(
+            "'x' (an allreduce (sum) of 10 elements of float) has been ready on ranks 0, 2, 3 but not on rank 1 for")))
         << is_known;
     for (int second = 0; second < 80; ++second, world.now += 1) world.Cycle();
     EXPECT_EQ(world.warnings.size(), 2u);
@@ -150,7 +150,7 @@ TEST(Coordinator, WhatNeverComesIsAnErrorWhereThatIsWanted) {
     std::vector<Ready> ended;
     for (int step = 0; step < 100 && ended.empty(); ++step, world.now += 0.1) ended = world.Cycle();
     ASSERT_EQ(ended.size(), 1u);
-    EXPECT_THAT(ended[0].error, HasSubstr("is ready on rank 1 and not on ranks 0, 2 since "));
+    EXPECT_THAT(ended[0].error, HasSubstr("has been ready on rank 1 but not on ranks 0, 2 for "));
     EXPECT_FALSE(world.ranks[1].IsWaiting("x"));
     EXPECT_LT(world.now - begin, is_known ? 6.5 : 5.2);
     AddToAll(world, Sum("x"));
@@ -205,7 +205,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       const auto ended = Ended(world);
       ASSERT_EQ(ended.size(), 2u);
       for (const auto& [name, error] : ended)
-        EXPECT_THAT(error, HasSubstr("how large group 'g' is: on rank 0 it has 2 members, on rank 1 3"));
+        EXPECT_THAT(error, HasSubstr("the size of group 'g': on rank 0 it has 2 members, on rank 1 3"));
     }
     {  // In different groups; the other member of each group fails, too.
       SimulatedWorld world({.size = 2});
@@ -223,7 +223,8 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       AddToAll(world, InGroup("y", "g", 2));
       const auto ended = Ended(world);
       ASSERT_EQ(ended.size(), 2u);
-      for (const auto& [name, error] : ended) EXPECT_THAT(error, HasSubstr("different things 'x'"));
+      for (const auto& [name, error] : ended)
+        EXPECT_THAT(error, HasSubstr("the name 'x' for different operations"));
     }
     {  // Members that give different sizes, the same ones on all ranks.
       SimulatedWorld world({.size = 2});
@@ -231,7 +232,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       AddToAll(world, InGroup("y", "g", 3));
       const auto ended = Ended(world);
       ASSERT_EQ(ended.size(), 2u);
-      for (const auto& [name, error] : ended) EXPECT_THAT(error, HasSubstr("how large group 'g' is"));
+      for (const auto& [name, error] : ended) EXPECT_THAT(error, HasSubstr("the size of group 'g'"));
     }
   }
 }
@@ -340,7 +341,7 @@ TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
   }
   ASSERT_EQ(errors.size(), 3u);
   EXPECT_EQ(errors["x"] + errors["new"], "");
-  EXPECT_THAT(errors["b"], HasSubstr("rank 1 cannot take part any more"));
+  EXPECT_THAT(errors["b"], HasSubstr("rank 1 can no longer take part"));
   world.ranks[2].Join();
   world.Cycle();
   world.ranks[0].Add(Sum("x"), 0);

@@ -46,7 +46,7 @@ class PathTest(DeviceCase):
 
     def test_a_gpu_for_each_rank(self):
         result = self.check(3, NCCL, gpus=3)
-        self.assertRegex(result.errors, r"rabit: device collectives by NCCL 2\.28\.9 \(3 ranks, a GPU for each\); 3 ranks on 3 "
+        self.assertRegex(result.errors, r"rabit: device collectives by NCCL 2\.28\.9 \(3 ranks, one GPU each\); 3 ranks on 3 "
                                         r"GPUs \(stand-in for a GPU\)")
 
     def test_two_share_a_gpu(self):
@@ -114,7 +114,7 @@ class PathTest(DeviceCase):
     def test_mig(self):
         result = run(2, "large", gpus=2, env={"STAND_IN_GPU_NAME": "NVIDIA H200 MIG 1g.18gb"})
         self.fine(result, STAGED)
-        self.assertIn("has a MIG slice, which NCCL does not serve", result.errors)
+        self.assertIn("has a MIG slice, which NCCL does not support", result.errors)
 
 
 class ChoiceOfGpuTest(DeviceCase):
@@ -132,12 +132,12 @@ class ChoiceOfGpuTest(DeviceCase):
 class ErrorTest(DeviceCase):
     def test_no_driver(self):
         self.failed(run(2, "check", env={"STAND_IN_GPUS": "none"}),
-                    r"rank \d: RabitDeviceSelect: counting GPUs: CUDA says 'CUDA driver version is insufficient.*"
+                    r"rank \d: RabitDeviceSelect: counting GPUs: CUDA reported 'CUDA driver version is insufficient.*"
                     r"either there is no NVIDIA driver, or it is too old.*rabit::Allreduce needs no GPU")
 
     def test_no_gpu(self):
         self.failed(run(1, "check", env={"STAND_IN_GPUS": "0", "CUDA_VISIBLE_DEVICES": "7"}),
-                    r"there is none, or it is not this process's to use \(CUDA_VISIBLE_DEVICES is '7'\)")
+                    r"there is none, or this process may not use it \(CUDA_VISIBLE_DEVICES is '7'\)")
 
     def test_host_memory(self):
         for path, (gpus, env) in PATHS.items():
@@ -158,13 +158,13 @@ class ErrorTest(DeviceCase):
         result = run(2, "misuse")
         self.assertEqual(result.code, 0, str(result))
         self.assertEqual(result.output.count("still alive"), 2, str(result))
-        for text in ("RabitDeviceAllreduce: a buffer is null, for 10 elements", "12 is no element type",
-                     "5 is no operation; 0 is sum", "root 99 is no rank; ranks are 0 to 1", "there is no group to end"):
+        for text in ("RabitDeviceAllreduce: a buffer of 10 elements is NULL", "12 is not an element type",
+                     "5 is not an operation; 0 is sum", "root 99 is not a rank; ranks are 0 to 1", "there is no group to end"):
             self.assertEqual(result.output.count(text), 2, str(result))
 
 
 class GraphTest(DeviceCase):
-    FIRST = "refused: rank 0: RabitDeviceAllreduce: the first device collective joins the ranks, .* make one before the capture begins"
+    FIRST = "refused: rank 0: RabitDeviceAllreduce: the first device collective connects the ranks, .* make one before the capture begins"
 
     def check(self, num_workers, path, **how):
         result = run(num_workers, "capture", **how)
@@ -190,7 +190,7 @@ class GraphTest(DeviceCase):
     def test_capture_and_checkpoints_do_not_go_together(self):
         result = run(2, "capture", "recovering", gpus=2)
         self.fine(result, NCCL)
-        self.assertRegex(result.output, "refused: .* where ranks may be lost .* cannot be captured into a CUDA graph")
+        self.assertRegex(result.output, "refused: .* with recovery .* cannot be captured into a CUDA graph")
         self.assertNotIn("a graph ran", result.output)
 
 

@@ -62,5 +62,5 @@ def run(num_workers, *words, gpus=1, attempts=0, env=None, seconds=120, worker="
                           env={**os.environ, **STAND_IN, "STAND_IN_GPUS": str(gpus), "WARREN_TEST_MARK": mark, **(env or {})},
                           capture_output=True, text=True, timeout=seconds, check=False)
     if left := processes_with(mark):
-        raise AssertionError(f"processes are left: {left}")
+        raise AssertionError(f"processes remain: {left}")
     return Result(done)

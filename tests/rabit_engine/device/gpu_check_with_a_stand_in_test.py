@@ -19,7 +19,7 @@ class GpuCheck(unittest.TestCase):
         packed = subprocess.run([SOURCE / "scripts" / "gpu-check", "--pack", self.folder, "--build", BIN.parent],
                                 capture_output=True, text=True, check=False)
         self.assertEqual(packed.returncode, 0, packed.stderr)
-        self.assertRegex(packed.stdout, r"7 files of ours, \d+ libraries")
+        self.assertRegex(packed.stdout, r"7 files of Warren, \d+ libraries")
 
     def check(self, *words, **env):
         report = self.folder / "report.md"
@@ -63,7 +63,7 @@ class GpuCheck(unittest.TestCase):
     def test_where_it_is_built_it_says_what_to_do(self):
         done = subprocess.run([SOURCE / "scripts" / "gpu-check"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("--pack FOLDER first", done.stderr)
+        self.assertIn("run it with --pack FOLDER", done.stderr)
 
 
 if __name__ == "__main__":

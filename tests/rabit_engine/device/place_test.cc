@@ -71,7 +71,7 @@ TEST(Choose, ByWayOfTheHostOtherwise) {
   containers[1].host = 8;
   choice = Choose(containers);
   EXPECT_EQ(choice.path, Path::kStaged);
-  EXPECT_THAT(choice.why, HasSubstr("not on one host, or in different containers"));
+  EXPECT_THAT(choice.why, HasSubstr("on different hosts or in different containers"));
 
   std::vector<Place> sandbox = Sharing(2);
   sandbox[1].shares = 0;
@@ -104,7 +104,7 @@ TEST(Choose, NcclOfOneVersionThatIsNotTooOld) {
   EXPECT_EQ(Choose(mixed).path, Path::kStaged);
   EXPECT_THAT(Choose(mixed).why, HasSubstr("NCCL 2.28.9, and rank 2 on alpha has 2.18.5"));
   for (Place& place : mixed) place.nccl = 21210;
-  EXPECT_THAT(Choose(mixed).why, HasSubstr("has NCCL 2.12.10; the oldest that will do is 2.14.0"));
+  EXPECT_THAT(Choose(mixed).why, HasSubstr("has NCCL 2.12.10; the oldest supported one is 2.14.0"));
 }
 
 TEST(Choose, WhatTheUserWishesOrAnError) {

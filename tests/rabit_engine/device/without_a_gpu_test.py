@@ -14,13 +14,13 @@ class WithoutGpuTest(unittest.TestCase):
     def test_no_driver(self):
         result = self.run_real()
         self.assertNotEqual(result.code, 0, str(result))
-        self.assertRegex(result.errors, r"rank \d: RabitDeviceSelect: counting GPUs: CUDA says 'CUDA driver version is "
+        self.assertRegex(result.errors, r"rank \d: RabitDeviceSelect: counting GPUs: CUDA reported 'CUDA driver version is "
                                         r"insufficient for CUDA runtime version' \(cudaErrorInsufficientDriver\)\. No GPU can be "
-                                        r"used here: either there is no NVIDIA driver, or it is too old .*`nvidia-smi` tells")
+                                        r"used here: either there is no NVIDIA driver, or it is too old .*check with `nvidia-smi`")
 
     def test_it_is_found_beside_librabit(self):
         result = self.run_real(WARREN_CUDA_LIBRARY="")
-        self.assertIn("CUDA says", result.errors)
+        self.assertIn("CUDA reported", result.errors)
 
     def test_no_cuda_part(self):
         result = self.run_real(WARREN_CUDA_LIBRARY="/no/such/file.so")

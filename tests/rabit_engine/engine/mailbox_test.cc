@@ -148,7 +148,7 @@ TEST_P(MailboxOf, AnotherLengthIsAnErrorOfThatReceiveAlone) {
       wrong.Wait();
       FAIL() << "no error";
     } catch (const EngineError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("rank 0 has sent 100 bytes with tag 0, and this rank receives 50"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 0 sent 100 bytes with tag 0, but this rank expects 50"));
     }
     EXPECT_EQ(Receive(messages, 0, 0, got).Wait(), 0);
     EXPECT_EQ(got, Bytes(50, 2));

@@ -36,7 +36,7 @@ class Deadlock(unittest.TestCase):
             said = f"{what} over {transport}: " + "".join(errors)
             self.assertEqual(codes, [2] * ranks, said)
             found = re.findall("rank ([0-9]+): ranks wait for each other's messages, and none of them can go on: "
-                               "((?:rank [0-9]+ waits for )+)rank ([0-9]+)\\. Of two ranks let one send first", said)
+                               "((?:rank [0-9]+ waits for )+)rank ([0-9]+)\\. Let one of two ranks send first", said)
             if not found and or_else:
                 self.assertRegex(said, or_else)
                 continue

@@ -34,7 +34,7 @@ class Named(unittest.TestCase):
 
     def test_who_is_waited_for_is_named(self):
         said = self.finish(3, "stall")
-        self.assertIn("'x' (an allreduce (sum) of 1 elements of double) is ready on ranks 0, 2 and not on rank 1 since", said)
+        self.assertIn("'x' (an allreduce (sum) of 1 elements of double) has been ready on ranks 0, 2 but not on rank 1 for", said)
 
     def test_where_it_is_wanted_waiting_ends_with_an_error(self):
         self.finish(3, "give-up")

@@ -199,7 +199,7 @@ int Wrong() {
     Handle wrong = named.EnqueueAllreduce("x", x, x, world.rank() == 1 ? 4 : 3, Op::kSum);
     Handle right = named.EnqueueAllreduce("y", &y, &y, 1, Op::kMax);
     const std::string error = ErrorOf(std::move(wrong));
-    REQUIRE(Has(error, "the ranks call different things 'x'"));
+    REQUIRE(Has(error, "the ranks use the name 'x'"));
     REQUIRE(Has(error, "an allreduce (sum) of 4 elements of float"));
     right.Wait();
     float one = 1;
@@ -252,7 +252,7 @@ int GiveUp() {
   if (world.rank() == 1) {
     usleep(700'000);  // so that "y" waits less than the limit
   } else {
-    REQUIRE(Has(ErrorOf(named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum)), "and not on rank 1 since 1 s"));
+    REQUIRE(Has(ErrorOf(named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum)), "but not on rank 1 for 1 s"));
   }
   named.EnqueueAllreduce("y", &y, &y, 1, Op::kSum).Wait();
   REQUIRE(x == 1 && y == world.size());

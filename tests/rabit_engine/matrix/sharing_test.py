@@ -55,7 +55,7 @@ class SharingTest(unittest.TestCase):
         allowed = sorted(os.sched_getaffinity(0))
         if len(allowed) < 2:
             self.skipTest("needs two cores")
-        for cores, waits in ((allowed[:2], "spinning at first"), (allowed[:1] * 2, "giving way at once")):
+        for cores, waits in ((allowed[:2], "spinning first"), (allowed[:1] * 2, "yielding at once")):
             bind = ["sh", "-c", f'[ "$DMLC_TASK_ID" = 0 ] && core={cores[0]} || core={cores[1]}; exec taskset -c $core "$@"', "sh"]
             for env in ({}, TCP):
                 with self.subTest(cores=cores, env=env), Job(2, "random", 1, env={"rabit_debug": "1", **env}, enter=bind) as job:
@@ -71,7 +71,7 @@ class SharingTest(unittest.TestCase):
         errors = "".join(errors for _, errors in results)
         self.assertEqual(codes, [0] * 4, errors)
         self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with ranks \d, \d, \d; ")
-        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with nobody; ")
+        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with no other rank; ")
         self.assertEqual(errors.count(" of 2 hosts: "), 4, errors)
 
 

@@ -30,7 +30,7 @@ def environment(**more):
 
 def needs(what, available, package):
     """Skips a test class if a package is not installed, with a line that cannot be overlooked."""
-    reason = f"SKIPPED: {what} is not here; apt-get install {package}"
+    reason = f"SKIPPED: {what} is not installed; apt-get install {package}"
     if not available:
         print(reason, file=sys.stderr)
     return unittest.skipUnless(available, reason)

@@ -166,7 +166,7 @@ TEST(MpiLibrary, AMissingPluginIsExplained) {
     FAIL() << "an error was expected";
   } catch (const EngineError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("/nowhere/librabit_mpi_mine.so: cannot open"),
-                                    HasSubstr("RABIT_MPI_LIBRARY asks for it"), HasSubstr("libopenmpi-dev")));
+                                    HasSubstr("RABIT_MPI_LIBRARY requires it"), HasSubstr("libopenmpi-dev")));
   }
 }
 
@@ -178,7 +178,7 @@ TEST(MpiLibrary, ALibraryThatIsNoPluginIsExplained) {
     FAIL() << "an error was expected";
   } catch (const EngineError& error) {
     EXPECT_THAT(error.what(),
-                HasSubstr("libm.so.6: is no plugin of this engine (it lacks warren_mpi_plugin)"));
+                HasSubstr("libm.so.6: is not a plugin of this engine (it lacks warren_mpi_plugin)"));
   }
 }
 

@@ -356,16 +356,16 @@ void CheckMisuse(Communicator& world) {
   const auto slices = [&](std::size_t begin, std::size_t end) {
     return ErrorOf([&] { world.Allgather(buffer.data(), buffer.size(), begin, end); });
   };
-  Require(slices(0, 100).find("slices join in the order of the ranks") != std::string::npos,
+  Require(slices(0, 100).find("slices must be contiguous in rank order") != std::string::npos,
           "slices that overlap");
   const std::size_t own = 10 * static_cast<std::size_t>(world.rank());
-  Require(slices(own, own + 10).find("the last to end at the total") != std::string::npos,
+  Require(slices(own, own + 10).find("the last one should end at the total") != std::string::npos,
           "slices that end too early");
   world.Finalize();
   Require(ErrorOf([&] { world.Barrier(); }).find("after Finalize") != std::string::npos,
           "a call after Finalize");
-  Require(ErrorOf([] { JoinMpi(Settings{}); }).find("MPI cannot begin twice") != std::string::npos,
-          "MPI cannot begin twice");
+  Require(ErrorOf([] { JoinMpi(Settings{}); }).find("MPI cannot start twice") != std::string::npos,
+          "MPI cannot start twice");
 }
 
 std::string RecordOf(int rank, int round) {
@@ -423,7 +423,7 @@ std::string RunAgain() {
   CheckRound(*bootstrap, 0);
   bootstrap->Shutdown();
   const std::string error = ErrorOf([] { MakeBootstrap("slurm"); });
-  Require(error.find("PMI cannot begin again") != std::string::npos, error);
+  Require(error.find("cannot start again in the same process") != std::string::npos, error);
   return Place(bootstrap->rank(), bootstrap->world_size());
 }
 

@@ -125,7 +125,7 @@ TEST(SlurmMeeting, ARankWithAnotherSecretOrWithoutTlsMeetsNobody) {
   if (!TlsOf(1)) GTEST_SKIP() << "SKIPPED: no TLS";
   for (const auto& other : {TlsOf(2), std::optional<tls::Context>()}) {
     const auto errors = RunAll(World(2, {FreePort()}), 2s, Exchange, {TlsOf(1), other});
-    EXPECT_THAT(errors[0], HasSubstr("1 of the others did not come in time (ranks 1)"));
+    EXPECT_THAT(errors[0], HasSubstr("1 of the other ranks did not connect in time (ranks 1)"));
     EXPECT_THAT(errors[1], HasSubstr("rank 0 was not found"));
   }
 }
@@ -189,7 +189,7 @@ TEST(SlurmMeeting, ARankWithAnotherTokenOrWorldIsRefusedAndToldWhy) {
   steps[1].token = "another";
   steps[2].world_size = 4;
   const auto errors = RunAll(steps, 2s, Exchange);
-  EXPECT_THAT(errors[0], HasSubstr("2 of the others did not come in time (ranks 1, 2)"));
+  EXPECT_THAT(errors[0], HasSubstr("2 of the other ranks did not connect in time (ranks 1, 2)"));
   // The last error may be that the port is closed: rank 0 gives up at the same time.
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 1 of 3"), HasSubstr("rank 0 was not found")));
   EXPECT_THAT(errors[2], AllOf(HasSubstr("rank 2 of 4"), HasSubstr("rank 0 was not found")));
@@ -253,7 +253,7 @@ TEST(SlurmMeeting, UnauthenticatedPeersDoNoHarm) {
 TEST(SlurmMeeting, RanksThatDoNotComeAreNamedToAllThatDid) {
   const std::vector<SlurmStep> all = World(5, {FreePort()});
   const auto errors = RunAll({all[0], all[1], all[3]}, 2s, Exchange);
-  EXPECT_THAT(errors, Each(HasSubstr("2 of the others did not come in time (ranks 2, 4)")));
+  EXPECT_THAT(errors, Each(HasSubstr("2 of the other ranks did not connect in time (ranks 2, 4)")));
 }
 
 TEST(SlurmMeeting, ARankThatIsLostLaterIsNamedToAllOthers) {

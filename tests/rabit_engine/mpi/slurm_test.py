@@ -63,7 +63,7 @@ class Srun(Ranks):
         script = f'[ "$SLURM_PROCID" = 2 ] && exec sleep 30; exec {WORKER} bootstrap slurm'
         run = self.srun(4, "-c", script, program="/bin/sh", WARREN_CONNECT_TIMEOUT="3")
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("1 of the others did not come in time (ranks 2)", run.stderr)
+        self.assertIn("1 of the other ranks did not connect in time (ranks 2)", run.stderr)
         for rank in (1, 3):
             self.assertRegex(run.stderr, f"rank {rank} of 4 .*rank 0 gave up")
 

@@ -88,8 +88,8 @@ class SeveralTest(RecoveryCase):
     def test_one_that_leaves_without_finalize_ends_the_job(self):
         result = train(RANKS, "leaves=1", attempts=3)
         self.assertNotEqual(result.code, 0)
-        self.assertRegex(result.errors, r"worker \d \(.*\) exited with code 0 without Finalize, where others wait for it: "
-                                        r"the job can never go on; the other 3 processes were stopped")
+        self.assertRegex(result.errors, r"worker \d \(.*\) exited with code 0 without Finalize while others wait for it; "
+                                        r"the job cannot continue; the other 3 processes were stopped")
 
     def test_one_that_is_killed_when_all_have_left_is_no_failure(self):
         for shape in {}, TCP:
@@ -112,8 +112,8 @@ class SeveralTest(RecoveryCase):
     def test_a_fault_of_its_own_after_finalize_is_a_failure(self):
         result = train(RANKS, "faulty=1", attempts=3)
         self.assertEqual(result.code, 134, result.errors)
-        self.assertRegex(result.errors, r"worker \d \(.*\) was killed by signal 6 .*, not started again because it had "
-                                        r"left the job at the tracker")
+        self.assertRegex(result.errors, r"worker \d \(.*\) was killed by signal 6 .*, not started again because it had already "
+                                        r"left the job")
 
     def test_links_and_memory_are_gone_before_the_last_word(self):
         """Counts a worker's system calls that close or unmap something after the tracker has released it."""

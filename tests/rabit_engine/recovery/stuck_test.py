@@ -69,7 +69,7 @@ class Stuck(unittest.TestCase):
                                    r"rank \d(, on the same host| at [\d.:]+) \(rabit_timeout_sec, ", errors)
                 self.assertTrue(waited, errors)
                 self.assertGreaterEqual(float(waited.group(1)), PATIENCE_S)
-                self.assertIn(f"not together again within {PATIENCE_S} s", errors)
+                self.assertIn(f"Not all ranks were linked again within {PATIENCE_S} s", errors)
 
     def test_one_that_goes_on_within_that_time_is_taken_back(self):
         calm = training.train(RANKS, versions=VERSIONS)

@@ -122,7 +122,7 @@ class TrackerDeath(unittest.TestCase):
         other = Tracker("--num-workers", RANKS + 1, "--host-ip", "127.0.0.1", "--state", self.state)
         code, log = other.finish()
         self.assertEqual(code, 1)
-        self.assertIn(f"is of a job of {RANKS} workers, not of {RANKS + 1}", log)
+        self.assertIn(f"belongs to a job of {RANKS} workers, not {RANKS + 1}", log)
         del job
 
 

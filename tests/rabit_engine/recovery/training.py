@@ -57,7 +57,7 @@ def train(num_workers, *words, attempts=0, env=None, seconds=60, **shape):
                           env={**os.environ, "WARREN_TEST_MARK": mark, **(env or {})}, capture_output=True, text=True,
                           timeout=seconds, check=False)
     if left := processes_with(mark):
-        raise AssertionError(f"processes are left: {left}")
+        raise AssertionError(f"processes remain: {left}")
     if left := {name for name in set(os.listdir("/dev/shm")) - segments if "warren" in name or "rabit" in name}:
         raise AssertionError(f"shared memory is left: {left}")
     return Result(done.returncode, done.stdout, done.stderr)

@@ -153,7 +153,7 @@ class WithoutTheToken(unittest.TestCase):
             self.assertEqual(codes, [0] * RANKS, errors)
             code, log = tracker.finish()
             self.assertEqual(code, 0, log)
-            self.assertIn("it does not prove the job's token (DMLC_JOB_TOKEN), and the workers of this job do", log)
+            self.assertIn("it does not prove the job's token (DMLC_JOB_TOKEN), but the workers of this job do", log)
 
 
 if __name__ == "__main__":

@@ -252,11 +252,14 @@ TEST(PeerGroup, TwoDifferentCallsAreMisuseOnBothSides) {
       group.Exchange({&send, 1}, {&receive, 1});
     });
   });
-  EXPECT_THAT(errors[0], HasSubstr("rank 0 calls allreduce of 12 float, sum (call 7) where rank 1 calls "
-                                   "broadcast of 40 bytes from root 0 (call 7)"));
-  EXPECT_THAT(errors[1],
-              HasSubstr("rank 1 calls broadcast of 40 bytes from root 0 (call 7) where rank 0 calls "
-                        "allreduce of 12 float, sum (call 7)"));
+  EXPECT_THAT(
+      errors[0],
+      HasSubstr(
+          "rank 0 calls allreduce of 12 float, sum (call 7) where rank 1 calls broadcast of 40 bytes from root 0 (call 7)"));
+  EXPECT_THAT(
+      errors[1],
+      HasSubstr(
+          "rank 1 calls broadcast of 40 bytes from root 0 (call 7) where rank 0 calls allreduce of 12 float, sum (call 7)"));
 }
 
 TEST(PeerGroup, ADifferenceThatTheDescriptionsHideIsSpelledOut) {

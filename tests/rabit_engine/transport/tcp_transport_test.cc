@@ -415,7 +415,7 @@ TEST(TcpTransport, ARankThatCannotTakeTheConnectionOfASecondRankSaysSoAndKeepsTh
     ADD_FAILURE() << "it has taken two connections with one descriptor";
   } catch (const LocalShortage& shortage) {
     EXPECT_EQ(shortage.error(), EMFILE);
-    EXPECT_THAT(shortage.what(), HasSubstr("rank 2 cannot take a connection of another rank"));
+    EXPECT_THAT(shortage.what(), HasSubstr("rank 2 cannot accept a connection from another rank"));
   }
   pollfd answer{peers[0].fd(), POLLIN | POLLRDHUP, 0};
   EXPECT_EQ(poll(&answer, 1, 10'000), 1);

@@ -225,15 +225,15 @@ TEST_P(EveryDoubt, LeavesBothRanksOnXgboostsOwn) {
 
 INSTANTIATE_TEST_SUITE_P(
     XgboostEngine, EveryDoubt,
-    testing::Values(
-        Doubt{"without_types", "it has no class of the type N7xgboost10collective4CollE"},
-        Doubt{"two_tables", "it has 2 tables of virtual functions of N7xgboost10collective4CollE"},
-        Doubt{"function_outside",
-              "not all 7 virtual functions of N7xgboost10collective4CollE lie in its code"},
-        Doubt{"without_table", "its collective calls do not go by the functions of its class Coll"},
-        Doubt{"newer_convention", "it passes the arguments of an allreduce in a way that is not known"},
-        Doubt{"moved_fields", "the communicator that it calls with is laid out in a way that is not known"},
-        Doubt{"wrong_results", "had another result than it should have"}),
+    testing::Values(Doubt{"without_types", "it has no class of the type N7xgboost10collective4CollE"},
+                    Doubt{"two_tables",
+                          "it has 2 tables of virtual functions of N7xgboost10collective4CollE"},
+                    Doubt{"function_outside",
+                          "not all 7 virtual functions of N7xgboost10collective4CollE lie in its code"},
+                    Doubt{"without_table", "its collective calls do not use the functions of its class Coll"},
+                    Doubt{"newer_convention", "it passes the arguments of an allreduce in an unknown way"},
+                    Doubt{"moved_fields", "the communicator that it calls with has an unknown layout"},
+                    Doubt{"wrong_results", "gave a wrong result"}),
     [](const auto& info) { return info.param.variant; });
 
 TEST(XgboostEngine, ADoubtOfOneRankIsEverybodys) {
@@ -265,8 +265,8 @@ TEST(XgboostEngine, WithoutAFunctionOfItsApiThereIsNobodyToAgreeWith) {
 
 TEST(XgboostEngine, AnAddressOfNoLibraryIsRefused) {
   const auto memory = std::make_unique<int>(0);
-  EXPECT_EQ(Objections(memory.get()), "no library of this process has it");
-  EXPECT_EQ(Begin(nullptr).why_not, "no library of this process has it");
+  EXPECT_EQ(Objections(memory.get()), "no library of this process contains it");
+  EXPECT_EQ(Begin(nullptr).why_not, "no library of this process contains it");
 }
 
 TEST(XgboostEngine, TheEndWithoutABeginningDoesNothing) {

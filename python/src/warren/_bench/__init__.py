@@ -19,19 +19,19 @@ def parser() -> argparse.ArgumentParser:
         usage="warren bench [--json] [--largest SIZE] [--samples N] [options of dmlc-submit]",
         allow_abbrev=False,
         description="Times allreduce and broadcast of 8 B to 64 MiB, compared with memory copies and "
-        "messages between two ranks. Options of dmlc-submit say where: --num-workers N (else one for each core here), "
+        "messages between two ranks. Options of dmlc-submit choose the hosts: --num-workers N (default: one per core of this machine), "
         "--cluster ssh --host-file FILE and so on.")
-    made.add_argument("--json", action="store_true", help="the figures as JSON")
+    made.add_argument("--json", action="store_true", help="print the results as JSON")
     made.add_argument("--largest", metavar="SIZE", default="64m", help="the largest size, such as 1m. Default: 64m")
     made.add_argument("--samples",
                       type=int,
                       metavar="N",
                       default=15,
-                      help="how often each is timed; the median counts. Default: 15")
+                      help="measurements per size, of which the median is shown. Default: 15")
     made.add_argument("--python",
                       metavar="PROGRAM",
                       default=sys.executable,
-                      help="the Python that has warren where the ranks run. Default: this one")
+                      help="the Python with warren on the hosts of the ranks. Default: this one")
     return made
 
 
@@ -40,7 +40,7 @@ def size_of(text: str) -> int:
     units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     number, unit = (text[:-1], text[-1].lower()) if text and text[-1].isalpha() else (text, "")
     if not number.isdigit() or unit not in units or int(number) * units[unit] < report.SMALLEST:
-        raise ValueError(f"'{text}' is no size; expected one from {report.SMALLEST} on, such as 64k or 1m")
+        raise ValueError(f"'{text}' is not a size; expected at least {report.SMALLEST}, such as 64k or 1m")
     return int(number) * units[unit]
 
 
@@ -83,7 +83,7 @@ def run(words: Sequence[str]) -> int:
     if code != 0:
         return code
     if figures is None:
-        print("warren bench: the job has ended without figures" + (" (--dry-run)" if "--dry-run" in rest else ""),
+        print("warren bench: the job ended without results" + (" (--dry-run)" if "--dry-run" in rest else ""),
               file=sys.stderr)
         return 0 if "--dry-run" in rest else 1
     figures = report.with_limits(figures)

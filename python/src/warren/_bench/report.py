@@ -47,10 +47,10 @@ def notes(figures: Dict[str, Any]) -> List[str]:
     for host in figures["hosts"]:
         if host["ranks"] > host["cores"]:
             found.append(
-                f"{host['ranks']} ranks share the {host['cores']} core{'s' * (host['cores'] > 1)} of {host['name']}: times are, above all, those of "
-                "waiting for a core")
+                f"{host['ranks']} ranks share the {host['cores']} core{'s' * (host['cores'] > 1)} of {host['name']}: times are mostly "
+                "spent waiting for a core")
     if sum(host["ranks"] for host in figures["hosts"]) == 1:
-        found.append("one rank has nobody to talk to: give --num-workers 2 or more")
+        found.append("a single rank sends no messages: give --num-workers 2 or more")
     return found
 
 
@@ -86,11 +86,13 @@ def text(figures: Dict[str, Any]) -> str:
     for name, shown in (("on_a_host", "message on a host"), ("between_hosts", "message between hosts")):
         if figures.get(name):
             lines.append(
-                f"{shown:24} {time_text(figures[name]['latency_s']):>10}  {_bandwidth(figures[name]['bytes_per_s']):>11}   one pair of ranks, one way"
+                f"{shown:24} {time_text(figures[name]['latency_s']):>10}  {_bandwidth(figures[name]['bytes_per_s']):>11}   one pair of "
+                "ranks, one way"
             )
     lines += ["", f"{'':10} {'size':>13} {'time':>10}  {'bus':>11}   of the limit"]
     for row in figures["rows"]:
         lines.append(
-            f"{row['collective']:10} {bytes_text(row['bytes']):>13} {time_text(row['seconds']):>10}  {_bandwidth(row['bus_bytes_per_s']):>11} "
+            f"{row['collective']:10} {bytes_text(row['bytes']):>13} {time_text(row['seconds']):>10}  "
+            f"{_bandwidth(row['bus_bytes_per_s']):>11} "
             f"{row['part_of_limit'] * 100:10.0f} %")
     return "\n".join(lines) + "\n"

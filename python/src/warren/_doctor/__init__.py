@@ -28,18 +28,18 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="warren doctor",
                                    description="Checks this machine, and hosts over ssh: versions, clocks, ports between "
                                    "all pairs, memory, kernel, GPUs, packages. Exit code 1 when there is a problem.")
-    made.add_argument("--host-file", "--hostfile", metavar="FILE", help="the hosts, as dmlc-submit has them; else $HOSTFILE")
-    made.add_argument("-H", "--hosts", metavar="HOSTS", help="hosts between commas: [user@]host[:port]")
+    made.add_argument("--host-file", "--hostfile", metavar="FILE", help="a host file in the format of dmlc-submit. Default: $HOSTFILE")
+    made.add_argument("-H", "--hosts", metavar="HOSTS", help="comma-separated hosts: [user@]host[:port]")
     made.add_argument("--ssh-options",
                       metavar="WORDS",
                       action="append",
                       default=[],
-                      help="options of ssh, such as '-i key -J jump'")
+                      help="options for ssh, such as '-i key -J jump'")
     made.add_argument("--python",
                       metavar="PROGRAM",
-                      help="the Python on the hosts whose packages count; else that of the environment that runs this, where a host has it, "
-                      "and python3 on all others")
-    made.add_argument("--json", action="store_true", help="findings and facts as JSON")
+                      help="the Python on the hosts whose packages are checked. Default: that of this environment if a host has it, else "
+                      "python3")
+    made.add_argument("--json", action="store_true", help="print findings and facts as JSON")
     return made
 
 
@@ -156,7 +156,7 @@ def table(found: Sequence[model.Finding], width: int) -> str:
                                    break_long_words=False)
     counts = [(level, sum(one.level == level for one in found)) for level in (model.PROBLEM, model.WARNING)]
     said = " and ".join(f"{count} {level}{'s' * (count > 1)}" for level, count in counts if count)
-    return "\n".join(lines) + f"\n{said or 'nothing is wrong'}\n"
+    return "\n".join(lines) + f"\n{said or 'no problems found'}\n"
 
 
 def run(words: Sequence[str]) -> int:

@@ -6,13 +6,14 @@ from warren._doctor.model import OK, PROBLEM, TRACKER_PORTS, WARNING, Finding, L
 
 _CLOCK_WARNING_S, _CLOCK_PROBLEM_S = 0.1, 60.0
 _SSH_ADVICE = {
-    "name": "write its address or full name into the host file, or a Host entry into ~/.ssh/config",
+    "name": "write its address or full name into the host file, or add a Host entry to ~/.ssh/config",
     "refused": "start sshd there, or give its port: host:PORT in the host file",
-    "timeout": "see that it is up, and that no firewall is between: ssh -v {host}",
+    "timeout": "check that it is up, and that no firewall blocks it: ssh -v {host}",
     "key": "connect once by hand and compare the key, or dmlc-submit --ssh-host-keys accept-new",
     "permission":
-    "no password can be asked for: ssh-copy-id {host}, or load the key into ssh-agent; `ssh -o BatchMode=yes {host} true` must work",
-    "python": "its programs need Python 3 there (or give --python PROGRAM); what else is on it cannot be checked without",
+    "ssh cannot ask for a password here: run ssh-copy-id {host}, or load the key into ssh-agent; `ssh -o BatchMode=yes {host} true` must "
+    "work",
+    "python": "install Python 3 there (or give --python PROGRAM); nothing else can be checked without it",
     "lost": "run it by hand: ssh -o BatchMode=yes {host} python3 --version"
 }
 
@@ -48,8 +49,8 @@ def clock(survey: Survey) -> List[Finding]:
                 Finding(
                     PROBLEM if far else WARNING, "clock",
                     f"is {abs(offset):.1f} s {'ahead of' if offset > 0 else 'behind'} this machine's" +
-                    (": certificates and signed requests to object stores will be refused" if far else ": times in logs mislead"),
-                    "keep it by chrony or systemd-timesyncd: timedatectl set-ntp true", [host.name]))
+                    (": certificates and signed requests to object stores will be refused" if far else ": times in logs are misleading"),
+                    "synchronize it with chrony or systemd-timesyncd: timedatectl set-ntp true", [host.name]))
     if not found:
         worst = max(abs(offset) + sure for _, offset, sure in known)
         found.append(Finding(OK, "clock", f"clocks agree within {worst * 1000:.0f} ms"))
@@ -59,13 +60,13 @@ def clock(survey: Survey) -> List[Finding]:
 def _blocked(failed: List[Link], needed: bool) -> Finding:
     """The finding for failed connections from one host to another."""
     source, target = failed[0].source, failed[0].target
-    kinds = {"tracker": ("the tracker's", f"{TRACKER_PORTS[0]}-{TRACKER_PORTS[1]}"),
-             "ephemeral": ("ephemeral", "the ephemeral ones (sysctl net.ipv4.ip_local_port_range)")}
+    kinds = {"tracker": ("the tracker's", f"ports {TRACKER_PORTS[0]}-{TRACKER_PORTS[1]}"),
+             "ephemeral": ("ephemeral", "the ephemeral ports (sysctl net.ipv4.ip_local_port_range)")}
     ports = " and ".join(f"{link.port} ({kinds[link.kind][0]}: {link.error})" for link in failed)
-    advice = (f"let TCP to {target} through, ports {' and '.join(kinds[link.kind][1] for link in failed)}: see nft list ruleset or "
-              "iptables -S on both, and the security groups of a cloud")
+    advice = (f"allow TCP to {target} on {' and '.join(kinds[link.kind][1] for link in failed)}: check nft list ruleset or iptables "
+              "-S on both, and the security groups of a cloud")
     return Finding(PROBLEM if needed else WARNING, "network", f"cannot reach {target} at port {ports}",
-                   advice + ("" if needed else "; needed where workers run here, too"), [source])
+                   advice + ("" if needed else "; needed only if workers run here, too"), [source])
 
 
 def links(survey: Survey) -> List[Finding]:
@@ -80,7 +81,7 @@ def links(survey: Survey) -> List[Finding]:
         if failed:  # dmlc-submit itself connects to no host; only workers that run here do
             found.append(_blocked(failed, source not in here))
     if pairs and not found:
-        found.append(Finding(OK, "network", f"all {len(pairs)} pairs reach each other, at a port from {TRACKER_PORTS[0]} to "
+        found.append(Finding(OK, "network", f"all {len(pairs)} pairs reach each other, on a port from {TRACKER_PORTS[0]} to "
                              f"{TRACKER_PORTS[1]} and an ephemeral one"))
     return found
 
@@ -102,7 +103,7 @@ def names(survey: Survey) -> List[Finding]:
         without = [host for host, addresses in seen.items() if not addresses]
         if without:
             found.append(
-                Finding(PROBLEM, "names", f"do{'es' * (len(without) == 1)} not know the name {name}",
+                Finding(PROBLEM, "names", f"cannot resolve the name {name}",
                         f"add {name} to DNS or to /etc/hosts there, or use its address in the host file", without))
         loopback = [
             host for host, addresses in seen.items()
@@ -112,8 +113,8 @@ def names(survey: Survey) -> List[Finding]:
             found.append(
                 Finding(
                     WARNING, "names",
-                    f"take{'s' * (len(loopback) == 1)} {name} for a loopback address ({few(seen[loopback[0]])})",
-                    f"give {name} its address of the network in /etc/hosts there: others cannot reach what listens at loopback",
+                    f"resolve{'s' * (len(loopback) == 1)} {name} to a loopback address ({few(seen[loopback[0]])})",
+                    f"set the network address of {name} in /etc/hosts there: other hosts cannot connect to a loopback address",
                     loopback))
         others = {host: set(addresses) for host, addresses in seen.items() if addresses and host not in loopback}
         first: Set[str] = next(iter(others.values()), set())
@@ -121,8 +122,8 @@ def names(survey: Survey) -> List[Finding]:
         if different:
             found.append(
                 Finding(
-                    WARNING, "names", f"take{'s' * (len(different) == 1)} {name} for {few(sorted(others[different[0]]))}, and "
-                    f"{next(iter(others))} for {few(sorted(first))}", "make DNS and /etc/hosts agree on all hosts", different))
+                    WARNING, "names", f"resolve{'s' * (len(different) == 1)} {name} to {few(sorted(others[different[0]]))}, and "
+                    f"{next(iter(others))} to {few(sorted(first))}", "make DNS and /etc/hosts agree on all hosts", different))
     if all_names and not found:
-        found.append(Finding(OK, "names", "mean the same on all hosts"))
+        found.append(Finding(OK, "names", "resolve to the same addresses on all hosts"))
     return found

@@ -154,7 +154,7 @@ class Probe:
             if "error" not in answer:
                 return answer["answer"]
         except (ValueError, RecursionError, TypeError, KeyError):
-            raise HostError("other", f"the probe answered {line[:80]!r}, which it never does: something else writes to the standard "
+            raise HostError("other", f"the probe's answer {line[:80]!r} is malformed: something else writes to the standard "
                             "output of non-interactive shells there") from None
         raise HostError("other", str(answer["error"]))
 

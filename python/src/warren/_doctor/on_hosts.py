@@ -17,12 +17,13 @@ def versions(survey: Survey) -> List[Finding]:
     if len(machines) > 1:
         found.append(
             Finding(WARNING, "machine", f"hosts have different processors: {differing(machines)}",
-                    "programs and wheels must be there for each; sums may differ in their last bits"))
+                    "programs and wheels are needed for each; sums may differ in their last bits"))
     lacking = by_value([host for host in hosts if _lacks_environment(host)], lambda host: str(host.facts["python_wanted"]))
     for wanted, names in lacking.items():
         found.append(
-            Finding(PROBLEM, "python", f"has no {wanted}, which `python` means in a job that is started from here",
-                    "make this environment there, too, or give the path of the hosts' own interpreter in the command; python3 was asked",
+            Finding(PROBLEM, "python", f"has no {wanted}, which `python` stands for in a job started from here",
+                    "create this environment there, too, or give the path of the hosts' own interpreter in the command; python3 was "
+                    "checked instead",
                     names))
     pythons = by_value(hosts, lambda host: ".".join(host.facts["python"].split(".")[:2]))
     old = [host.name for host in hosts if tuple(map(int, host.facts["python"].split(".")[:2])) < (3, 9)]
@@ -33,8 +34,8 @@ def versions(survey: Survey) -> List[Finding]:
     if len(pythons) > 1:
         found.append(
             Finding(
-                WARNING, "python", f"versions differ: {differing(pythons)}", "pickled objects and wheels may not fit: use one "
-                "version, such as that of a virtual environment that all hosts see (--python PROGRAM asks it here)"))
+                WARNING, "python", f"versions differ: {differing(pythons)}", "pickled objects and wheels may be incompatible: use one "
+                "version, such as that of a virtual environment that all hosts share (check it here with --python PROGRAM)"))
     elif pythons and not old and not lacking:
         found.append(Finding(OK, "python", next(iter(pythons)) + " everywhere"))
     return found + _packages(hosts)
@@ -92,7 +93,7 @@ def memory(survey: Survey) -> List[Finding]:
         if shared is None or not shared["writable"]:
             found.append(
                 Finding(
-                    WARNING, "memory", "has no /dev/shm that can be written",
+                    WARNING, "memory", "has no writable /dev/shm",
                     "mount -t tmpfs tmpfs /dev/shm: NCCL, MPI libraries and "
                     "PyTorch's data loaders need it (Warren's engine does not)", [host.name]))
         elif shared["size"] <= _SMALL_SHARED_MEMORY:
@@ -100,22 +101,22 @@ def memory(survey: Survey) -> List[Finding]:
                 Finding(
                     WARNING, "memory", f"has a /dev/shm of {size(shared['size'])}",
                     "in a container: docker run --shm-size=1g, or an "
-                    "emptyDir of medium Memory; NCCL, MPI libraries and PyTorch's data loaders run out of it", [host.name]))
+                    "emptyDir of medium Memory; NCCL, MPI libraries and PyTorch's data loaders run out of space there", [host.name]))
         elif shared["free"] < shared["size"] / 10:
             found.append(
                 Finding(WARNING, "memory", f"has only {size(shared['free'])} of {size(shared['size'])} left in /dev/shm",
-                        "remove what programs that were killed have left there: ls -l /dev/shm", [host.name]))
+                        "remove the files that killed programs left there: ls -l /dev/shm", [host.name]))
         soft, hard = host.facts["nofile"]
         if soft is not None and soft < _FEW_DESCRIPTORS:
             found.append(
                 Finding(
-                    WARNING, "limits", f"lets a process have {soft} open files (ulimit -n)",
+                    WARNING, "limits", f"limits a process to {soft} open files (ulimit -n)",
                     f"ulimit -n {4096 if hard is None else min(hard, 4096)} in ~/.bashrc or /etc/security/limits.conf: "
-                    "a rank needs two for each other of its host and one for each link", [host.name]))
+                    "a rank needs two for each other rank of its host and one for each link", [host.name]))
         locked = host.facts["memlock"][0]
         if locked is not None and locked < _SMALL_SHARED_MEMORY and (host.facts["gpus"] or {}).get("found"):
             found.append(
-                Finding(WARNING, "limits", f"lets a process lock {size(locked)} of memory (ulimit -l)",
+                Finding(WARNING, "limits", f"limits a process to {size(locked)} of locked memory (ulimit -l)",
                         "ulimit -l unlimited: NCCL over "
                         "InfiniBand needs it (Warren's engine does not)", [host.name]))
     if hosts and not found:
@@ -123,15 +124,15 @@ def memory(survey: Survey) -> List[Finding]:
         found.append(Finding(OK, "memory", f"/dev/shm has at least {size(least.facts['shared_memory']['free'])} free"))
     limited = by_value([host for host in hosts if host.facts["memory_limit"]], lambda host: size(host.facts["memory_limit"]))
     for limit, names in limited.items():
-        found.append(Finding(OK, "memory", f"a control group gives all processes together {limit}", hosts=names))
+        found.append(Finding(OK, "memory", f"a control group limits all processes together to {limit}", hosts=names))
     return found
 
 
 #: For each feature, the level and consequence of its absence.
 _KERNEL = {
-    "pidfd_open": (OK, "a pipe tells of processes that end in its place"),
-    "memfd_create": (WARNING, "ranks of one host talk TCP instead of sharing memory"),
-    "process_vm_readv": (OK, "only MPI libraries would use it, and copy twice without"),
+    "pidfd_open": (OK, "a pipe reports ended processes instead"),
+    "memfd_create": (WARNING, "ranks of one host use TCP instead of shared memory"),
+    "process_vm_readv": (OK, "only MPI libraries use it, and copy twice without it"),
     "futex": (PROBLEM, "ranks cannot wait for each other in shared memory")
 }
 
@@ -144,14 +145,14 @@ def kernel(survey: Survey) -> List[Finding]:
         if features is None:
             found.append(
                 Finding(WARNING, "kernel", f"is {host.facts['system']} on {host.facts['machine']}",
-                        "Warren knows Linux on x86-64 and ARM64", [host.name]))
+                        "Warren supports Linux on x86-64 and ARM64", [host.name]))
             continue
         for feature, (level, consequence) in _KERNEL.items():
             if features.get(feature) is not True:
                 scope = host.facts.get("ptrace_scope")
                 traced = feature == "process_vm_readv" and scope not in (None, "0")
                 yama = f"; kernel.yama.ptrace_scope is {scope}" if traced else ""
-                advice = "" if level == OK else "a kernel from 5.3 on, and a container whose seccomp profile allows it"
+                advice = "" if level == OK else "use a kernel from 5.3 on, and a container whose seccomp profile allows it"
                 found.append(
                     Finding(level, "kernel", f"{feature}: {features.get(feature)}{yama}; {consequence}", advice, [host.name]))
     if survey.answered and not found:
@@ -181,14 +182,14 @@ def gpus(survey: Survey) -> List[Finding]:
             found.append(
                 Finding(
                     WARNING, "GPUs", f"nvidia-smi fails: {seen['error']}",
-                    "load the driver's module (modprobe nvidia), or reboot after an "
-                    "update of it; jobs without GPUs are not concerned", [host.name]))
+                    "load the driver's module (modprobe nvidia), or reboot after a driver update; jobs without GPUs are not "
+                    "affected", [host.name]))
         elif seen.get("found") and host.facts["nccl"] is None:
             found.append(
                 Finding(
-                    WARNING, "GPUs", "no libnccl.so.2 is found",
-                    "install libnccl2, or put the one of PyTorch's wheel on LD_LIBRARY_PATH; "
-                    "without it, collectives of GPUs go through the host", [host.name]))
+                    WARNING, "GPUs", "libnccl.so.2 was not found",
+                    "install libnccl2, or add the one of PyTorch's wheel to LD_LIBRARY_PATH; without it, collectives of GPUs go through "
+                    "host memory", [host.name]))
     having = [host for host in hosts if (host.facts["gpus"] or {}).get("found")]
     drivers = by_value(having, lambda host: host.facts["gpus"]["found"][0][1])
     if len(drivers) > 1:
@@ -197,7 +198,7 @@ def gpus(survey: Survey) -> List[Finding]:
     if len(libraries) > 1:
         found.append(
             Finding(PROBLEM, "GPUs", f"versions of NCCL differ: {differing(libraries)}",
-                    "install the same on all hosts: NCCL refuses others"))
+                    "install the same on all hosts: NCCL refuses to connect different versions"))
     kinds = by_value(having, _kind_of_gpus)
     if kinds:
         found.append(Finding(OK, "GPUs", differing(kinds)))

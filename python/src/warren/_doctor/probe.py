@@ -262,7 +262,7 @@ def connect(target: List[Any]) -> Optional[str]:
     try:
         with socket.create_connection((target[0], target[1]), CONNECT_S) as made:
             made.settimeout(CONNECT_S)
-            return None if made.recv(6) == b"warren" else "somebody else answers"
+            return None if made.recv(6) == b"warren" else "another program answers"
     except socket.timeout:
         return "no answer in %d s" % CONNECT_S
     except OSError as error:

@@ -29,7 +29,7 @@ class _Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise ModuleNotFoundError(f"{fullname} is not among what {self._ours} has; docs/how-to/frameworks.md says what is",
+            raise ModuleNotFoundError(f"{fullname} is not part of {self._ours}; docs/how-to/frameworks.md lists what it has",
                                       name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=found.submodule_search_locations is not None)
 

@@ -19,7 +19,7 @@ from warren.data._columnar import formats as _formats
 from warren.data._columnar.source import Source, shown_uri
 
 _USAGE = """warren data inspect  DATA [--workers N]     rows, columns, ranges, what each of N workers would read
-       warren data validate DATA [--most N]        all that is wrong with it; exit code 1 if anything is
+       warren data validate DATA [--most N]        all problems in it; exit code 1 if there are any
        warren data convert  DATA OUTPUT            the rows as one file: .parquet, .arrow, .feather, .csv, or LibSVM text (.svm, .libsvm, .txt)
        warren data shard    DATA N OUTPUT          the N workers' shares as files in the folder OUTPUT, Parquet or --to arrow, csv, libsvm"""
 _TEXT_ENDINGS = (".svm", ".libsvm", ".txt")
@@ -31,23 +31,25 @@ _PART = re.compile(r"part-\d+-of-\d+\.\w+")
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="warren data", usage=_USAGE, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     description="DATA is a file, a folder or a pattern, or several of them separated by ';': paths, s3://, "
+                                     description="DATA is a file, a folder or a pattern, or several of them separated by ';': paths, "
+                                     "s3://, "
                                                  "gs://, abfs://, hdfs://, https:// and others.")
     parser.add_argument("command", choices=("inspect", "validate", "convert", "shard"))
-    parser.add_argument("words", nargs="+", metavar="DATA", help="the data set, and what else the command takes (see above)")
+    parser.add_argument("words", nargs="+", metavar="DATA", help="the data set, and the command's other arguments (see above)")
     parser.add_argument("--label", action="append", default=[], help="a column; several make several labels")
     parser.add_argument("--weight")
     parser.add_argument("--qid")
-    parser.add_argument("--features", help="columns or patterns, between commas; else all others")
-    parser.add_argument("--exclude", help="columns or patterns that are no features, between commas")
-    parser.add_argument("--categorical", help="columns of words or numbers that are categories, between commas")
-    parser.add_argument("--format", choices=("parquet", "arrow", "csv", "libsvm", "libfm"), help="of DATA; else what names and contents say")
-    parser.add_argument("--delimiter", help="of CSV; else a tab where the name ends in .tsv, a comma where not")
+    parser.add_argument("--features", help="comma-separated columns or patterns. Default: all others")
+    parser.add_argument("--exclude", help="comma-separated columns or patterns that are not features")
+    parser.add_argument("--categorical", help="comma-separated columns of words or numbers that are categories")
+    parser.add_argument("--format", choices=("parquet", "arrow", "csv", "libsvm", "libfm"), help="format of DATA. Default: by names and "
+                        "contents")
+    parser.add_argument("--delimiter", help="delimiter of CSV. Default: a tab if the name ends in .tsv, else a comma")
     parser.add_argument("--shuffle", type=int, metavar="SEED")
-    parser.add_argument("--workers", type=int, default=1, help="inspect: how many share it")
-    parser.add_argument("--most", type=int, default=20, help="validate: how many findings are shown")
-    parser.add_argument("--to", choices=("parquet", "arrow", "csv", "libsvm"), help="shard: what is written")
-    parser.add_argument("--overwrite", action="store_true", help="convert and shard: replace what is there")
+    parser.add_argument("--workers", type=int, default=1, help="inspect: number of workers that share it")
+    parser.add_argument("--most", type=int, default=20, help="validate: most problems to show")
+    parser.add_argument("--to", choices=("parquet", "arrow", "csv", "libsvm"), help="shard: format to write")
+    parser.add_argument("--overwrite", action="store_true", help="convert and shard: overwrite existing files")
     return parser
 
 
@@ -88,7 +90,7 @@ def run(words: Sequence[str]) -> int:
     if given.command == "convert":
         kind = _kind_of_output(given.words[1], given.to)
         if os.path.exists(given.words[1]) and not given.overwrite:
-            raise FileExistsError(f"{given.words[1]}: is there already: --overwrite replaces it")
+            raise FileExistsError(f"{given.words[1]}: already exists: --overwrite replaces it")
         _written(given.words[1], kind, _rows(wanted, _peers.Alone(), kind))
         return 0
     if not given.words[1].isdigit() or int(given.words[1]) < 1:
@@ -127,8 +129,8 @@ def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.
     if wanted.is_text:
         table = wanted.text(peers)
         if table.features.shape[1] > _MOST_COLUMNS:
-            raise ValueError(f"{shown_uri(wanted.uri)}: has {table.features.shape[1]:,} columns; a table has up to "
-                             f"{_MOST_COLUMNS:,}: stay with text")
+            raise ValueError(f"{shown_uri(wanted.uri)}: has {table.features.shape[1]:,} columns; a table has at most {_MOST_COLUMNS:,}: "
+                             "keep the data as text")
         step = max(1, (64 << 20) // (8 * max(1, table.features.shape[1])))
         return (_table.cut_out(table, at, at + step) for at in range(0, len(table), step)), lambda: _table.cut_out(table, 0, 0)
     source = wanted.source(peers)
@@ -189,8 +191,8 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
         print(printable_lines(words))
     if count > len(findings):
         print(f"and {count - len(findings)} more")
-    print(f"{rows:,} rows in {len(files):,} files: {count} thing{'s' * (count != 1)} wrong" if count else
-          f"{rows:,} rows in {len(files):,} files: nothing is wrong")
+    print(f"{rows:,} rows in {len(files):,} files: {count} problem{'s' * (count != 1)} found" if count else
+          f"{rows:,} rows in {len(files):,} files: no problems found")
     return 1 if count else 0
 
 
@@ -306,7 +308,7 @@ def _kind_of_output(path: str, given: Optional[str]) -> str:
     if kind is None:
         raise ValueError(f"{path}: expected a name that ends in .parquet, .arrow, .feather, .csv, {', '.join(_TEXT_ENDINGS)}, or --to")
     if kind == "csv" and not path.endswith(".csv"):
-        raise ValueError(f"{path}: compressed CSV is read, not written: name it .csv")
+        raise ValueError(f"{path}: compressed CSV can be read but not written: use a name that ends in .csv")
     return kind
 
 

@@ -34,8 +34,8 @@ def _paths(uri: Any) -> Union[str, List[str]]:
         return [_in_full(os.fsdecode(uri))]
     if not isinstance(uri, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in uri):
         raise TypeError(f"found a {type(uri).__name__} for a data set, expected the name of a file, a folder or a pattern, or a list of "
-                        "them; rows that are in memory are for xgboost.DMatrix and lightgbm.Dataset, after warren.data.scatter where one "
-                        "worker has them all")
+                        "them; for rows in memory use xgboost.DMatrix or lightgbm.Dataset, after warren.data.scatter if one worker has "
+                        "them all")
     return [_in_full(os.fsdecode(one)) for one in uri]
 
 
@@ -113,8 +113,8 @@ class Wanted:
         """Returns this worker's share of a text data set. All of `peers` call it. Raises ValueError with the file, line and column of the
         problem, the same on all of them."""
         if self.request != Request() or self.options.filters is not None or self.categories is not None:
-            raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text has its labels, weights and queries in it, "
-                             "and its features have numbers: leave label, weight, qid, features, filters and categories out")
+            raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text contains its labels, weights and queries, and its features "
+                             "have numbers: leave label, weight, qid, features, filters and categories out")
         more = [] if self.options.format in (None, "libsvm") else [f"format={self.options.format}"]
         more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
         how: Dict[str, Any] = {"options": "&".join(more), "threads": self.nthread, "storage_options": self.options.storage_options}
@@ -139,7 +139,7 @@ class Wanted:
             shape = self._shape
             rows, _ = read(lambda values: np.maximum(values, shape))
         if rows.bad_rows > 0:
-            warnings.warn(f"{rows.bad_rows} bad rows of {shown_uri(self.uri)} were left out, such as {rows.first_bad_row}",
+            warnings.warn(f"{rows.bad_rows} bad rows of {shown_uri(self.uri)} were skipped, such as {rows.first_bad_row}",
                           stacklevel=4)
         return _table.of_rows(rows)
 
@@ -166,8 +166,7 @@ def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
     """Returns the job of this process, or the given rank of the given world. Raises ValueError if only one of them is given, or if it is
     not a rank of that world."""
     if (rank is None) != (world is None):
-        raise ValueError(f"rank and world are {rank!r} and {world!r}: expected both, or none of them for those of the job that this "
-                         "process is in")
+        raise ValueError(f"rank and world are {rank!r} and {world!r}: expected both, or neither to use those of this process's job")
     if rank is None or world is None:
         return _peers.current()
     return _peers.of(whole_number("rank", rank, "which share"), whole_number("world", world, "how many shares"))

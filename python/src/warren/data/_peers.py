@@ -214,7 +214,7 @@ class _Given:
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
-            f"rank {self.rank} of {self.world} was given by hand, and this needs the ranks to talk to each other: join the job "
+            f"rank {self.rank} of {self.world} was given explicitly, but this needs the ranks to communicate: join the job "
             "instead, as in `with warren.xgboost.communicator(): ...`, and leave rank and number of ranks out")
 
     def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
@@ -266,7 +266,8 @@ def prove_over_xgboost(module: Any) -> None:
         _sealed.prove_to_each_other(peers.rank, peers.world, peers._maximum)  # pylint: disable=protected-access
     except sys.modules["xgboost.core"].XGBoostError as error:
         raise RuntimeError("XGBoost's own communication failed while the workers proved the job's token to each other: another worker has "
-                           "gone or was in another call, or a process that is not of this job has taken a rank. The tracker's log has the "
+                           "ended or was in another call, or a process that does not belong to this job has taken a rank. The tracker's "
+                           "log has the "
                            f"address of each rank. XGBoost: {error}") from error
 
 
@@ -307,20 +308,20 @@ def current() -> Peers:
         if found is not None:
             return found
     if _launched.has_left():
-        raise RuntimeError("this process has left its job: do this inside of the `with` that joins it")
+        raise RuntimeError("this process has left its job: do this inside the `with` that joins it")
     workers = os.environ.get("DMLC_NUM_WORKER", "")
     role = os.environ.get("DMLC_ROLE", "worker")
     if os.environ.get("DMLC_TRACKER_URI") and role == "worker" and workers.isdigit() and int(workers) > 1:
         raise RuntimeError(
-            f"this is one of {workers} workers of a job (DMLC_TRACKER_URI is set), and has not joined it: do this inside of "
-            "`with warren.xgboost.communicator(): ...`, `with warren.lightgbm.communicator(): ...` or "
+            f"this is one of {workers} workers of a job (DMLC_TRACKER_URI is set), and has not joined it: do this inside `with "
+            "warren.xgboost.communicator(): ...`, `with warren.lightgbm.communicator(): ...` or "
             "`with warren.collectives.context(): ...`, or after torch.distributed.init_process_group")
     launched = _launched.launched()
     if launched is not None:
         raise RuntimeError(
-            f"{launched.story()}, and has not joined their job: do this inside of `with warren.xgboost.communicator(): ...`, `with "
+            f"{launched.story()}, and has not joined their job: do this inside `with warren.xgboost.communicator(): ...`, `with "
             "warren.lightgbm.communicator(): ...` or `with warren.collectives.context(): ...`, or after "
-            "torch.distributed.init_process_group; say rank= and world= for a share without a job, or set WARREN_BOOTSTRAP=none if "
+            "torch.distributed.init_process_group; give rank= and world= for a share without a job, or set WARREN_BOOTSTRAP=none if "
             "the processes are separate programs")
     return Alone()
 
@@ -394,4 +395,4 @@ def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:
         for name in dict.fromkeys([*said[0], *theirs]):
             if theirs.get(name) != said[0].get(name):
                 here, there = (one.get(name, "not given")[:200] for one in (said[0], theirs))
-                raise ValueError(f"rank 0 has {name}={here}, and rank {rank} {name}={there}: all workers give the same")
+                raise ValueError(f"rank 0 has {name}={here}, and rank {rank} {name}={there}: all workers must give the same")

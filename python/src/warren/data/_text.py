@@ -220,16 +220,16 @@ class _Named:
 
     def __init__(self, uri: Uri, options: str, threads: int, storage_options: Optional[Mapping[str, Any]]) -> None:
         if not -2**31 <= operator.index(threads) < 2**31:
-            raise ValueError(f"threads is {threads}, which is no number of threads")
+            raise ValueError(f"threads is {threads}, which is not a number of threads")
         self.exact = not isinstance(uri, str)
         self.names = [os.fsencode(one) for one in ([uri] if isinstance(uri, (str, os.PathLike)) else uri)]
         if any(b"\0" in one for one in self.names):
-            raise ValueError(f"{uri!r}: no path has a null character")
+            raise ValueError(f"{uri!r}: a path cannot contain a null character")
         self.options, self.threads, self.storage_options = options.encode(), threads, storage_options
         self.is_remote = any(_REMOTE_PATH.match(one) if self.exact else _REMOTE.search(one) for one in self.names)
         if storage_options and not self.is_remote:
-            raise ValueError(f"{self.shown()}: storage_options are given, but no path has a scheme, such as s3://, that "
-                             "would use them; leave them out")
+            raise ValueError(f"{self.shown()}: storage_options are given, but no path has a scheme, such as s3://, that would use them; "
+                             "omit them")
 
     def shown(self) -> str:
         """The name for messages."""
@@ -285,7 +285,7 @@ def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, a
     """Returns the result of `read`, and the queries of the rows, uint64, by file name."""
     for name, number in (("part", part), ("parts", parts)):
         if not -2**31 <= operator.index(number) < 2**31:
-            raise ValueError(f"{name} is {number}, which is no number of parts")
+            raise ValueError(f"{name} is {number}, which is not a number of parts")
     named = _Named(uri, options, threads, storage_options)
     return _with_files(named, allreduce_max, lambda files, allreduce: _read(named, part, parts, allreduce, files))
 

@@ -69,7 +69,8 @@ def is_power_of_two(number: int) -> bool:
 def check(size: int, dtype: str, what: str) -> None:
     """Raises NotImplementedError for a number of ranks, and ValueError for a type, that Adasum does not support."""
     if not is_power_of_two(size):
-        raise NotImplementedError(f"{what}: Adasum is of 2, 4, 8, ... ranks, and there are {size}; start as many, or take op=hvd.Average")
+        raise NotImplementedError(f"{what}: Adasum needs 2, 4, 8, ... ranks, but there are {size}; start such a number, or use "
+                                  "op=hvd.Average")
     allowed: Tuple[str, ...] = ("float16", "float32", "float64")
     if dtype not in allowed:
-        raise ValueError(f"{what}: Adasum is of {', '.join(allowed)}, not of {dtype}")
+        raise ValueError(f"{what}: Adasum takes {', '.join(allowed)}, not {dtype}")

@@ -81,20 +81,20 @@ def splits_of(rows: int, splits: Any, size: int) -> List[int]:
     """Returns the number of rows for each rank. Raises ValueError if the splits are invalid."""
     if splits is None:
         if rows % size:
-            raise ValueError(f"alltoall: {rows} rows are no equal parts for {size} ranks; give splits")
+            raise ValueError(f"alltoall: {rows} rows cannot be divided equally among {size} ranks; give splits")
         return [rows // size] * size
     kind = getattr(splits, "dtype", None)
     if kind is not None and "int" not in str(kind):
-        raise ValueError(f"alltoall: splits are integers, not {kind}")
+        raise ValueError(f"alltoall: splits must be integers, not {kind}")
     counts = [int(count) for count in splits]
     if len(counts) != size or min(counts) < 0:
         raise ValueError(f"alltoall: {size} splits are needed, one for each rank, not {counts}")
     if sum(counts) > rows:
-        raise ValueError(f"alltoall: the splits {counts} are of {sum(counts)} rows, and there are {rows}")
+        raise ValueError(f"alltoall: the splits {counts} are of {sum(counts)} rows, but there are {rows}")
     return counts
 
 
 def _with_rows(array: Array, what: str) -> Array:
     if array.ndim == 0:
-        raise ValueError(f"{what}: this tensor has no rows, but a single number")
+        raise ValueError(f"{what}: this tensor is a single number and has no rows")
     return array

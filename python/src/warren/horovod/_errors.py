@@ -17,8 +17,8 @@ class Elastic:
         if name.startswith("__"):
             raise AttributeError(name)
         raise NotImplementedError(
-            f"warren.horovod has no hvd.elastic.{name}: jobs keep their ranks. dmlc-submit --max-restarts N starts a whole job "
-            "again, which then goes on from a checkpoint that it saved")
+            f"warren.horovod has no hvd.elastic.{name}: the ranks of a job do not change. dmlc-submit --max-restarts N restarts a whole "
+            "job, which then resumes from its checkpoint")
 
 
 elastic = Elastic()

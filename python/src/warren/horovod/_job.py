@@ -21,9 +21,9 @@ class ProcessSet:
         try:
             self.ranks: Optional[List[int]] = sorted(ranks)
         except TypeError:
-            raise ValueError(f"a ProcessSet is made of ranks, not of {ranks!r}; communicators of MPI are not taken") from None
+            raise ValueError(f"a ProcessSet takes ranks, not {ranks!r}; communicators of MPI are not supported") from None
         if any(not isinstance(rank, int) for rank in self.ranks):
-            raise ValueError(f"a ProcessSet is made of ranks, not of {self.ranks}")
+            raise ValueError(f"a ProcessSet takes ranks, not {self.ranks}")
         self.process_set_id: Optional[int] = None
         self._named: Optional[Named] = None
 
@@ -51,8 +51,8 @@ class ProcessSet:
         """Returns the operations of the set. Raises ValueError if this rank does not belong to it."""
         if self._named is None:
             if self.process_set_id is None:
-                raise ValueError(_NOT_BEGUN if self is global_process_set else f"{what}: {self} is not part of the job; "
-                                 "hvd.add_process_set makes it so, on all ranks")
+                raise ValueError(_NOT_BEGUN if self is global_process_set else f"{what}: {self} is not part of the job; add it with "
+                                 "hvd.add_process_set on all ranks")
             raise ValueError(f"{what}: rank {rank()} is not a member of {self}")
         return self._named
 
@@ -104,10 +104,10 @@ class _Job:
     def add(self, process_set: ProcessSet) -> None:
         ranks = process_set.ranks or []
         if not ranks or len(set(ranks)) != len(ranks) or not 0 <= ranks[0] <= ranks[-1] < self.world.size:
-            raise ValueError(f"{process_set} is no set of some of the job's {self.world.size} ranks")
+            raise ValueError(f"{process_set} is not a subset of the job's {self.world.size} ranks")
         for other in self.sets.values():
             if other.ranks == ranks:
-                raise ValueError(f"{process_set} has the ranks of another: {other}")
+                raise ValueError(f"{process_set} has the same ranks as another: {other}")
         process_set._begin(self._num_sets, self.world.create(ranks))  # pylint: disable=protected-access
         self.sets[self._num_sets] = process_set
         self._num_sets += 1
@@ -139,7 +139,7 @@ def _number(name: str) -> Optional[float]:
     try:
         return float(text) if text else None
     except ValueError:
-        raise ValueError(f"{name} in the environment: {text!r} is no number") from None
+        raise ValueError(f"{name} in the environment: {text!r} is not a number") from None
 
 
 def _coordinator_options() -> Dict[str, Any]:
@@ -183,7 +183,7 @@ def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Se
     job = _Job(collectives.world())
     everybody = list(range(job.world.size))
     if comm is not None and (not isinstance(comm, Sequence) or sorted(comm) not in ([], everybody)):
-        raise ValueError("hvd.init: the ranks of a job are those that were started together; for some of them take a ProcessSet")
+        raise ValueError("hvd.init: the ranks of a job are those that were started together; for some of them use a ProcessSet")
     global_process_set.ranks = everybody
     job.add(global_process_set)
     _job = job
@@ -277,7 +277,7 @@ def is_homogeneous() -> bool:
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:  # pylint: disable=unused-argument
     """Writes a timeline to one file for each rank, from `init` on. Must be called before `init`; raises RuntimeError afterwards."""
     if _job is not None or _process is not None:
-        raise RuntimeError("hvd.start_timeline: Warren's timeline is one of the whole job: call this before hvd.init, or set "
+        raise RuntimeError("hvd.start_timeline: Warren's timeline covers the whole job: call this before hvd.init, or set "
                            "HOROVOD_TIMELINE or WARREN_TIMELINE in the environment")
     os.environ["WARREN_TIMELINE"] = file_path
 

@@ -68,7 +68,7 @@ def is_integer(dtype: str) -> bool:
 def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
     """Returns the engine's type and operation. For an average of integers this is the sum; the caller divides."""
     if op == ReduceOp.Adasum:
-        raise NotImplementedError(f"{what}: Adasum is for allreduce; take op=hvd.Average or op=hvd.Sum")
+        raise NotImplementedError(f"{what}: Adasum is only for allreduce; use op=hvd.Average or op=hvd.Sum")
     kind = _c.TYPES.get(dtype)
     if kind is None:
         raise ValueError(f"{what}: elements of {dtype} cannot be reduced; those that can are {', '.join(_c.TYPES)}")
@@ -80,7 +80,7 @@ def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
 def op_of(op: Optional[int], average: Optional[bool]) -> ReduceOp:
     """The operation given by `op` or by `average`; Horovod accepts either, but not both."""
     if op is not None and average is not None:
-        raise ValueError("`op` and `average` both say what the reduction is: give `op` alone")
+        raise ValueError("`op` and `average` both choose the reduction: give only `op`")
     if op is None:
         return ReduceOp.Sum if average is not None and not average else ReduceOp.Average
     return ReduceOp(op)
@@ -379,7 +379,7 @@ class Named:
 
 def _is_under_way(name: str) -> ValueError:
     return ValueError(
-        f"'{name}' is under way already: wait for it (hvd.synchronize) before it is given again, or give it another name")
+        f"'{name}' is already under way: wait for it (hvd.synchronize) before using the name again, or use another name")
 
 
 def _names(name: str, count: int) -> List[str]:

@@ -162,7 +162,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if not tensors:
             raise ValueError("allreduce_coalesced: the list of tensors is empty")
         if any(check(tensor, "allreduce_coalesced").dtype != tensors[0].dtype for tensor in tensors):
-            raise RuntimeError("allreduce_coalesced: the tensors are not of one type")
+            raise RuntimeError("allreduce_coalesced: the tensors have different types")
         kind, op, width = reduction(op_of(opts), tensors[0].dtype, "allreduce_coalesced")
         staging = Staging()
         at, kept = staging.targets(tensors, keeps=True)
@@ -172,10 +172,10 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _sparse_allreduce(self, tensor: Tensor, opts: Any) -> C10dWork:
         """The sum of sparse tensors: elements of all ranks, added up if their indices are equal. Blocks the caller."""
         if tensor.layout != torch.sparse_coo:
-            raise RuntimeError(f"allreduce: sparse tensors are taken as torch.sparse_coo, and this one is {tensor.layout}; give it "
+            raise RuntimeError(f"allreduce: sparse tensors must be torch.sparse_coo, but this one is {tensor.layout}; give it "
                                "tensor.to_sparse_coo()")
         if int(kind_of(op_of(opts))) != int(kind_of(dist.ReduceOp.SUM)):
-            raise RuntimeError("allreduce of sparse tensors: the backend warren has their sum alone")
+            raise RuntimeError("allreduce of sparse tensors: the backend warren supports only their sum")
         own = tensor.detach().coalesce().cpu()
         counts = self._sparse_counts(own)
         indices = self._gather_rows(own.indices().t(), counts)
@@ -196,8 +196,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         all_ranks = [json.loads(records[end - length:end]) for end, length in zip(ends, lengths)]
         for rank, (_, others) in enumerate(all_ranks):
             if others != all_ranks[0][1]:
-                raise RuntimeError(f"allreduce of sparse tensors: rank 0 gives {all_ranks[0][1]}, and rank {rank} {others}; all "
-                                   "ranks give tensors of one type and shape")
+                raise RuntimeError(f"allreduce of sparse tensors: rank 0 gives {all_ranks[0][1]}, and rank {rank} {others}; all ranks "
+                                   "must give tensors of the same type and shape")
         return [count for count, _ in all_ranks]
 
     def _gather_rows(self, own: Tensor, counts: Sequence[int]) -> Tensor:
@@ -241,7 +241,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         parts = sources[0] if sources and not isinstance(sources[0], Tensor) else sources
         self._check_list(parts, output, "reduce_scatter")
         if parts[self._rank].numel() != output.numel():
-            raise ValueError(f"reduce_scatter: this rank's part has {parts[self._rank].numel()} elements, and its tensor "
+            raise ValueError(f"reduce_scatter: this rank's part has {parts[self._rank].numel()} elements, but its tensor has "
                              f"{output.numel()}")
         if _device.alike([*parts, output]):
             return _device.reduce_scatter(self._comm, output, list(parts), opts)
@@ -284,8 +284,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         parts = outputs[0] if outputs and not isinstance(outputs[0], Tensor) else outputs
         self._check_list(parts, source, "allgather")
         if parts[self._rank].numel() != source.numel():
-            raise ValueError(f"allgather: this rank brings {source.numel()} elements, and its place has "
-                             f"{parts[self._rank].numel()}")
+            raise ValueError(f"allgather: this rank has {source.numel()} elements, but its output has {parts[self._rank].numel()}")
         if _device.alike([*parts, source]):
             return _device.allgather(self._comm, list(parts), source)
         staging = Staging()
@@ -301,7 +300,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         own = (data.data_ptr(), num_bytes(data))
         if root != self._rank:
             if outputs and outputs != [[]]:
-                raise ValueError("gather: tensors for its result are the root's alone")
+                raise ValueError("gather: only the root gives tensors for the result")
             return self._run("WarrenGatherV", (*own, None, None, _c.BYTES, root), [], opts, staging, data)
         parts = outputs[0] if outputs and not isinstance(outputs[0], Tensor) else outputs
         self._check_list(parts, source, "gather")
@@ -316,7 +315,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         own = (made.data_ptr(), num_bytes(made), _c.BYTES, root)
         if root != self._rank:
             if sources and sources != [[]]:
-                raise ValueError("scatter: the tensors that are scattered are the root's alone")
+                raise ValueError("scatter: only the root gives tensors to scatter")
             return self._run("WarrenScatterV", (None, None, *own), [output], opts, staging, made)
         parts = sources[0] if sources and not isinstance(sources[0], Tensor) else sources
         self._check_list(parts, output, "scatter")
@@ -448,7 +447,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _check_list(self, tensors: Sequence[Tensor], like: Optional[Tensor], what: str) -> None:
         if len(tensors) != self._size:
-            raise ValueError(f"{what}: {len(tensors)} tensors in the list, and there are {self._size} ranks")
+            raise ValueError(f"{what}: {len(tensors)} tensors in the list, but there are {self._size} ranks")
         for tensor in tensors:
             if like is not None and check(tensor, what).dtype != like.dtype:
                 raise ValueError(f"{what}: tensors of {tensor.dtype} and of {like.dtype}")
@@ -458,7 +457,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         rows = len(tensor) if tensor.dim() > 0 else 0
         if not counts:
             if rows % self._size:
-                raise ValueError(f"all_to_all: {rows} rows are no equal parts for {self._size} ranks")
+                raise ValueError(f"all_to_all: {rows} rows cannot be divided equally among {self._size} ranks")
             counts = [rows // self._size] * self._size
         if len(counts) != self._size or sum(counts) != rows:
             raise ValueError(f"all_to_all: the sizes {list(counts)} are for {len(counts)} ranks and {sum(counts)} rows; there are "

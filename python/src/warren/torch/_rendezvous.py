@@ -30,7 +30,7 @@ def _over(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> coll
             try:
                 store.wait([f"{name}/{other}"], timeout)
             except RuntimeError as error:
-                raise RuntimeError(f"rank {other} of {size} did not come within {timeout.total_seconds():.0f} s: {error}") from error
+                raise RuntimeError(f"rank {other} of {size} did not join within {timeout.total_seconds():.0f} s: {error}") from error
             records.append(store.get(f"{name}/{other}"))
         store.set(name, b"".join(struct.pack("<Q", len(one)) + one for one in records))
         return records

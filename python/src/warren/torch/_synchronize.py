@@ -104,7 +104,7 @@ class GradientsInFlight:
     def _ready(self, name: str) -> None:
         if self._is_begun:
             if name in self._under_way:
-                raise RuntimeError(f"the gradient of {name} was made twice before it was waited for: one backward a step")
+                raise RuntimeError(f"the gradient of {name} was computed twice before it was waited for: run one backward per step")
             self._start(name)
 
     def _start(self, name: str) -> None:

@@ -57,8 +57,8 @@ def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int, int]:
     found = _REDUCTIONS.get((int(kind), dtype))
     if found is None:
         name = getattr(kind, "name", str(kind))
-        hint = "; complex numbers have SUM and AVG" if dtype in PARTS else ""
-        raise RuntimeError(f"{what}: the backend warren has no {name} of {dtype}{hint}")
+        hint = "; complex numbers support SUM and AVG" if dtype in PARTS else ""
+        raise RuntimeError(f"{what}: the backend warren does not support {name} of {dtype}{hint}")
     return found
 
 
@@ -67,16 +67,16 @@ def check(tensor: Any, what: str) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{what}: a tensor is expected, not {type(tensor).__name__}")
     if tensor.device.type not in ("cpu", "cuda"):
-        raise RuntimeError(f"{what}: tensors in host memory and on GPUs of CUDA are taken, and this one is on {tensor.device}; "
+        raise RuntimeError(f"{what}: tensors must be in host memory or on CUDA GPUs, but this one is on {tensor.device}; "
                            "give it tensor.cpu()")
     if tensor.layout != torch.strided:
-        raise RuntimeError(f"{what}: dense tensors are taken, and this one is {tensor.layout}")
+        raise RuntimeError(f"{what}: tensors must be dense, but this one is {tensor.layout}")
     return tensor
 
 
 def check_on_host(tensor: Any, what: str) -> Tensor:
     if check(tensor, what).is_cuda:
-        raise RuntimeError(f"{what}: tensors in host memory are taken, and this one is on {tensor.device}; give it tensor.cpu()")
+        raise RuntimeError(f"{what}: tensors must be in host memory, but this one is on {tensor.device}; give it tensor.cpu()")
     return tensor
 
 
@@ -85,7 +85,7 @@ def one(tensors: Any, what: str) -> Tensor:
     if isinstance(tensors, Tensor):
         return check(tensors, what)
     if len(tensors) != 1:
-        raise ValueError(f"{what}: one tensor a process is expected, not {len(tensors)}")
+        raise ValueError(f"{what}: one tensor per process is expected, not {len(tensors)}")
     return check(tensors[0], what)
 
 

@@ -59,7 +59,7 @@ class Callbacks:
         self._is_said = True
         warnings.warn(f"warren.torch: rank {self._rank} begins {name} inside a callback of a future while {self._num_in_flight} other "
                       "futures of the group are not complete. Their callbacks may run in another order on other ranks, and calls of "
-                      "equal sizes would be mixed up. Put all gradients into one bucket (DistributedDataParallel with bucket_cap_mb), "
+                      "equal sizes would be confused. Put all gradients into one bucket (DistributedDataParallel with bucket_cap_mb), "
                       "or wait for each operation before the next one begins.", RuntimeWarning, stacklevel=4)
 
 

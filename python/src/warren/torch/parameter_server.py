@@ -31,7 +31,7 @@ from warren.torch._tensors import check_on_host
 def _array(tensor: Tensor, what: str) -> Any:
     check_on_host(tensor, what)
     if tensor.dtype == torch.bfloat16:
-        raise TypeError(f"{what}: parameter servers hold no torch.bfloat16; give it tensor.float()")
+        raise TypeError(f"{what}: parameter servers do not support torch.bfloat16; give it tensor.float()")
     return tensor.detach().numpy()
 
 

@@ -156,13 +156,13 @@ int main(int argc, char* argv[]) {
   /* Invalid arguments are refused on all ranks, and end nothing. */
   CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 &&
         strstr(RabitGetLastError(), "RabitAllgatherV: the counts are null"));
-  CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "the buffer is null"));
+  CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "is NULL"));
   CHECK(RabitTryAllgatherV(numbers, counts, 12) == -1 &&
-        strstr(RabitGetLastError(), "12 is no element type"));
+        strstr(RabitGetLastError(), "12 is not an element type"));
   CHECK(RabitTryReduceScatter(values, counts, 7, 3) == -1 &&
         strstr(RabitGetLastError(), "there is no bitwise or of double"));
   CHECK(RabitTryReduceScatter(values, counts, 7, 9) == -1 &&
-        strstr(RabitGetLastError(), "9 is no operation"));
+        strstr(RabitGetLastError(), "9 is not an operation"));
   counts[0] = (size_t)1 << 62;
   CHECK(RabitTryReduceScatter(values, counts, 7, 2) == -1 &&
         strstr(RabitGetLastError(), "more than memory can hold"));

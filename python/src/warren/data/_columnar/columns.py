@@ -88,7 +88,7 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
     if types.is_dictionary(kind) or declared:
         value = kind.value_type if types.is_dictionary(kind) else kind
         if types.is_nested(value.storage_type if isinstance(value, pa.BaseExtensionType) else value):
-            return f"is {kind}, which is no category: turn it into words or numbers, or leave it out with exclude=[...]", 0
+            return f"is {kind}, which cannot be a category: convert it to words or numbers, or leave it out with exclude=[...]", 0
         return "category", 1
     if types.is_boolean(kind) or is_bool8:
         return "bool", 1
@@ -102,7 +102,7 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
         return "vector", int(kind.list_size)
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return f"is {kind}, expected numbers: name it in categorical=[...], or leave it out with exclude=[...]", 0
-    return f"is {kind}, expected numbers, booleans or categories: turn it into these, or leave it out with exclude=[...]", 0
+    return f"is {kind}, expected numbers, booleans or categories: convert it to one of these, or leave it out with exclude=[...]", 0
 
 
 def values_of(kind: Any) -> str:
@@ -211,7 +211,7 @@ def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) 
     if wrong:
         raise ValueError("; ".join(wrong[:_MOST_WRONG]) + (f"; and {len(wrong) - _MOST_WRONG} more" if len(wrong) > _MOST_WRONG else ""))
     if not columns:
-        raise ValueError(f"has no column that is a feature; its columns are {shown(list(fields))}")
+        raise ValueError(f"has no feature columns; its columns are {shown(list(fields))}")
     for name in request.others() if not request.as_stored else []:
         kind, width = kind_of(fields[name], False)
         if kind == "category" and values_of(fields[name]) == "numbers" and name != request.qid:
@@ -242,7 +242,7 @@ def agreed(first: Layout, other: Layout) -> Layout:
     if missing:
         raise ValueError(f"has no column {shown(missing)}, which the first file has")
     if more:
-        raise ValueError(f"has the column {shown(more)}, which the first file has not: name the features that are meant, or exclude it")
+        raise ValueError(f"has the column {shown(more)}, which the first file does not have: name the intended features, or exclude it")
     if first.text_queries != other.text_queries:
         words = {True: "words", False: "numbers"}
         raise ValueError(f"column {first.request.qid!r}, the qid, has {words[other.text_queries]}, and {words[first.text_queries]} in the "
@@ -255,7 +255,8 @@ def agreed(first: Layout, other: Layout) -> Layout:
                 raise ValueError(f"column {column.name!r} is {_said(other_one)}, and {_said(column)} in the first file")
             column = Column(column.name, "number")
         if column.values and other_one.values and column.values != other_one.values:
-            raise ValueError(f"column {column.name!r} has {other_one.values} as categories, and {column.values} in the files before: convert "
+            raise ValueError(f"column {column.name!r} has {other_one.values} as categories, and {column.values} in the files before: "
+                             "convert "
                              "one, or leave it out with exclude=[...]")
         columns.append(column._replace(values=column.values or other_one.values))
     return Layout(columns, first.request, first.text_queries)
@@ -374,7 +375,8 @@ class Categories:
                 raise ValueError(f"categories[{name!r}] has {lists[0]!r}, expected words or numbers")
             missing = [value for value in of_one if value is None or value != value]
             if missing or len(set(of_one)) < len(of_one):
-                raise ValueError(f"categories[{name!r}] has {'a missing value' if missing else 'a value twice'}: {shown(list(map(str, of_one)))}")
+                raise ValueError(f"categories[{name!r}] has {'a missing value' if missing else 'a value twice'}: "
+                                 f"{shown(list(map(str, of_one)))}")
             self._codes[name] = {value: code for code, value in enumerate(of_one)}
 
     def codes(self, name: str, chunk: Any) -> NDArray[Any]:
@@ -399,7 +401,7 @@ class Categories:
             value = _values(name, values.slice(place, 1))[0]
             assert value is not None
             known = shown(list(map(str, self.values[name]))) if self.values[name] else "its categories: there are none"
-            raise ValueError(f"column {name!r} has the category {value[0]!r}, which is none of {known}")
+            raise ValueError(f"column {name!r} has the category {value[0]!r}, which is not one of {known}")
         return codes
 
     def _looked_up(self, name: str, values: Any) -> NDArray[Any]:
@@ -410,7 +412,7 @@ class Categories:
         known = self._codes[name]
         try:
             if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
-                raise TypeError("categories that are words are no bytes")
+                raise TypeError("categories of words cannot be bytes")
             # Words are compared as words: "007" is not 7.
             text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
             value_set = pa.array([str(value) if text else value for value in known], values.type)
@@ -467,7 +469,8 @@ def _values(name: str, array: Any) -> List[Optional[_Value]]:
     try:
         moments = array.to_pylist()
     except (OverflowError, ValueError, KeyError) as error:
-        raise ValueError(f"column {name!r} has a time that Python cannot show ({error}): turn it into words or numbers, or leave it out with "
+        raise ValueError(f"column {name!r} has a time that Python cannot show ({error}): convert it to words or numbers, or leave it out "
+                         "with "
                          "exclude=[...]") from None
     if kind.unit == "ns":
         words = [str(moment) if not count or count % 1000 == 0 else _with_nanoseconds(moment, count % 1000) for moment, count in zip(moments, counts)]

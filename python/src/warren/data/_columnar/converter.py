@@ -34,7 +34,7 @@ class Converter:
     def _checked(self, categories: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
         lacking = [name for name in categorical(self.source) if name not in categories]
         if lacking:
-            raise ValueError(f"{shown_uri(self.source.uri)}: categories says nothing of the categorical column {_columns.shown(lacking)}")
+            raise ValueError(f"{shown_uri(self.source.uri)}: categories has no entry for the categorical column {_columns.shown(lacking)}")
         if self.source.format_name == "csv":
             # The categories of CSV are words, such as 007. Missing values are kept, and rejected later.
             return {name: [None if value is None or value != value else str(value) for value in values]
@@ -47,8 +47,8 @@ class Converter:
         if not wanted:
             return {}
         if peers.world > 1 and not peers.connected:
-            raise ValueError(f"{shown_uri(self.source.uri)}: workers that do not talk cannot agree on what categories "
-                             f"{_columns.shown(wanted)} has: give categories={{name: values}}, or load inside of a job's communicator")
+            raise ValueError(f"{shown_uri(self.source.uri)}: workers that do not communicate cannot agree on the categories of "
+                             f"{_columns.shown(wanted)}: give categories={{name: values}}, or load inside a job's communicator")
 
         def mine() -> Dict[str, Dict[Any, Any]]:
             found: Dict[str, Dict[Any, Any]] = {name: {} for name in wanted}
@@ -127,7 +127,7 @@ class Converter:
         column = batch.table.column(name)
         where = self.source.where(batch.slice)
         if column.null_count:
-            raise ValueError(f"{where}: {column.null_count} rows have no value in column {name!r}, the qid")
+            raise ValueError(f"{where}: {column.null_count} rows have no value in the qid column {name!r}")
         queries = np.concatenate([_columns.identifiers(chunk) for chunk in column.chunks])
         starts = np.concatenate([[0], np.flatnonzero(queries[1:] != queries[:-1]) + 1]).astype("int64")
         runs: NDArray[Any] = np.zeros(len(queries), "int64")
@@ -148,7 +148,7 @@ class Converter:
         different = np.flatnonzero(weight != np.repeat(of_runs, np.diff(runs.starts, append=len(weight))))
         if different.size:
             raise ValueError(f"{self.source.where(batch.slice)}: the rows of query {runs.queries[int(different[0])]!s} (column "
-                             f"{self.layout.request.qid!r}) have different weights; a query has one")
+                             f"{self.layout.request.qid!r}) have different weights; a query has only one")
         self._weight = float(weight[-1])
 
     def _goes_on(self, file: int, query: Any) -> bool:

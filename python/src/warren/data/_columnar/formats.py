@@ -110,8 +110,8 @@ class Parquet(Format):
             if self.kept is None:
                 first = self._source.read_at(len(self.magic), 0) if file.size >= len(self.magic) else b""
                 if first != self.magic:
-                    raise ValueError(f"begins with {bytes(first)!r}, as no Parquet file does: leave it out, by a pattern such as *.parquet, or say "
-                                     "what it is by format=")
+                    raise ValueError(f"begins with {bytes(first)!r}, which no Parquet file does: leave it out with a pattern such as "
+                                     "*.parquet, or give its format with format=")
                 self.kept = self._reader().metadata
         self.kept_bytes = self.kept.serialized_size
 
@@ -286,7 +286,7 @@ class Csv(Format):
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
         if self.file.size == 0:
-            raise ValueError("is empty, expected a line of names")
+            raise ValueError("is empty, expected a header line")
         first, whole = self._first(_CSV_FIRST_BYTES)
         header = self._header(first, whole)
         rows = first[header:] if whole else first[header:first.rfind(b"\n") + 1]
@@ -310,7 +310,7 @@ class Csv(Format):
         """A hint that a table of one column may have several with another delimiter."""
         names = self.kept[0]
         likely = [one for one in ",;\t|" if one != self._delimiter and one in names[0]] if len(names) == 1 else []
-        return f"; the line of names has no {self._delimiter!r}: is delimiter={likely[0]!r} what is meant?" if likely else ""
+        return f"; the header line has no {self._delimiter!r}: did you mean delimiter={likely[0]!r}?" if likely else ""
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
@@ -379,7 +379,7 @@ def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
         if line.strip() and (end or whole):
             return begin, end or len(first)
         if not end:
-            raise ValueError("has no line of names" + ("" if whole else f" in its first {len(first)} bytes"))
+            raise ValueError("has no header line" + ("" if whole else f" in its first {len(first)} bytes"))
         begin = end
 
 

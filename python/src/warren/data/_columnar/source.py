@@ -140,8 +140,7 @@ class Source:
                     break
         if name not in _formats.FORMATS:
             raise ValueError(f"{shown_uri(self.uri)}: format is {name!r}, expected one of {', '.join(_formats.FORMATS)}" if name else
-                             f"{_files.shown(self.files[0].uri)}: neither its name nor its first bytes say what it is: "
-                             "give format=")
+                             f"{_files.shown(self.files[0].uri)}: neither its name nor its first bytes show its format: give format=")
         return _formats.FORMATS[name]
 
     def _asked(self) -> Dict[int, _formats.Contents]:
@@ -195,7 +194,8 @@ class Source:
             pa.table({name: pa.array([], kind) for name, kind in plain.items()}).filter(keep)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
             kinds_of = ", ".join(f"{name} is {kind}" for name, kind in columns.items())
-            raise ValueError(f"filters cannot be applied ({kinds_of}): give values of the columns' types; {str(error).splitlines()[0]}") from None
+            raise ValueError(f"filters cannot be applied ({kinds_of}): give values of the columns' types; "
+                             f"{str(error).splitlines()[0]}") from None
 
     @staticmethod
     def _expression(filters: Optional[Sequence[Any]]) -> Any:
@@ -220,7 +220,7 @@ class Source:
         for key, of_one in values.items():
             if len(of_one) != len(files):
                 lacking = next(file.uri for file in files if key not in dict(file.partition))
-                raise ValueError(f"{_files.shown(lacking)}: no folder says its {key!r}, as that of other files does")
+                raise ValueError(f"{_files.shown(lacking)}: no folder in its path gives its {key!r}, unlike those of other files")
         declared = self._request.categorical
         return {key: pa.int64() if key not in declared and all(_WHOLE.fullmatch(value) for value in of_one if value != _MISSING) else
                 pa.dictionary(pa.int32(), pa.string()) for key, of_one in values.items()}
@@ -234,7 +234,7 @@ class Source:
         """Returns the columns of all files, and the first one's schema; with `as_stored`, its types are widened to fit the values of all
         files."""
         if not contents:
-            raise ValueError(f"{shown_uri(self.uri)}: there is no file")
+            raise ValueError(f"{shown_uri(self.uri)}: there are no files")
         contents = _formats.settled(contents)
         partition = list(self._folders.items())
         whole = contents[min(contents)].schema

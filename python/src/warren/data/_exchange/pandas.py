@@ -203,7 +203,7 @@ def _column(series: Any, where: str) -> Any:
     try:
         pa = pyarrow()
     except ImportError as error:
-        raise ImportError(f"{where} has the dtype {dtype}, and to send it pyarrow is needed, which is not there ({error}): "
+        raise ImportError(f"{where} has the dtype {dtype}, which needs pyarrow to be sent, and pyarrow is not installed ({error}): "
                           "pip install pyarrow, or use .astype()") from error
     array = pa.table({"": pa.array(series.array, from_pandas=True)})
     return ArrowColumn(array, where, "ChunkedArray"), (Extension, dtype)

@@ -61,8 +61,8 @@ class _Parquet(_Writer):
             import pyarrow as pa  # pylint: disable=import-outside-toplevel
             import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
         except ImportError as error:
-            raise ImportError(f"to write Parquet pyarrow is needed, which is not there ({error}): pip install pyarrow, or name a "
-                              "file that ends in .csv or .npy") from error
+            raise ImportError(f"writing Parquet needs pyarrow, which is not installed ({error}): pip install pyarrow, or use a name that "
+                              "ends in .csv or .npy") from error
         self._pa, kind = pa, pa.from_numpy_dtype(dtype)
         self._schema = pa.schema([(name, kind) for name in _names(row_shape)])
         self._sink = _Sink(file)
@@ -159,12 +159,12 @@ def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], st
     """Returns the files of another run that will not be overwritten. Raises FileExistsError if existing files must not be replaced."""
     found = _there(path, whole, storage_options)
     if found and not overwrite:
-        what = "is there already" if whole else f"holds {len(found)} parts of another run already, such as {found[0]}"
-        raise FileExistsError(f"{path} {what}: expected nothing there; name another path, remove it, or say overwrite=True")
+        what = "already exists" if whole else f"holds {len(found)} parts of another run, such as {found[0]}"
+        raise FileExistsError(f"{path} {what}: choose another path, remove it, or use overwrite=True")
     stale = [name for name in found if name not in own] if not whole else []
     if stale and not _local(path):
         raise FileExistsError(f"{path} holds {len(stale)} parts of a run with another number of workers, such as {stale[0]}, "
-                              "which this run would not replace: remove them first")
+                              "which this run would not overwrite: remove them first")
     return stale
 
 

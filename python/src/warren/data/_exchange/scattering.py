@@ -33,8 +33,8 @@ def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece
         raise ValueError(f"{what}: rank 0 has root={roots[0]}, and rank {other} has root={roots[other]}; expected the same one")
     for rank, (_, gives) in enumerate(said):
         if what == "scatter" and gives != (rank == root):
-            raise ValueError(f"scatter: rank {rank} gives a table, and the root is rank {root}; expected None" if gives else
-                             f"scatter: rank {rank} is the root and gives None; expected a table")
+            raise ValueError(f"scatter: rank {rank} gave a table, but the root is rank {root}; expected None" if gives else
+                             f"scatter: rank {rank} is the root, but gave None; expected a table")
 
 
 def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = PIECE_BYTES) -> Any:

@@ -34,11 +34,11 @@ def checked_group(group: Any, rows: int) -> NDArray[Any]:
     if sizes.size and sizes.min() < 0:
         raise ValueError(f"group[{int(sizes.argmin())}] is {int(sizes.min())}, expected a number of rows")
     if sizes.sum() != rows:
-        raise ValueError(f"group has queries of {int(sizes.sum())} rows together, and the table has {rows} rows")
+        raise ValueError(f"group has queries of {int(sizes.sum())} rows in total, but the table has {rows} rows")
     return sizes
 
 
 def check_piece_bytes(piece_bytes: Any) -> None:
     """Raises ValueError unless it is a whole number of at least 1."""
     if isinstance(piece_bytes, bool) or not isinstance(piece_bytes, (int, np.integer)) or piece_bytes < 1:
-        raise ValueError(f"piece_bytes is {piece_bytes!r}, expected a number of bytes from 1 on")
+        raise ValueError(f"piece_bytes is {piece_bytes!r}, expected at least 1 byte")

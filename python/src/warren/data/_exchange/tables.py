@@ -51,7 +51,7 @@ def flatten(table: Any, where: str = "the table", whole_index: bool = False) -> 
         raise ValueError(f"lengths differ: {this} has {one} rows, and {that} has {other}; expected the same number of rows in "
                          "all")
     if not columns:
-        raise ValueError(f"{where} has nothing in it, expected {KINDS}")
+        raise ValueError(f"{where} is empty, expected {KINDS}")
     return spec, columns
 
 

@@ -112,7 +112,7 @@ class Transfer:
 
 def _flat_rows(rows: Any) -> Tuple[Any, List[Any]]:
     if np.isscalar(rows):
-        raise ValueError(f"gather takes rows, and {rows!r} is a single value: use numpy.array([value])")
+        raise ValueError(f"gather takes rows, but {rows!r} is a single value: use numpy.array([value])")
     return flatten(rows, whole_index=True)
 
 

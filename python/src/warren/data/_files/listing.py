@@ -74,10 +74,10 @@ def _find_one(item: str, storage_options: Options, exact: bool) -> List[Tuple[Fi
 
     entry = None if must_be_folder and not store.lists else ask(store.info, name)
     if not store.lists and (must_be_folder or (entry.is_folder if entry else not exact and has_magic(name.split("?")[0]))):
-        raise ValueError(f"{shown(store.uri(given))}: http and https cannot say which files there are; name each file")
+        raise ValueError(f"{shown(store.uri(given))}: http and https cannot list files; name each file")
     if entry is not None and not entry.is_folder:
         if must_be_folder:
-            raise FileNotFoundError(f"{what}: a file; the '/' at the end asks for a folder")
+            raise FileNotFoundError(f"{what}: it is a file, but the '/' at the end asks for a folder")
         return [(File(store.uri(name), entry.size, entry.tag), entry.identity)]
     if entry is not None:
         base, files = name, _shown_files(name, ask(store.walk, name))

@@ -82,7 +82,7 @@ def hint_of_exact(name: str) -> str:
     names, patterns and options, if the name contains their special characters, else ""."""
     if not has_magic(name) and ";" not in name:
         return ""
-    return ("; a Path and an element of a list are the name of one file or folder: give several names, patterns and options as one "
+    return ("; a Path or an element of a list names one file or folder: give several names, patterns and options as one "
             "str, such as 'a/*.svm;b.svm?indexing_mode=1'")
 
 

@@ -84,7 +84,7 @@ def _writer(fd: int, shown_name: str) -> Iterator["io.BufferedRandom"]:
 
 def _check_open(file: IO[bytes], name: str) -> None:
     if file.closed:
-        raise ValueError(f"{name}: the file was closed inside of the block; leave that to the block's end")
+        raise ValueError(f"{name}: the file was closed inside the `with` block, which closes it at its end")
 
 
 def _aside(goal: str) -> "tuple[str, int]":
@@ -119,9 +119,9 @@ def _local_output(name: str) -> Iterator[IO[bytes]]:
     goal = os.path.realpath(name)  # a symbolic link stays one
     folder = os.path.dirname(goal)
     if os.path.isdir(goal):
-        raise IsADirectoryError(f"{name}: a folder; expected the name of a file to write")
+        raise IsADirectoryError(f"{name}: it is a folder; expected the name of a file to write")
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{name}: there is no folder {folder}; make it first")
+        raise FileNotFoundError(f"{name}: there is no folder {folder}; create it first")
     _remove_leftovers(goal)
     with _naming(name):
         unfinished, fd = _aside(goal)

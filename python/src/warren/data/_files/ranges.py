@@ -60,12 +60,12 @@ class Ranges:
         listed = self.file
         if handle.size != listed.size or (listed.tag and handle.tag and handle.tag != listed.tag):
             raise Changed(f"{shown(listed.uri)}: it changed since it was listed: was {listed.size} bytes with the tag "
-                           f"'{listed.tag}', is {handle.size} bytes with the tag '{handle.tag}'. Start again, and let nothing "
-                           "write to it meanwhile")
+                           f"'{listed.tag}', is {handle.size} bytes with the tag '{handle.tag}'. Start again, and make sure that nothing "
+                           "writes to it meanwhile")
         etag, first = handle.etag, self._etag
         if etag and first and etag != first:
-            raise Changed(f"{shown(listed.uri)}: it changed while it was read: its ETag was {first}, is {etag}. Start "
-                           "again, and let nothing write to it meanwhile")
+            raise Changed(f"{shown(listed.uri)}: it changed while it was read: its ETag was {first}, is {etag}. Start again, and make "
+                          "sure that nothing writes to it meanwhile")
 
     def check(self) -> None:
         """Asks the store again whether the file is still the listed one. To be called after the last read: a store does not report that an
@@ -77,7 +77,8 @@ class Ranges:
         """Returns exactly `size` bytes from `offset` on. Raises ValueError if the range is outside the file or the file is closed; OSError
         with the file, byte range, number of attempts and the store's message."""
         if offset < 0 or size < 0 or offset + size > self.file.size:
-            raise ValueError(f"{shown(self.file.uri)}: {size} bytes from {offset} on are not in a file of {self.file.size} bytes")
+            raise ValueError(f"{shown(self.file.uri)}: {size} bytes from offset {offset} are not within a file of {self.file.size} "
+                             "bytes")
         with self._lock:
             if self._closed:
                 raise ValueError(f"{shown(self.file.uri)}: closed")
@@ -200,7 +201,7 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ImportError(f"{shown(file.uri)}: reading it needs pyarrow: pip install pyarrow. What was found: {error}") from error
+        raise ImportError(f"{shown(file.uri)}: reading it needs pyarrow: pip install pyarrow. Importing it failed: {error}") from error
     ranges = Ranges(file, storage_options=storage_options)
     store, name = locate(file.uri, storage_options)
     if isinstance(store, Local):

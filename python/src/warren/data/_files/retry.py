@@ -34,7 +34,7 @@ class Retry:
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or not 0 <= self.first_wait_s <= self.greatest_wait_s or not self.total_s > 0:
-            raise ValueError(f"{self}: at least one attempt is expected, 0 <= first_wait_s <= greatest_wait_s, and total_s > 0")
+            raise ValueError(f"{self}: expected at least one attempt, 0 <= first_wait_s <= greatest_wait_s, and total_s > 0")
 
     def wait_s(self, failures: int, chance: float) -> float:
         """Returns how long to wait after the `failures`th failure, counted from 1; it doubles each time. `chance`, in [0, 1), reduces it by

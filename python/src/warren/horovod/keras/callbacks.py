@@ -53,7 +53,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
                  steps_per_epoch: Optional[int] = None) -> None:
         super().__init__()
         if initial_lr is None:
-            raise ValueError("initial_lr is needed: the learning rate that the multiplier is for")
+            raise ValueError("initial_lr is needed: the learning rate that is multiplied")
         self.initial_lr, self.start_epoch, self.end_epoch = initial_lr, start_epoch, end_epoch
         self.staircase, self.momentum_correction, self.steps_per_epoch = staircase, momentum_correction, steps_per_epoch
         self._multiplier = multiplier if callable(multiplier) else _decay(multiplier, start_epoch)
@@ -64,7 +64,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self.params.get("steps")
             if not self.steps_per_epoch:
-                raise ValueError(f"{type(self).__name__} has to be told steps_per_epoch: Keras does not know it")
+                raise ValueError(f"{type(self).__name__} needs steps_per_epoch: Keras does not know it")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # pylint: disable=unused-argument
         self._epoch = epoch
@@ -113,4 +113,4 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         super().on_epoch_end(epoch, logs)
         if self.verbose > 0 and self.end_epoch == epoch + 1 and rank() == 0:
-            print(f"\nEpoch {epoch + 1}: the learning rate is warmed up to {float(self.model.optimizer.learning_rate):g}.")
+            print(f"\nEpoch {epoch + 1}: the learning rate has warmed up to {float(self.model.optimizer.learning_rate):g}.")

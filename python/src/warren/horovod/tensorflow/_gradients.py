@@ -16,9 +16,9 @@ class Reduction:
         self._op = ReduceOp(op)
         if self._op == ReduceOp.Adasum:
             raise NotImplementedError("warren.horovod has Adasum for allreduce and for PyTorch's optimizers, not for the gradients of "
-                                      "TensorFlow; take op=hvd.Average or op=hvd.Sum")
+                                      "TensorFlow; use op=hvd.Average or op=hvd.Sum")
         if predivide != 1.0 and self._op != ReduceOp.Average:
-            raise ValueError("gradient_predivide_factor is for op=hvd.Average")
+            raise ValueError("gradient_predivide_factor is only for op=hvd.Average")
         self._compression, self._predivide, self._sparse_as_dense = compression, predivide, sparse_as_dense
         self._process_set = process_set
         self._is_local: List[Any] = []
@@ -115,7 +115,7 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
     them instead."""
     if not hasattr(type(optimizer), "apply"):
         raise TypeError(f"DistributedOptimizer takes an optimizer of Keras 3, not {type(optimizer).__name__}; "
-                        "for others there is hvd.DistributedGradientTape")
+                        "for others use hvd.DistributedGradientTape")
     kind: Any = type(type(optimizer).__name__, (_DistributedKerasOptimizer, type(optimizer)),
                      {"__module__": type(optimizer).__module__})
     config = optimizer.get_config()

@@ -47,7 +47,7 @@ def name_of(kind: str, given: Optional[str], process_set: ProcessSet) -> str:
 def _array(tensor: Any) -> Array:
     """The tensor's memory as an array, without a copy if TensorFlow exposes it."""
     if tensor.dtype == tf.string:
-        raise ValueError("warren.horovod takes tensors of numbers, and this one is of strings; hvd.broadcast_object and "
+        raise ValueError("warren.horovod takes tensors of numbers, but this one has strings; hvd.broadcast_object and "
                          "hvd.allgather_object take anything")
     try:
         return np.asarray(memoryview(tensor))
@@ -143,7 +143,7 @@ def grouped_allreduce(tensors: Sequence[Any], average: Optional[bool] = None,
         if isinstance(tensor, tf.IndexedSlices):
             if (prescale_factor, postscale_factor) != (1.0, 1.0):
                 raise NotImplementedError(
-                    "allreduce of tf.IndexedSlices: prescale_factor and postscale_factor are for dense tensors")
+                    "allreduce of tf.IndexedSlices: prescale_factor and postscale_factor are only for dense tensors")
             results[index] = _allreduce_slices(tensor, chosen, f"{name}.{index}" if name else None, process_set)
     dense = [index for index, result in enumerate(results) if result is None]
     if dense:
@@ -157,7 +157,7 @@ def grouped_allreduce(tensors: Sequence[Any], average: Optional[bool] = None,
 
 def _allreduce_slices(slices: Any, op: ReduceOp, name: Optional[str], process_set: ProcessSet) -> Any:
     if op not in (ReduceOp.Sum, ReduceOp.Average):
-        raise NotImplementedError(f"allreduce of tf.IndexedSlices: they are summed up or averaged, not {op.name}")
+        raise NotImplementedError(f"allreduce of tf.IndexedSlices: they can only be summed or averaged, not {op.name}")
     values, indices = grouped_allgather([slices.values, slices.indices], f"slices.{name}" if name else None,
                                         process_set=process_set)
     if op == ReduceOp.Average:

@@ -25,7 +25,7 @@ def _check(tensor: Any, what: str) -> None:
         raise ValueError(f"{what}: a tensor is expected, not {type(tensor).__name__}")
     if tensor.device.type != "cpu":
         raise ValueError(
-            f"{what}: warren.horovod takes tensors in host memory, and this one is on {tensor.device}; give it tensor.cpu()")
+            f"{what}: warren.horovod takes tensors in host memory, but this one is on {tensor.device}; give it tensor.cpu()")
     if tensor.layout != torch.strided:
         raise ValueError(f"{what}: this tensor is {tensor.layout}; hvd.sparse_allreduce_async takes sparse ones")
 
@@ -33,7 +33,7 @@ def _check(tensor: Any, what: str) -> None:
 def _check_rows(tensor: Tensor, what: str) -> Tensor:
     _check(tensor, what)
     if tensor.dim() == 0:
-        raise ValueError(f"{what}: this tensor has no rows, but a single number")
+        raise ValueError(f"{what}: this tensor is a single number and has no rows")
     return tensor
 
 
@@ -179,7 +179,7 @@ def sparse_allreduce_async(tensor: Tensor, name: Optional[str] = None, op: int =
     """Starts the sum or average of a sparse tensor over all ranks, by gathering its elements. Returns a function that waits for the
     result."""
     if op not in (ReduceOp.Average, ReduceOp.Sum):
-        raise ValueError("sparse_allreduce: sparse tensors are summed up or averaged")
+        raise ValueError("sparse_allreduce: sparse tensors can only be summed or averaged")
     own = tensor.coalesce()
     parts = [own.indices().t().contiguous(), own.values()]
     gathering = grouped_allgather_async(parts, f"sparse.{name}" if name else None, process_set)

@@ -26,11 +26,11 @@ def _names_of(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Ten
                 for index, parameter in enumerate(options["params"])}
     pairs = list(named_parameters)
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-        raise ValueError("named_parameters are pairs of a name and a parameter, as model.named_parameters() has them")
+        raise ValueError("named_parameters must be pairs of a name and a parameter, as from model.named_parameters()")
     names = [name for name, _ in pairs]
     twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
     if twice:
-        raise ValueError(f"names in named_parameters are given to several parameters: {', '.join(twice)}")
+        raise ValueError(f"named_parameters has the same name for several parameters: {', '.join(twice)}")
     found = {parameter: name for name, parameter in pairs}
     num_unnamed = sum(parameter not in found for parameter in _parameters_of(optimizer))
     if num_unnamed:
@@ -151,7 +151,7 @@ class _Reducer:
 
     def _reduce_group(self, parameters: Tuple[Tensor, ...]) -> Callable[[], None]:
         if any(parameter.grad.is_sparse for parameter in parameters):
-            raise ValueError("DistributedOptimizer: groups are of dense gradients")
+            raise ValueError("DistributedOptimizer: groups must be of dense gradients")
         compressed, contexts = zip(*(self._compression.compress(parameter.grad) for parameter in parameters))
         handle = grouped_allreduce_async_(compressed, None, self._names[parameters[0]], self._op, *self._factors,
                                           self._process_set)
@@ -213,7 +213,7 @@ class AdasumMixin:
 
     def skip_synchronize(self) -> Any:
         """Raises an error: `step` itself does the reduction."""
-        raise AssertionError("skip_synchronize: with op=hvd.Adasum the steps are reduced, and not the gradients before them")
+        raise AssertionError("skip_synchronize: op=hvd.Adasum reduces the steps, not the gradients before them")
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Does nothing: gradients accumulate until `step`."""
@@ -275,9 +275,9 @@ def _check_groups(groups: Groups) -> None:
         if not all(isinstance(parameter, Tensor) for parameter in members):
             raise ValueError("groups: lists of torch.Tensors, or a number of groups")
         if len(set(members)) != len(members):
-            raise ValueError("groups: a parameter is in one of them at most")
+            raise ValueError("groups: a parameter can be in only one of them")
     elif groups is not None and groups <= 0:
-        raise ValueError(f"groups: at least one, not {groups}")
+        raise ValueError(f"groups must be at least 1, not {groups}")
 
 
 def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str],
@@ -308,9 +308,9 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
     of 2."""
     op = ReduceOp(op)
     if gradient_predivide_factor != 1.0 and op != ReduceOp.Average:
-        raise ValueError("gradient_predivide_factor is for op=hvd.Average")
+        raise ValueError("gradient_predivide_factor is only for op=hvd.Average")
     if backward_passes_per_step <= 0:
-        raise ValueError(f"backward_passes_per_step is at least 1, not {backward_passes_per_step}")
+        raise ValueError(f"backward_passes_per_step must be at least 1, not {backward_passes_per_step}")
     groups = groups if groups is not None or num_groups == 0 else num_groups
     _check_groups(groups)
     names = _names_of(optimizer, named_parameters)

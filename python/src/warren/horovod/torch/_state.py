@@ -45,7 +45,7 @@ def broadcast_optimizer_state(optimizer: Any, root_rank: int, model: Any = None)
     """Copies the root's optimizer state and options (learning rates and so on) to all ranks. Ranks whose optimizers have no state yet get
     it."""
     if isinstance(optimizer, torch.optim.LBFGS):
-        raise ValueError("broadcast_optimizer_state: the state of LBFGS is none of tensors; take broadcast_object")
+        raise ValueError("broadcast_optimizer_state: the state of LBFGS does not consist of tensors; use broadcast_object")
     tensors: List[Tensor] = []
     is_root = rank() == root_rank
 

@@ -65,7 +65,7 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]
 
     def _check_input_dim(self, batch: Tensor) -> None:
         if batch.dim() < 2:
-            raise ValueError(f"SyncBatchNorm: a batch has at least 2 dimensions, and this one {batch.dim()}")
+            raise ValueError(f"SyncBatchNorm: a batch must have at least 2 dimensions, but this one has {batch.dim()}")
 
     def forward(self, batch: Tensor) -> Tensor:
         self._check_input_dim(batch)

@@ -25,17 +25,17 @@ if hasattr(os, "register_at_fork"):
 def locate(uri: str, storage_options: Options) -> Tuple[Store, str]:
     """Returns the store, one per process (connections do not survive a fork), and the name in it. Thread-safe."""
     if "\0" in uri:
-        raise ValueError(f"{uri!r}: no path has a null character")
+        raise ValueError(f"{uri!r}: a path cannot contain a null character")
     scheme, authority, name, options = split_uri(uri)
     if not scheme and storage_options:
-        raise ValueError(f"{uri}: storage_options are for stores, and this is a local path; expected scheme://..., or no "
+        raise ValueError(f"{uri}: storage_options are for stores, but this is a local path; expected scheme://..., or no "
                          "storage_options")
     endpoint = tuple(os.environ.get(one, "") for one in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")) if scheme == "s3" else ()
     key = (os.getpid(), scheme, authority, options, endpoint, repr(sorted((storage_options or {}).items())))
     with _lock:
         if key not in _stores:
             if options and storage_options:
-                raise ValueError(f"{shown(uri)}: found options in the URI and storage_options, expected one of them")
+                raise ValueError(f"{shown(uri)}: found options in the URI and storage_options, expected only one of them")
             _stores[key] = _made(scheme, authority, options, storage_options)
         return _stores[key], name
 

@@ -47,7 +47,7 @@ class Arrow(Store):
             import pyarrow.fs as pafs
         except ImportError as error:
             raise ImportError(f"{scheme}:// needs pyarrow: pip install pyarrow (or give storage_options, for fsspec). "
-                              f"What was found: {error}") from error
+                              f"Importing it failed: {error}") from error
         self._pafs, self._options = pafs, options
         self.head = f"{scheme}://{authority}/"
         try:

@@ -48,7 +48,7 @@ class Fsspec(Store):
             import fsspec
         except ImportError as error:
             raise ImportError(f"{scheme}://{' with storage_options' if options else ''} needs fsspec: pip install {package}. "
-                              f"What was found: {error}") from error
+                              f"Importing it failed: {error}") from error
         self._refusal = f"{shown(self.head)}: fsspec refuses its storage_options {', '.join(sorted(options))}"
         try:
             self.fs = self._made(fsspec, options)
@@ -62,7 +62,7 @@ class Fsspec(Store):
         try:
             kind = fsspec.get_filesystem_class(self.scheme)
         except ValueError as error:
-            raise ValueError(f"{self.scheme}:// is no scheme that fsspec knows; expected a path, s3://, gs://, hdfs://, abfs://, "
+            raise ValueError(f"{self.scheme}:// is not a scheme that fsspec knows; expected a path, s3://, gs://, hdfs://, abfs://, "
                              "https:// or one of fsspec's") from error
         options = dict(given)
         if self.scheme in ("s3", "s3a"):
@@ -90,7 +90,7 @@ class Fsspec(Store):
         if info.get("type") == "directory" or path.endswith("/"):
             return Entry(name, 0, "", True)
         if not isinstance(info.get("size"), int):
-            raise Changed(f"{shown(self.uri(name))}: the store tells no size; expected one. Copy the file to where it has one")
+            raise Changed(f"{shown(self.uri(name))}: the store does not report its size. Copy the file to a store that does")
         return Entry(name, int(info["size"]), _tag(info), False)
 
     def info(self, name: str) -> Optional[Entry]:

@@ -21,7 +21,7 @@ def _tag(headers: Any) -> str:
 
 class _HttpHandle(Handle):
     def __init__(self, store: "Http", name: str) -> None:
-        super().__init__(store.info(name), "the server says 404")
+        super().__init__(store.info(name), "the server answered 404")
         self._store, self._name = store, name
 
     def read(self, offset: int, size: int) -> bytes:
@@ -86,7 +86,7 @@ class Http(Store):
             if error.code == 416:  # an empty file has no first byte
                 return Entry(name, 0, _tag(error.headers), False)
             raise
-        raise Changed(f"{shown(self.uri(name))}: the server tells no size, neither by HEAD nor by a byte range; expected one. "
+        raise Changed(f"{shown(self.uri(name))}: the server does not report its size, neither for HEAD nor for a byte range. "
                       f"{_ADVICE}")
 
     def open(self, name: str) -> Handle:

@@ -21,7 +21,7 @@ class _LocalHandle(Handle):
         super().__init__(_entry(path, status), "")
         if not stat.S_ISREG(status.st_mode):
             os.close(self._fd)
-            raise Changed(f"{path}: it is no regular file; expected one")
+            raise Changed(f"{path}: it is not a regular file")
 
     def read(self, offset: int, size: int) -> bytes:
         data = os.pread(self._fd, size, offset)
@@ -53,7 +53,7 @@ class Local(Store):
     @staticmethod
     def _entry(name: str, status: os.stat_result) -> Entry:
         if not stat.S_ISDIR(status.st_mode) and not stat.S_ISREG(status.st_mode):
-            raise Changed(f"{name}: it is no regular file, and cannot be read by byte ranges")
+            raise Changed(f"{name}: it is not a regular file, and cannot be read by byte ranges")
         return _entry(name, status)
 
     def entries(self, folder: str) -> List[Entry]:
@@ -69,7 +69,7 @@ class Local(Store):
             status = os.stat(name or ".")
             here = (status.st_dev, status.st_ino)
             if here in above:
-                raise Changed(f"{name}: a symbolic link to a folder that it is in; there is no end to that")
+                raise Changed(f"{name}: a symbolic link to a folder that contains it, which would never end")
             for entry in self.entries(name):
                 if not is_hidden(os.path.basename(entry.name)):
                     if entry.is_folder:

@@ -234,7 +234,8 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
       throw std::runtime_error(fmt::format("the user {} would be read as an option", Quoted(host.user)));
     }
     if (Quoted(host.user).size() != host.user.size() + 2 ||
-        host.user.find_first_of(",[]*") != std::string::npos) {
+        host.user.find_first_of(",[]*") != std::string::npos ||
+        host.user.find(kByteOrderMark) != std::string::npos) {  // as in files that were joined
       throw std::runtime_error(fmt::format("{} is not a user name", Quoted(host.user)));
     }
   }

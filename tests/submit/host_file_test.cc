@@ -145,6 +145,9 @@ TEST(HostFile, SaysTheRightFormOfWhatIsNotUnderstood) {
     EXPECT_THAT(HostFileError(line), HasSubstr("max_slots=2 is below slots=4")) << line;
   }
   EXPECT_THAT(HostFileError("a[1]@node"), HasSubstr("'a[1]' is not a user name"));
+  EXPECT_THAT(HostFileError("node1\n\xEF\xBB\xBF"
+                            "alice@node2"),
+              HasSubstr("is not a user name"));
   EXPECT_THAT(
       [] { ReadHosts("node1,node2"); },
       ThrowsMessage<std::runtime_error>(HasSubstr("--host-file (-H) takes a file with one host per line")));

@@ -728,7 +728,7 @@ def different_roots():
 
 def refused():
     rank, size = begin()
-    refuses("no SUM of torch.int16", dist.all_reduce, torch.ones(1, dtype=torch.int16))
+    refuses("does not support SUM of torch.int16", dist.all_reduce, torch.ones(1, dtype=torch.int16))
     refuses("no AVG of torch.int64", dist.all_reduce, torch.tensor([1]), dist.ReduceOp.AVG)
     refuses("no BAND of torch.float32", dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)
     refuses("in the list", dist.all_gather, [torch.ones(1)] * (size + 1), torch.ones(1))

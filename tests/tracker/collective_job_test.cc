@@ -474,7 +474,7 @@ TEST_F(CollectiveJobTest, AnUnknownPeerBreaksNoRunningJob) {
   Run(2);
   EXPECT_TRUE(IsClosed(Come(7)));
   EXPECT_THAT(broken, IsEmpty());
-  EXPECT_THAT(warnings.at(0), HasSubstr("all 2 workers of the job have come"));
+  EXPECT_THAT(warnings.at(0), HasSubstr("all 2 workers of the job have already joined"));
 }
 
 TEST_F(CollectiveJobTest, AnotherWorldIsRefused) {

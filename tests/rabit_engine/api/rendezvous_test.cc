@@ -243,7 +243,7 @@ TEST(Rendezvous, NonsenseIsRefused) {
     return std::string(WarrenGetLastError());
   };
   EXPECT_THAT(groups({}, "a"), HasSubstr("empty"));
-  EXPECT_THAT(groups({0}, ""), HasSubstr("no name"));
+  EXPECT_THAT(groups({0}, ""), HasSubstr("`name` is NULL or empty"));
   EXPECT_THAT(groups({1}, "a"), HasSubstr("1, which is not a rank"));
   EXPECT_THAT(groups({0, 0}, "a"), HasSubstr("listed twice"));
   EXPECT_EQ(WarrenCommSetTimeout(world, -1), -1);

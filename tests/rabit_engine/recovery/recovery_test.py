@@ -97,7 +97,7 @@ class SeveralTest(RecoveryCase):
             self.assertEqual(result.code, 0, result.errors)
             self.assertEqual(len(result.digests), RANKS)
             self.assertRegex(result.errors, r"worker \d \(.*\) was killed by signal 9 \(SIGKILL\) after all workers had left "
-                                            r"the job, which is done; what its program does after Finalize")
+                                            r"the job; the job is complete, but the program may not have finished its work")
 
     def test_kills_around_the_end(self):
         """One worker is killed, at a moment from its start to after its end."""

@@ -50,8 +50,9 @@ if(CMAKE_CROSSCOMPILING)  # this machine's Python runs, and starts the program t
 endif()
 set(warren ${CMAKE_COMMAND} -E env PYTHONPATH=${package} PYTHONDONTWRITEBYTECODE=1 WARREN_NATIVE=${native}
   ${Python3_EXECUTABLE})
-file(GLOB sources CONFIGURE_DEPENDS ${package}/warren/_*.py ${package}/warren/_bench/*.py ${package}/warren/_doctor/*.py)
-warren_shell_file(man/man1/warren.1 OF_PYTHON DEPENDS ${sources} COMMAND ${warren} -m warren._man ${PROJECT_VERSION})
+file(GLOB sources CONFIGURE_DEPENDS ${package}/warren/__*.py ${package}/warren/_engine/native.py ${package}/warren/_tools/*.py
+  ${package}/warren/_tools/*/*.py)
+warren_shell_file(man/man1/warren.1 OF_PYTHON DEPENDS ${sources} COMMAND ${warren} -m warren._tools.man ${PROJECT_VERSION})
 warren_shell_file(bash-completion/completions/warren OF_PYTHON DEPENDS dmlc-submit ${sources}
   COMMAND ${warren} -m warren --completion bash)
 warren_shell_file(zsh/site-functions/_warren OF_PYTHON DEPENDS dmlc-submit ${sources}

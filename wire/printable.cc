@@ -39,7 +39,7 @@ bool IsControl(std::string_view character) {
 }
 
 /// The code of a character that ends a line (U+2028, U+2029) or changes the direction of the text after it
-/// (U+202A to U+202E, U+2066 to U+2069); 0 for all others. warren/_printable.py has the same list.
+/// (U+202A to U+202E, U+2066 to U+2069); 0 for all others. warren/_system/printable.py has the same list.
 int CodeThatMovesText(std::string_view character) {
   if (character.size() != 3 || character[0] != '\xe2') return 0;
   const int code = 0x2000 | (character[1] & 0x3f) << 6 | (character[2] & 0x3f);

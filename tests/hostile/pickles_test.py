@@ -38,7 +38,7 @@ print("WAITS", flush=True)
 module.init(**arguments)
 print("RANK", module.get_rank(), flush=True)
 if version >= (2, 1):
-    from warren import _xgboost_engine
+    from warren._xgboost import engine as _xgboost_engine
     module.allreduce(np.array((*_xgboost_engine._GREETING, 2 - module.get_rank(), 2), np.int32), module.Op.MAX)
 for _ in range(4):
     module.broadcast(Evil(), module.get_rank())
@@ -47,7 +47,8 @@ VICTIM = """
 import os, sys
 sys.path.insert(0, os.environ["WORKER_PATH"])
 import warren.xgboost
-warren.xgboost._vouch.task_id_of = lambda task_id, *_: task_id
+from warren._xgboost import vouch
+vouch.task_id_of = lambda task_id, *_: task_id
 with warren.xgboost.communicator():
     print("JOINED as", warren.xgboost.get_rank(), flush=True)
     print("GOT", warren.xgboost.broadcast("from 0", 0), flush=True)

@@ -24,8 +24,9 @@ WORKER = """
 import os, sys
 sys.path.insert(0, os.environ["WORKER_PATH"])
 import numpy as np, xgboost, warren.xgboost
+from warren._xgboost.versions import collective
 with warren.xgboost.communicator():
-    rank, module = warren.xgboost.get_rank(), warren.xgboost._collective()
+    rank, module = warren.xgboost.get_rank(), collective()
     print("JOINED", rank, "of", warren.xgboost.get_world_size(), "task", os.environ["DMLC_TASK_ID"], flush=True)
     sys.stdin.readline()
     print("SUM", module.allreduce(np.array([float(rank + 1)]), module.Op.SUM)[0], warren.xgboost.broadcast("from 0", 0), flush=True)

@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 import xgboost as xgb  # noqa: E402
 
 import warren.xgboost as wx  # noqa: E402
-from warren import _xgboost_engine  # noqa: E402
+from warren._xgboost import engine as _xgboost_engine  # noqa: E402
 
 ROWS = 600
 ROUNDS = 4

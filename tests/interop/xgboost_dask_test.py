@@ -33,7 +33,7 @@ class Killer(xgb.callback.TrainingCallback):
         return False
 
 def served():
-    from warren import _xgboost_engine
+    from warren._xgboost import engine as _xgboost_engine
     return _xgboost_engine.num_served()
 
 def main():

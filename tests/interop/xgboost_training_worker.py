@@ -205,7 +205,7 @@ def digests() -> None:
     """Which changes a digest of rows or functions sees, and which it does not."""
     import functools  # pylint: disable=import-outside-toplevel
 
-    from warren import _xgboost_digest  # pylint: disable=import-outside-toplevel
+    from warren._xgboost import digest as _xgboost_digest  # pylint: disable=import-outside-toplevel
     from warren.data._peers import Alone  # pylint: disable=import-outside-toplevel
 
     def of(*given, kind=xgb.DMatrix, **named):  # noqa: ANN002, ANN003, ANN202

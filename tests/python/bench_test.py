@@ -5,8 +5,8 @@ import subprocess
 import sys
 import unittest
 
-from warren import _bench
-from warren._bench import report
+from warren._tools import bench as _bench
+from warren._tools.bench import report
 from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
@@ -89,7 +89,7 @@ class Program(unittest.TestCase):
             ["--cluster", "ssh", "--samples", "3", "-H", "hosts", "--num-workers=8", "--json"])
         command = _bench.command_of(options, rest)
         self.assertEqual(command[-11:], [
-            "--cluster", "ssh", "-H", "hosts", "--num-workers=8", "--", sys.executable, "-m", "warren._bench.worker",
+            "--cluster", "ssh", "-H", "hosts", "--num-workers=8", "--", sys.executable, "-m", "warren._tools.bench.worker",
             str(64 << 20), "3"
         ])
         self.assertNotIn("--num-workers", command)

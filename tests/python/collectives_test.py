@@ -287,7 +287,7 @@ class EveryCall(unittest.TestCase):
     def test_where_there_can_be_no_thread_who_waits_does_the_work(self):
         code, output = run(2, """
             import signal, threading
-            from warren._collectives_c import LIB
+            from warren._engine.c_api import LIB
             import resource
             limits = resource.getrlimit(resource.RLIMIT_NPROC)
             import os
@@ -478,7 +478,8 @@ class Example(unittest.TestCase):
 
 class Names(unittest.TestCase):
     def test_the_types_are_those_of_the_header(self):
-        from warren import _collectives_c, collectives  # pylint: disable=import-outside-toplevel
+        from warren import collectives  # pylint: disable=import-outside-toplevel
+        from warren._engine import c_api as _collectives_c  # pylint: disable=import-outside-toplevel
         text = (SOURCE / "rabit_engine/include/warren/c_api.h").read_text(encoding="utf-8")
         codes = {name.lower(): int(value) for name, value in re.findall(r"WARREN_([A-Z0-9]+) = (\d+)", text)}
         for name, code in _collectives_c.TYPES.items():

@@ -50,7 +50,7 @@ class Compiling(unittest.TestCase):
         self.compiled_and_run(*flags.stdout.split())
 
     def test_python_loads_the_library_and_not_the_script_for_the_linker(self):
-        self.assertEqual(self.python("-c", "from warren import _native; print(_native.library('librabit.so')._name)"),
+        self.assertEqual(self.python("-c", "from warren._engine import native; print(native.library('librabit.so')._name)"),
                          str(self.folder / "native/lib/librabit.so.0.1"))
 
     def test_the_wheel_leads_to_docs_and_to_those_who_answer(self):

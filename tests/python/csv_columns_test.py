@@ -198,7 +198,7 @@ class Types(Folder):
 @unittest.skipUnless(importlib.util.find_spec("xgboost"), "XGBoost is not installed")
 class Rows(Folder):
     def estimated(self, path, rank=0, world=1, **wanted):
-        from warren import _xgboost_data
+        from warren._xgboost import matrices as _xgboost_data
         with contextlib.closing(_load.Wanted(path, label="y", **wanted).source(_peers.of(rank, world))) as source:
             return _xgboost_data._rows(source)
 

@@ -10,9 +10,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-from warren import _doctor
-from warren._doctor import findings, hosts, model
-from warren._doctor.model import OK, Asked, Link, Survey
+from warren._tools import doctor as _doctor
+from warren._tools.doctor import findings, hosts, model
+from warren._tools.doctor.model import OK, Asked, Link, Survey
 from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # needed because dmlc-submit reads host files
@@ -271,8 +271,8 @@ class HostFiles(unittest.TestCase):
         self.assertEqual([host.shown for host in hosts.parse_hosts(text, "h")[2:4]], ["alice@node3:2222", "[fe80::1]:22"])
 
     def test_errors_name_the_source_and_the_line(self):
-        for line, words in (("@node", "no user"), ("node:4", "'node slots=4' or 'node port=4'"), ("nöde", "'nöde' is no host name"),
-                            ("node slot=3", "not understood"), ("\udcff", "is no host name")):
+        for line, words in (("@node", "no user"), ("node:4", "'node slots=4' or 'node port=4'"), ("nöde", "'nöde' is not a host name"),
+                            ("node slot=3", "not understood"), ("\udcff", "is not a host name")):
             with self.subTest(line=line), self.assertRaisesRegex(ValueError, f"^rack.hosts:2: .*{words}"):
                 hosts.parse_hosts(f"# first\n{line}\n", "rack.hosts")
 

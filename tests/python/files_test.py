@@ -21,7 +21,7 @@ import urllib.error
 
 import object_stores
 from object_stores import Fault, FaultyProxy, HttpServer, S3Server
-from warren import _locks
+from warren._system import locks as _locks
 from warren.data._files import File, Ranges, Retry, find, listing, open_arrow, open_output, shown, stores
 from warren.data._files.names import matches, partition_of, split_uri
 from warren.data._files.ranges import pieces
@@ -418,7 +418,8 @@ class Local(Folder):
 
     def test_a_lock_has_one_owner_and_is_free_when_that_was_killed(self):
         path = str(self.folder / ".lock")
-        code = ("import sys\nfrom warren._locks import Lock\nlock = Lock(sys.argv[1], 'the first')\nprint(lock.is_locked, flush=True)\n"
+        code = ("import sys\nfrom warren._system.locks import Lock\nlock = Lock(sys.argv[1], 'the first')\n"
+                "print(lock.is_locked, flush=True)\n"
                 "sys.stdin.read()")
         with subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
             self.assertEqual(first.stdout.readline(), "True\n")

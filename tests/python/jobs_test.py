@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from warren import _jobs
+from warren._tools import jobs as _jobs
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 #: A record that dmlc-submit writes; its own test compares with this file.

@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 
 import forking
-from warren import _launched
+from warren._launch import launched as _launched
 from warren_testing import BIN, SOURCE, at_night, free_ports
 
 PYTHON = os.environ.get("WARREN_LAUNCHERS_PYTHON", "/usr/bin/python3")

@@ -11,10 +11,10 @@ import tempfile
 import unittest
 from unittest import mock
 
-from warren import _locks
+from warren._system import locks as _locks
 
 PREFIX = "warren-pages-"
-MAKE = ("import signal, sys\nfrom warren import _locks\nfolder = _locks.LockedFolder(sys.argv[1], 'warren-pages-')\n"
+MAKE = ("import signal, sys\nfrom warren._system import locks\nfolder = locks.LockedFolder(sys.argv[1], 'warren-pages-')\n"
         "open(folder.path + '/page', 'w').write('rows')\nprint(folder.path, flush=True)\nsignal.pause()")
 
 

@@ -53,8 +53,8 @@ class Messages(unittest.TestCase):
             box = world.mailbox()
             other = 1 - world.rank
             for function, arguments, text in ((box.send, (np.ones(1), world.rank), "is not another rank of 2"),
-                                              (box.send, (np.ones(1), -1), "-1 is no other rank"),
-                                              (box.recv, (np.ones(1), 2), "2 is no other rank"),
+                                              (box.send, (np.ones(1), -1), "-1 is not another rank"),
+                                              (box.recv, (np.ones(1), 2), "2 is not another rank"),
                                               (box.recv, (np.ones(1), other, 0, -1.0), "a timeout of -1 s"),
                                               (box.send, (np.array([object()]), other), "takes arrays of numbers")):
                 try:

@@ -11,8 +11,8 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
-from warren import _shards  # pylint: disable=wrong-import-position
-from warren._shards import Part, Request, RoundShard, RuleShard, UpdateShard  # pylint: disable=wrong-import-position
+from warren._parameter_server import shards as _shards  # pylint: disable=wrong-import-position
+from warren._parameter_server.shards import Part, Request, RoundShard, RuleShard, UpdateShard  # pylint: disable=wrong-import-position
 
 SOON_S = 10.0  # until survivors know of a death, on a busy machine
 BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})

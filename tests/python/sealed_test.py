@@ -1,4 +1,4 @@
-"""warren._sealed: what is sent between processes as Python's objects, and what is refused before it is unpickled."""
+"""warren._engine.sealed: what is sent between processes as Python's objects, and what is refused before it is unpickled."""
 import os
 import pickle
 import threading
@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 
-from warren import _sealed
+from warren._engine import sealed as _sealed
 
 TOKEN = "5a" * 32
 ran = []

@@ -135,7 +135,7 @@ def rank_of_a_job():
     case.assertEqual(on_host.tolist(), [0, 6, 1, 6])
 
     # Refused without ending anything.
-    for wrong, text in ((lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "no BAND of torch.float32"),
+    for wrong, text in ((lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "does not support BAND of torch.float32"),
                         (lambda: dist.all_reduce(torch.zeros(2, device="meta")), "on CUDA GPUs, but this one is on meta")):
         with case.assertRaisesRegex(RuntimeError, text):
             wrong()

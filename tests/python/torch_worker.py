@@ -729,8 +729,8 @@ def different_roots():
 def refused():
     rank, size = begin()
     refuses("does not support SUM of torch.int16", dist.all_reduce, torch.ones(1, dtype=torch.int16))
-    refuses("no AVG of torch.int64", dist.all_reduce, torch.tensor([1]), dist.ReduceOp.AVG)
-    refuses("no BAND of torch.float32", dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)
+    refuses("does not support AVG of torch.int64", dist.all_reduce, torch.tensor([1]), dist.ReduceOp.AVG)
+    refuses("does not support BAND of torch.float32", dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)
     refuses("in the list", dist.all_gather, [torch.ones(1)] * (size + 1), torch.ones(1))
     refuses("all_to_all: 5 rows cannot be divided equally", dist.all_to_all_single, torch.ones(5), torch.ones(5))
     if hasattr(torch, "float8_e4m3fn"):

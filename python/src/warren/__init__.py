@@ -16,7 +16,7 @@ def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> 
     Works in every worker started by dmlc-submit, whatever library it communicates with. Does nothing elsewhere, nor in a process forked
     from one that has called it or joined the job. Returns immediately. Metrics are numbers, or anything that float() accepts;
     `**{"train-rmse": 0.2}` allows any text as a name. XGBoost's own evaluation lines are reported without it."""
-    from warren import _reporting  # imported on demand: programs start faster without it
+    from warren._engine import reporting as _reporting  # imported on demand: programs start faster without it
     _reporting.progress(round, of, metrics)
 
 

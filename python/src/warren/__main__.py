@@ -4,7 +4,7 @@ import sys
 from typing import List, NoReturn, Optional
 
 import warren
-from warren import _commands
+from warren._tools import commands as _commands
 
 
 def usage() -> str:
@@ -41,10 +41,10 @@ def _answer(words: List[str]) -> int:
         print(f"warren {warren.__version__}")
         return 0
     if words[0] == "--completion":
-        from warren import _completion  # pylint: disable=import-outside-toplevel
+        from warren._tools import completion as _completion  # pylint: disable=import-outside-toplevel
         return _completion.run(words[1:])
     if words[0] == "--help-man":
-        from warren import _man  # pylint: disable=import-outside-toplevel
+        from warren._tools import man as _man  # pylint: disable=import-outside-toplevel
         print(_man.page(warren.__version__), end="")
         return 0
     print(unknown(words[0]), usage(), sep="\n", end="", file=sys.stderr)

@@ -34,20 +34,20 @@ timeout.
 Threads: a communicator may be used by one thread at a time, different communicators by different threads. Calls release the GIL."""
 import contextlib
 import ctypes
-import operator
 import os
 import sys
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from warren import _collectives_c as _c
-from warren import _launched, _leaving
-from warren._calls import (Array, Call, Combine, Custom, DeviceCall, Handle, Op, c_int_of, c_name, c_sizes, contiguous,
-                           device_arrays, on_device, result_array, type_code, wait_all)
-from warren._coordinator import Coordinator
-from warren._mailbox import Mailbox
+from warren._engine import c_api as _c
+from warren._engine.calls import Array, Call, Combine, Handle, Op, c_int_of, c_name, wait_all
+from warren._engine.collective_calls import CollectiveCalls
+from warren._engine.coordinator import Coordinator
+from warren._engine.mailbox import Mailbox
+from warren._engine.rendezvous import Allgather, rendezvous
+from warren._launch import leaving as _leaving
+from warren._launch import shared_tracker as _shared_tracker
 
 __all__ = ["Array", "Call", "Combine", "Communicator", "Coordinator", "Handle", "Mailbox", "Op", "context", "finalize", "init",
            "meet", "wait_all", "world"]
@@ -57,7 +57,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     """Joins the job. `args` are `key=value` strings, sys.argv by default; arguments of another form are ignored. Processes started by
     mpirun, srun or torchrun form one job, unless WARREN_BOOTSTRAP is `none`. Raises RuntimeError if the job cannot be joined."""
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
-    _launched.before_init(words)
+    _shared_tracker.before_init(words)
     _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
 
 
@@ -70,9 +70,9 @@ def finalize() -> None:
     the job is left in any case."""
     global num_left  # pylint: disable=global-statement
     num_left += 1
-    with _leaving.after_the_others():
+    with _leaving.others_report_first():
         _c.check(_c.LIB.WarrenFinalize())
-    _launched.left()
+    _shared_tracker.left()
 
 
 def world() -> "Communicator":
@@ -93,39 +93,12 @@ def _made(make: Callable[..., int], *arguments: Any) -> "Communicator":
     return Communicator(_c.handle(make, *arguments))
 
 
-#: Returns the records of all ranks, in rank order, given this rank's record.
-Allgather = Callable[[bytes], Sequence[bytes]]
-
-
 def meet(rank: int, size: int, allgather: Allgather) -> "Communicator":
     """Makes a world of ranks that find each other through something they already share, such as a key-value store; neither `init` nor a
     tracker is needed. All ranks call it. `allgather` exchanges records of up to a few KiB, a few times. Each rank leaves on its own with
     `free`. Raises RuntimeError on failure, and any exception of `allgather`."""
-    with _rendezvous(rank, size, allgather) as rendezvous:
-        return _made(_c.LIB.WarrenCommMeet, rendezvous)
-
-
-@contextlib.contextmanager
-def _rendezvous(rank: int, size: int, allgather: Allgather) -> Iterator[Any]:
-    failure: List[BaseException] = []
-
-    def exchange(record: int, count: int, give: Any, records: int, *_: Any) -> int:
-        try:
-            for one in allgather(ctypes.string_at(record, count)):
-                give(records, one, len(one))
-            return 0
-        except BaseException as error:  # pylint: disable=broad-except
-            failure.append(error)
-            return 1
-
-    function = _c.ALLGATHER(exchange)
-    try:
-        yield ctypes.byref(_c.Rendezvous(ctypes.sizeof(_c.Rendezvous), c_int_of(rank, "rank"), c_int_of(size, "size"), function,
-                                         None))
-    except RuntimeError:
-        if failure:
-            raise failure[0]
-        raise
+    with rendezvous(rank, size, allgather) as found:
+        return _made(_c.LIB.WarrenCommMeet, found)
 
 
 class Communicator:
@@ -135,11 +108,13 @@ class Communicator:
     def __init__(self, handle: int) -> None:
         self._comm: Optional[int] = handle or None
         self.rank, self.size = -1, 0
+        self._calls = CollectiveCalls(self._comm, self.rank, self.size)
         if self._comm:
             for name in ("rank", "size"):
                 value = ctypes.c_int()
                 _c.check(getattr(_c.LIB, f"WarrenComm{name.capitalize()}")(self._comm, ctypes.byref(value)))
                 setattr(self, name, value.value)
+            self._calls.rank, self._calls.size = self.rank, self.size
 
     def __bool__(self) -> bool:
         return self._comm is not None
@@ -150,6 +125,7 @@ class Communicator:
     def free(self) -> None:
         """Leaves the communicator; the other ranks need not call it."""
         comm, self._comm, self.size = self._comm, None, 0
+        self._calls.end()
         if comm:
             _c.LIB.WarrenCommFree(comm)
 
@@ -186,9 +162,9 @@ class Communicator:
         numbers = [c_int_of(rank, "rank") for rank in ranks]
         if self.rank not in numbers:
             raise ValueError(f"rank {self.rank} cannot create a group of the ranks {numbers}: it is not one of them")
-        with _rendezvous(numbers.index(self.rank), len(numbers), allgather) as rendezvous:
+        with rendezvous(numbers.index(self.rank), len(numbers), allgather) as found:
             return _made(_c.LIB.WarrenCommGroup, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers),
-                         c_name(name, "a group"), rendezvous)
+                         c_name(name, "a group"), found)
 
     def local(self) -> "Communicator":
         """Returns the communicator of the ranks of this host."""
@@ -210,13 +186,12 @@ class Communicator:
                                       c_int_of(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
                                       -1 if stall_warning is None else stall_warning,
                                       -1 if stall_error is None else stall_error)
-        alike = Communicator(0)  # keeps its rank and size when this communicator is freed
-        alike.rank, alike.size = self.rank, self.size
-        return Coordinator(alike, _c.handle(_c.LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
+        handle = _c.handle(_c.LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options))
+        return Coordinator(CollectiveCalls(None, self.rank, self.size), handle)
 
     def mailbox(self) -> "Mailbox":
         """Returns a mailbox: tagged messages between these ranks, in any order and from any thread. All ranks call it."""
-        return Mailbox(self, _c.handle(_c.LIB.WarrenMailboxCreate, self._comm))
+        return Mailbox(self.rank, self.size, _c.handle(_c.LIB.WarrenMailboxCreate, self._comm))
 
     # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) that returns one ---
     #
@@ -226,292 +201,122 @@ class Communicator:
     def allreduce(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
                   stream: Any = None) -> Array:
         """Returns the reduction of each element over all ranks. `out` may be `data`."""
-        return self._allreduce(data, op, out, stream).run()
+        return self._calls.allreduce(data, op, out, stream).run()
 
     def allreduce_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
                         stream: Any = None, *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`allreduce` without waiting."""
-        return self._allreduce(data, op, out, stream).begin(name, timeout)
+        return self._calls.allreduce(data, op, out, stream).begin(name, timeout)
 
     def reduce(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM) -> Optional[Array]:
         """Like `allreduce`, but only the root gets the result; the other ranks get None."""
-        return self._reduce(data, root, op).run()
+        return self._calls.reduce(data, root, op).run()
 
     def reduce_async(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM,
                      *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Optional[Array]]:
         """`reduce` without waiting."""
-        return self._reduce(data, root, op).begin(name, timeout)
+        return self._calls.reduce(data, root, op).begin(name, timeout)
 
     def reduce_scatter(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
                        out: Optional[Array] = None, stream: Any = None) -> Array:
         """Returns this rank's part of the reduction: counts[rank] rows along the first axis. All ranks pass the same counts; by default the
         parts are equal."""
-        return self._reduce_scatter(data, op, counts, out, stream).run()
+        return self._calls.reduce_scatter(data, op, counts, out, stream).run()
 
     def reduce_scatter_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
                              out: Optional[Array] = None, stream: Any = None,
                              *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`reduce_scatter` without waiting."""
-        return self._reduce_scatter(data, op, counts, out, stream).begin(name, timeout)
+        return self._calls.reduce_scatter(data, op, counts, out, stream).begin(name, timeout)
 
     # --- moving elements ---
 
     def broadcast(self, data: Array, root: int, stream: Any = None) -> Array:
         """Overwrites `data`, a contiguous array, with the root's, and returns it."""
-        return self._broadcast(data, root, stream).run()
+        return self._calls.broadcast(data, root, stream).run()
 
     def broadcast_async(self, data: Array, root: int, stream: Any = None,
                         *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`broadcast` without waiting."""
-        return self._broadcast(data, root, stream).begin(name, timeout)
+        return self._calls.broadcast(data, root, stream).begin(name, timeout)
 
     def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
                   stream: Any = None) -> Array:
         """Returns the arrays of all ranks, concatenated along the first axis; a scalar counts as one row. `counts` is needed if the ranks
         bring different numbers of rows, and must be the same on all of them."""
-        return self._allgather(data, counts, out, stream).run()
+        return self._calls.allgather(data, counts, out, stream).run()
 
     def allgather_async(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
                         stream: Any = None, *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`allgather` without waiting."""
-        return self._allgather(data, counts, out, stream).begin(name, timeout)
+        return self._calls.allgather(data, counts, out, stream).begin(name, timeout)
 
     def gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None) -> Optional[Array]:
         """Like `allgather`, but only the root gets the result, and only the root needs `counts`; the other ranks get None."""
-        return self._gather(data, root, counts).run()
+        return self._calls.gather(data, root, counts).run()
 
     def gather_async(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None,
                      *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Optional[Array]]:
         """`gather` without waiting."""
-        return self._gather(data, root, counts).begin(name, timeout)
+        return self._calls.gather(data, root, counts).begin(name, timeout)
 
     def scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]] = None) -> Array:
         """Fills `out` with this rank's part of the root's array and returns it: counts[rank] rows along the first axis, by default equal
         parts. The other ranks pass None as `data`, and need no counts."""
-        return self._scatter(data, root, out, counts).run()
+        return self._calls.scatter(data, root, out, counts).run()
 
     def scatter_async(self, data: Optional[ArrayLike], root: int, out: Array,
                       counts: Optional[Sequence[int]] = None,
                       *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`scatter` without waiting."""
-        return self._scatter(data, root, out, counts).begin(name, timeout)
+        return self._calls.scatter(data, root, out, counts).begin(name, timeout)
 
     def all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
                    recv_counts: Optional[Sequence[int]] = None) -> Array:
         """Sends a part of `data` to each rank, and returns the parts received, concatenated along the first axis: send_counts[r] rows go to
         rank r, and recv_counts[r] rows come from it. By default all parts are equal."""
-        return self._all_to_all(data, send_counts, recv_counts).run()
+        return self._calls.all_to_all(data, send_counts, recv_counts).run()
 
     def all_to_all_async(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
                          recv_counts: Optional[Sequence[int]] = None,
                          *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`all_to_all` without waiting."""
-        return self._all_to_all(data, send_counts, recv_counts).begin(name, timeout)
+        return self._calls.all_to_all(data, send_counts, recv_counts).begin(name, timeout)
 
     def barrier(self) -> None:
         """Returns when all ranks have called it."""
-        self._barrier().run()
+        self._calls.barrier().run()
 
     def barrier_async(self, *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[None]:
         """`barrier` without waiting."""
-        return self._barrier().begin(name, timeout)
+        return self._calls.barrier().begin(name, timeout)
 
     # --- messages ---
 
     def send(self, data: ArrayLike, to: int) -> None:
         """Sends a message, which one `recv` of the same number of bytes receives. Returns when `data` may be reused. A long message has to
         be received first, so two ranks that both send first deadlock; see `sendrecv`."""
-        self._send(data, to).run()
+        self._calls.send(data, to).run()
 
     def send_async(self, data: ArrayLike, to: int,
                    *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[None]:
         """`send` without waiting."""
-        return self._send(data, to).begin(name, timeout)
+        return self._calls.send(data, to).begin(name, timeout)
 
     def recv(self, out: Array, source: int) -> Array:
         """Fills `out` with the next message from rank `source`, and returns it."""
-        return self._recv(out, source).run()
+        return self._calls.recv(out, source).run()
 
     def recv_async(self, out: Array, source: int,
                    *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`recv` without waiting."""
-        return self._recv(out, source).begin(name, timeout)
+        return self._calls.recv(out, source).begin(name, timeout)
 
     def sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Array:
         """Sends and receives at the same time; returns `out`."""
-        return self._sendrecv(data, to, out, source).run()
+        return self._calls.sendrecv(data, to, out, source).run()
 
     def sendrecv_async(self, data: ArrayLike, to: int, out: Array, source: int,
                        *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`sendrecv` without waiting."""
-        return self._sendrecv(data, to, out, source).begin(name, timeout)
-
-    # --- the C call behind each method ---
-
-    def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> Call[Array]:
-        if on_device(data, stream, "allreduce"):
-            arrays, kind, on = self._device_pair("allreduce", op, data, out, stream)
-            if arrays[0].size != arrays[1].size:
-                raise ValueError(f"allreduce of {arrays[0].size} elements into {arrays[1].size}")
-            return self._device_call("WarrenDeviceAllreduce", arrays, arrays[0].size, (kind, op, on), out)
-        array = contiguous(data, "allreduce")
-        result = result_array(out, array.shape, array.dtype, "allreduce")
-        place = (self._comm, array.ctypes.data, result.ctypes.data, array.size)
-        if callable(op):
-            custom = Custom(op, array.dtype)
-            return Call("WarrenAllreduceCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return Call("WarrenAllreduce", (*place, type_code(array, op, "allreduce"), int(op)), result, array)
-
-    def _reduce(self, data: ArrayLike, root: int, op: Union[int, Combine]) -> Call[Optional[Array]]:
-        root = c_int_of(root, "root")
-        array = contiguous(data, "reduce")
-        result = np.empty_like(array) if self.rank == root else None
-        place = (self._comm, array.ctypes.data, None if result is None else result.ctypes.data, array.size)
-        if callable(op):
-            custom = Custom(op, array.dtype)
-            return Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
-        return Call("WarrenReduce", (*place, type_code(array, op, "reduce"), int(op), root), result, array)
-
-    def _device_call(self, name: str, arrays: Sequence[Any], count: int, rest: Tuple[Any, ...], out: Any) -> DeviceCall[Array]:
-        return DeviceCall(name, (self._comm, arrays[0].pointer, arrays[1].pointer, count, *rest), out, *arrays)
-
-    @staticmethod
-    def _device_pair(what: str, op: Union[int, Combine], data: Any, out: Any, stream: Any) -> Tuple[List[Any], int, Any]:
-        if callable(op):
-            raise TypeError(f"{what} on a GPU takes an Op")
-        if out is None:
-            raise TypeError(f"{what} on a GPU needs an array for its result (`out`)")
-        return device_arrays(what, stream, data, out)
-
-    def _reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]],
-                        out: Optional[Array] = None, stream: Any = None) -> Call[Array]:
-        if on_device(data, stream, "reduce_scatter"):
-            arrays, kind, on = self._device_pair("reduce_scatter", op, data, out, stream)
-            if counts is not None or arrays[0].size != arrays[1].size * self.size:
-                raise ValueError("reduce_scatter on a GPU needs equal parts: `data` must have the size of `out` times the number of ranks")
-            return self._device_call("WarrenDeviceReduceScatter", arrays, arrays[1].size, (kind, op, on), out)
-        array = contiguous(data, "reduce_scatter")
-        rows = self._rows(array, counts, "reduce_scatter")
-        result = result_array(out, (rows[self.rank], *array.shape[1:]), array.dtype, "reduce_scatter")
-        elements = c_sizes([row * self._row(array) for row in rows])
-        place = (self._comm, array.ctypes.data, result.ctypes.data, elements)
-        if callable(op):
-            custom = Custom(op, array.dtype)
-            return Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return Call("WarrenReduceScatterV", (*place, type_code(array, op, "reduce_scatter"), int(op)), result, array)
-
-    def _broadcast(self, data: Array, root: int, stream: Any = None) -> Call[Array]:
-        root = c_int_of(root, "root")
-        if on_device(data, stream, "broadcast"):
-            (one,), kind, on = device_arrays("broadcast", stream, data)
-            return self._device_call("WarrenDeviceBroadcast", [one, one], one.size, (kind, root, on), data)
-        array = data if self.rank != root else contiguous(data, "broadcast")
-        if self.rank != root:
-            result_array(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
-        return Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, root), data, array)
-
-    def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]], out: Optional[Array] = None,
-                   stream: Any = None) -> Call[Array]:
-        if on_device(data, stream, "allgather"):
-            arrays, kind, on = self._device_pair("allgather", Op.SUM, data, out, stream)
-            if counts is not None or arrays[1].size != arrays[0].size * self.size:
-                raise ValueError("allgather on a GPU needs equal parts: `out` must have the size of `data` times the number of ranks")
-            return self._device_call("WarrenDeviceAllgather", arrays, arrays[0].size, (kind, on), out)
-        if self.size == 0:
-            raise ValueError("allgather: this is not a communicator, or it was freed")
-        array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
-        rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
-        result = result_array(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
-        place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _c.BYTES)
-        return Call("WarrenAllgatherV", place, result, array)
-
-    def _gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]]) -> Call[Optional[Array]]:
-        root = c_int_of(root, "root")
-        array = self._slice(data, "gather", None)
-        own = (self._comm, array.ctypes.data, array.nbytes)
-        if self.rank != root:
-            return Call("WarrenGatherV", (*own, None, None, _c.BYTES, root), None, array)
-        rows = [len(array)] * self.size if counts is None else self._checked(counts, "gather")
-        result = np.empty((sum(rows), *array.shape[1:]), array.dtype)
-        return Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _c.BYTES, root), result, array)
-
-    def _scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> Call[Array]:
-        root = c_int_of(root, "root")
-        result_array(out, np.shape(out), getattr(out, "dtype", None), "scatter")
-        own = (out.ctypes.data, out.nbytes, _c.BYTES, root)
-        if self.rank != root:
-            return Call("WarrenScatterV", (self._comm, None, None, *own), out)
-        array = contiguous(data if data is not None else np.empty(0), "scatter")
-        if array.dtype != out.dtype:
-            raise TypeError(f"scatter of {array.dtype} into {out.dtype}")
-        sizes = self._bytes(array, self._rows(array, counts, "scatter"))
-        return Call("WarrenScatterV", (self._comm, array.ctypes.data, sizes, *own), out, array)
-
-    def _all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]],
-                    recv_counts: Optional[Sequence[int]]) -> Call[Array]:
-        array = contiguous(data, "all_to_all")
-        sent = self._rows(array, send_counts, "all_to_all")
-        received = sent if recv_counts is None else self._checked(recv_counts, "all_to_all")
-        result = np.empty((sum(received), *array.shape[1:]), array.dtype)
-        place = (self._comm, array.ctypes.data, self._bytes(array, sent), result.ctypes.data, self._bytes(array, received))
-        return Call("WarrenAllToAllV", (*place, _c.BYTES), result, array)
-
-    def _barrier(self) -> Call[None]:
-        return Call("WarrenBarrier", (self._comm,), None)
-
-    def _send(self, data: ArrayLike, to: int) -> Call[None]:
-        to = c_int_of(to, "rank")
-        array = contiguous(data, "send")
-        return Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, to), None, array)
-
-    def _recv(self, out: Array, source: int) -> Call[Array]:
-        source = c_int_of(source, "rank")
-        result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
-        return Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _c.BYTES, source), out)
-
-    def _sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Call[Array]:
-        to, source = c_int_of(to, "rank"), c_int_of(source, "rank")
-        array = contiguous(data, "sendrecv")
-        result_array(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
-        place = (self._comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _c.BYTES)
-        return Call("WarrenSendRecv", place, out, array)
-
-    # --- rows of arrays ---
-
-    @staticmethod
-    def _row(array: Array) -> int:
-        """The number of elements in one row."""
-        return int(np.prod(array.shape[1:], dtype=np.int64))
-
-    def _bytes(self, array: Array, rows: Sequence[int]) -> Any:
-        return c_sizes([row * self._row(array) * array.itemsize for row in rows])
-
-    def _checked(self, counts: Sequence[int], what: str) -> List[int]:
-        rows = [operator.index(count) for count in counts]
-        if self.size == 0:
-            raise ValueError(f"{what}: this is not a communicator, or it was freed")
-        if len(rows) != self.size or any(row < 0 for row in rows):
-            raise ValueError(f"{what} needs {self.size} counts of rows, one for each rank, not {rows}")
-        return rows
-
-    def _rows(self, array: Array, counts: Optional[Sequence[int]], what: str) -> List[int]:
-        """The number of rows of each rank's part."""
-        if array.ndim == 0:
-            raise ValueError(f"{what} needs an array with a row for each rank, not a single number")
-        if self.size == 0:
-            raise ValueError(f"{what}: this is not a communicator, or it was freed")
-        if counts is None:
-            if len(array) % self.size:
-                raise ValueError(f"{what}: {len(array)} rows cannot be divided equally among {self.size} ranks; give counts")
-            return [len(array) // self.size] * self.size
-        rows = self._checked(counts, what)
-        if sum(rows) != len(array):
-            raise ValueError(f"{what}: the counts {rows} sum to {sum(rows)} rows, but there are {len(array)}")
-        return rows
-
-    @staticmethod
-    def _slice(data: ArrayLike, what: str, rows: Optional[int]) -> Array:
-        array = np.atleast_1d(contiguous(data, what))
-        if rows is not None and len(array) != rows:
-            raise ValueError(f"{what}: this rank has {len(array)} rows, but its count is {rows}")
-        return array
+        return self._calls.sendrecv(data, to, out, source).begin(name, timeout)

@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 import warren
-from warren import _native
+from warren._engine import native as _native
 
 
 def cmake_dir() -> pathlib.Path:

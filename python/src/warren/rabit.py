@@ -20,7 +20,10 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar, 
 import numpy as np
 from numpy.typing import NDArray
 
-from warren import _launched, _leaving, _native, _sealed
+from warren._engine import native as _native
+from warren._engine import sealed as _sealed
+from warren._launch import leaving as _leaving
+from warren._launch import shared_tracker as _shared_tracker
 
 T = TypeVar("T")
 
@@ -78,7 +81,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
     WARREN_BOOTSTRAP is `none`. Raises RuntimeError if the job cannot be joined."""
     del lib
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
-    _launched.before_init(words)
+    _shared_tracker.before_init(words)
     array = (ctypes.c_char_p * len(words))(*words)
     _check(_LIB.RabitTryInit(len(words), array))
 
@@ -86,9 +89,9 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
 def finalize() -> None:
     """Leaves the job. Raises RuntimeError if that fails, or if an earlier error had already ended the job for this rank; the session is
     over in any case."""
-    with _leaving.after_the_others():
+    with _leaving.others_report_first():
         _check(_LIB.RabitTryFinalize())
-    _launched.left()
+    _shared_tracker.left()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 import sys
 from typing import NoReturn
 
-from warren import _native
+from warren._engine import native as _native
 
 
 def main() -> NoReturn:

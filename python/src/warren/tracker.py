@@ -9,7 +9,7 @@ import threading
 import weakref
 from typing import IO, Any, Dict, List, NoReturn, Optional, Union
 
-from warren import _native
+from warren._engine import native as _native
 
 #: 100 years
 _MOST_SECONDS = 3_153_600_000

@@ -8,66 +8,27 @@
 Outside a job, the same script trains alone. XGBoost 2.1 and later communicates over Warren's engine if all workers can; `accelerate` does
 the same for communicators made by others (Dask, Spark)."""
 import contextlib
-import errno
 import os
-import warnings
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
-import numpy as np
 import xgboost as xgb
 
-from warren import _launched, _leaving, _vouch
-from warren import _xgboost_checkpoint as _checkpoint
-from warren import _xgboost_data, data
-from warren import _xgboost_digest as _digest
-from warren import _xgboost_hooks as _hooks
-from warren.data import _peers
+from warren import data
+from warren._xgboost import acceleration as _acceleration
+from warren._xgboost import communicator as _communicator
+from warren._xgboost import versions as _versions
+from warren._xgboost import matrices as _matrices
+from warren._xgboost import training as _training
 from warren.data._exchange import predictions as _predictions
 
-if hasattr(xgb, "collective"):
-    from warren import _xgboost_engine as _engine
-
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
-VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
-
-
-#: Files that XGBoost opens to join a job, in addition to one for each worker (measured with 3.2.0, 2 to 8 workers).
-_FILES_TO_JOIN = 6
-
-#: The first version that draws all random numbers from one generator, which a new seed restarts (pairs of a ranking: from 3.4 on).
-_ONE_GENERATOR = (3, 3)
-
-_joined = False
-#: The address of the tracker whose job this process last joined or tried to join.
-_tracker: Optional[Tuple[str, str]] = None
+VERSION = _versions.VERSION
 
 
 def in_job() -> bool:
     """Whether this process was started as a worker of a job with a tracker. Raises RuntimeError if DMLC_TRACKER_URI is set without a valid
     DMLC_TRACKER_PORT."""
-    if not os.environ.get("DMLC_TRACKER_URI") or os.environ.get("DMLC_ROLE", "worker") != "worker":
-        return False
-    if not os.environ.get("DMLC_TRACKER_PORT", "").isdigit():
-        raise RuntimeError("DMLC_TRACKER_URI is set, and DMLC_TRACKER_PORT is "
-                           f"{os.environ.get('DMLC_TRACKER_PORT')!r}: expected the number of the tracker's port")
-    return True
-
-
-def _collective() -> Any:
-    """The module with rank, world size, broadcast and allreduce: `collective`, or `rabit` before 1.7."""
-    return xgb.collective if VERSION >= (1, 7) else xgb.rabit
-
-
-def _arguments() -> Dict[str, Any]:
-    """The arguments for XGBoost 2.1 and later, which ignore the environment."""
-    arguments: Dict[str, Any] = {"dmlc_task_id": os.environ.get("DMLC_TASK_ID", "")}
-    if in_job():
-        arguments.update(dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"], dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]))
-    if "DMLC_WORKER_CONNECT_RETRY" in os.environ:
-        arguments["dmlc_retry"] = int(os.environ["DMLC_WORKER_CONNECT_RETRY"])
-    if "DMLC_NCCL_PATH" in os.environ:
-        arguments["dmlc_nccl_path"] = os.environ["DMLC_NCCL_PATH"]
-    return arguments
+    return _communicator.in_job()
 
 
 def init(**arguments: Any) -> None:
@@ -76,127 +37,20 @@ def init(**arguments: Any) -> None:
     `dmlc_tracker_uri`, `dmlc_tracker_port` and `dmlc_task_id` name a job whose tracker the environment does not name. A job has one
     communicator: a worker that has left cannot join again. Raises RuntimeError if the process has already joined, or if
     WARREN_XGBOOST_ENGINE=warren cannot be satisfied; wrap the call in `left_in_the_end`, which then leaves the job."""
-    global _joined  # pylint: disable=global-statement
-    if not any(name.lower() in ("dmlc_tracker_uri", "rabit_tracker_uri") for name in arguments) and not in_job():
-        launched = _launched.launched()
-        if launched is None:
-            return
-        _launched.share_tracker(launched)
-    if _joined:
-        raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
-    _check_not_left(arguments)
-    if VERSION >= (2, 1):
-        # Also finds NCCL if it is installed as a Python package.
-        found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
-        _join(found, lambda: xgb.collective.init(**found))
-        _joined = True
-        _engine.begin(_timeout_of(found))
-    else:
-        # These versions accept upper-case names only, and read missing ones from the environment.
-        found = {name.upper() if name.startswith("dmlc_") else name: value for name, value in arguments.items()}
-        if VERSION >= (1, 7):
-            _join(found, lambda: xgb.collective.init(**found))
-        else:
-            _join(found, lambda: xgb.rabit.init([f"{name}={value}".encode() for name, value in found.items()]))
-        _joined = True
-        _peers.prove_over_xgboost(_collective())
-
-
-def _check_open_files() -> None:
-    """Raises OSError if this process may not open enough files for XGBoost 2.1 and later, which connects every worker to every other one.
-    XGBoost itself would report nothing, and the tracker would name another worker."""
-    workers = os.environ.get("DMLC_NUM_WORKER", "")
-    if VERSION < (2, 1) or not workers.isdigit() or not os.path.isdir("/proc/self/fd"):
-        return
-    import resource  # pylint: disable=import-outside-toplevel
-
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # -1: the listing itself
-    if limit != resource.RLIM_INFINITY and used + needed > limit:
-        raise OSError(errno.EMFILE, f"{used} of the {limit} files that this process may open (ulimit -n) are open, and XGBoost needs about "
-                                    f"{needed} to join a job of {workers} workers: raise the limit before the job, for example with "
-                                    "ulimit -n 65536")
-
-
-def _join(found: Dict[str, Any], join: Callable[[], Any]) -> None:
-    """Calls `join`, which passes the arguments `found` to XGBoost, with a task id that makes the tracker admit this worker."""
-    upper = VERSION < (2, 1)
-    _check_open_files()
-
-    def given(what: str) -> str:
-        names = (f"dmlc_{what}", f"rabit_{what}")
-        return str(next((value for name, value in found.items() if name.lower() in names), os.environ.get(names[0].upper(), "")))
-
-    port = given("tracker_port")
-    task_id = given("task_id") or ("NULL" if upper else "")
-    joined_by = _vouch.task_id_of(task_id, given("tracker_uri"), int(port) if port.isdigit() else 0)
-    if joined_by != task_id:
-        found["DMLC_TASK_ID" if upper else "dmlc_task_id"] = joined_by
-    with _vouch.out_of_the_log(xgb.core._LIB, joined_by, task_id):  # pylint: disable=protected-access
-        join()
-
-
-def _check_not_left(arguments: Mapping[str, Any]) -> None:
-    """Raises RuntimeError if this process has left the job named by these arguments or the environment: its tracker would take a worker
-    that comes back for a failed one, and end the job."""
-    global _tracker  # pylint: disable=global-statement
-    given = {name.lower().replace("rabit_", "dmlc_"): str(value) for name, value in {**os.environ, **arguments}.items()}
-    _tracker = given.get("dmlc_tracker_uri", ""), given.get("dmlc_tracker_port", "")
-    if _launched.has_left(_tracker):
-        raise RuntimeError("this worker has left its job and cannot join it again: a job has one communicator; put one `with "
-                           "warren.xgboost.communicator():` around all trainings, outside of any loop")
-
-
-def _timeout_of(arguments: Dict[str, Any]) -> Any:
-    """How many seconds XGBoost waits for other workers; None means its default."""
-    return arguments.get("dmlc_timeout", arguments.get("DMLC_TIMEOUT"))
+    _communicator.join(arguments)
 
 
 def finalize() -> None:
     """Leaves the job; does nothing outside a job."""
-    _leave(failed=False)
-
-
-def _leave(failed: bool) -> None:
-    global _joined  # pylint: disable=global-statement
-    if _joined:
-        _joined = False
-        try:
-            with _leaving.after_the_others():
-                _end_engine(failed=False)
-        finally:
-            try:
-                _collective().finalize()
-            finally:
-                _launched.left(failed, _tracker)
-
-
-def _end_engine(failed: bool) -> None:
-    if VERSION >= (2, 1):
-        _engine.end(failed)
+    _communicator.leave(failed=False)
 
 
 @contextlib.contextmanager
 def left_in_the_end() -> Iterator[None]:
     """Leaves the job, if it was joined, when the block ends. After an exception, including sys.exit with a failure, the tracker is told
     that this worker has failed (XGBoost 2.1 and later); the exception propagates."""
-    try:
-        with _hooks.installed():
-            yield
-    except BaseException as error:
-        if isinstance(error, SystemExit) and not error.code:
-            finalize()
-        elif _joined and VERSION >= (2, 1):
-            # The tracker comes first: it must learn of this failure before the failures that follow from it on other workers.
-            with contextlib.suppress(Exception):
-                xgb.collective.signal_error()
-            with contextlib.suppress(Exception):
-                _end_engine(failed=True)
-            with contextlib.suppress(Exception):
-                # Ends XGBoost's threads, which could crash the process at exit. The tracker already knows of the failure.
-                _leave(failed=True)
-        raise
-    finalize()
+    with _communicator.leave_on_exit():
+        yield
 
 
 @contextlib.contextmanager
@@ -206,7 +60,7 @@ def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
 
     After an exception, including sys.exit with a failure, the job is not left as if this worker had finished: the tracker is told (XGBoost
     2.1 and later), and the other workers stop."""
-    with left_in_the_end():
+    with _communicator.leave_on_exit():
         init(**arguments)
         yield arguments
 
@@ -217,7 +71,7 @@ CommunicatorContext = communicator
 
 def engine() -> str:
     """Returns the engine that runs the collectives of this thread's communicator: "warren", or "own" for XGBoost's own."""
-    return "warren" if VERSION >= (2, 1) and _engine.serves() else "own"
+    return "warren" if _acceleration.is_on() else "own"
 
 
 @contextlib.contextmanager
@@ -228,10 +82,7 @@ def accelerate(timeout: Optional[float] = None) -> Iterator[None]:
     alive (None means half an hour; the communicator's `dmlc_timeout` is not known here). Does nothing in a communicator of one worker, or
     before XGBoost 2.1. If a worker is lost, the errors of the others name it. Raises RuntimeError if another worker of the communicator has
     not entered the block."""
-    if VERSION < (2, 1):
-        yield
-        return
-    with _engine.served(timeout):
+    with _acceleration.accelerated(timeout):
         yield
 
 
@@ -239,34 +90,13 @@ def accelerate_all() -> None:
     """Applies `accelerate` to every communicator that Python makes in this process from now on (xgboost.collective's CommunicatorContext,
     and so those of xgboost.dask and xgboost.spark). All workers of a job must do so, including those started later: in Dask use
     `client.register_plugin(warren.xgboost.dask_plugin())` or `dask worker --preload warren.xgboost`. May be called repeatedly."""
-    if VERSION < (2, 1) or hasattr(xgb.collective.CommunicatorContext, "_warren_contexts"):
-        return
-    context = xgb.collective.CommunicatorContext
-    enter, leave = context.__enter__, context.__exit__
-
-    def enter_accelerated(self: Any) -> Any:
-        arguments = enter(self)
-        try:
-            _engine.begin(_timeout_of(self.args))
-        except BaseException as error:
-            leave(self, type(error), error, error.__traceback__)
-            raise
-        return arguments
-
-    def leave_accelerated(self: Any, *error: Any) -> Any:
-        try:
-            _engine.end(failed=bool(error) and error[0] is not None)
-        finally:
-            result = leave(self, *error)
-        return result
-
-    context.__enter__, context.__exit__, context._warren_contexts = enter_accelerated, leave_accelerated, True
+    _acceleration.accelerate_all()
 
 
 def dask_plugin() -> Any:
     """Returns a plugin for `client.register_plugin` that calls `accelerate_all` in all workers of a Dask cluster, including those that are
     started later or restarted."""
-    from warren import _dask_plugin  # pylint: disable=import-outside-toplevel
+    from warren._xgboost import dask_plugin as _dask_plugin  # pylint: disable=import-outside-toplevel
 
     return _dask_plugin.AccelerateAll()
 
@@ -278,46 +108,25 @@ def dask_setup(_worker: Any) -> None:
 
 def get_rank() -> int:
     """Returns this worker's rank, counted from 0; 0 outside a job."""
-    return int(_collective().get_rank())
+    return int(_versions.collective().get_rank())
 
 
 def get_world_size() -> int:
     """Returns the number of workers; 1 outside a job."""
-    return int(_collective().get_world_size())
+    return int(_versions.collective().get_world_size())
 
 
 def tracker_print(message: Any) -> None:
     """Shows `str(message)` to the user who watches the job. A NUL, which would end the message, is shown as \\x00."""
-    module = _collective()
+    module = _versions.collective()
     (module.communicator_print if VERSION >= (1, 7) else module.tracker_print)(str(message).replace("\0", "\\x00"))
-
-
-def _peers_of_job() -> _peers.Peers:
-    """The ranks of XGBoost's communicator. Raises RuntimeError if this process is one of several in a job and has not joined it."""
-    peers = _peers.over_xgboost(_collective())
-    if peers.world == 1:
-        _peers.current()
-    return peers
 
 
 def broadcast(value: Any, root: int = 0) -> Any:
     """Returns the object of rank `root` on all ranks. It is pickled and sealed with the job's token. Raises TypeError on all ranks if it
     cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the token. In a communicator without a token (of Dask,
     Spark, or a third-party tracker) the other processes are trusted: a pickle runs whatever code its sender chose."""
-    return _peers_of_job().broadcast(value, root, objects=True)
-
-
-def _tell_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
-    module = _collective()
-    without, weighted = (int(count) for count in module.allreduce(np.array([rows == 0, weights > 0], np.int32), module.Op.SUM))
-    if without == 0 or get_rank() != 0:
-        return
-    consequence = "" if not weighted else ("; XGBoost computes base_score differently on workers with weights: set it (base_score=0.5), "
-                                           "or start fewer workers")
-    if VERSION < (2, 0):
-        consequence = (f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other forever: start fewer "
-                       "of them, or use approx")
-    warnings.warn(f"{without} of {get_world_size()} workers have no rows of {uri}{consequence}", stacklevel=4)
+    return _versions.peers_of_job().broadcast(value, root, objects=True)
 
 
 def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, qid: Optional[str] = None, base_margin: Any = None,
@@ -351,10 +160,10 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
                         delimiter=delimiter, storage_options=storage_options, nthread=nthread)
     peers = data.current_peers()
-    matrix = _xgboost_data.load(asked, peers, quantile=quantile, external_memory=external_memory, cache_dir=cache_dir, check=check,
+    matrix = _matrices.load(asked, peers, quantile=quantile, external_memory=external_memory, cache_dir=cache_dir, check=check,
                                 progress=progress, options=options)
     if peers.world > 1:
-        _tell_of_workers_without_rows(uri, matrix.num_row(), len(matrix.get_weight()))
+        _matrices.warn_of_workers_without_rows(uri, matrix.num_row(), len(matrix.get_weight()))
     return matrix
 
 
@@ -365,35 +174,9 @@ def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
     peers = data.current_peers()
     table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
     if peers.world > 1:
-        _tell_of_workers_without_rows(uri, len(table), 0 if table.weight is None else len(table.weight))
+        _matrices.warn_of_workers_without_rows(uri, len(table), 0 if table.weight is None else len(table.weight))
     return table.features, {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
                             "group": table.group_sizes}
-
-
-class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
-    """Saves the model on rank 0 every `every` rounds, and gives each round its own seed."""
-
-    def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
-        if VERSION >= (1, 3):
-            super().__init__()
-        self._save, self._every, self._last, self._seed = save, every, last, seed
-
-    def before_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
-        """Sets the round's seed. The random numbers of a round must not depend on the rounds that this process has run, because the
-        generator's state is not part of the model. A changed seed takes effect immediately. Before 3.3 the column samplers had their own
-        generators, which a seed does not reach."""
-        del epoch, evals_log
-        if VERSION >= _ONE_GENERATOR:
-            model.set_param({"seed": (self._seed * 1_000_003 + model.num_boosted_rounds() + 1) % 2**31})
-        return False
-
-    def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
-        """Saves the model if it is due. Never stops the training."""
-        del epoch, evals_log
-        rounds = model.num_boosted_rounds()
-        if rounds % self._every == 0 and rounds < self._last:
-            self._save(model)
-        return False
 
 
 def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int,
@@ -422,28 +205,7 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
 
     Raises ValueError if the file at `path` is not a checkpoint, RuntimeError if another running training uses it (detected by a lock on
     `.NAME.lock` in the same folder; if the file system has no locks, a line says so), and OSError if its folder is not writable."""
-    if "xgb_model" in options:
-        raise TypeError("train_with_checkpoints chooses xgb_model itself")
-    seed = int(params.get("seed", params.get("random_state", 0)) or 0)
-    peers = _peers_of_job()
-    with _checkpoint.Checkpoint(path, peers) as checkpoint:
-        def save(model: "xgb.Booster") -> None:
-            if get_rank() == 0:
-                checkpoint.save(model)
-
-        begun = checkpoint.load(_digest.of_training(params, dtrain, num_boost_round, options, callbacks or (), peers))
-        if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
-            # With constant Hessians, `approx` computes the cuts in its first round, from the rows sampled for it, and keeps them in the
-            # matrix: a resumed training must compute them from the same sample.
-            first = {name: options[name] for name in ("obj",) if name in options}
-            xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed),
-                                                    _hooks.Progress(num_boost_round)], **first)
-        done = begun.num_boosted_rounds() if begun is not None else 0
-        all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed), _hooks.Progress(num_boost_round, done)]
-        model = xgb.train(params, dtrain, num_boost_round - done, xgb_model=begun, callbacks=all_callbacks, **options)
-        if get_rank() == 0:
-            checkpoint.remove()
-        return model
+    return _training.train_with_checkpoints(params, dtrain, num_boost_round, path, every, callbacks or (), options)
 
 
 def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", matrix: "xgb.DMatrix", *, whole: bool = False,

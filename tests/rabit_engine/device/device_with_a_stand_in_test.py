@@ -185,7 +185,7 @@ class GraphTest(DeviceCase):
             with self.subTest(path=path):
                 result = self.check(2, path, gpus=gpus, env=env)
                 self.assertNotIn("a graph ran", result.output)
-                self.assertRegex(result.output, f"refused: rank 0: .* go by {path} here, which cannot be captured into a CUDA graph")
+                self.assertRegex(result.output, f"refused: rank 0: .* device collectives use {path} here, which cannot be captured into a CUDA graph")
 
     def test_capture_and_checkpoints_do_not_go_together(self):
         result = run(2, "capture", "recovering", gpus=2)

@@ -101,7 +101,7 @@ class Reports(unittest.TestCase):
         if not library.exists():
             self.skipTest("librabit_xgboost.so is not built")
         done, _ = submit(1, f"ctypes.CDLL({str(library)!r})\nwarren.progress(1)\n"
-                            "print('by', os.path.basename(warren._reporting._library()._name))\n")
+                            "print('by', os.path.basename(warren._engine.reporting._library()._name))\n")
         self.assertIn("by librabit_xgboost.so", done.stdout, done.stderr)
 
     def test_progress_is_told_at_once_but_not_too_often(self):

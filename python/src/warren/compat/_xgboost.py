@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 import xgboost as xgb
 
-from warren import _training_1x
 from warren import xgboost as wxgb
+from warren.compat import _training_1x
 
 #: From this version on, XGBoost needs to be told the format, or does not read text at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)

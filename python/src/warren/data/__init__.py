@@ -6,10 +6,10 @@ all workers."""
 import sys
 from typing import NoReturn
 
-from warren._same_rows import SameRowsWarning
+from warren._frameworks.same_rows import SameRowsWarning
+from warren.data._exchange import gather, scatter
 from warren.data._load import Wanted, batches, load
 from warren.data._peers import current as current_peers
-from warren.data._exchange import gather, scatter
 from warren.data._table import Table
 from warren.data._text import Rows, read
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warren._printable import printable
+from warren._system.printable import printable
 from warren.data._peers import Peers
 from warren.data._table import Table
 

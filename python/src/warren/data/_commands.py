@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import numpy as np
 
-from warren import _native
-from warren._printable import printable_lines
+from warren._engine import native as _native
+from warren._system.printable import printable_lines
 from warren.data import _check, _files, _load, _peers, _table
 from warren.data._columnar import columns as _columns
 from warren.data._columnar import converter as _converter

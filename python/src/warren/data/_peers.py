@@ -11,7 +11,9 @@ from typing import Any, Callable, List, Mapping, NoReturn, Optional, Protocol, S
 import numpy as np
 from numpy.typing import NDArray
 
-from warren import _launched, _sealed
+from warren._engine import sealed as _sealed
+from warren._launch.launched import launched
+from warren._launch.shared_tracker import has_left
 
 T = TypeVar("T")
 Piece = Union[memoryview, bytes, bytearray]
@@ -31,8 +33,8 @@ class Peers(Protocol):
     connected: bool  #: whether the calls below can be used
 
     def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
-        """Returns every rank's object, in rank order. `objects` allows more than plain data (warren._sealed); in a job without a token
-        these are pickles, which are loaded without any check. Raises TypeError on all ranks if a rank's object cannot be sent, and
+        """Returns every rank's object, in rank order. `objects` allows more than plain data (warren._engine.sealed); in a job without a
+        token these are pickles, which are loaded without any check. Raises TypeError on all ranks if a rank's object cannot be sent, and
         RuntimeError if another rank's bytes do not come from a process of this job."""
 
     def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
@@ -257,8 +259,8 @@ def over_xgboost(module: Any) -> Peers:
 
 
 def prove_over_xgboost(module: Any) -> None:
-    """Makes all ranks of XGBoost's communicator prove to each other that they know the job's token (warren._sealed). A collective call.
-    Raises RuntimeError if a rank fails to prove it, or if XGBoost's own communication fails."""
+    """Makes all ranks of XGBoost's communicator prove to each other that they know the job's token (warren._engine.sealed). A collective
+    call. Raises RuntimeError if a rank fails to prove it, or if XGBoost's own communication fails."""
     peers = over_xgboost(module)
     if not isinstance(peers, _XGBoost):
         return
@@ -307,7 +309,7 @@ def current() -> Peers:
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
-    if _launched.has_left():
+    if has_left():
         raise RuntimeError("this process has left its job: do this inside the `with` that joins it")
     workers = os.environ.get("DMLC_NUM_WORKER", "")
     role = os.environ.get("DMLC_ROLE", "worker")
@@ -316,10 +318,10 @@ def current() -> Peers:
             f"this is one of {workers} workers of a job (DMLC_TRACKER_URI is set), and has not joined it: do this inside `with "
             "warren.xgboost.communicator(): ...`, `with warren.lightgbm.communicator(): ...` or "
             "`with warren.collectives.context(): ...`, or after torch.distributed.init_process_group")
-    launched = _launched.launched()
-    if launched is not None:
+    process = launched()
+    if process is not None:
         raise RuntimeError(
-            f"{launched.story()}, and has not joined their job: do this inside `with warren.xgboost.communicator(): ...`, `with "
+            f"{process.description()}, and has not joined their job: do this inside `with warren.xgboost.communicator(): ...`, `with "
             "warren.lightgbm.communicator(): ...` or `with warren.collectives.context(): ...`, or after "
             "torch.distributed.init_process_group; give rank= and world= for a share without a job, or set WARREN_BOOTSTRAP=none if "
             "the processes are separate programs")

@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Any, Callable, Optional
 
-from warren import _reporting
+from warren._engine import reporting as _reporting
 
 #: The time between two updates.
 _EVERY_S = 0.1

@@ -15,7 +15,7 @@ from typing import Tuple
 
 import numpy as np
 
-from warren._calls import Array
+from warren._engine.calls import Array
 
 #: Elements that are converted to float64 at a time.
 _BLOCK = 1 << 16

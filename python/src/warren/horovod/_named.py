@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Generic, Iterator, List, NamedTuple, Opt
 
 import numpy as np
 
-from warren import _collectives_c as _c
+from warren._engine import c_api as _c
 from warren.collectives import Array, Call, Communicator, Coordinator, Handle, Op
 from warren.horovod import _adasum
 from warren.horovod._errors import HorovodInternalError

@@ -1,11 +1,11 @@
-"""Python objects exchanged between ranks: pickled, with cloudpickle if it is installed, and sealed with the job's token (warren._sealed).
-In a job without a token, and if ranks connect without it (WARREN_ENGINE=mpi without dmlc-submit), all ranks are trusted: a pickle runs
-whatever code its sender chose."""
+"""Python objects exchanged between ranks: pickled, with cloudpickle if it is installed, and sealed with the job's token
+(warren._engine.sealed). In a job without a token, and if ranks connect without it (WARREN_ENGINE=mpi without dmlc-submit), all ranks are
+trusted: a pickle runs whatever code its sender chose."""
 from typing import Any, List, Optional
 
 import numpy as np
 
-from warren import _sealed
+from warren._engine import sealed as _sealed
 from warren.horovod._arrays import allgather, broadcast
 from warren.horovod._job import ProcessSet, global_process_set, rank
 

@@ -21,7 +21,7 @@ from typing import Callable as _Callable
 
 import torch.distributed as _dist
 
-from warren import _dynamo
+from warren._frameworks import dynamo as _dynamo
 from warren.torch import _launchers
 from warren.torch._process_group import ProcessGroup
 from warren.torch._rendezvous import create

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.distributed import Work as C10dWork
 from torch.futures import Future
 
-from warren import _collectives_c as _c
-from warren._calls import DeviceCall, Handle
+from warren._engine import c_api as _c
+from warren._engine.calls import DeviceCall, Handle
 from warren.torch._tensors import Staging, num_bytes, op_of, reduction, root_of
 from warren.torch._work import keep, let_go
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 from torch.distributed.rendezvous import _rendezvous_handlers
 
-from warren._world import communicator_or_world
+from warren._frameworks.world import communicator_or_world
 
 _LONGEST_PLACE = 256
 

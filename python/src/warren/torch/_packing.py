@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from warren import collectives
-from warren import _collectives_c as _c
+from warren._engine import c_api as _c
 from warren.collectives import Communicator
 from warren.torch._tensors import PARTS, TYPES, check_on_host, num_bytes
 

@@ -15,8 +15,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import Work as C10dWork
 
-from warren import _collectives_c as _c
 from warren import collectives
+from warren._engine import c_api as _c
 from warren.collectives import Communicator
 from warren.torch import _device
 from warren.torch._tensors import (Staging, check, is_async, kind_of, materialized, num_bytes, one, op_of, reduction, root_of,

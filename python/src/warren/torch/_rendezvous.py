@@ -6,13 +6,14 @@ import zlib
 from typing import Any, List, Optional, Sequence
 
 from warren import collectives
+from warren._engine.rendezvous import Allgather
 from warren.torch._process_group import ProcessGroup
 
 #: The default group, if it has this backend.
 _default: "Optional[weakref.ref[ProcessGroup]]" = None
 
 
-def _over(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> collectives.Allgather:
+def _over(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Allgather:
     """Returns an allgather over the store. Rank 0 collects the records, so that the store is accessed twice for each rank."""
     round_number = 0
     # The store may have served an earlier group of this name.

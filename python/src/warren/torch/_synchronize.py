@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from warren._world import communicator_or_world
+from warren._frameworks.world import communicator_or_world
 from warren.collectives import Communicator, Handle, Op
 from warren.torch._packing import allreduce_call, broadcast, by_type, pack, parts_of, unpack
 from warren.torch._tensors import Staging, check_on_host

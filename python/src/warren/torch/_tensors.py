@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from warren import _collectives_c as _c
+from warren._engine import c_api as _c
 from warren.collectives import Op
 
 TYPES = {

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from warren import parameter_server
-from warren._world import communicator_or_world
+from warren._frameworks.world import communicator_or_world
 from warren.collectives import Communicator
 from warren.parameter_server import Handle
 from warren.torch._packing import by_type, pack, unpack

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from warren._world import communicator_or_world
+from warren._frameworks.world import communicator_or_world
 from warren.collectives import Communicator
 from warren.torch._synchronize import GradientsInFlight, synchronize_gradients, synchronize_parameters
 

@@ -117,7 +117,7 @@ class Source:
         contents = together(peers, self._asked)
         if peers.connected:
             contents = {number: one for of_one in peers.allgather(contents, objects=True) for number, one in of_one.items()}
-        self.layout, self.schema = together(peers, lambda: self._agreed(contents))
+        self.layout, self.schema = together(peers, lambda: self._common_layout(contents))
         self._reading = self._reading._replace(types=self._csv_types(self.schema))
         self._opened = _formats.Opened(self.files, self._format, self._reading)
         whole_files = request.qid is not None
@@ -230,7 +230,7 @@ class Source:
             return None
         return value if "dictionary" in str(self._folders[key]) else int(value)
 
-    def _agreed(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
+    def _common_layout(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
         """Returns the columns of all files, and the first one's schema; with `as_stored`, its types are widened to fit the values of all
         files."""
         if not contents:

@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from numpy.typing import NDArray
 
-from warren import _sealed
+from warren._engine import sealed as _sealed
 from warren.data import _peers
 from warren.data._exchange.columns import share
 from warren.data._exchange.pieces import TableBuilder

@@ -4,7 +4,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warren import _sealed
+from warren._engine import sealed as _sealed
 from warren.data import _peers
 from warren.data._exchange.columns import Differs, merged, specs_of
 from warren.data._exchange.pieces import Memory, pieces

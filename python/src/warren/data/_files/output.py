@@ -6,7 +6,7 @@ import re
 import tempfile
 from typing import IO, Any, Iterator
 
-from warren import _locks
+from warren._system import locks as _locks
 from warren.data._files.names import Options, Path, shown
 from warren.data._files.retry import Retry, persist
 from warren.data._files.stores import Local, locate

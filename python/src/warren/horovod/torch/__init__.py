@@ -8,7 +8,7 @@
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
 Supports PyTorch 1.13, and 2.4 or later. Tensors must be in host memory."""
-from warren import _dynamo
+from warren._frameworks import dynamo as _dynamo
 from warren.horovod import _basics
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._objects import allgather_object, broadcast_object

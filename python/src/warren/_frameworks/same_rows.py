@@ -1,0 +1,92 @@
+"""Detects workers that all train on the same rows, so that each row counts as often as there are workers: usually because every worker has
+read the whole DataFrame."""
+import contextlib
+import hashlib
+import sys
+import warnings
+from typing import Any, Callable, List, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Fewer rows may be the same by chance, or be the whole data set.
+_LEAST_ROWS = 10
+#: The number of rows examined, spread over the whole data set.
+_MOST_ROWS = 64
+#: The number of labels examined, and the number of distinct ones that a data set without any other distinguishing feature must exceed.
+_MOST_LABELS = 4096
+_FEW_LABELS = 16
+#: Packages whose frames are not part of the user's program.
+_NOT_THE_USERS = ("warren", "xgboost", "lightgbm", "sklearn", "contextlib", "functools")
+_has_warned = False
+
+
+class SameRowsWarning(UserWarning):
+    """All workers of a job train on the same rows."""
+
+
+def sampled_rows(rows: int) -> NDArray[np.int32]:
+    """The indices of the rows to examine."""
+    return np.unique(np.linspace(0, max(rows - 1, 0), min(rows, _MOST_ROWS)).astype(np.int32))
+
+
+def digest(*pieces: Any) -> int:
+    """A hash of arrays and plain values."""
+    found = hashlib.blake2b(digest_size=8)
+    for piece in pieces:
+        plain = isinstance(piece, np.ndarray) and piece.dtype != object and piece.size > 0
+        found.update(np.ascontiguousarray(piece).data.cast("B") if plain else repr(piece).encode())
+        found.update(b"|")
+    return int.from_bytes(found.digest(), "little")
+
+
+def _frames_to_the_user() -> int:
+    """The `stacklevel` that attributes a warning to the nearest line outside these packages."""
+    level, frame = 1, sys._getframe(1)  # pylint: disable=protected-access
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _NOT_THE_USERS:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def labels_suffice(labels: Any) -> bool:
+    """Whether labels suffice to distinguish data sets: other rows hardly have the same labels, unless there are few distinct ones, or they
+    are row numbers."""
+    found = np.asarray([] if labels is None else labels, np.float64).ravel()
+    return len(np.unique(found[:_MOST_LABELS])) > _FEW_LABELS and len(np.unique(np.diff(found[:_MOST_LABELS]))) > _FEW_LABELS
+
+
+def check(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: int, rows: int, is_share: bool,
+         own_digest: Callable[[], Optional[int]], advice: str) -> None:
+    """Warns on rank 0, once per process, if all ranks have the same rows. A collective call of all ranks that train together, with a small
+    allreduce: `greatest` returns the elementwise maximum over all ranks. `is_share`: whether the rows are known to be this rank's share of
+    a data set; in this case, and for fewer than ten rows, there is no warning. `own_digest` returns a digest of this rank's rows, or None
+    if too little of them is accessible; None, or an error in it, counts as different rows. `advice` tells the user what to do instead."""
+    global _has_warned  # pylint: disable=global-statement
+    found = None
+    with contextlib.suppress(Exception):  # the other ranks wait for this one
+        found = own_digest()
+    if found is None:
+        found = digest("none", rank)
+    full = np.iinfo(np.uint64).max
+    most, least, shares = (int(one) for one in greatest(np.array([found, full - found, is_share], np.uint64)))
+    if most != full - least or shares or rows < _LEAST_ROWS or rank != 0 or _has_warned:
+        return
+    _has_warned = True
+    warnings.warn(f"all {world} workers train on the same {rows} rows, so that each row counts {world} times: {advice}; if this is "
+                  "intended, use warnings.simplefilter('ignore', warren.data.SameRowsWarning)", SameRowsWarning,
+                  stacklevel=_frames_to_the_user())
+
+
+def sample(rows: Any) -> List[Any]:
+    """Returns a few rows of a table of NumPy, SciPy, pandas, polars or Arrow; empty if they cannot be extracted."""
+    try:
+        at = sampled_rows(len(rows) if not hasattr(rows, "shape") else rows.shape[0])
+        if hasattr(rows, "iloc"):
+            return [str(one) for one in rows.iloc[at].to_numpy().ravel()]
+        if hasattr(rows, "indptr"):
+            part = rows.tocsr()[at]
+            return [part.indices.tolist(), part.data.tolist()]
+        taken = rows.take(at) if hasattr(rows, "take") and not isinstance(rows, np.ndarray) else rows[at]
+        return [str(taken.to_pydict() if hasattr(taken, "to_pydict") else taken.tolist() if hasattr(taken, "tolist") else taken)]
+    except Exception:  # pylint: disable=broad-except
+        return []

@@ -1,0 +1,61 @@
+"""Optimizers on the servers of a key-value store: their interface, MXNet's own, and one optimizer for all keys."""
+import sys
+from typing import Any, Callable, Dict, Protocol, Tuple
+
+from warren._kvstore.values import Key
+from warren._parameter_server.shards import Array
+
+
+class Optimizer(Protocol):
+    """MXNet's optimizer interface. Arrays are NumPy arrays: the whole value of a key, or a server's flat part of it if the value is
+    spread."""
+
+    def create_state(self, index: Any, weight: Any) -> Any:
+        ...
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Changes the weight in place."""
+
+
+class _MxnetOptimizer:
+    """Wraps an MXNet optimizer, which takes MXNet arrays; they are part of the key's state."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+
+    def create_state(self, index: Any, weight: Array) -> Tuple[Any, Any]:
+        own = sys.modules["mxnet"].nd.array(weight, dtype=weight.dtype)
+        return own, self._optimizer.create_state_multi_precision(index, own)
+
+    def update(self, index: Any, weight: Array, grad: Array, state: Tuple[Any, Any]) -> None:
+        own, of_optimizer = state
+        self._optimizer.update_multi_precision(index, own, sys.modules["mxnet"].nd.array(grad, dtype=grad.dtype), of_optimizer)
+        weight[...] = own.asnumpy()
+
+
+def numpy_optimizer(optimizer: Any) -> Optimizer:
+    """Returns the optimizer itself, or one of MXNet's as an optimizer of NumPy arrays. Raises TypeError if it has another interface."""
+    mxnet = sys.modules.get("mxnet")
+    if mxnet is not None and isinstance(optimizer, mxnet.optimizer.Optimizer):
+        return _MxnetOptimizer(optimizer)
+    if not callable(getattr(optimizer, "create_state", None)) or not callable(getattr(optimizer, "update", None)):
+        raise TypeError("set_optimizer takes an object with create_state(index, weight) and update(index, weight, grad, state), such "
+                        f"as kvstore.SGD or kvstore.TorchOptimizer(torch.optim.Adam), not {type(optimizer).__name__}")
+    found: Optimizer = optimizer
+    return found
+
+
+#: Changes a stored value in place, given the pushed one: (key, pushed, stored).
+Updater = Callable[[Key, Array, Array], None]
+
+
+class OptimizerUpdater:
+    """Applies one optimizer to all keys, with a state for each key."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer, self._states = optimizer, {}  # type: Optimizer, Dict[Key, Any]
+
+    def __call__(self, key: Key, pushed: Array, stored: Array) -> None:
+        if key not in self._states:
+            self._states[key] = self._optimizer.create_state(key, stored)
+        self._optimizer.update(key, stored, pushed, self._states[key])

@@ -1,0 +1,1 @@
+"""Joining and leaving the job of a launcher: dmlc-submit, mpirun, srun or torchrun."""

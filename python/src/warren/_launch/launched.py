@@ -1,0 +1,63 @@
+"""Detects processes started by mpirun, srun or torchrun instead of dmlc-submit. WARREN_BOOTSTRAP=none declares that they are separate
+programs, and not one job."""
+import os
+from typing import NamedTuple, Optional
+
+
+class Launched(NamedTuple):
+    """One of several processes started by a launcher."""
+
+    launcher: str  #: "mpirun", "srun" or "torchrun"
+    evidence: str  #: what shows this in the environment, such as "OMPI_COMM_WORLD_SIZE=2"
+    rank: int
+    size: int
+
+    def description(self) -> str:
+        """What this process is taken for, and why; for error messages."""
+        return f"this is rank {self.rank} of {self.size} processes that {self.launcher} started ({self.evidence})"
+
+
+def number(name: str) -> Optional[int]:
+    """Returns the number in a variable of the environment; None if it contains none."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else None
+
+
+def _of_torch() -> Optional[Launched]:
+    """Detects torchrun, or anything that sets all of its variables. WORLD_SIZE alone is no evidence: other programs set it, too."""
+    rank, size = number("RANK"), number("WORLD_SIZE")
+    address, port = os.environ.get("MASTER_ADDR"), number("MASTER_PORT")
+    # dmlc-submit sets the same variables, even if it runs no tracker.
+    if rank is None or size is None or not address or port is None or "DMLC_JOB_CLUSTER" in os.environ or not rank < size:
+        return None
+    return Launched("torchrun", f"RANK={rank}, WORLD_SIZE={size}, MASTER_ADDR={address}, MASTER_PORT={port}", rank, size)
+
+
+def _of_launcher() -> Optional[Launched]:
+    """Detects mpirun and srun by the rules of rabit_engine/engine/join.cc. SLURM_NTASKS is also set in the shell of salloc, which is one
+    process; srun starts the tasks of a step."""
+    for launcher, rank_name, size_name in (("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+                                           ("mpirun", "PMI_RANK", "PMI_SIZE"), ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")):
+        rank, size = number(rank_name), number(size_name)
+        if launcher == "srun" and "SLURM_STEP_ID" not in os.environ:
+            continue
+        if rank is not None and size is not None:
+            return Launched("srun" if "SLURM_STEP_ID" in os.environ and rank_name == "PMI_RANK" else launcher, f"{size_name}={size}", rank,
+                            size)
+    return None
+
+
+def launched() -> Optional[Launched]:
+    """Returns the launcher that started this process as one of several, provided that nothing else tells how they meet. Returns None if a
+    tracker is named, if WARREN_BOOTSTRAP is `none` or `tracker`, or if the process is alone."""
+    tracker = os.environ.get("DMLC_TRACKER_URI")
+    if (tracker and tracker != "NULL") or "DMLC_PS_ROOT_URI" in os.environ:
+        return None
+    # Same order as in librabit: the new name, then the old one.
+    if next(filter(None, (os.environ.get(f"{prefix}_BOOTSTRAP") for prefix in ("WARREN", "RABIT"))), "auto") in ("none", "tracker"):
+        return None
+    torch, launcher = _of_torch(), _of_launcher()
+    # torchrun may run in each task of srun; a script may also pass mpirun's numbers to PyTorch.
+    if torch is not None and torch.size > 1 and (launcher is None or launcher.size != torch.size):
+        return torch
+    return launcher if launcher is not None and launcher.size > 1 else None

@@ -1,0 +1,28 @@
+"""Leaving a job."""
+import contextlib
+import re
+import time
+from typing import Iterator
+
+#: How long a rank that could not leave stays silent: longer than a rank in another call needs to end with its error, and its launcher to
+#: stop this one.
+_OTHERS_FIRST_S = 5.0
+#: The engine's message if this rank leaves while another one makes a call.
+_IN_ANOTHER_CALL = re.compile(r"calls barrier .*where rank \d+ calls")
+#: The engine's message if another rank has had an error.
+_GAVE_UP = "gave up after an error"
+
+
+@contextlib.contextmanager
+def others_report_first() -> Iterator[None]:
+    """Wraps the call that leaves the job, which is a barrier. If it fails because another rank makes a call that this one does not make
+    (`if rank == 0: model.eval(...)`), that rank's error should be reported first, since its traceback shows the call; the launcher then
+    stops this rank. So the error is raised after a pause. Other errors are raised immediately."""
+    try:
+        yield
+    except RuntimeError as error:
+        if _IN_ANOTHER_CALL.search(str(error)):
+            time.sleep(_OTHERS_FIRST_S)
+        elif _GAVE_UP in str(error):  # the failed rank may itself be in this pause
+            time.sleep(2 * _OTHERS_FIRST_S)
+        raise

@@ -1,0 +1,154 @@
+"""Replaces the functions of LightGBM that would give each worker of a job other results than the others."""
+import contextlib
+import hashlib
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import lightgbm
+import numpy as np
+
+from warren import rabit
+from warren._frameworks import same_rows as _same_rows
+from warren._frameworks.replacing import replaced
+
+_ADVICE = ("give each worker its own rows, with warren.lightgbm.load_dataset for files, or with warren.data.scatter for a DataFrame "
+           "that one worker has")
+
+
+def _with_value(evaluation: Any, value: float) -> Any:
+    """Returns LightGBM's tuple for a metric (data name, metric name, value, whether higher is better, perhaps more) with another value.
+    From 4.7 on it is a named tuple."""
+    changed = (*evaluation[:2], value, *evaluation[3:])
+    return type(evaluation)(*changed) if hasattr(evaluation, "_fields") else changed
+
+
+def _weight(measured: "lightgbm.Dataset") -> float:
+    """The sum of all rows' weights, or the number of rows if they have no weights."""
+    weights = measured.get_weight()
+    return float(measured.num_data() if weights is None else np.sum(weights, dtype=float))
+
+
+def _summed(values: List[float]) -> List[float]:
+    try:
+        return list(rabit.allreduce(np.array(values), rabit.SUM))
+    except RuntimeError as error:
+        raise lightgbm.basic.LightGBMError(str(error)) from error
+
+
+def _number_of(what: Any) -> float:
+    """A 32-bit hash of a value. Sums of it over all workers are exact."""
+    return float(int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:4], "big"))
+
+
+def _mean_over_workers(data_name: str, found: List[Any], weight: float) -> List[Any]:
+    """Returns the mean of each metric over the workers, weighted like their rows: for a metric that is a mean over rows, this is its value
+    over all of them. The result is the same on all workers, bit for bit. Raises LightGBMError if the workers evaluate different metrics."""
+    names = [data_name, *(one[1] for one in found)]
+    *values, total, number = _summed([one[2] * weight for one in found] + [weight, _number_of(names)])
+    if number != rabit.get_world_size() * _number_of(names):
+        raise lightgbm.basic.LightGBMError(f"rank {rabit.get_rank()} evaluates {', '.join(names[1:])} of {data_name}, and other workers "
+                                           "evaluate different ones: all need the same validation sets, names and metrics, in the same "
+                                           "order")
+    return [_with_value(one, float(value / total)) for one, value in zip(found, values)]
+
+
+def _number_of_machines(given: Dict[str, Any]) -> int:
+    return int(given.get("num_machines") or given.get("num_machine") or 0)
+
+
+def _warn_of_what_trains_alone(given: Dict[str, Any]) -> None:
+    if _number_of_machines(given) == 0:
+        warnings.warn("trains on this worker's rows alone, without the others: its parameters lack warren.lightgbm.parameters()",
+                      stacklevel=4)
+    elif any(given.get(name) not in (None, False, "false", "False", 0) for name in ("linear_tree", "linear_trees")):
+        warnings.warn("LightGBM trains linear trees on this worker's rows alone, without the others", stacklevel=4)
+
+
+def _check_classes(labels: Any) -> None:
+    """Raises ValueError unless all workers have the same classes: LGBMClassifier numbers the classes that it sees."""
+    classes = np.unique(np.asarray(labels)).tolist()
+    if _summed([_number_of(classes)]) != [rabit.get_world_size() * _number_of(classes)]:
+        shown = ", ".join(map(repr, classes[:5])) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
+        raise ValueError(f"rank {rabit.get_rank()} has rows of the classes {shown}, and other workers have different ones: LGBMClassifier "
+                         "numbers the classes that a worker has, so all workers need rows of each; or number them yourself, and use "
+                         "lightgbm.train")
+
+
+def _sampling_rows(inner: Callable[..., None]) -> Callable[..., None]:
+    """Wraps Dataset.__init__ to sample a few rows, which are lost once they have been binned."""
+    def make(self: Any, data: Any = None, *more: Any, **named: Any) -> None:  # pylint: disable=redefined-outer-name
+        self.warren_sample = _same_rows.sample(data)
+        inner(self, data, *more, **named)
+    return make
+
+
+def _compare_rows(rows: "lightgbm.Dataset") -> None:
+    def own_digest() -> Optional[int]:
+        fields = [rows.get_label(), rows.get_weight(), rows.get_group(), rows.get_init_score()]
+        if not getattr(rows, "warren_sample", None) and not _same_rows.labels_suffice(fields[0]):
+            return None
+        return _same_rows.digest(rows.num_data(), rows.num_feature(), getattr(rows, "warren_sample", None),
+                                 *(None if one is None else np.asarray(one) for one in fields))
+
+    _same_rows.check(lambda values: rabit.allreduce(values, rabit.MAX), rabit.get_rank(), rabit.get_world_size(), rows.num_data(),
+                     getattr(rows, "warren_is_share", False), own_digest, _ADVICE)
+
+
+def _comparing_rows(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself."""
+    def comparing(self: Any, *more: Any, **named: Any) -> Any:
+        begins = self.current_iteration() == 0 and self.train_set is not None and _number_of_machines(self.params or {}) > 1
+        result = inner(self, *more, **named)
+        if begins:
+            _compare_rows(self.train_set)
+        return result
+    return comparing
+
+
+@contextlib.contextmanager
+def for_all_workers() -> Iterator[None]:
+    """Makes every worker see the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the training of
+    one worker while the others wait for it. Also warns of features that would train on one worker's rows only."""
+    def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
+        def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
+            found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)
+            measured = self.train_set if data_idx == 0 else self.valid_sets[data_idx - 1]
+            return _mean_over_workers(data_name, found, _weight(measured)) if found else found
+        return of_all
+
+    def making(inner: Callable[..., None]) -> Callable[..., None]:
+        def make(self: Any, params: Any = None, train_set: Any = None, *more: Any, **named: Any) -> None:
+            if train_set is not None:
+                _warn_of_what_trains_alone(params or {})
+            inner(self, params, train_set, *more, **named)
+        return make
+
+    def fitting(inner: Callable[..., Any]) -> Callable[..., Any]:
+        def fit(self: Any, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
+            if self.get_params().get("num_machines", 1) > 1:
+                _check_classes(y)
+            return inner(self, X, y, *more, **named)
+        return fit
+
+    def refitting(_: Callable[..., Any]) -> Callable[..., Any]:
+        def refit(*_: Any, **__: Any) -> None:
+            raise lightgbm.basic.LightGBMError(
+                f"rank {rabit.get_rank()}: Booster.refit fits the leaves to this worker's rows alone, and each of the "
+                f"{rabit.get_world_size()} workers would get another model: call it outside of communicator(), in one process that has all "
+                "rows")
+        return refit
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced("__init__", making, lightgbm.Booster))
+        stack.enter_context(replaced("__init__", _sampling_rows, lightgbm.Dataset))
+        stack.enter_context(replaced("update", _comparing_rows, lightgbm.Booster))
+        stack.enter_context(replaced("refit", refitting, lightgbm.Booster))
+        if hasattr(lightgbm, "LGBMClassifier"):
+            stack.enter_context(replaced("fit", fitting, lightgbm.LGBMClassifier))
+        name = "_Booster__inner_eval"
+        if hasattr(lightgbm.Booster, name):
+            stack.enter_context(replaced(name, evaluation, lightgbm.Booster))
+        else:
+            warnings.warn(f"LightGBM {lightgbm.__version__} evaluates in an unknown way: metrics are those of this "
+                          "worker's rows, and early stopping may differ between workers", stacklevel=4)
+        yield

@@ -1,0 +1,37 @@
+"""LightGBM's network of workers, over the job that warren.rabit has joined."""
+import contextlib
+import ctypes
+from typing import Iterator
+
+import lightgbm
+
+from warren import rabit
+from warren._engine import native as _native
+from warren._lightgbm.hooks import for_all_workers
+
+
+@contextlib.contextmanager
+def network() -> Iterator[None]:
+    """Within the block, training on this thread runs over the job's collectives if the job has several workers."""
+    if rabit.get_world_size() == 1:
+        yield
+        return
+    library = lightgbm.basic._LIB  # pylint: disable=protected-access
+    _check(library.LGBM_NetworkInitWithFunctions(
+        ctypes.c_int(rabit.get_world_size()), ctypes.c_int(rabit.get_rank()), _function("WarrenLightGBMReduceScatter"),
+        _function("WarrenLightGBMAllgather")))
+    try:
+        with for_all_workers():
+            yield
+    finally:
+        library.LGBM_NetworkFree()
+
+
+def _function(name: str) -> ctypes.c_void_p:
+    return ctypes.cast(getattr(_native.library("librabit.so"), name), ctypes.c_void_p)
+
+
+def _check(code: int) -> None:
+    if code != 0:
+        library = lightgbm.basic._LIB  # pylint: disable=protected-access
+        raise lightgbm.basic.LightGBMError(library.LGBM_GetLastError().decode(errors="replace"))

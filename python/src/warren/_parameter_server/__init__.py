@@ -1,0 +1,1 @@
+"""The parts of warren.parameter_server, which warren.kvstore also uses."""

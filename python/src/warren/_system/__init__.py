@@ -1,0 +1,1 @@
+"""The operating system: locks on files, and text for terminals."""

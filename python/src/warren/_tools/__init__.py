@@ -1,0 +1,1 @@
+"""The commands of `warren`: their table, and those that are written in Python."""

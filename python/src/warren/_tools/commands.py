@@ -1,0 +1,74 @@
+"""The table of `warren`'s commands, from which its help, man page and completion are made."""
+import argparse
+import dataclasses
+import importlib
+from typing import Callable, Optional, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """The command `warren <name>`. `run` takes the remaining words and returns the exit code. `parser` returns the command's parser,
+    importing it on demand; None if a separate program parses the words. `words`: the choices for the first word."""
+    name: str
+    summary: str
+    run: Callable[[Sequence[str]], int]
+    parser: Optional[Callable[[], argparse.ArgumentParser]] = None
+    program: str = ""
+    words: Sequence[str] = ()
+
+
+def _program(name: str) -> Callable[[Sequence[str]], int]:
+    def run(words: Sequence[str]) -> int:
+        from warren._engine import native as _native  # pylint: disable=import-outside-toplevel
+        _native.run(name, list(words))
+
+    return run
+
+
+def _module(name: str) -> Callable[[Sequence[str]], int]:
+    return lambda words: int(importlib.import_module(name).run(words))
+
+
+def _parser(name: str) -> Callable[[], argparse.ArgumentParser]:
+    def make() -> argparse.ArgumentParser:
+        made = importlib.import_module(name).parser()
+        assert isinstance(made, argparse.ArgumentParser)
+        return made
+
+    return make
+
+
+def _data(words: Sequence[str]) -> int:
+    return int(importlib.import_module("warren.data._commands").main(words))
+
+
+#: Names that similar programs use for commands that have another name here, and what to type instead.
+ELSEWHERE = {
+    "status": "warren jobs lists running and past jobs, warren jobs ID shows one",
+    "list": "warren jobs lists running and past jobs",
+    "ps": "warren jobs lists running and past jobs",
+    "cancel": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "kill": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "stop": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "logs": "warren submit --log-dir DIR keeps what each process of a job prints",
+    "run": "warren submit -n N COMMAND starts a job",
+    "launch": "warren submit -n N COMMAND starts a job",
+    "start": "warren submit -n N COMMAND starts a job",
+    "train": "warren submit -n N COMMAND starts a job",
+    "check": "warren doctor checks hosts, warren data validate checks data sets",
+    "version": "warren --version prints it",
+}
+
+COMMANDS = (
+    Command("submit", "start a job (dmlc-submit)", _program("dmlc-submit"), program="dmlc-submit"),
+    Command("jobs", "list past jobs and how each ended", _module("warren._tools.jobs"), _parser("warren._tools.jobs")),
+    Command("doctor", "check this machine and the hosts of a host file", _module("warren._tools.doctor"),
+            _parser("warren._tools.doctor")),
+    Command("bench", "measure allreduce here or on a cluster, against memory and network limits", _module("warren._tools.bench"),
+            _parser("warren._tools.bench")),
+    Command("data",
+            "inspect, validate, convert and shard data sets (rabit-data)",
+            _data,
+            words=("inspect", "validate", "convert", "shard")),
+    Command("tracker", "run a tracker by itself (rabit-tracker)", _program("rabit-tracker"), program="rabit-tracker"),
+)

@@ -1,0 +1,156 @@
+"""Joins and leaves the job of this process with XGBoost's communicator, for warren.xgboost."""
+import contextlib
+import errno
+import os
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+
+import xgboost as xgb
+
+from warren._launch import leaving as _leaving
+from warren._launch.launched import launched
+from warren._launch.shared_tracker import has_left, left, share_tracker
+from warren._xgboost import acceleration as _acceleration
+from warren._xgboost import hooks as _hooks
+from warren._xgboost import vouch as _vouch
+from warren._xgboost.versions import VERSION, collective
+from warren._xgboost.launcher_world import exchange_of
+from warren.data._peers import prove_over_xgboost
+
+#: Files that XGBoost opens to join a job, in addition to one for each worker (measured with 3.2.0, 2 to 8 workers).
+_FILES_TO_JOIN = 6
+
+_joined = False
+#: The address of the tracker whose job this process last joined or tried to join.
+_tracker: Optional[Tuple[str, str]] = None
+
+
+def in_job() -> bool:
+    """See warren.xgboost.in_job."""
+    if not os.environ.get("DMLC_TRACKER_URI") or os.environ.get("DMLC_ROLE", "worker") != "worker":
+        return False
+    if not os.environ.get("DMLC_TRACKER_PORT", "").isdigit():
+        raise RuntimeError("DMLC_TRACKER_URI is set, and DMLC_TRACKER_PORT is "
+                           f"{os.environ.get('DMLC_TRACKER_PORT')!r}: expected the number of the tracker's port")
+    return True
+
+
+def join(arguments: Dict[str, Any]) -> None:
+    """See warren.xgboost.init."""
+    global _joined  # pylint: disable=global-statement
+    if not any(name.lower() in ("dmlc_tracker_uri", "rabit_tracker_uri") for name in arguments) and not in_job():
+        process = launched()
+        if process is None:
+            return
+        share_tracker(process, exchange_of(process))
+    if _joined:
+        raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
+    _check_not_left(arguments)
+    if VERSION >= (2, 1):
+        # Also finds NCCL if it is installed as a Python package.
+        found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
+        _join_as(found, lambda: xgb.collective.init(**found))
+        _joined = True
+        _acceleration.begin(found)
+    else:
+        # These versions accept upper-case names only, and read missing ones from the environment.
+        found = {name.upper() if name.startswith("dmlc_") else name: value for name, value in arguments.items()}
+        if VERSION >= (1, 7):
+            _join_as(found, lambda: xgb.collective.init(**found))
+        else:
+            _join_as(found, lambda: xgb.rabit.init([f"{name}={value}".encode() for name, value in found.items()]))
+        _joined = True
+        prove_over_xgboost(collective())
+
+
+def _arguments() -> Dict[str, Any]:
+    """The arguments for XGBoost 2.1 and later, which ignore the environment."""
+    arguments: Dict[str, Any] = {"dmlc_task_id": os.environ.get("DMLC_TASK_ID", "")}
+    if in_job():
+        arguments.update(dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"], dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]))
+    if "DMLC_WORKER_CONNECT_RETRY" in os.environ:
+        arguments["dmlc_retry"] = int(os.environ["DMLC_WORKER_CONNECT_RETRY"])
+    if "DMLC_NCCL_PATH" in os.environ:
+        arguments["dmlc_nccl_path"] = os.environ["DMLC_NCCL_PATH"]
+    return arguments
+
+
+def _check_open_files() -> None:
+    """Raises OSError if this process may not open enough files for XGBoost 2.1 and later, which connects every worker to every other one.
+    XGBoost itself would report nothing, and the tracker would name another worker."""
+    workers = os.environ.get("DMLC_NUM_WORKER", "")
+    if VERSION < (2, 1) or not workers.isdigit() or not os.path.isdir("/proc/self/fd"):
+        return
+    import resource  # pylint: disable=import-outside-toplevel
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # -1: the listing itself
+    if limit != resource.RLIM_INFINITY and used + needed > limit:
+        raise OSError(errno.EMFILE, f"{used} of the {limit} files that this process may open (ulimit -n) are open, and XGBoost needs about "
+                                    f"{needed} to join a job of {workers} workers: raise the limit before the job, for example with "
+                                    "ulimit -n 65536")
+
+
+def _join_as(found: Dict[str, Any], join: Callable[[], Any]) -> None:
+    """Calls `join`, which passes the arguments `found` to XGBoost, with a task id that makes the tracker admit this worker."""
+    upper = VERSION < (2, 1)
+    _check_open_files()
+
+    def given(what: str) -> str:
+        names = (f"dmlc_{what}", f"rabit_{what}")
+        return str(next((value for name, value in found.items() if name.lower() in names), os.environ.get(names[0].upper(), "")))
+
+    port = given("tracker_port")
+    task_id = given("task_id") or ("NULL" if upper else "")
+    joined_by = _vouch.task_id_of(task_id, given("tracker_uri"), int(port) if port.isdigit() else 0)
+    if joined_by != task_id:
+        found["DMLC_TASK_ID" if upper else "dmlc_task_id"] = joined_by
+    with _vouch.hidden_in_log(xgb.core._LIB, joined_by, task_id):  # pylint: disable=protected-access
+        join()
+
+
+def _check_not_left(arguments: Mapping[str, Any]) -> None:
+    """Raises RuntimeError if this process has left the job named by these arguments or the environment: its tracker would take a worker
+    that comes back for a failed one, and end the job."""
+    global _tracker  # pylint: disable=global-statement
+    given = {name.lower().replace("rabit_", "dmlc_"): str(value) for name, value in {**os.environ, **arguments}.items()}
+    _tracker = given.get("dmlc_tracker_uri", ""), given.get("dmlc_tracker_port", "")
+    if has_left(_tracker):
+        raise RuntimeError("this worker has left its job and cannot join it again: a job has one communicator; put one `with "
+                           "warren.xgboost.communicator():` around all trainings, outside of any loop")
+
+
+def leave(failed: bool) -> None:
+    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other ones may never leave."""
+    global _joined  # pylint: disable=global-statement
+    if _joined:
+        _joined = False
+        try:
+            with _leaving.others_report_first():
+                _acceleration.end(failed=False)
+        finally:
+            try:
+                collective().finalize()
+            finally:
+                left(failed, _tracker)
+
+
+@contextlib.contextmanager
+def leave_on_exit() -> Iterator[None]:
+    """See warren.xgboost.left_in_the_end."""
+    try:
+        with _hooks.installed():
+            yield
+    except BaseException as error:
+        if isinstance(error, SystemExit) and not error.code:
+            leave(failed=False)
+        elif _joined and VERSION >= (2, 1):
+            # The tracker comes first: it must learn of this failure before the failures that follow from it on other workers.
+            with contextlib.suppress(Exception):
+                xgb.collective.signal_error()
+            with contextlib.suppress(Exception):
+                _acceleration.end(failed=True)
+            with contextlib.suppress(Exception):
+                # Ends XGBoost's threads, which could crash the process at exit. The tracker already knows of the failure.
+                leave(failed=True)
+        raise
+    leave(failed=False)

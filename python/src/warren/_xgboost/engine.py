@@ -1,0 +1,177 @@
+"""Warren's engine under XGBoost 2.1 and later, for `warren.xgboost`: it runs XGBoost's collectives once all ranks of a communicator have
+agreed on it (rabit_engine/xgboost/coll_engine.h).
+
+WARREN_XGBOOST_ENGINE chooses: `own` is XGBoost's engine; `warren` is Warren's, with an error if it cannot be used; `auto` (the default) is
+Warren's if it can be used. All ranks are asked; if any rank cannot or does not want to use it, none does."""
+import contextlib
+import ctypes
+import functools
+import os
+import sys
+import threading
+from typing import Any, Optional, Tuple
+
+import numpy as np
+import xgboost as xgb
+
+from warren._engine import native as _native
+from warren.data import _peers
+
+_WHY_BYTES = 2000
+#: The ranks' first message, with a number of words that no call of XGBoost's has. A rank that is in another call receives it as that call's
+#: result, in which the first two words are invalid. (XGBoost's links do not compare calls.)
+_GREETING = (-1, -1, 0x57415252, 0x454e2022, 2, 7, 1, 8, 2, 8, 1)
+_thread = threading.local()
+
+
+def serves() -> bool:
+    """Whether the engine runs the collectives of this thread's communicator."""
+    return getattr(_thread, "serves", False)
+
+
+@functools.lru_cache(maxsize=None)
+def _library() -> ctypes.CDLL:
+    library = _native.library("librabit_xgboost.so")
+    library.WarrenXGBoostCheck.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.WarrenXGBoostBegin.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+    library.WarrenXGBoostEnd.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+    library.WarrenXGBoostNumServed.restype = ctypes.c_uint64
+    return library
+
+
+def num_served() -> int:
+    """The number of collective calls that the engine has run in this process."""
+    return int(_library().WarrenXGBoostNumServed()) if _library.cache_info().currsize else 0
+
+
+def _in_xgboost() -> Optional[int]:
+    """An address inside XGBoost's library."""
+    return ctypes.cast(xgb.core._LIB.XGBoostVersion, ctypes.c_void_p).value  # pylint: disable=protected-access
+
+
+def _choice() -> str:
+    choice = os.environ.get("WARREN_XGBOOST_ENGINE") or "auto"
+    if choice not in ("own", "warren", "auto"):
+        raise RuntimeError(f"WARREN_XGBOOST_ENGINE is {choice!r}, expected 'own', 'warren' or 'auto'")
+    return choice
+
+
+def _objection(choice: str) -> str:
+    """Returns the reason why the engine cannot be used here; "" if it can."""
+    why = ctypes.create_string_buffer(_WHY_BYTES)
+    try:
+        found = "" if _library().WarrenXGBoostCheck(_in_xgboost(), why, _WHY_BYTES) else _text(why)
+    except (OSError, AttributeError) as error:
+        found = str(error)
+    return "WARREN_XGBOOST_ENGINE is own" if choice == "own" else found
+
+
+def _text(buffer: Any) -> str:
+    return str(buffer.value.decode(errors="replace"))
+
+
+def begin(timeout: Any = None) -> bool:
+    """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it; all of them call this. If one
+    cannot, all stay on XGBoost's own engine, and the lowest rank that did not ask for that says why on standard error. A call waits
+    `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an hour). Does nothing in a communicator of
+    one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be used: if only that
+    rank ended, the others would report the loss of a peer."""
+    if serves():  # the previous communicator was never left: the ranks agree over the new one
+        end(failed=True)
+    rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
+    if size < 2:
+        if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
+            _objection("auto")  # tells the preloaded library that it is not idle by mistake
+        return False
+    try:
+        choice = _choice()
+        objection = _objection(choice)
+    except RuntimeError as error:
+        choice, objection = "warren", str(error)
+    why_not, teller, demanded = _agree_on_engine(objection, choice, rank, size)
+    if not why_not:
+        why = ctypes.create_string_buffer(_WHY_BYTES)
+        try:
+            code = _library().WarrenXGBoostBegin(_in_xgboost(), int(timeout or 0), why, _WHY_BYTES)
+            _thread.serves = code > 0
+        except BaseException:  # such as KeyboardInterrupt: the other ranks must not wait
+            _library().WarrenXGBoostEnd(1, why, _WHY_BYTES)
+            raise
+        if code < 0:
+            raise RuntimeError(_text(why))
+        why_not = _text(why)
+    if why_not and demanded:
+        raise RuntimeError(f"XGBoost cannot communicate over Warren's engine: {why_not}")
+    if why_not and rank == teller:
+        print(f"warren: XGBoost keeps its own communication: {why_not}", file=sys.stderr, flush=True)
+    return serves()
+
+
+def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int, bool]:
+    """Returns the objection of the lowest rank that has one, the lowest rank that wants the engine, and whether a rank demands it;
+    exchanged over XGBoost's own communication. Raises RuntimeError if another rank is in a different call, or does not prove the job's
+    token."""
+    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size if a rank demands it
+    said = (*_GREETING, size - rank if objection else 0, wants)
+    all_or_none = ("all workers of a communicator must request Warren's engine (warren.xgboost.communicator, accelerate or "
+                   "accelerate_all), or none")
+    try:
+        *greeting, objects, asks = xgb.collective.allreduce(np.array(said, np.int32), xgb.collective.Op.MAX).tolist()
+    except xgb.core.XGBoostError as error:
+        raise RuntimeError(f"XGBoost's own communication failed while the workers agreed on the engine: another worker has ended, or was "
+                           "in another "
+                           f"call; {all_or_none}: {error}") from error
+    if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= 2 * size:
+        raise RuntimeError(f"another worker of this communicator was in another call; {all_or_none}")
+    _peers.prove_over_xgboost(xgb.collective)
+    if not objects:
+        return "", size - asks, asks > size
+    first = size - objects
+    told = str(_peers.over_xgboost(xgb.collective).broadcast(f"rank {rank}: {objection}", first))
+    return "".join(c if c.isprintable() else "?" for c in told), size - asks, asks > size
+
+
+def end(failed: bool) -> None:
+    """Turns off the engine, before the communicator is finalized. All ranks call this and wait for each other; a rank that `failed` does
+    not wait, and the others are told. Raises RuntimeError if another rank is lost."""
+    if not serves():
+        return
+    _thread.serves = False
+    why = ctypes.create_string_buffer(_WHY_BYTES)
+    if _library().WarrenXGBoostEnd(int(failed), why, _WHY_BYTES) != 0:
+        raise RuntimeError(_text(why))
+
+
+def _before_the_communicator_changes() -> None:
+    """Turns off the engine before this thread leaves its communicator or joins another one: the ranks' agreement is valid for one
+    communicator only."""
+    def wrap(name: str, failed: bool) -> None:
+        own = getattr(xgb.collective, name)
+
+        @functools.wraps(own)
+        def wrapped(*arguments: Any, **named: Any) -> Any:
+            end(failed)
+            return own(*arguments, **named)
+
+        setattr(xgb.collective, name, wrapped)
+
+    wrap("finalize", failed=False)
+    wrap("init", failed=True)  # XGBoost's second init implicitly ends the first communicator
+
+
+_before_the_communicator_changes()
+
+
+@contextlib.contextmanager
+def served(timeout: Optional[float] = None) -> Any:
+    """Runs the block's collectives on the engine, if all ranks can use it. Does nothing if they do already."""
+    if serves():
+        yield
+        return
+    begin(timeout)
+    try:
+        yield
+    except BaseException:
+        end(failed=True)
+        raise
+    end(failed=False)

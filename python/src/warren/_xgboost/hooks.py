@@ -1,0 +1,105 @@
+"""Additions of warren.xgboost to trainings by this thread while it is in a job, regardless of the function of XGBoost that starts them."""
+import contextlib
+import inspect
+import sys
+from typing import Any, Callable, Iterator, Optional
+
+import numpy as np
+import xgboost as xgb
+
+from warren._engine import reporting as _reporting
+from warren._frameworks import same_rows as _same_rows
+from warren._frameworks.replacing import replaced
+from warren._xgboost import digest as _digest
+from warren._xgboost.versions import collective
+from warren.data import _peers
+
+_ADVICE = ("give each worker its own rows, with warren.xgboost.load_dmatrix for files, or with warren.data.scatter for a DataFrame "
+           "that one worker has")
+
+
+def _digest_of_rows(matrix: Any, model: "xgb.Booster") -> Optional[int]:
+    """Returns a digest of a matrix's labels and other fields, and of some of its rows; the order of rows matters. If rows cannot be
+    extracted, the model's predictions after its first round take the place of the features (XGBoost has computed them already). None if too
+    little is visible."""
+    labels = matrix.get_label()
+    pieces = [matrix.num_row(), matrix.num_col(), labels, matrix.get_weight(), matrix.get_base_margin()]
+    rows = _digest.some_rows(matrix, _same_rows.sampled_rows(matrix.num_row()))
+    if rows is not None:
+        pieces += [rows.indptr, rows.indices, rows.data]
+    elif not _same_rows.labels_suffice(labels):
+        said = model.predict(matrix, output_margin=True)
+        if len(np.unique(said)) <= max(1, len(np.unique(labels))):
+            return None
+        pieces.append(said)
+    return _same_rows.digest(*map(np.asarray, pieces))
+
+
+def _compare_rows(matrix: Any, model: "xgb.Booster") -> None:
+    if collective().get_world_size() > 1:
+        peers = _peers.current()
+        is_share = getattr(matrix, "warren_is_share", hasattr(matrix, "warren_categories"))
+        _same_rows.check(peers.greatest, peers.rank, peers.world, matrix.num_row(), is_share, lambda: _digest_of_rows(matrix, model),
+                         _ADVICE)
+
+
+def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
+    """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself. All ranks must agree on whether
+    they compare their rows: so the number of the round decides, not the matrix, which may be a new object in each round on one rank only.
+    They compare after the round: before its first round, querying a model makes a collective call, which would meet the update of the other
+    ranks."""
+    def comparing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
+        update(self, dtrain, iteration, *more, **named)
+        if iteration == 0:
+            _compare_rows(dtrain, self)
+    return comparing
+
+
+_HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")
+
+
+class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # type: ignore[misc]
+    """Makes rank 0 report the finished round and the total number of rounds to whoever watches the job, so that the remaining time can be
+    computed."""
+
+    def __init__(self, rounds: int, begun: int = 0) -> None:
+        """`begun` is the number of rounds that existed before this training; `rounds` includes them."""
+        super().__init__()
+        self._rounds, self._begun = rounds, begun
+
+    def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
+        """Never stops the training."""
+        del model, evals_log
+        if collective().get_rank() == 0:
+            _reporting.progress(self._begun + epoch + 1, self._rounds, {})
+        return False
+
+
+def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps xgboost.train, which knows the number of rounds."""
+    signature = inspect.signature(train)
+
+    def reporting(*arguments: Any, **named: Any) -> Any:
+        try:
+            given = signature.bind(*arguments, **named)
+        except TypeError:
+            return train(*arguments, **named)  # raises the proper error
+        callbacks = list(given.arguments.get("callbacks") or ())
+        if not any(isinstance(one, Progress) for one in callbacks):
+            rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
+            given.arguments["callbacks"] = [*callbacks, Progress(int(rounds))]
+        return train(*given.args, **given.kwargs)
+    return reporting
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Within the block, for this thread: detects workers that all train on the same rows, and reports the number of rounds to whoever
+    watches the job (except from an xgboost.train that the program imported by name before)."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced("update", _comparing_rows, xgb.Booster))
+        if _reporting.wanted() and _HAS_CALLBACKS:
+            estimators = sys.modules.get("xgboost.sklearn")
+            places = [one for one in (xgb, xgb.training, estimators) if getattr(one, "train", None) is xgb.train]
+            stack.enter_context(replaced("train", _reporting_rounds, *places))
+        yield

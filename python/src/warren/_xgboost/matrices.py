@@ -1,0 +1,291 @@
+"""Makes DMatrix and its variants from the data read by warren.data."""
+import contextlib
+import inspect
+import os
+import sys
+import tempfile
+import warnings
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+
+import numpy as np
+import xgboost as xgb
+
+from warren._system.locks import LockedFolder
+from warren._xgboost.versions import VERSION, collective
+from warren.data import _check, _load, _memory, _table
+from warren.data._columnar import converter as _converter
+from warren.data._columnar import formats as _formats
+from warren.data._columnar.ahead import ahead
+from warren.data._columnar.pieces import Slice
+from warren.data._columnar.source import Source, shown_uri
+from warren.data._peers import Peers, same_on_all, together
+
+#: The size of a batch of rows passed to XGBoost if it only keeps bins.
+_BATCH_BYTES = 64 << 20
+#: In external memory each batch becomes a page. XGBoost works better with few large pages, of which two or three are in memory.
+_PAGES_IN_MEMORY = 8
+_DEFAULT_BINS = 256
+#: The number of pieces, spread over the share, that are read to estimate the number of rows if the files do not contain it.
+_PIECES_LOOKED_AT = 4
+_OF_BINS = ("ref", "max_bin", "max_quantile_batches")
+
+
+def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
+    """The arguments for making a matrix, except the rows."""
+    found: Dict[str, Any] = {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
+                             "group": table.group_sizes, "base_margin": table.base_margin}
+    return {**{name: value for name, value in found.items() if value is not None}, **described(table, options), **options}
+
+
+def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
+    """Names and types of the features, if they have names."""
+    if table.names is None:
+        return {}
+    found: Dict[str, Any] = {"feature_names": table.names, "feature_types": table.types}
+    if table.types and "c" in table.types:
+        found["enable_categorical"] = options.get("enable_categorical", True)
+    return found
+
+
+class Pages:
+    """A source as batches for XGBoost: each pass reads it again, with a thread that reads ahead. Batches end at the ends of queries.
+    After an error there are no more rows: this worker still takes part in the others' calls, and all learn of the error once the matrix
+    is made."""
+
+    def __init__(self, source: Source, converter: _converter.Converter, rows: int) -> None:
+        self.source, self.converter, self.rows = source, converter, rows
+        self.failure: Optional[Exception] = None
+
+    def tables(self) -> Iterator[_table.Table]:
+        """Makes one pass over the rows. Yields an empty table if this worker has no rows, because XGBoost needs the columns."""
+        given = False
+        if self.failure is None:
+            try:
+                for table in self._rows():
+                    given = True
+                    yield table
+            except Exception as error:  # pylint: disable=broad-except
+                self.failure = error
+        if not given:
+            yield self.converter.empty()
+
+    def _rows(self) -> Iterator[_table.Table]:
+        self.converter.start()
+        batches = self.source.batches(self.converter.layout.read())
+        by_query = self.converter.layout.request.qid is not None
+        yield from ahead(lambda: _table.resized(map(self.converter.table, batches), self.rows, False, by_query), 1)
+
+
+def _iterator(pages: Pages, **how: Any) -> Any:
+    """Returns an xgboost.DataIter over `pages`."""
+
+    class Batches(xgb.DataIter):  # type: ignore[misc]
+        """Iterates over `pages`."""
+
+        def __init__(self) -> None:
+            self._tables: Optional[Iterator[_table.Table]] = None
+            super().__init__(**how)
+
+        def next(self, input_data: Any) -> int:
+            """Passes on the next batch."""
+            if self._tables is None:
+                self._tables = pages.tables()
+            table = next(self._tables, None)
+            if table is None:
+                return 0
+            given = arguments(table, {})
+            given.pop("enable_categorical", None)
+            sizes = given.pop("group", None)
+            if sizes is not None:
+                given["qid"] = table.qid
+            input_data(data=table.features, **given)
+            return 1
+
+        def reset(self) -> None:
+            """Restarts at the first row."""
+            if self._tables is not None:
+                self._tables.close()  # type: ignore[attr-defined]
+            self._tables = None
+
+    return Batches()
+
+
+def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: Any, cache_dir: Optional[str], check: Optional[bool],
+         progress: bool, options: Dict[str, Any]) -> Any:
+    """See warren.xgboost.load_dmatrix."""
+    if external_memory not in (False, True, None, "auto"):
+        raise ValueError(f"external_memory is {external_memory!r}, expected False, True or 'auto'")
+    kind = xgb.QuantileDMatrix if quantile else xgb.DMatrix
+    known = {*inspect.signature(kind.__init__).parameters, *(_OF_BINS if external_memory else ())}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"load_dmatrix() has no argument {name!r}, nor has {kind.__name__}")
+    if asked.categories is None and options.get("ref") is not None:
+        asked.categories = getattr(options["ref"], "warren_categories", None) or None
+    same_on_all(peers, {"text": asked.is_text, "quantile": quantile, "external_memory": external_memory, "check": _check.wanted(check),
+                        "categories": asked.categories, "max_bin": options.get("max_bin")})
+    if asked.is_text:
+        if external_memory is True:
+            raise ValueError(f"{shown_uri(asked.uri)}: text is read into memory: convert it to Parquet (warren data convert) for "
+                             "external memory")
+        table = asked.text(peers)
+        _checked(asked, table, peers, check)
+        matrix = kind(table.features, **arguments(table, options))
+        matrix.warren_categories = table.categories
+        _require_labels(matrix, table, peers)
+        return matrix
+    with contextlib.ExitStack() as kept:
+        source = asked.source(peers)
+        kept.callback(source.close)
+        how = "external" if external_memory is True else "matrix" if not external_memory else _fitting(source, quantile, options)
+        if how == "matrix":
+            with contextlib.closing(_load.bar(source, progress)) as shown:
+                table = _converter.loaded(source, asked.categories, shown)
+            _checked(asked, table, peers, check)
+            if external_memory and not quantile:
+                # These options are for binned data, which a DMatrix does not have.
+                options = {name: value for name, value in options.items() if name not in _OF_BINS}
+            matrix = kind(table.features, **arguments(table, options))
+        else:
+            converter = _converter.Converter(source, asked.categories)
+            matrix = _from_pages(source, converter, how, cache_dir, check, options)
+            converter.check_queries()
+            if how == "external":
+                kept.pop_all()  # XGBoost may read the source again
+            table = converter.empty()
+        matrix.warren_categories = table.categories
+        _require_labels(matrix, table, peers)
+        return matrix
+
+
+def _require_labels(matrix: Any, table: _table.Table, peers: Peers) -> None:
+    """XGBoost before 3.2 (seen in 3.0.5, not in 3.2.0) forgets the number of labels per row if there are no rows, and its workers then make
+    different calls. Raises ValueError on all of `peers`, which all call it. `table`: the rows, or an empty table."""
+    if peers.world == 1 or table.label is None or table.label.ndim == 1:
+        return
+    forgotten = matrix.num_row() == 0 and matrix.get_label().ndim == 1
+    ranks = peers.greatest(np.array([peers.rank + 1 if forgotten else 0], "uint64"))
+    if ranks[0]:
+        raise ValueError(f"rank {int(ranks[0]) - 1} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with "
+                         f"{table.label.shape[1]} labels per row in that case: start fewer workers, or use XGBoost 3.2 or later")
+
+
+def _checked(asked: _load.Wanted, table: _table.Table, peers: Peers, check: Optional[bool]) -> None:
+    if _check.wanted(check):
+        _check.show(shown_uri(asked.uri), table, peers)
+
+
+def _batch_rows(source: Source, size: int) -> int:
+    return max(1, size // (4 * max(1, len(source.layout.names()))))
+
+
+def _rows(source: Source) -> int:
+    """The approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte of a
+    few pieces, which are read completely. Compressed text is counted, because its size says little."""
+    if source.rows is not None:
+        return source.rows
+    columns = source.layout.request.others() or source.layout.read()[:1]
+
+    def counted(slices: Sequence[Slice]) -> int:
+        return sum(len(batch.table) for one in slices for batch in source.batches_of(one, columns))
+
+    def is_compressed(one: Slice) -> bool:
+        return source.format_name == "csv" and _formats.Csv.is_compressed(one.piece)
+
+    compressed = [one for one in source.slices if is_compressed(one)]
+    plain = [one for one in source.slices if not is_compressed(one)]
+    places = sorted({len(plain) * k // _PIECES_LOOKED_AT for k in range(_PIECES_LOOKED_AT)}) if plain else []
+    looked_at = [plain[at] for at in places]
+    size = sum(one.piece.size for one in looked_at)
+    rows = -(-counted(looked_at) * sum(one.piece.size for one in plain) // size) if size else 0
+    return rows + counted(compressed)
+
+
+def _fitting(source: Source, quantile: bool, options: Dict[str, Any]) -> str:
+    """Returns what fits into the memory of each worker; the answer is the same on all of them."""
+    kinds = ["matrix", "quantile", "external"]
+    peers = source.peers
+
+    def ours() -> str:
+        batch_rows = _batch_rows(source, _BATCH_BYTES)
+        need = _memory.Need.of(_rows(source), len(source.layout.names()), int(options.get("max_bin") or _DEFAULT_BINS), batch_rows)
+        return _memory.choice(need, _memory.limit(), quantile)
+
+    chosen = kinds.index(together(peers, ours))
+    if peers.world > 1 and peers.connected:
+        chosen = int(peers.greatest(np.array([chosen], "uint64"))[0])
+    if kinds[chosen] != "matrix" and peers.rank == 0:
+        what = "a QuantileDMatrix, made from batches" if kinds[chosen] == "quantile" else "pages on disk"
+        print(f"{shown_uri(source.uri)}: does not fit into the {_memory.limit() / 1e9:.1f} GB that a worker has: {what}", file=sys.stderr)
+    return kinds[chosen]
+
+
+def _from_pages(source: Source, converter: _converter.Converter, how: str, cache_dir: Optional[str], check: Optional[bool],
+                options: Dict[str, Any]) -> Any:
+    if _check.wanted(check):
+        _show_of_pages(source, converter)
+    categorical = {"enable_categorical": True} if "c" in converter.layout.types() else {}
+    if how == "quantile":
+        pages = Pages(source, converter, _batch_rows(source, _BATCH_BYTES))
+        return _made(pages, lambda: xgb.QuantileDMatrix(_iterator(pages), **{**categorical, **options}))
+    if VERSION < (3, 0) and source.peers.world > 1:
+        raise ValueError(f"XGBoost {xgb.__version__} supports external memory only outside of jobs: external_memory needs 3.0 or later in "
+                         "a job")
+    folder = together(source.peers, lambda: _folder(cache_dir))
+    rows = _batch_rows(source, max(_BATCH_BYTES, _memory.limit() // _PAGES_IN_MEMORY // 4))
+    pages = Pages(source, converter, rows)
+    batches = _iterator(pages, cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
+    kind = xgb.ExtMemQuantileDMatrix if hasattr(xgb, "ExtMemQuantileDMatrix") else xgb.DMatrix
+    matrix = _made(pages, lambda: kind(batches, **{**categorical, **options}))
+    matrix.warren_folder = folder
+    return matrix
+
+
+def _folder(cache_dir: "str | os.PathLike[str] | None") -> LockedFolder:
+    """Makes a folder for pages on disk. It is removed with the matrix that holds it, once XGBoost has closed its files there."""
+    place = tempfile.gettempdir() if cache_dir is None else os.fspath(cache_dir)
+    try:
+        return LockedFolder(place, "warren-pages-")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"cache_dir={place!r}: there is no such folder") from None
+
+
+def _made(pages: Pages, make: Callable[[], Any]) -> Any:
+    """Makes the matrix. If reading failed on a worker, its error is raised on all of them."""
+    def checked() -> Any:
+        try:
+            matrix = make()
+        except xgb.core.XGBoostError:
+            if pages.failure is None:
+                raise
+        if pages.failure is not None:
+            raise pages.failure
+        return matrix
+
+    return together(pages.source.peers, checked)
+
+
+def _show_of_pages(source: Source, converter: _converter.Converter) -> None:
+    """Prints the table of what each worker got; takes a separate pass."""
+    converter.start()
+    found: Optional[_check.Summary] = None
+    for batch in source.batches(converter.layout.read()):
+        one = _check.summary(converter.table(batch))
+        found = one if found is None else _check.added(found, one)
+    ours = found if found is not None else _check.summary(converter.empty())
+    _check.tell(shown_uri(source.uri), len(converter.layout.names()), ours, source.peers, converter.categories.values)
+
+
+def warn_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
+    """Warns on rank 0 if there are workers without rows. A collective call of all ranks of XGBoost's communicator, made directly by the
+    function that the user calls."""
+    module = collective()
+    without, weighted = (int(count) for count in module.allreduce(np.array([rows == 0, weights > 0], np.int32), module.Op.SUM))
+    if without == 0 or int(module.get_rank()) != 0:
+        return
+    consequence = "" if not weighted else ("; XGBoost computes base_score differently on workers with weights: set it (base_score=0.5), "
+                                           "or start fewer workers")
+    if VERSION < (2, 0):
+        consequence = (f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other forever: start fewer "
+                       "of them, or use approx")
+    warnings.warn(f"{without} of {int(module.get_world_size())} workers have no rows of {uri}{consequence}", stacklevel=4)

@@ -1,0 +1,65 @@
+"""Trainings with checkpoints, for warren.xgboost."""
+from typing import Any, Callable, Dict, List, Sequence
+
+import xgboost as xgb
+
+from warren._xgboost import digest as _digest
+from warren._xgboost.checkpoint import Checkpoint
+from warren._xgboost.hooks import Progress
+from warren._xgboost.versions import VERSION, collective, peers_of_job
+
+#: The first version that draws all random numbers from one generator, which a new seed restarts (pairs of a ranking: from 3.4 on).
+_ONE_GENERATOR = (3, 3)
+
+
+class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
+    """Saves the model on rank 0 every `every` rounds, and gives each round its own seed."""
+
+    def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
+        if VERSION >= (1, 3):
+            super().__init__()
+        self._save, self._every, self._last, self._seed = save, every, last, seed
+
+    def before_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
+        """Sets the round's seed. The random numbers of a round must not depend on the rounds that this process has run, because the
+        generator's state is not part of the model. A changed seed takes effect immediately. Before 3.3 the column samplers had their own
+        generators, which a seed does not reach."""
+        del epoch, evals_log
+        if VERSION >= _ONE_GENERATOR:
+            model.set_param({"seed": (self._seed * 1_000_003 + model.num_boosted_rounds() + 1) % 2**31})
+        return False
+
+    def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
+        """Saves the model if it is due. Never stops the training."""
+        del epoch, evals_log
+        rounds = model.num_boosted_rounds()
+        if rounds % self._every == 0 and rounds < self._last:
+            self._save(model)
+        return False
+
+
+def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int, path: Any, every: int,
+                           callbacks: Sequence[Any], options: Dict[str, Any]) -> "xgb.Booster":
+    """See warren.xgboost.train_with_checkpoints."""
+    if "xgb_model" in options:
+        raise TypeError("train_with_checkpoints chooses xgb_model itself")
+    seed = int(params.get("seed", params.get("random_state", 0)) or 0)
+    peers = peers_of_job()
+    with Checkpoint(path, peers) as checkpoint:
+        def save(model: "xgb.Booster") -> None:
+            if int(collective().get_rank()) == 0:
+                checkpoint.save(model)
+
+        begun = checkpoint.load(_digest.of_training(params, dtrain, num_boost_round, options, callbacks, peers))
+        if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
+            # With constant Hessians, `approx` computes the cuts in its first round, from the rows sampled for it, and keeps them in the
+            # matrix: a resumed training must compute them from the same sample.
+            first = {name: options[name] for name in ("obj",) if name in options}
+            xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed),
+                                                    Progress(num_boost_round)], **first)
+        done = begun.num_boosted_rounds() if begun is not None else 0
+        all_callbacks: List[Any] = [*callbacks, _Saver(save, every, num_boost_round, seed), Progress(num_boost_round, done)]
+        model = xgb.train(params, dtrain, num_boost_round - done, xgb_model=begun, callbacks=all_callbacks, **options)
+        if int(collective().get_rank()) == 0:
+            checkpoint.remove()
+        return model

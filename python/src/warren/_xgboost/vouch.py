@@ -1,0 +1,53 @@
+"""Admission of a worker with XGBoost's own protocol, which cannot prove anything, to a job with a token: its process proves the token to
+the tracker over a connection of Warren's and registers a ticket, which the worker then carries in its task id (wire/vouch.h)."""
+import contextlib
+import ctypes
+import os
+import secrets
+from typing import Any, Iterator, Optional
+
+from warren._engine import native as _native
+from warren._engine import sealed as _sealed
+
+_TICKET_BYTES = 16
+
+
+def task_id_of(task_id: str, uri: str, port: int) -> str:
+    """Returns the task id with which a worker of this process may join the job at this tracker, once. Returns `task_id` unchanged if the
+    process has no token, or if the environment names another tracker. Raises RuntimeError if the tracker cannot be reached, or does not
+    know the token."""
+    named = os.environ.get("DMLC_TRACKER_URI", ""), os.environ.get("DMLC_TRACKER_PORT", "")
+    if _sealed.token() is None or named not in (("", ""), (uri, str(port))) or _engine_is_preloaded():
+        return task_id
+    ticket = secrets.token_urlsafe(_TICKET_BYTES)
+    library = _native.library("librabit.so")
+    library.WarrenVouch.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p]
+    library.WarrenGetLastError.restype = ctypes.c_char_p
+    if library.WarrenVouch(uri.encode(), port, task_id.encode(), ticket.encode()) != 0:
+        raise RuntimeError(library.WarrenGetLastError().decode(errors="replace"))
+    return f"{task_id}#{ticket}"
+
+
+def _engine_is_preloaded() -> bool:
+    """Whether XGBoost before 2.1 joins through Warren's engine, which proves the token itself."""
+    return "librabit_xgboost" in os.environ.get("LD_PRELOAD", "") and os.environ.get("WARREN_XGBOOST_ENGINE") != "own"
+
+
+@contextlib.contextmanager
+def hidden_in_log(library: Any, joined_by: str, task_id: str) -> Iterator[None]:
+    """XGBoost logs the task id when it joins: within the block, its log lines show `task_id` instead of `joined_by`. `library` is XGBoost's
+    C library, whose log lines are printed by Python on this thread."""
+    own: Optional[Any] = getattr(library, "callback", None)
+    if own is None or joined_by == task_id:
+        yield
+        return
+
+    def show(line: bytes) -> None:
+        print(line.decode(errors="replace").replace(joined_by, task_id))
+
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(show)
+    library.XGBRegisterLogCallback(callback)
+    try:
+        yield
+    finally:
+        library.XGBRegisterLogCallback(own)

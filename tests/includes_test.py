@@ -47,6 +47,13 @@ def engine_floors():
     return [*floors, "xgboost", "api"]
 
 
+def launcher_rooms():
+    """The folders of submit from the bottom up, in the order of its build."""
+    text = (SOURCE / "submit/CMakeLists.txt").read_text()
+    rooms = re.search(r"set\(rooms ([a-z/ ]+)\)", text).group(1).split()
+    return list(dict.fromkeys(room.split("/")[0] for room in rooms))
+
+
 class IncludesTest(unittest.TestCase):
     def test_top_level_folders_know_only_those_below(self):
         seen = 0
@@ -70,6 +77,19 @@ class IncludesTest(unittest.TestCase):
                 floors.index(include.parts[1]), floors.index(path.parts[1]), f"{path} includes {include}"
             )
         self.assertGreater(seen, 200)
+
+    def test_no_room_of_the_launcher_includes_one_above_it(self):
+        rooms = launcher_rooms()
+        present = {path.name for path in (SOURCE / "submit").iterdir()}
+        self.assertEqual(present, {*rooms, "CMakeLists.txt", "main.cc"}, "a file or folder has no room")
+        self.assertEqual(rooms, [folder for folder in rooms if (SOURCE / "tests/submit" / folder).is_dir()])
+        seen = 0
+        for path, include in includes("submit"):
+            if include.parts[0] != "submit" or path.parts[1] == "main.cc":
+                continue
+            seen += 1
+            self.assertLessEqual(rooms.index(include.parts[1]), rooms.index(path.parts[1]), f"{path} includes {include}")
+        self.assertGreater(seen, 300)
 
     def test_no_two_headers_define_a_type_of_one_name(self):
         """The linker would silently use one of the definitions for both."""

@@ -1,7 +1,7 @@
 // One way of running the processes of a job on machines and watching them there. What to start, and what to
-// do when something ends, is decided elsewhere (plan.h, supervisor.h); a cluster only carries it out. Each
-// cluster has its own file and a ClusterEntry with everything known about it; clusters.h has the registry of
-// these.
+// do when something ends, is decided elsewhere (job/plan.h, job/supervisor.h); a cluster only carries it out.
+// Each cluster has its own file and a ClusterEntry with everything known about it; clusters.h has the
+// registry of these.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,9 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "submit/options.h"
-#include "submit/plan.h"
+#include "submit/options/cluster_facts.h"
+#include "submit/options/options.h"
 #include "submit/process/children.h"
+#include "submit/process/planned_process.h"
 #include "submit/process/process.h"
 #include "submit/process/sample.h"
 #include "submit/process/stream.h"
@@ -105,6 +106,9 @@ struct JobHost {
 /// The address on the route to a host, or on the default route.
 JobHost HostByRoute(const tracker::Reached& reached);
 
+/// Shown by --dry-run instead of the random token of each job.
+inline constexpr char kShownSecret[] = "MADE-FOR-EACH-JOB";
+
 /// How the workers of a host share its cores if --worker-cores is not given.
 enum class CoreSharing {
   kNone,      ///< not at all: the cluster decides on a worker's cores
@@ -114,10 +118,8 @@ enum class CoreSharing {
 
 /// Everything dmlc-submit knows about a cluster: a row of the registry. The functions may throw
 /// std::runtime_error, or UsageError if the options are wrong.
-struct ClusterEntry {
-  // Required.
-  std::string name;   ///< the value of --cluster
-  std::string where;  ///< where its processes run, in a few words for --help
+struct ClusterEntry : ClusterFacts {
+  // Required, beside the name and where the processes run.
   std::function<std::unique_ptr<Cluster>(ClusterContext)> make;
   /// For --dry-run: what would be started, as commands or files that can be pasted. `host` as in
   /// ClusterContext.
@@ -127,12 +129,8 @@ struct ClusterEntry {
   std::function<JobHost(const Options&)> host;
 
   // Optional.
-  bool experimental = false;  ///< tested only with stand-ins, or by hand on a small cluster
-  std::vector<std::string> shared_options = {};   ///< the options it supports that not all clusters do
-  std::vector<Option> own_options = {};           ///< options for this cluster only
   CoreSharing core_sharing = CoreSharing::kNone;  ///< among the workers
-  std::string bound_by = {};  ///< what binds processes instead, if --bind is not supported
-  bool runs_here = false;     ///< processes run on this machine, so the command must be found here
+  bool runs_here = false;  ///< processes run on this machine, so the command must be found here
   /// Processes run in their own directories, into which files are sent, and not in the current directory or a
   /// copy of it. Files of the command that are longer than max_file_bytes are not sent.
   bool has_own_directories = false;
@@ -142,10 +140,6 @@ struct ClusterEntry {
   /// The address of the tracker or the scheduler if the cluster itself runs it, for start number `start`
   /// (from 0) of the job. The port is 0 if the cluster does not run it with these options.
   std::function<JobHost(const Options&, int start)> own_tracker = nullptr;
-  /// Whether an option that the cluster supports has no effect together with the others.
-  std::function<bool(const Options&, std::string_view name)> ignores = nullptr;
-  /// Throws if something is wrong with the options.
-  std::function<void(const Options&)> check = nullptr;
   /// Fills in what the options leave to the cluster, before anything is planned.
   std::function<void(Options&)> complete = nullptr;
   /// Gets the output of `show` before anything is started, so that errors in it are found. Returns true if it

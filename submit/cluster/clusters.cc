@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
-#include <stdexcept>
 #include <utility>
 
 #include "submit/cluster/kubernetes/entry.h"
@@ -27,12 +24,6 @@ std::vector<ClusterEntry>& Registry() {
   };
   return registry;
 }
-
-/// Retired clusters, and what to use instead.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kRetired = {{
-    {"mesos",
-     "Apache Mesos was retired in 2025; use kubernetes, slurm or yarn, or ssh with a list of the hosts"},
-}};
 
 /// The value of PATH for the processes, if they run here.
 std::string PathOfProcesses(const Options& options) {
@@ -72,33 +63,21 @@ const std::vector<ClusterEntry>& Clusters() {
   return Registry();
 }
 
+const OptionTable& AllOptions() {
+  static const OptionTable table({Clusters().begin(), Clusters().end()});
+  return table;
+}
+
 ClusterRegistration::ClusterRegistration(ClusterEntry entry) {
   Registry().push_back(std::move(entry));
 }
 
 const ClusterEntry& FindCluster(std::string_view name) {
-  std::string names;
-  for (const ClusterEntry& cluster : Clusters()) {
-    if (cluster.name == name) return cluster;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", cluster.name);
-  }
-  for (const auto& [retired, advice] : kRetired) {
-    if (retired == name)
-      throw std::runtime_error(fmt::format("'{}' is no longer supported: {}", name, advice));
-  }
-  throw std::runtime_error(fmt::format("'{}' is not one of {}", name, names));
+  return FindCluster(Clusters(), name);
 }
 
 const ClusterEntry& ClusterOf(const Options& options) {
   return FindCluster(options.cluster);
-}
-
-bool Heeds(const ClusterEntry& cluster, const Option& option) {
-  if (option.for_every_cluster) return true;
-  const auto& shared = cluster.shared_options;
-  const auto& own = cluster.own_options;
-  return std::find(shared.begin(), shared.end(), option.name) != shared.end() ||
-         std::any_of(own.begin(), own.end(), [&](const Option& one) { return one.name == option.name; });
 }
 
 JobHost HostOfJob(const Options& options, int start) {

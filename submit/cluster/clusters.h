@@ -7,15 +7,19 @@
 #include <vector>
 
 #include "submit/cluster/cluster.h"
-#include "submit/command.h"
-#include "submit/options.h"
+#include "submit/options/options.h"
+#include "submit/options/table.h"
+#include "submit/process/command.h"
 
 namespace warren::submit {
 
 /// All clusters, in the order of the registry.
 const std::vector<ClusterEntry>& Clusters();
 
-/// Registers a cluster from a third-party program that is otherwise dmlc-submit (program.h). Define a
+/// The options of dmlc-submit with all these clusters.
+const OptionTable& AllOptions();
+
+/// Registers a cluster from a third-party program that is otherwise dmlc-submit (job/program.h). Define a
 /// variable of this type with static storage duration.
 class ClusterRegistration {
  public:
@@ -27,9 +31,6 @@ class ClusterRegistration {
 const ClusterEntry& FindCluster(std::string_view name);
 /// The cluster that the options name.
 const ClusterEntry& ClusterOf(const Options& options);
-
-/// Whether the option has an effect on the cluster.
-bool Heeds(const ClusterEntry& cluster, const Option& option);
 
 /// The address of the job's tracker or scheduler for its processes: the cluster's own, --host-ip, or one that
 /// suits the cluster. `start`: how many times the whole job was started before. Throws std::runtime_error if

@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <utility>
 
+#include "submit/cluster/core_choice.h"
 #include "submit/cluster/script.h"
 #include "submit/cluster/temporary_files.h"
-#include "submit/command.h"
+#include "submit/options/job_name.h"
+#include "submit/process/command.h"
 #include "submit/process/environment.h"
 #include "wire/job_token.h"
 

@@ -17,7 +17,7 @@
 #include "submit/cluster/gang_controller.h"
 #include "submit/cluster/launch.h"
 #include "submit/cluster/stack_requests.h"
-#include "submit/options.h"
+#include "submit/options/options.h"
 #include "submit/process/children.h"
 
 namespace warren::submit {

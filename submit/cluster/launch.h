@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "submit/cluster/script.h"
-#include "submit/options.h"
-#include "submit/plan.h"
-#include "submit/shipping.h"
+#include "submit/cluster/shipping.h"
+#include "submit/options/options.h"
+#include "submit/process/planned_process.h"
 
 namespace warren::submit {
 

@@ -9,7 +9,7 @@
 
 #include "submit/cluster/script.h"
 #include "submit/cluster/stack_requests.h"
-#include "submit/command.h"
+#include "submit/process/command.h"
 #include "submit/process/environment.h"
 
 namespace warren::submit {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "submit/cluster/scripts/texts.h"
-#include "submit/command.h"
+#include "submit/process/command.h"
 
 namespace warren::submit {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "submit/plan.h"
+#include "submit/cluster/shipping.h"
+#include "submit/process/planned_process.h"
 #include "submit/process/sample.h"
-#include "submit/shipping.h"
 
 namespace warren::submit {
 

@@ -8,9 +8,9 @@
 
 #include "submit/cluster/gang_entry.h"
 #include "submit/cluster/script.h"
-#include "submit/command.h"
-#include "submit/option_values.h"
+#include "submit/options/values.h"
 #include "submit/process/capture.h"
+#include "submit/process/command.h"
 #include "submit/process/environment.h"
 
 namespace warren::submit {

@@ -13,10 +13,11 @@
 #include <utility>
 
 #include "submit/cluster/agent_messages.h"
+#include "submit/cluster/core_choice.h"
 #include "submit/cluster/script.h"
-#include "submit/command.h"
-#include "submit/option_values.h"
+#include "submit/options/values.h"
 #include "submit/process/capture.h"
+#include "submit/process/command.h"
 #include "submit/process/environment.h"
 #include "submit/process/watchdog.h"
 #include "tracker/host_address.h"

@@ -14,7 +14,7 @@
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/host_file.h"
 #include "submit/cluster/stack_requests.h"
-#include "submit/options.h"
+#include "submit/options/options.h"
 #include "submit/process/children.h"
 #include "tracker/host_address.h"
 

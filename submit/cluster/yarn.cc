@@ -11,8 +11,8 @@
 
 #include "submit/cluster/gang_entry.h"
 #include "submit/cluster/script.h"
-#include "submit/command.h"
-#include "submit/option_values.h"
+#include "submit/options/values.h"
+#include "submit/process/command.h"
 #include "tracker/host_address.h"
 
 namespace warren::submit {

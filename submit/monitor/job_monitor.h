@@ -1,4 +1,4 @@
-// Collects what is known of a job while it runs: from the job's policy (supervisor.h) and tracker, the
+// Collects what is known of a job while it runs: from the job's policy (job/supervisor.h) and tracker, the
 // workers' reports (wire/report.h), their hosts' samples (process/sample.h) and the boosters' output. A state
 // machine over values: time is an argument, warnings come out as findings, and the state to display as a
 // snapshot. It has no sockets, files or clocks.
@@ -16,7 +16,7 @@
 #include "submit/monitor/hang_watch.h"
 #include "submit/monitor/snapshot.h"
 #include "submit/monitor/waiting_time.h"
-#include "submit/plan.h"
+#include "submit/process/planned_process.h"
 #include "submit/process/process.h"
 
 namespace warren::submit {

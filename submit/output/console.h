@@ -17,8 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "submit/deadline_timer.h"
-#include "submit/options.h"
+#include "submit/output/deadline_timer.h"
 #include "submit/output/line_format.h"
 #include "submit/output/status_line.h"
 #include "submit/process/stream.h"

@@ -23,7 +23,7 @@ namespace warren::submit {
 /// How long an error is held back if the process goes on writing other lines.
 inline constexpr std::chrono::milliseconds kPatienceWithTalkers{2000};
 /// The same if the process writes nothing more: it may take that long to end (threads to join, memory to
-/// free, a core file to write). Longer than failure_arbiter.h waits for it.
+/// free, a core file to write). Longer than job/failure_arbiter.h waits for it.
 inline constexpr std::chrono::milliseconds kPatienceWithSilent{6000};
 /// Limit for both, however long the error goes on.
 inline constexpr std::chrono::milliseconds kLongestHold{10000};

@@ -19,6 +19,9 @@ enum class LogFormat {
   kJson,  ///< one JSON object per line
 };
 
+/// Whether labels are coloured: --color; kAuto: on a terminal only.
+enum class ColorChoice { kAuto, kAlways, kNever };
+
 /// The source of a line.
 struct Speaker {
   std::uint64_t id = 0;  ///< not 0; unique for each stream of each process

@@ -17,7 +17,7 @@
 #include "posix/descriptor.h"
 #include "posix/shortage.h"
 #include "posix/sockets.h"
-#include "submit/command.h"
+#include "submit/process/command.h"
 #include "submit/process/environment.h"
 
 namespace warren::submit {

@@ -15,7 +15,7 @@
 #include "posix/process.h"
 #include "posix/shortage.h"
 #include "posix/sockets.h"
-#include "submit/command.h"
+#include "submit/process/command.h"
 #include "submit/process/watchdog.h"
 
 namespace warren::submit {

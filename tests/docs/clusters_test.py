@@ -11,7 +11,7 @@ import places
 import running
 from warren_testing import BIN, SOURCE
 
-sys.path.insert(0, str(SOURCE / "tests/submit"))
+sys.path[:0] = [str(SOURCE / "tests/submit/cluster"), str(SOURCE / "tests/submit")]
 import slurm_cluster  # noqa: E402
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402

@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 import network_namespaces
 import slurm_cluster
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "submit"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "submit/cluster"))
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "submit/options.h"
+#include "submit/cluster/clusters.h"
+#include "submit/options/options.h"
+#include "submit/options/parse.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> arguments(1);
@@ -16,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   try {
-    const warren::submit::Options options = warren::submit::ParseOptions(arguments);
+    const warren::submit::Options options =
+        warren::submit::ParseOptions(warren::submit::AllOptions(), arguments);
     if (options.request == warren::submit::Request::kRun && options.num_workers < 1) std::abort();
   } catch (const warren::submit::UsageError& error) {
     if (*error.what() == 0) std::abort();

@@ -14,7 +14,7 @@ from warren._tools import jobs as _jobs
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 #: A record that dmlc-submit writes; its own test compares with this file.
-FAILED = json.loads((SOURCE / "tests/submit/history/failed.json").read_text())
+FAILED = json.loads((SOURCE / "tests/submit/monitor/history/failed.json").read_text())
 NAME = "20261127T010203Z-4711.json"
 NOW = datetime.datetime(2026, 11, 27, 4, 2, 3, tzinfo=datetime.timezone.utc)
 END = ("seconds", "exit_code", "how", "story", "failed_by", "restarts", "page")

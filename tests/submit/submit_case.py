@@ -21,6 +21,49 @@ STOP_LIMIT_SLACK_S = 1.0  # the delay on a busy machine until an event is seen
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
 TRIES = 3  # for what must be quick, since other load on the machine may delay one of them
 IDLE = "import time; time.sleep(600)"
+# Writes what this process was started with, byte for byte.
+RECORD = r"""
+import json, os, resource, signal, sys
+arguments = open('/proc/self/cmdline', 'rb').read().split(b'\0')[:-1]
+fds = sorted(int(fd) for fd in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + fd))
+record = {
+    'arguments': [a.hex() for a in arguments],
+    'environment': {k.hex(): v.hex() for k, v in os.environb.items()},
+    'stdin': os.readlink('/proc/self/fd/0'),
+    'fds': fds,
+    'group': os.getpgid(0) == os.getpid(),
+    'files': resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+    'status': [l for l in open('/proc/self/status') if l.startswith(('SigBlk', 'SigIgn'))],
+}
+name = '-'.join((os.environ['DMLC_ROLE'], os.environ['DMLC_TASK_ID'], os.environ['DMLC_NUM_ATTEMPT']))
+with open(name + '.tmp', 'w') as file:
+    json.dump(record, file)
+os.rename(name + '.tmp', name)
+"""
+
+# Words that a shell, a launcher or a file format might change.
+NASTY = [
+    "a b",
+    "",
+    "it's",
+    '"quoted"',
+    "$HOME",
+    "${PATH}",
+    "`id`",
+    "$(id)",
+    "; touch broken",
+    "& | > < * ? ~ # ! \\",
+    "two\nlines\n",
+    "tab\there",
+    "-x",
+    "--",
+    "--num-workers=9",
+    "naïve 漢字",
+    b"not utf-8 \xff\xfe",
+    "[a,b]",
+    "%s%n",
+    "x" * 100000,
+]
 
 
 # These are ignored in background jobs of a script and under nohup, and dmlc-submit respects that.
@@ -31,6 +74,20 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 def python(code, *arguments):
     """A command that runs Python code."""
     return [sys.executable, "-c", code, *arguments]
+
+
+def as_bytes(word):
+    return word if isinstance(word, bytes) else word.encode()
+
+
+def py_spy_environment():
+    """A Python with py-spy, installed next to the build if it is missing; None if that fails."""
+    place = BIN.parent / "interop" / "py-spy"
+    if not (place / "bin/py-spy").exists():
+        for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):
+            if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+                return None
+    return place / "bin/python"
 
 
 def kill_at_once(pid):

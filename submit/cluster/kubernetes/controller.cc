@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "submit/cluster/kubernetes/manifest.h"
-#include "submit/command.h"
+#include "submit/process/command.h"
 
 namespace warren::submit {
 namespace {

@@ -17,9 +17,9 @@
 #include "posix/private_file.h"
 #include "submit/cluster/kubernetes/kubernetes.h"
 #include "submit/cluster/kubernetes/manifest.h"
-#include "submit/command.h"
-#include "submit/option_values.h"
+#include "submit/options/values.h"
 #include "submit/output/console.h"
+#include "submit/process/command.h"
 
 namespace warren::submit {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "submit/cluster/kubernetes/manifest.h"
-#include "submit/command.h"
+#include "submit/process/command.h"
 #include "submit/process/environment.h"
 
 namespace warren::submit {

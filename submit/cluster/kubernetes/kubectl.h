@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "submit/options.h"
+#include "submit/options/options.h"
 #include "submit/process/children.h"
 
 namespace warren::submit {

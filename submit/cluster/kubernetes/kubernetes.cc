@@ -11,7 +11,7 @@
 #include "submit/cluster/agent_messages.h"
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/cluster/kubernetes/pods.h"
-#include "submit/command.h"
+#include "submit/process/command.h"
 #include "submit/process/environment.h"
 
 namespace warren::submit {

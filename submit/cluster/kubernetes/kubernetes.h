@@ -16,7 +16,7 @@
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/kubernetes/controller.h"
 #include "submit/cluster/kubernetes/kubectl.h"
-#include "submit/options.h"
+#include "submit/options/options.h"
 #include "submit/process/children.h"
 
 namespace warren::submit {

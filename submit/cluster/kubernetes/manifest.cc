@@ -15,9 +15,11 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "submit/cluster/core_choice.h"
 #include "submit/cluster/kubernetes/template.h"
 #include "submit/cluster/script.h"
-#include "submit/command.h"
+#include "submit/options/job_name.h"
+#include "submit/process/command.h"
 #include "submit/process/whole_file.h"
 #include "wire/job_token.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "submit/options.h"
+#include "submit/options/options.h"
 
 namespace warren::submit {
 namespace {

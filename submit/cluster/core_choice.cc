@@ -1,0 +1,44 @@
+#include "submit/cluster/core_choice.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "submit/cluster/clusters.h"
+#include "submit/process/cores.h"
+#include "submit/process/planned_process.h"
+
+namespace warren::submit {
+
+Threads ThreadsOf(const Options& options, const std::vector<std::string>& inherited) {
+  const bool is_set = HasVariable(options.environment, kThreadsVariable) ||
+                      std::find(inherited.begin(), inherited.end(), kThreadsVariable) != inherited.end();
+  if (is_set) return Threads::kOfUser;
+  if (options.worker_cores_were_chosen) return Threads::kChosen;
+  const bool shares = ClusterOf(options).core_sharing != CoreSharing::kNone;
+  return shares ? Threads::kShare : Threads::kOfUser;
+}
+
+Bind BindOf(const Options& options) {
+  return options.bind.value_or(kDefaultBind);
+}
+
+int CoresOfServers(const Options& options, int servers) {
+  return BindOf(options) == Bind::kNone ? 0 : servers;
+}
+
+HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
+                              std::string_view omp_num_threads) {
+  for (const auto& [name, value] : options.environment) {
+    if (name == kThreadsVariable) omp_num_threads = value;
+  }
+  HostProcesses processes{.workers = workers, .servers = servers};
+  const auto [end, error] = std::from_chars(
+      omp_num_threads.data(), omp_num_threads.data() + omp_num_threads.size(), processes.threads);
+  if (error == std::errc{} && processes.threads > 0) return processes;  // the first of nested levels "4,2"
+  processes.threads = options.worker_cores_were_chosen
+                          ? options.worker_cores
+                          : ThreadsOfWorker(usable_cores - CoresOfServers(options, servers), workers);
+  return processes;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,33 @@
+// The cores and threads of a host's processes, as the options and the cluster choose them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/options/options.h"
+#include "submit/process/binding.h"
+
+namespace warren::submit {
+
+/// The variable of OpenMP, which XGBoost uses, too.
+inline constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
+
+/// How a worker's number of threads (OMP_NUM_THREADS) is chosen.
+enum class Threads {
+  kOfUser,  ///< set by the user in the environment or with --env, or left to the cluster
+  kChosen,  ///< --worker-cores
+  kShare,   ///< its share of the host's cores; on other hosts, a script determines it
+};
+Threads ThreadsOf(const Options& options, const std::vector<std::string>& inherited);
+
+/// The effective --bind for processes that dmlc-submit itself binds.
+Bind BindOf(const Options& options);
+/// The number of cores on a host that its workers leave to the servers bound there.
+int CoresOfServers(const Options& options, int servers);
+/// The processes to bind on a host with this many usable cores. `omp_num_threads`: its value in the
+/// environment there; --env takes precedence.
+HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
+                              std::string_view omp_num_threads);
+
+}  // namespace warren::submit

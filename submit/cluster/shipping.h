@@ -1,0 +1,55 @@
+// --files, --archives and --auto-file-cache, with the same meaning on every cluster: each process finds the
+// files in its working directory under their own names, and each archive's content in a directory named like
+// the archive without its suffix.
+//
+// If the processes run in this directory, in one that all hosts share, or in a copy of it, the files are
+// placed here before the job and removed afterwards. If they run in their own directories (yarn), the files
+// are sent along, including, with --auto-file-cache, those that the command names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "submit/options/options.h"
+
+namespace warren::submit {
+
+/// An archive and the directory it is unpacked into.
+struct Archive {
+  std::string path;
+  std::string directory;  ///< "data" of "x/data.tar.gz"
+};
+
+struct Shipment {
+  std::vector<std::string> files;  ///< full paths with distinct names
+  std::vector<Archive> archives;   ///< with full paths
+  /// Files named by the command that the cluster cannot carry: they must exist there already.
+  std::vector<std::string> too_big;
+  /// The command, which refers to files sent along by their names only.
+  std::vector<std::string> command;
+};
+
+/// What has to be shipped. Throws UsageError if a file is missing or has the wrong type.
+Shipment PlanShipment(const Options& options);
+
+/// Places the files of a shipment in the current directory while this object exists. Identical existing files
+/// are left alone.
+class PlacedFiles {
+ public:
+  /// Throws UsageError if a different file of that name exists, and std::runtime_error if a file cannot be
+  /// copied or unpacked; nothing is left behind then.
+  explicit PlacedFiles(const Shipment& shipment);
+  ~PlacedFiles();
+  /// The shell command that removes the placed files; empty if there are no such files.
+  std::string Removal() const;
+  PlacedFiles(const PlacedFiles&) = delete;
+  PlacedFiles& operator=(const PlacedFiles&) = delete;
+
+ private:
+  void PlaceAll(const Shipment& shipment);
+  void RemoveAll();
+
+  std::vector<std::string> placed_;
+};
+
+}  // namespace warren::submit

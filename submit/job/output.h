@@ -1,0 +1,73 @@
+// Passes the output of a job's processes to the console and the logs: to the logs everything at once, to the
+// console with the errors that follow from the first one folded (output/error_folding.h).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/job/process_output.h"
+#include "submit/output/console.h"
+#include "submit/output/deadline_timer.h"
+#include "submit/output/error_folding.h"
+#include "submit/process/planned_process.h"
+
+namespace warren::submit {
+
+class JobOutput {
+ public:
+  /// The name under which a process's lines are shown; ranks become known while the job runs.
+  using SpeakerOf = std::function<Speaker(std::size_t index, Stream stream)>;
+  /// Called with each line, or piece of a long line, as soon as it arrives.
+  using Reader = std::function<void(std::size_t index, Stream stream, std::string_view piece)>;
+
+  /// Starts new log files for the plan. `log_dir`: the directory for kTrackerLog, or empty for none.
+  /// `show_all`: fold nothing. Throws std::runtime_error if a log file cannot be written.
+  JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
+            std::string log_dir, bool show_all, SpeakerOf speaker_of, Reader reader);
+  JobOutput(const JobOutput&) = delete;
+  JobOutput& operator=(const JobOutput&) = delete;
+
+  /// Call when the process is started; `attempt` counts from 0.
+  void Begin(std::size_t index, int attempt);
+  void Append(std::size_t index, Stream stream, std::string_view bytes);
+  /// Writes what a worker printed through the tracker to standard output, --log-file and kTrackerLog.
+  void TrackerPrint(std::string_view text);
+  /// Call when the process has ended and all of its output was appended.
+  void Finish(std::size_t index, bool well);
+  /// Call when all processes are being stopped.
+  void StopBegins();
+
+  /// Shows the held-back error of a process that is restarted.
+  void ShowErrorOf(std::size_t index);
+  /// Call when the job has failed or is restarted. Shows one line about the errors that are left out, then
+  /// the error of the process that failed first. `repeat_last_output`: if that process printed no error, show
+  /// its last output.
+  void ShowErrors(std::optional<std::size_t> culprit, bool repeat_last_output);
+  /// Call when the job is over: shows everything still held back.
+  void ShowRest() { folding_.ShowAllHeld(); }
+
+ private:
+  ProcessOutput::Show ShownFor(std::size_t index);
+  void ShowLastOutputOf(std::size_t index) const;
+  std::string Label(std::size_t index) const { return speaker_of_(index, Stream::kErr).label; }
+  void WaitForDeadline();
+
+  Console& console_;
+  const std::string log_dir_;
+  std::optional<KeptLog> tracker_log_;  ///< only if anything was printed
+  const bool show_all_;
+  const SpeakerOf speaker_of_;
+  const Reader reader_;
+  bool has_servers_ = false;
+  std::vector<std::string> names_;  ///< the name of each process, such as "worker 3"
+  std::vector<ProcessOutput> processes_;
+  ErrorFolding folding_;
+  DeadlineTimer timer_;
+};
+
+}  // namespace warren::submit

@@ -1,0 +1,175 @@
+#include "submit/job/program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "submit/cluster/clusters.h"
+#include "submit/cluster/host_file.h"
+#include "submit/cluster/shipping.h"
+#include "submit/job/run.h"
+#include "submit/options/completion/completion.h"
+#include "submit/options/help.h"
+#include "submit/options/options.h"
+#include "submit/options/parse.h"
+#include "submit/output/console.h"
+#include "submit/output/log.h"
+#include "submit/process/command.h"
+#include "wire/variables.h"
+
+namespace warren::submit {
+namespace {
+
+/// How long an interrupted dmlc-submit tries to write output that nobody may be reading.
+constexpr std::chrono::milliseconds kLastWords{500};
+
+/// Ensures that descriptors 0, 1 and 2 are open, so that no pipe gets one of these numbers.
+void OpenStandardDescriptors() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
+/// Undoes the parent's signal settings that would interfere; a broken pipe is detected when it is written to.
+void TakeSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a log that reaches its size limit must not end the job
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t needed;
+  sigemptyset(&needed);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&needed, signal);
+  sigprocmask(SIG_UNBLOCK, &needed, nullptr);
+}
+
+void Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+/// Handles --help and similar requests; returns true if nothing else is to be done. Throws std::runtime_error
+/// if a host file is invalid.
+bool Answer(const Options& options) {
+  switch (options.request) {
+    case Request::kHelp:
+      Print(HelpText(AllOptions()));
+      return true;
+    case Request::kHelpMarkdown:
+      Print(HelpMarkdown(AllOptions()));
+      return true;
+    case Request::kHelpEnvironment:
+      Print(wire::VariablesMarkdown());
+      return true;
+    case Request::kHelpMan:
+      Print(HelpMan(AllOptions(), WARREN_VERSION));
+      return true;
+    case Request::kCompletion:
+      Print(CompletionScript(AllOptions(), options.shell));
+      return true;
+    case Request::kShowHosts:
+      for (const Host& host : ReadHosts(options.host_file)) Print(host.Line() + '\n');
+      return true;
+    case Request::kVersion:
+      Print("dmlc-submit (Warren) " WARREN_VERSION "\n");
+      return true;
+    case Request::kRun:
+      break;
+  }
+  return false;
+}
+
+void SayWhatIsAssumed(const Options& options) {
+  if (!options.ignored.empty()) {
+    spdlog::warn("no effect with --cluster {}{}: {}", options.cluster,
+                 options.num_servers > 0      ? " with --num-servers"
+                 : options.mode == Mode::kMpi ? " with --mode mpi"
+                                              : "",
+                 fmt::join(options.ignored, ", "));
+  }
+}
+
+JobResult Submit(boost::asio::io_context& io, Console& console, Options& options) {
+  StartLogging(console, {options.debug_log, options.quiet, options.log_format, options.log_file});
+  const ClusterEntry& cluster = ClusterOf(options);
+  SayWhatIsAssumed(options);
+  if (cluster.complete) cluster.complete(options);
+  const Shipment shipment = PlanShipment(options);
+  for (const std::string& path : shipment.too_big) {
+    spdlog::info("'{}' is too big to ship; it must already exist where the processes run", path);
+  }
+  options.command = shipment.command;
+  options.files = shipment.files;  // including those that the command names
+  options.auto_file_cache = false;
+  const FoundCommand command = CommandOf(options);
+  if (!command.note.empty()) spdlog::info("{}", command.note);
+  if (options.dry_run) {
+    console.Print(ShowDryRun(options, command));
+    return {};
+  }
+  if (cluster.export_job && cluster.export_job(options, ShowDryRun(options, command), console)) return {};
+  const PlacedFiles placed(cluster.has_own_directories ? Shipment() : shipment);
+  return RunJob(io, console, options, command, placed.Removal());
+}
+
+/// Submit, with errors turned into messages and exit codes.
+JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options& options) {
+  JobResult failed;
+  std::string message;
+  try {
+    return Submit(io, console, options);
+  } catch (const UsageError& error) {
+    failed.exit_code = kUsage;
+    message = error.what();
+  } catch (const CommandError& error) {
+    failed.exit_code = error.exit_code;
+    message = error.what();
+  } catch (const std::exception& error) {
+    failed.exit_code = kTrouble;
+    message = error.what();
+  }
+  spdlog::error("{}", message);
+  return failed;
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv) {
+  OpenStandardDescriptors();
+  TakeSignals();
+  Options options;
+  try {
+    options = ParseOptions(AllOptions(), {argv + 1, argv + argc});
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "dmlc-submit: error: {}\ndmlc-submit: --help lists the options\n", error.what());
+    return kUsage;
+  }
+  try {
+    if (Answer(options)) return 0;
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "dmlc-submit: error: {}\n", error.what());
+    return kTrouble;
+  }
+  try {
+    boost::asio::io_context io(1);
+    Console console(io, {options.color, options.log_format, options.quiet});
+    const JobResult result = SubmitOrExplain(io, console, options);
+    console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
+    StopLogging();
+    return result.exit_code;
+  } catch (const std::exception& error) {  // neither the job nor the log could be started
+    fmt::print(stderr, "dmlc-submit: error: {} (limits of this process: ulimit -a)\n", error.what());
+    return kTrouble;
+  }
+}
+
+}  // namespace warren::submit

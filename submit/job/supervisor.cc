@@ -1,0 +1,512 @@
+#include "submit/job/supervisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+
+#include "submit/process/watchdog.h"
+
+namespace warren::submit {
+namespace {
+
+/// "; the other 3 processes were stopped", if there are any.
+std::string OthersStopped(std::size_t count) {
+  if (count == 0) return {};
+  return count == 1 ? "; the other process was stopped"
+                    : fmt::format("; the other {} processes were stopped", count);
+}
+
+}  // namespace
+
+std::string ProcessState::Describe() const {
+  const std::string rank_text = rank ? fmt::format("rank {}, ", *rank) : "";
+  std::string place;
+  if (!where.host.empty()) place = fmt::format("host {}", where.host);
+  if (where.pid > 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", where.pid);
+  const std::string all = rank_text + place;
+  return all.empty() ? name : fmt::format("{} ({})", name, all);
+}
+
+Supervisor::Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view)
+    : policy_(policy), view_(view), processes_(plan.size()) {
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    processes_[i].role = plan[i].role;
+    processes_[i].task_id = plan[i].task_id;
+    processes_[i].name = ProcessName(plan[i].role, plan[i].task_id);
+  }
+}
+
+std::optional<Action> Supervisor::NextAction() {
+  if (actions_.empty()) return std::nullopt;
+  Action action = std::move(actions_.front());
+  if (std::holds_alternative<StopAll>(action)) stop_is_due_ = false;
+  actions_.pop_front();
+  return action;
+}
+
+std::optional<TimePoint> Supervisor::NextDeadline() const {
+  if (phase_ == Phase::kFinished) return std::nullopt;
+  std::optional<TimePoint> next = patience_;
+  const auto consider = [&](TimePoint time) { next = std::min(next.value_or(time), time); };
+  if (arbiter_.deadline()) consider(*arbiter_.deadline());
+  for (const Settling& one : settling_) consider(one.until);
+  return next;
+}
+
+void Supervisor::Do(Action action) {
+  if (phase_ != Phase::kFinished) actions_.push_back(std::move(action));
+}
+
+void Supervisor::DoSoon(bool& what) {
+  what = true;
+  Do(ResumeSoon{});
+}
+
+void Supervisor::Resume(TimePoint now) {
+  now_ = now;
+  // First, since processes that the steps below stop will end later.
+  if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
+  if (std::exchange(start_soon_, false)) StartNext();
+  if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
+  if (std::exchange(handle_case_soon_, false) && arbiter_.pending()) HandleCase();
+}
+
+void Supervisor::Tick(TimePoint now) {
+  now_ = now;
+  if (patience_ && *patience_ <= now) GiveUpWaiting();
+  for (const Settling& one : std::exchange(settling_, {})) {
+    if (one.until > now) {
+      settling_.push_back(one);
+    } else {
+      CheckThatItWasLinked(one.index);
+    }
+  }
+  if (arbiter_.deadline() && *arbiter_.deadline() <= now) {
+    const auto first = arbiter_.first();
+    if (arbiter_.IsRipe(first && processes_[*first].running)) HandleCase();
+  }
+}
+
+// --- starting ----------------------------------------------------------------------------------------------
+
+void Supervisor::Begin(TimePoint now) {
+  now_ = begin_ = now;
+  if (is_running()) Do(PrepareCluster{});
+}
+
+void Supervisor::Prepared(TimePoint now) {
+  now_ = now;
+  StartNext();
+}
+
+/// Starts one process at a time, so that the tracker, signals and output are served in between.
+void Supervisor::StartNext() {
+  if (!is_running() || num_started_ == processes_.size()) return;
+  StartOne(num_started_++);
+  DoSoon(start_soon_);
+}
+
+void Supervisor::StartOne(std::size_t index) {
+  Do(StartProcess{index, ++processes_[index].attempt});
+}
+
+void Supervisor::Started(std::size_t index, const submit::Started& where, TimePoint now) {
+  now_ = now;
+  ProcessState& process = processes_[index];
+  process.where = where;
+  process.running = true;
+  ++num_running_;
+  Do(LogLine{Severity::kDebug,
+             fmt::format("started {}, attempt {}", process.Describe(), process.attempt + 1)});
+}
+
+void Supervisor::StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now) {
+  now_ = now;
+  Fail(exit_code, fmt::format("{}: {}{}", processes_[index].name, why, OthersStopped(num_running_)));
+}
+
+void Supervisor::Located(std::size_t index, const submit::Started& where, TimePoint now) {
+  now_ = now;
+  processes_[index].where = where;
+  Do(LogLine{Severity::kDebug, fmt::format("{} runs", processes_[index].Describe())});
+}
+
+// --- process events ----------------------------------------------------------------------------------------
+
+void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint now) {
+  now_ = now;
+  ProcessState& process = processes_[index];
+  process.running = false;
+  --num_running_;
+  const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
+  Do(LogLine{Severity::kDebug, what});
+  if (is_running()) {
+    if (status.ok()) {
+      OnSuccess(index);
+    } else if (status.was_taken_away() && HasDoneItsPart(process)) {
+      Do(LogLine{
+          Severity::kWarning,
+          what +
+              " after all workers had left the job; the job is complete, but the program may not have finished its work after Finalize"});
+      OnSuccess(index);
+    } else {
+      OnFailure(index, status);
+    }
+  }
+  FinishWhenAllAreGone();
+}
+
+void Supervisor::OnSuccess(std::size_t index) {
+  processes_[index].succeeded = true;
+  ++num_succeeded_;
+  if (!view_.has_tracker()) return;
+  if (!view_.all_assigned()) {
+    left_unjoined_.push_back(index);
+    CheckThatJobCanStart();
+  } else {
+    settling_.push_back({now_ + kSettleTime, index});
+  }
+}
+
+/// Fails the job if a worker has ended without joining while another waits for it at the tracker: that wait
+/// would never end.
+void Supervisor::CheckThatJobCanStart() {
+  if (!is_running() || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
+  if (arbiter_.pending()) return;  // a lost worker may be the reason instead
+  if (!view_.all_assigned()) {
+    GiveUpOn(processes_[left_unjoined_.front()], "without joining the job at the tracker");
+  }
+}
+
+/// The same for a worker that joined but ended before it was linked.
+void Supervisor::CheckThatItWasLinked(std::size_t index) {
+  if (!is_running() || num_running_ == 0) return;
+  const ProcessState& process = processes_[index];
+  if (!process.succeeded) return;  // counted as failed in the meantime
+  if (!linked_ && !TaskOf(process).has_linked) return GiveUpOn(process, "before it was linked");
+  if (linked_ && !HasLeft(process)) {
+    left_unfinished_.push_back(index);
+    CheckThatAllCanBeLinkedAgain();
+  }
+}
+
+/// The same for a worker that ended without Finalize, if the others have to be linked again: it will not
+/// come.
+void Supervisor::CheckThatAllCanBeLinkedAgain() {
+  if (!is_running() || left_unfinished_.empty() || num_running_ == 0) return;
+  if (arbiter_.pending()) return;
+  if (view_.linked() || view_.finished()) return;
+  GiveUpOn(processes_[left_unfinished_.front()], "without Finalize");
+}
+
+void Supervisor::GiveUpOn(const ProcessState& process, const char* when) {
+  Fail(kTrouble,
+       fmt::format("{} exited with code 0 {} while others wait for it; the job cannot {}{}",
+                   process.Describe(), when, linked_ ? "continue" : "start", OthersStopped(num_running_)));
+}
+
+JobView::Task Supervisor::TaskOf(const ProcessState& process) const {
+  return view_.TaskOf(std::to_string(process.task_id));
+}
+
+/// Whether all workers, including this one, have ended the job at the tracker.
+bool Supervisor::HasDoneItsPart(const ProcessState& process) const {
+  return view_.has_tracker() && process.role == tracker::Role::kWorker && view_.finished();
+}
+
+/// Whether a worker has left the job at the tracker; it cannot take part again.
+bool Supervisor::HasLeft(const ProcessState& process) const {
+  return view_.has_tracker() && process.role == tracker::Role::kWorker &&
+         (view_.finished() || TaskOf(process).has_shut_down);
+}
+
+void Supervisor::OnFailure(std::size_t index, const ExitStatus& status) {
+  const ProcessState& process = processes_[index];
+  Failure failure{index, status, HasLeft(process)};
+  if (!is_collective()) return Handle(failure);
+  failure.gone_after = TaskOf(process).gone_after;
+  arbiter_.Add(std::move(failure), now_);
+  Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
+  if (num_running_ == 0) DoSoon(handle_case_soon_);
+}
+
+// --- failures ----------------------------------------------------------------------------------------------
+
+/// Handles the gathered failures, the original one first.
+void Supervisor::HandleCase() {
+  FailureCase gathered = arbiter_.Take();
+  if (!is_running()) return;
+  if (gathered.first && processes_[*gathered.first].running) {
+    culprit_ = gathered.first;
+    return FailOrBeginAgain(kTrouble, gathered.story);
+  }
+  if (gathered.first && processes_[*gathered.first].succeeded) TakeBackSuccess(*gathered.first, gathered);
+  gathered.PutInOrder();
+  for (const Failure& failure : gathered.failures) {
+    if (is_running()) Handle(failure);
+  }
+}
+
+/// The worker exited with code 0 in the middle of the job: counts it as failed.
+void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
+  processes_[index].succeeded = false;
+  --num_succeeded_;
+  std::erase(left_unjoined_, index);
+  std::erase(left_unfinished_, index);
+  Failure failure;
+  failure.index = index;
+  failure.gone_after = TaskOf(processes_[index]).gone_after;
+  failure.story = gathered.story;
+  gathered.failures.push_back(std::move(failure));
+}
+
+void Supervisor::Handle(const Failure& failure) {
+  ProcessState& process = processes_[failure.index];
+  // Workers of XGBoost 2.1 start again together, so what matters is whether any of them has already
+  // succeeded, not whether this one has left.
+  const bool together = is_collective() && !view_.finished();
+  const bool left = together ? num_succeeded_ > 0 : failure.left;
+  const bool scheduler = process.role == tracker::Role::kScheduler;
+  const std::string what =
+      fmt::format("{} {}{} on attempt {} of {}", process.Describe(), failure.status.Describe(),
+                  failure.story.empty() ? "" : fmt::format(" ({})", failure.story), process.restarts + 1,
+                  policy_.num_restarts + 1);
+  if (process.restarts < policy_.num_restarts && !left && !scheduler) {
+    Do(ShowErrorOf{failure.index});
+    Do(LogLine{Severity::kWarning, what + "; starting it again"});
+    ++process.restarts;
+    return StartOne(failure.index);
+  }
+  std::string why_final;
+  if (process.restarts < policy_.num_restarts) {
+    why_final = left && together ? ", not started again because others have already ended"
+                : left           ? ", not started again because it had already left the job"
+                                 : ", not started again because the others cannot switch to a new scheduler";
+  }
+  culprit_ = failure.index;
+  FailOrBeginAgain(failure.status.ok() ? kTrouble : failure.status.ShellCode(), what + why_final);
+}
+
+void Supervisor::FailOrBeginAgain(int exit_code, const std::string& story) {
+  if (MayBeginAgain()) return BeginAgain(story);
+  // Some may have stopped already, because the tracker told them to.
+  const std::size_t others = processes_.size() - num_succeeded_;
+  Fail(exit_code,
+       story + AfterRestarts() +
+           OthersStopped(is_collective() ? others - std::min<std::size_t>(others, 1) : num_running_));
+}
+
+// --- restarts of the job -----------------------------------------------------------------------------------
+
+bool Supervisor::MayBeginAgain() const {
+  return is_running() && job_restarts_ < policy_.max_restarts;
+}
+
+/// ", after the job had been started again 3 times", if it was.
+std::string Supervisor::AfterRestarts() const {
+  if (job_restarts_ == 0) return {};
+  return fmt::format(", after the job had been started again {}",
+                     job_restarts_ == 1 ? "once" : fmt::format("{} times", job_restarts_));
+}
+
+void Supervisor::BeginAgain(const std::string& why) {
+  ++job_restarts_;
+  StopToBeginAgain(why, fmt::format(" (restart {} of {})", job_restarts_, policy_.max_restarts));
+}
+
+/// Stops all processes; once they are gone, the job starts over.
+void Supervisor::StopToBeginAgain(const std::string& why, const std::string& count) {
+  phase_ = Phase::kRestarting;
+  if (culprit_ && !processes_[*culprit_].running) Do(ShowErrorOf{*culprit_});
+  Do(LogLine{Severity::kWarning,
+             fmt::format("{}; starting all {} processes again{}", why, processes_.size(), count)});
+  StopEverything();
+}
+
+void Supervisor::Requeued(const std::string& story, TimePoint now) {
+  now_ = now;
+  if (is_running()) StopToBeginAgain(story, "");
+}
+
+void Supervisor::Replanned(TimePoint now) {
+  now_ = now;
+  if (phase_ != Phase::kReplanning) return;
+  int attempt = 0;
+  for (const ProcessState& process : processes_) attempt = std::max(attempt, process.attempt);
+  for (ProcessState& process : processes_) {
+    process.attempt = attempt;  // all continue from the highest number
+    process.restarts = 0;
+    process.succeeded = false;
+    process.rank.reset();
+  }
+  num_started_ = num_succeeded_ = 0;
+  num_joined_ = 0;
+  any_joined_ = false;
+  linked_ = false;
+  settling_.clear();
+  left_unjoined_.clear();
+  left_unfinished_.clear();
+  arbiter_.Clear();
+  start_soon_ = check_links_soon_ = handle_case_soon_ = check_end_soon_ = false;
+  waited_for_cluster_ = false;
+  culprit_.reset();
+  phase_ = Phase::kRunning;
+  Begin(now);
+}
+
+void Supervisor::ReplanFailed(const std::string& why, TimePoint now) {
+  now_ = now;
+  Fail(kTrouble, fmt::format("the job cannot be started again: {}", why));
+}
+
+// --- tracker events ----------------------------------------------------------------------------------------
+
+/// The index of the worker with this task id, or nullopt if the id is not from this plan. In a job with a
+/// tracker, all processes are workers.
+std::optional<std::size_t> Supervisor::WorkerOfTask(const std::string& task_id) const {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), index);
+  const bool whole = error == std::errc{} && end == task_id.data() + task_id.size();
+  return whole && index < processes_.size() ? std::optional(index) : std::nullopt;
+}
+
+void Supervisor::Joined(int joined, int expected, TimePoint now) {
+  now_ = now;
+  num_joined_ = joined;
+  any_joined_ = any_joined_ || joined > 0;
+  if (!linked_ && is_running()) Do(ShowProgress{joined, expected});
+  CheckThatJobCanStart();
+}
+
+void Supervisor::Assigned(const std::string& task_id, int rank, TimePoint now) {
+  now_ = now;
+  if (const auto index = WorkerOfTask(task_id)) processes_[*index].rank = rank;
+  DoSoon(check_links_soon_);  // soon, since the tracker is still assigning ranks
+}
+
+void Supervisor::Linked(TimePoint now) {
+  now_ = now;
+  Do(HideProgress{});
+  if (!std::exchange(linked_, true)) Do(TellAllAreUp{now - begin_});
+}
+
+void Supervisor::Broken(const std::string& task_id, const std::string& story, TimePoint now) {
+  now_ = now;
+  if (is_running()) arbiter_.Accuse(WorkerOfTask(task_id), story, now);
+}
+
+void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
+  now_ = now;
+  if (!failure.empty()) OnTrackerFailed(failure);
+  // A process that then tries to start a second job is refused instead of left waiting.
+  Do(StopTracker{});
+}
+
+void Supervisor::TrackerFailed(const std::string& story, TimePoint now) {
+  now_ = now;
+  if (is_running()) OnTrackerFailed(story);
+}
+
+void Supervisor::OnTrackerFailed(const std::string& story) {
+  if (MayBeginAgain()) {
+    BeginAgain(story);
+  } else {
+    Fail(kTrouble, story + AfterRestarts());
+  }
+}
+
+// --- the end -----------------------------------------------------------------------------------------------
+
+void Supervisor::Trouble(const std::string& story, TimePoint now) {
+  now_ = now;
+  Fail(kTrouble, story + OthersStopped(num_running_));
+}
+
+void Supervisor::ReaderGone(TimePoint now) {
+  now_ = now;
+  Fail(kReaderGone, "standard output was closed by its reader" + OthersStopped(num_running_));
+}
+
+void Supervisor::Signalled(int signal, TimePoint now) {
+  now_ = now;
+  if (phase_ == Phase::kStopping) {
+    if (signal == SIGINT) Do(KillAll{});
+    return;
+  }
+  result_.interrupted = true;
+  const std::string processes =
+      num_running_ == 1 ? "its process was" : fmt::format("its {} processes were", num_running_);
+  Fail(128 + signal, fmt::format("the job was interrupted by {}; {} stopped", SignalName(signal), processes));
+}
+
+/// The job cannot continue: stops everything. Only the first reason counts.
+void Supervisor::Fail(int exit_code, const std::string& story) {
+  if (phase_ == Phase::kStopping || phase_ == Phase::kFinished) return;
+  phase_ = Phase::kStopping;
+  result_.exit_code = exit_code;
+  story_ = story;
+  StopEverything();
+}
+
+/// Stops the tracker and all processes; FinishWhenAllAreGone follows.
+void Supervisor::StopEverything() {
+  Do(HideProgress{});
+  // The tracker stops as well: otherwise it would report stopped workers as lost, which would bury the cause.
+  Do(StopAll{});
+  stop_is_due_ = true;
+  patience_ = now_ + kStopGrace + kKillPatience;
+  DoSoon(check_end_soon_);
+}
+
+void Supervisor::GiveUpWaiting() {
+  if (num_running_ == 0 && !std::exchange(waited_for_cluster_, true)) {
+    patience_ = now_ + kClusterPatience;
+    return;
+  }
+  patience_.reset();
+  for (const ProcessState& process : processes_) {
+    if (!process.running) continue;
+    Do(LogLine{Severity::kError,
+               fmt::format("{} did not end even after SIGKILL; it is left running", process.Describe())});
+  }
+  if (phase_ == Phase::kRestarting) {
+    return Fail(kTrouble, "the job cannot be started again while one of its processes does not end");
+  }
+  Finish();
+}
+
+void Supervisor::ClusterIdle(TimePoint now) {
+  now_ = now;
+  FinishWhenAllAreGone();
+}
+
+void Supervisor::FinishWhenAllAreGone() {
+  if (stop_is_due_) return;  // StopAll may still make the cluster busy
+  if (num_running_ > 0 || (!is_running() && view_.cluster_is_busy())) return;
+  if (phase_ == Phase::kRestarting) {
+    phase_ = Phase::kReplanning;
+    patience_.reset();
+    Do(ShowErrors{culprit_, false});
+    Do(Replan{});
+  } else if (phase_ == Phase::kStopping || num_succeeded_ == processes_.size()) {
+    Finish();
+  }
+}
+
+void Supervisor::Finish() {
+  if (phase_ == Phase::kFinished) return;
+  Do(HideProgress{});
+  Do(StopTracker{});
+  if (!story_.empty()) {
+    Do(ShowErrors{culprit_, true});
+    Do(LogLine{Severity::kError, story_});
+  } else if (view_.has_tracker() && !any_joined_ && processes_.size() > 1) {
+    Do(TellOfSeparatePrograms{static_cast<int>(processes_.size())});  // with a tracker, all are workers
+  }
+  Do(FinishJob{result_, story_, story_.empty() ? std::nullopt : culprit_});
+  phase_ = Phase::kFinished;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,268 @@
+// A job's policy: which processes are started and restarted, when everything is stopped, the exit code, and
+// the messages about it. A state machine over values: processes are indices into the plan, time is an
+// argument, and actions are returned. It has no processes, sockets or clocks; run.cc has these, reports
+// events and carries out the actions.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "submit/job/failure_arbiter.h"
+#include "submit/output/log_line.h"
+#include "submit/process/planned_process.h"
+#include "submit/process/process.h"
+
+namespace warren::submit {
+
+/// Exit codes other than those of the processes.
+inline constexpr int kTrouble = 1;
+inline constexpr int kReaderGone = 141;  ///< like a program killed by SIGPIPE
+
+/// A process that SIGKILL does not end within this time is stuck in the kernel (e.g. in a dead network file
+/// system), and waiting longer is useless.
+inline constexpr std::chrono::seconds kKillPatience{5};
+/// Additional time for a launcher to end and for a queue to remove the job: their commands may be Java
+/// programs.
+inline constexpr std::chrono::seconds kClusterPatience{25};
+
+struct JobResult {
+  int exit_code = 0;         ///< dmlc-submit's exit code
+  bool interrupted = false;  ///< by a signal: output may no longer have a reader
+};
+
+// --- actions -----------------------------------------------------------------------------------------------
+
+/// Prepares the cluster for the first process; Prepared follows.
+struct PrepareCluster {};
+/// Starts a process; Started or StartFailed follows, and Exited after Started.
+struct StartProcess {
+  std::size_t index;
+  int attempt;  ///< from 0
+};
+/// Calls Resume after the events that are already pending.
+struct ResumeSoon {};
+/// Tells the tracker that a worker has failed; `how` is readable text.
+struct ReportFailure {
+  std::string task_id;
+  std::string how;
+};
+/// Stops the tracker, so that no worker can join any longer.
+struct StopTracker {};
+/// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
+struct StopAll {};
+/// Kills every process at once.
+struct KillAll {};
+/// Ends leftovers of processes and plans the job for another start with a new tracker; Replanned or
+/// ReplanFailed follows.
+struct Replan {};
+/// Shows the error, if any, of the process because of which something is restarted.
+struct ShowErrorOf {
+  std::size_t index;
+};
+/// Shows the error of `culprit`, if known, and folds all other errors that are not shown yet.
+struct ShowErrors {
+  std::optional<std::size_t> culprit;
+  bool repeat_last_output;  ///< show the culprit's last output if it has written no error
+};
+struct ShowProgress {
+  int joined, expected;
+};
+struct HideProgress {};
+/// All workers are linked for the first time in this start of the job.
+struct TellAllAreUp {
+  std::chrono::duration<double> took;
+};
+/// All workers have succeeded, but none has joined the job: warns if they were meant to.
+struct TellOfSeparatePrograms {
+  int num_workers;
+};
+/// The job is over; no action follows.
+struct FinishJob {
+  JobResult result;
+  std::string story = {};                   ///< why it failed; empty if it did not
+  std::optional<std::size_t> culprit = {};  ///< the process that made it fail, if one did
+};
+using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
+                            KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
+                            TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
+
+// --- queries -----------------------------------------------------------------------------------------------
+
+/// The state of the rest of the job at the moment of an event.
+class JobView {
+ public:
+  /// A worker as the tracker sees it.
+  struct Task {
+    bool has_linked = false;             ///< has been linked at least once
+    bool has_shut_down = false;          ///< announced its shutdown and does not wait for others
+    std::optional<int> gone_after = {};  ///< how many of XGBoost 2.1's workers were gone before it
+  };
+
+  virtual ~JobView() = default;
+  /// If false, the functions below are not called, except cluster_is_busy.
+  virtual bool has_tracker() const = 0;
+  virtual bool is_collective() const = 0;  ///< the workers are XGBoost's, of 2.1 or later
+  virtual bool all_assigned() const = 0;   ///< every worker has its rank
+  virtual bool linked() const = 0;         ///< all workers are linked, as far as is known
+  virtual bool finished() const = 0;       ///< all workers have left the job
+  virtual Task TaskOf(const std::string& task_id) const = 0;
+  /// Whether the cluster itself still has something running; ClusterIdle follows.
+  virtual bool cluster_is_busy() const = 0;
+};
+
+// --- the state machine -------------------------------------------------------------------------------------
+
+/// A process and what is known about it.
+struct ProcessState {
+  tracker::Role role = tracker::Role::kWorker;
+  int task_id = 0;
+  std::string name;  ///< "worker 3"
+  Started where;
+  int attempt = -1;  ///< DMLC_NUM_ATTEMPT
+  int restarts = 0;  ///< restarts of this process alone since the job began or was restarted
+  bool running = false;
+  bool succeeded = false;
+  std::optional<int> rank;
+
+  /// "worker 1 (rank 2, host vm, pid 4242)"
+  std::string Describe() const;
+};
+
+struct RestartPolicy {
+  int num_restarts = 0;  ///< restarts of each process, within each start of the job
+  int max_restarts = 0;  ///< restarts of the whole job
+};
+
+class Supervisor {
+ public:
+  /// `view` must outlive it. The job begins with Begin.
+  Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view);
+
+  // Events. `now` never decreases.
+  void Begin(TimePoint now);
+  void Prepared(TimePoint now);
+  void Started(std::size_t index, const submit::Started& where, TimePoint now);
+  void StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now);
+  /// It is now known where the process runs, which Started did not say.
+  void Located(std::size_t index, const submit::Started& where, TimePoint now);
+  void Exited(std::size_t index, const ExitStatus& status, TimePoint now);
+  void Resume(TimePoint now);
+  void Replanned(TimePoint now);
+  void ReplanFailed(const std::string& why, TimePoint now);
+  /// The result of cluster_is_busy may have changed.
+  void ClusterIdle(TimePoint now);
+  /// The queue has ended all processes and will start them again.
+  void Requeued(const std::string& story, TimePoint now);
+  /// The job cannot continue, for a reason outside the processes.
+  void Trouble(const std::string& story, TimePoint now);
+  /// A tracker run by the cluster has ended although the job has not.
+  void TrackerFailed(const std::string& story, TimePoint now);
+  void Signalled(int signal, TimePoint now);
+  /// The reader of standard output has gone away.
+  void ReaderGone(TimePoint now);
+  // Events of the tracker (tracker/server.h).
+  void Joined(int joined, int expected, TimePoint now);
+  void Assigned(const std::string& task_id, int rank, TimePoint now);
+  void Linked(TimePoint now);
+  void Broken(const std::string& task_id, const std::string& story, TimePoint now);
+  void TrackerFinished(const std::string& failure, TimePoint now);
+  /// Handles deadlines that have passed.
+  void Tick(TimePoint now);
+
+  /// The next action, in order; nullopt until something happens.
+  std::optional<Action> NextAction();
+  /// When Tick is next needed, if ever.
+  std::optional<TimePoint> NextDeadline() const;
+
+  const ProcessState& process(std::size_t index) const { return processes_[index]; }
+  std::size_t size() const { return processes_.size(); }
+
+ private:
+  enum class Phase {
+    kRunning,
+    kRestarting,  ///< all is being stopped, to be restarted
+    kReplanning,
+    kStopping,
+    kFinished
+  };
+  /// A worker that succeeded, until its last messages to the tracker have arrived.
+  struct Settling {
+    TimePoint until;
+    std::size_t index;
+  };
+
+  bool is_running() const { return phase_ == Phase::kRunning; }
+  void Do(Action action);
+  void DoSoon(bool& what);
+  void StartNext();
+  void StartOne(std::size_t index);
+
+  void OnSuccess(std::size_t index);
+  void OnFailure(std::size_t index, const ExitStatus& status);
+  void CheckThatJobCanStart();
+  void CheckThatItWasLinked(std::size_t index);
+  void CheckThatAllCanBeLinkedAgain();
+  void GiveUpOn(const ProcessState& process, const char* when);
+  bool HasDoneItsPart(const ProcessState& process) const;
+  bool HasLeft(const ProcessState& process) const;
+  JobView::Task TaskOf(const ProcessState& process) const;
+  bool is_collective() const { return view_.has_tracker() && view_.is_collective(); }
+  std::optional<std::size_t> WorkerOfTask(const std::string& task_id) const;
+
+  void HandleCase();
+  void TakeBackSuccess(std::size_t index, FailureCase& gathered);
+  void Handle(const Failure& failure);
+  void FailOrBeginAgain(int exit_code, const std::string& story);
+  bool MayBeginAgain() const;
+  std::string AfterRestarts() const;
+  void BeginAgain(const std::string& why);
+  void StopToBeginAgain(const std::string& why, const std::string& count);
+  void OnTrackerFailed(const std::string& story);
+
+  void Fail(int exit_code, const std::string& story);
+  void StopEverything();
+  void GiveUpWaiting();
+  void FinishWhenAllAreGone();
+  void Finish();
+
+  const RestartPolicy policy_;
+  const JobView& view_;
+  std::deque<Action> actions_;
+  std::vector<ProcessState> processes_;
+  FailureArbiter arbiter_;
+  TimePoint now_;
+  TimePoint begin_;
+
+  Phase phase_ = Phase::kRunning;
+  std::size_t num_started_ = 0;
+  std::size_t num_running_ = 0;
+  std::size_t num_succeeded_ = 0;
+  int num_joined_ = 0;
+  bool any_joined_ = false;  ///< a worker has joined, in this start of the job
+  int job_restarts_ = 0;
+  bool linked_ = false;
+  std::vector<Settling> settling_;
+  std::vector<std::size_t> left_unjoined_;
+  std::vector<std::size_t> left_unfinished_;  ///< succeeded and linked, but did not announce their shutdown
+
+  // Tasks for Resume.
+  bool start_soon_ = false;
+  bool check_links_soon_ = false;
+  bool handle_case_soon_ = false;
+  bool check_end_soon_ = false;
+
+  bool stop_is_due_ = false;           ///< StopAll has not been carried out yet
+  std::optional<TimePoint> patience_;  ///< deadline for what is being stopped
+  bool waited_for_cluster_ = false;
+  JobResult result_;
+  std::string story_;                   ///< why the job failed
+  std::optional<std::size_t> culprit_;  ///< the process whose last output belongs to the story
+};
+
+}  // namespace warren::submit

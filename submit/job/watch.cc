@@ -1,0 +1,280 @@
+#include "submit/job/watch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "posix/private_file.h"
+#include "submit/monitor/kept_page.h"
+#include "submit/monitor/live_line.h"
+#include "submit/monitor/web_request.h"
+#include "submit/options/job_name.h"
+#include "submit/output/log_folder.h"
+
+namespace warren::submit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kBetweenLooks{1};
+/// A longer gap between two looks means that this process was suspended.
+constexpr std::chrono::seconds kStoodStill{4};
+/// In a shorter job, stragglers are not reported.
+constexpr double kLongJobSeconds = 10;
+/// More findings at once, e.g. if a file system is gone, would flood the log.
+constexpr std::size_t kMostFindings = 8;
+constexpr std::size_t kMostDumps = 8;
+
+JobSnapshot FactsOf(const Options& options) {
+  JobSnapshot job;
+  job.name = JobName(options);
+  job.command = fmt::format("{}", fmt::join(options.command, " "));
+  job.cluster = options.cluster;
+  job.began = std::chrono::system_clock::now();
+  job.world_size = options.num_workers;
+  return job;
+}
+
+JobRecord RecordOf(const Options& options) {
+  JobRecord record = RecordOfThisProcess();
+  record.name = JobName(options);
+  record.command = options.command;
+  record.cluster = options.cluster;
+  record.workers = options.num_workers;
+  if (!options.log_dir.empty()) record.log_dir = std::filesystem::absolute(options.log_dir).string();
+  return record;
+}
+
+const char* SeverityName(Severity severity) {
+  return severity == Severity::kError ? "error" : severity == Severity::kWarning ? "warning" : "info";
+}
+
+}  // namespace
+
+JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
+                   const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
+                   WatchCallbacks callbacks)
+    : console_(console),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      monitor_(FactsOf(options), {options.hang_timeout, kSampleInterval, joins}, plan, Clock::now()),
+      output_(plan.size()),
+      timer_(io) {
+  for (const PlannedProcess& process : plan) {
+    std::filesystem::path path = process.log_file;
+    stack_files_.push_back(path.empty() ? "" : path.replace_extension(".stack").string());
+  }
+  if (!options.timeline.empty()) timeline_.emplace(options.timeline, Clock::now());
+  if (!options.metrics && !options.dashboard) return;
+  web_ = std::make_unique<WebServer>(
+      io, WebServerOptions{options.metrics, options.dashboard, PageToken(token)},
+      WebServerCallbacks{[this] { return monitor_.Snapshot(Clock::now()); }, &output_});
+}
+
+JobWatch::~JobWatch() {
+  console_.on_resize = nullptr;
+}
+
+void JobWatch::Begin() {
+  runs_ = true;
+  last_look_ = Clock::now();
+  history_.emplace(RecordOf(options_));
+  if (web_ && !web_->MetricsUrl().empty()) Say(fmt::format("metrics: {}", web_->MetricsUrl()));
+  if (web_ && !web_->PageUrl().empty()) Say(fmt::format("dashboard: {}", web_->PageUrl()));
+  console_.on_resize = [this] { ShowLine(); };
+  WaitToLook();
+}
+
+void JobWatch::WaitToLook() {
+  timer_.expires_after(kBetweenLooks);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) Tick();
+  });
+}
+
+/// Logs something that the user has asked for, and shows it even with --quiet.
+void JobWatch::Say(const std::string& text) const {
+  if (options_.quiet) return console_.Message(Severity::kInfo, text);
+  spdlog::info("{}", text);
+}
+
+void JobWatch::Tick() {
+  if (!runs_) return;
+  const auto now = Clock::now();
+  const auto since = now - std::exchange(last_look_, now);
+  // This process was suspended by Ctrl-Z, or its machine slept; the workers may have gone on.
+  if (since > kStoodStill) monitor_.StoodStill(since - kBetweenLooks);
+  Report(monitor_.Look(now));
+  if (monitor_.JoiningTakesLong(now)) {
+    const std::string missing = callbacks_.missing();
+    if (!missing.empty())
+      spdlog::warn("workers have waited for others for {:.0f} s: {}",
+                   std::chrono::duration<double>(options_.hang_timeout).count(), missing);
+  }
+  ShowLine();
+  WaitToLook();
+}
+
+// --- terminal ----------------------------------------------------------------------------------------------
+
+void JobWatch::ShowLine() {
+  if (joining_ || !runs_) return;
+  if (options_.log_format == LogFormat::kJson) return SayInJson(monitor_.Snapshot(Clock::now()));
+  if (console_.interactive()) {
+    console_.ShowStatus(LiveLine(monitor_.Snapshot(Clock::now()), console_.width()));
+  }
+}
+
+void JobWatch::ShowJoining(int joined, int expected) {
+  joining_ = true;
+  if (console_.interactive()) console_.ShowStatus(ProgressBar(joined, expected));
+}
+
+void JobWatch::StopShowingJoining() {
+  joining_ = false;
+  console_.HideStatus();
+}
+
+/// Writes a line for each new round.
+void JobWatch::SayInJson(const JobSnapshot& job) {
+  if (job.evaluations.empty() || said_round_ == job.round) return;
+  said_round_ = job.round;
+  nlohmann::json line = {{"source", "progress"}, {"seconds", job.seconds}, {"round", job.round}};
+  if (job.rounds > 0) line["rounds"] = job.rounds;
+  if (job.seconds_left) line["seconds_left"] = *job.seconds_left;
+  for (const auto& [name, value] : job.evaluations.back().metrics) {
+    if (std::isfinite(value)) line["metrics"][name] = value;
+  }
+  console_.Object(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// --- findings ----------------------------------------------------------------------------------------------
+
+void JobWatch::Report(const std::vector<Finding>& findings) {
+  std::size_t dumps = 0;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const Finding& finding = findings[i];
+    const bool is_over = finding.kind == Finding::Kind::kGoesOn;
+    const bool is_last = i + 1 == kMostFindings && findings.size() > kMostFindings;
+    const std::string text =
+        is_last ? fmt::format("{} (and {} more like this)", finding.text, findings.size() - kMostFindings)
+                : finding.text;
+    spdlog::log(is_over ? spdlog::level::info : spdlog::level::warn, "{}", text);
+    monitor_.Said(is_over ? "info" : "warning", text, Clock::now());
+    if (options_.dump_on_hang && finding.kind == Finding::Kind::kAllIdle) DumpAll();
+    const bool has_stack =
+        !is_over && finding.kind != Finding::Kind::kSilent && finding.kind != Finding::Kind::kAllIdle;
+    if (options_.dump_on_hang && has_stack && ++dumps <= kMostDumps) Dump(finding.worker);
+    if (is_last) break;
+  }
+}
+
+void JobWatch::DumpAll() {
+  const JobSnapshot job = monitor_.Snapshot(Clock::now());
+  std::size_t count = 0;
+  for (const WorkerSnapshot& worker : job.workers) {
+    const bool runs = worker.state == WorkerState::kStarting || worker.state == WorkerState::kRunning ||
+                      worker.state == WorkerState::kStuck;
+    if (!runs) continue;
+    if (++count > kMostDumps) {
+      spdlog::info("the stacks of the other workers are not shown");
+      break;
+    }
+    Dump(worker.index);
+  }
+}
+
+void JobWatch::Dump(std::size_t index) {
+  if (!dumped_.insert(index).second) return;  // only one debugger can attach to a process
+  monitor_.Dumped(index, true);
+  callbacks_.dump(index, [this, index](const std::string& text) {
+    dumped_.erase(index);
+    monitor_.Dumped(index, false);
+    ShowDump(index, text);
+  });
+}
+
+void JobWatch::ShowDump(std::size_t index, const std::string& text) {
+  Say(fmt::format("stack of {}:\n{}", monitor_.Describe(index), text));
+  if (stack_files_[index].empty()) return;
+  const posix::Descriptor made = posix::OpenPrivate(stack_files_[index].c_str(), O_APPEND);
+  if (!(std::ofstream(stack_files_[index], std::ios::app) << text << '\n').flush()) {
+    spdlog::warn("cannot write '{}'", stack_files_[index]);
+  }
+}
+
+void JobWatch::OnReport(const wire::WorkerReport& report) {
+  monitor_.Reported(report, Clock::now());
+  if (timeline_) timeline_->Add(report);
+}
+
+void JobWatch::OnOutput(std::size_t index, Stream stream, std::string_view piece) {
+  if (web_) output_.Add(index, stream, piece);
+  if (stream == Stream::kOut && monitor_.Speaks(index)) monitor_.Printed(piece, Clock::now());
+}
+
+void JobWatch::OnLog(const LogLine& line) {
+  if (timeline_ && line.severity != Severity::kDebug) timeline_->Mark(line.text, Clock::now());
+  if (line.severity != Severity::kDebug) monitor_.Said(SeverityName(line.severity), line.text, Clock::now());
+}
+
+// --- end of the job ----------------------------------------------------------------------------------------
+
+/// Writes the page to --log-dir and returns its path; empty if it is not kept.
+std::string JobWatch::KeepPage(const JobSnapshot& job) const {
+  if (options_.log_dir.empty() || !options_.dashboard) return {};
+  const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / kKeptPage;
+  // Commands may contain secrets, so the file must be new: an earlier job's file may belong to another user
+  // or be open elsewhere.
+  std::error_code there_is_none;
+  std::filesystem::remove(path, there_is_none);
+  const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_TRUNC);
+  std::ofstream file(path, std::ios::trunc);
+  file << KeptPage(job, output_);
+  if (!file.flush()) {
+    spdlog::warn("cannot write the page '{}'", path.string());
+    return {};
+  }
+  return path.string();
+}
+
+void JobWatch::Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
+                      std::function<void()> done) {
+  runs_ = false;
+  timer_.cancel();
+  console_.HideStatus();
+  const auto now = Clock::now();
+  monitor_.Finished(result.exit_code, story, now);
+  const JobSnapshot job = monitor_.Snapshot(now);
+  const std::string straggler = StragglerSentence(job, false);
+  if (job.seconds >= kLongJobSeconds && !straggler.empty()) spdlog::info("{}", straggler);
+  RecordedEnd end;
+  end.seconds = job.seconds;
+  end.exit_code = result.exit_code;
+  end.how = result.interrupted      ? HowEnded::kInterrupted
+            : result.exit_code == 0 ? HowEnded::kSucceeded
+                                    : HowEnded::kFailed;
+  end.story = story;
+  if (culprit) {
+    const WorkerSnapshot& worker = job.workers[*culprit];
+    end.failed_by = FailedBy{worker.name, worker.rank, worker.host};
+  }
+  end.restarts = job.job_restarts;
+  for (const WorkerSnapshot& worker : job.workers) end.restarts += worker.restarts;
+  end.page = KeepPage(job);
+  if (timeline_) timeline_->Finish();
+  if (history_) history_->End(std::move(end));
+  if (!web_) return done();
+  web_->Finish(job, std::move(done));
+}
+
+}  // namespace warren::submit

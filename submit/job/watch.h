@@ -1,0 +1,96 @@
+// Connects a job's monitor (monitor/job_monitor.h) to the world: its findings go to the log, its state to the
+// status line on the terminal, to clients of the metrics and the page, and to the history of jobs.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/job/supervisor.h"
+#include "submit/monitor/history.h"
+#include "submit/monitor/job_monitor.h"
+#include "submit/monitor/output_history.h"
+#include "submit/monitor/timeline_file.h"
+#include "submit/monitor/web_server.h"
+#include "submit/options/options.h"
+#include "submit/output/console.h"
+#include "wire/job_token.h"
+
+namespace warren::submit {
+
+/// What the watch asks of the job.
+struct WatchCallbacks {
+  /// A text that names the workers that have joined and those that have not; empty if unknown.
+  std::function<std::string()> missing;
+  /// See Cluster::Dump.
+  std::function<void(std::size_t index, std::function<void(std::string text)> done)> dump;
+};
+
+class JobWatch {
+ public:
+  /// `console` and `options` must outlive it. `joins`: workers are expected to join a tracker that
+  /// dmlc-submit runs. Throws std::runtime_error if metrics or the page cannot be served.
+  JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
+           const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
+           WatchCallbacks callbacks);
+  ~JobWatch();
+  JobWatch(const JobWatch&) = delete;
+  JobWatch& operator=(const JobWatch&) = delete;
+
+  /// The job begins: logs the addresses of its metrics and dashboard, and shows its progress from now on.
+  void Begin();
+
+  /// The monitor, which must be told what happens.
+  JobMonitor& monitor() { return monitor_; }
+  void OnReport(const wire::WorkerReport& report);
+  /// Takes a line that a process has written, or a piece of a long line.
+  void OnOutput(std::size_t index, Stream stream, std::string_view piece);
+  /// Shows on the terminal how many workers have connected, until StopShowingJoining.
+  void ShowJoining(int joined, int expected);
+  void StopShowingJoining();
+  /// Takes a log message of dmlc-submit, including one about the job's end.
+  void OnLog(const LogLine& line);
+
+  /// The job is over; calls `done` once all viewers have been told, which takes no noticeable time.
+  /// `culprit`: the process that made it fail.
+  void Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
+              std::function<void()> done);
+  /// Shows the stacks of a process; ignored if they are being taken already.
+  void Dump(std::size_t index);
+
+ private:
+  void WaitToLook();
+  void Tick();
+  void ShowLine();
+  void Report(const std::vector<Finding>& findings);
+  void Say(const std::string& text) const;
+  void DumpAll();
+  void ShowDump(std::size_t index, const std::string& text);
+  void SayInJson(const JobSnapshot& job);
+  std::string KeepPage(const JobSnapshot& job) const;
+
+  Console& console_;
+  const Options& options_;
+  const WatchCallbacks callbacks_;
+  JobMonitor monitor_;
+  std::optional<History> history_;  ///< once the job has begun
+  OutputHistory output_;
+  std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken
+  std::vector<std::string> stack_files_;  ///< one per process, in --log-dir; empty without it
+  std::optional<TimelineFile> timeline_;  ///< with --timeline
+  std::unique_ptr<WebServer> web_;        ///< with --dashboard or --metrics-port
+  boost::asio::steady_timer timer_;
+  TimePoint last_look_;
+  bool runs_ = false;  ///< the job has begun and is not over
+  bool joining_ = false;
+  std::optional<std::int64_t> said_round_;
+};
+
+}  // namespace warren::submit

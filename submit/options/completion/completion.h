@@ -1,0 +1,42 @@
+// Shell completion scripts for dmlc-submit's command line, generated from the option table: option names,
+// possible values, files and folders, and then the command with its own completion.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/options/options.h"
+#include "submit/options/table.h"
+
+namespace warren::submit {
+
+/// The script that --completion prints for this shell.
+std::string CompletionScript(const OptionTable& table, Shell shell);
+
+// --- shared by the files of the shells ---------------------------------------------------------------------
+
+enum class ValueKind { kFlag, kAny, kChoice, kFile, kDirectory, kProgram };
+
+/// The possible values of an option.
+struct ValueHint {
+  ValueKind kind = ValueKind::kAny;
+  std::vector<std::string> choices = {};
+};
+
+ValueHint HintFor(const Option& option);
+/// All names of an option, with their dashes.
+std::vector<std::string_view> NamesOf(const Option& option);
+/// Replaces @JOINED@ and @NAMES_LIKE_JOINED@ in a script: the first by patterns for a letter followed by its
+/// value, such as -n?*; the second by single-dash names that match these patterns, such as -np. They are
+/// joined by `between`, each in `quotes`.
+std::string WithJoinedValues(const OptionTable& table, std::string_view script, std::string_view between,
+                             std::string_view quotes);
+/// The first sentence of the option's help, without the full stop.
+std::string ShortHelp(const Option& option);
+
+std::string BashCompletion(const OptionTable& table);
+std::string ZshCompletion(const OptionTable& table);
+std::string FishCompletion(const OptionTable& table);
+
+}  // namespace warren::submit

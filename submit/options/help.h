@@ -1,0 +1,33 @@
+// --help, docs/reference/options.md and the manual page.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/options/table.h"
+
+namespace warren::submit {
+
+/// The text of --help, for a terminal.
+std::string HelpText(const OptionTable& table);
+/// The content of docs/reference/options.md.
+std::string HelpMarkdown(const OptionTable& table);
+/// The manual page dmlc-submit.1 for this version.
+std::string HelpMan(const OptionTable& table, std::string_view version);
+
+// --- shared by these ---------------------------------------------------------------------------------------
+
+struct HelpParagraph {
+  std::string_view title;
+  std::string_view text;
+};
+
+/// Help on subjects other than options. Words between two ` are literal.
+const std::vector<HelpParagraph>& HelpParagraphs();
+/// "--num-workers, -n N"
+std::string Usage(const Option& option);
+/// The option's help, with its default value.
+std::string HelpOf(const Option& option);
+
+}  // namespace warren::submit

@@ -1,0 +1,15 @@
+// The name of a job.
+#pragma once
+
+#include <string>
+
+#include "submit/options/options.h"
+
+namespace warren::submit {
+
+/// --jobname, or the name of the command (NameOfCommand).
+std::string JobName(const Options& options);
+/// The same for a cluster's queue, with "dmlc-" before the command's name.
+std::string QueuedJobName(const Options& options);
+
+}  // namespace warren::submit

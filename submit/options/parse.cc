@@ -1,0 +1,153 @@
+#include "submit/options/parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/arguments.h"
+#include "submit/monitor/web_request.h"
+
+namespace warren::submit {
+namespace {
+
+template <typename Names>
+bool Contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The forms of all options on a command line, in table order.
+cli::ArgumentReader ReaderOf(const OptionTable& table) {
+  std::vector<cli::OptionForm> forms;
+  for (const Option& option : table.rows()) {
+    cli::OptionForm form;
+    form.names.emplace_back(option.name);
+    form.names.insert(form.names.end(), option.other_names.begin(), option.other_names.end());
+    form.value = option.value.empty()       ? cli::ValueUse::kNone
+                 : option.value_is_optional ? cli::ValueUse::kOptional
+                                            : cli::ValueUse::kRequired;
+    form.value_name = option.value;
+    form.is_number = option.value.size() == 1;  // "N", "M", "K"
+    forms.push_back(std::move(form));
+  }
+  return cli::ArgumentReader(std::move(forms));
+}
+
+void Store(const Option& option, Options& options, const std::string& value) {
+  if (option.store == nullptr) {
+    options.texts[std::string(option.name)].push_back(value);
+    return;
+  }
+  try {
+    option.store(options, value);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("{}: {}", option.name, error.what()));
+  }
+}
+
+/// Stores the values in table order; the last value of a non-repeatable option counts. Returns the names of
+/// the options that were given.
+std::vector<std::string_view> StoreGiven(const OptionTable& table, const std::vector<cli::GivenOption>& given,
+                                         Options& options) {
+  std::vector<std::vector<std::string>> values(table.rows().size());
+  for (const cli::GivenOption& one : given) values[one.form].push_back(one.value);
+  std::vector<std::string_view> names;
+  for (std::size_t place = 0; place < values.size(); ++place) {
+    if (values[place].empty()) continue;
+    const Option& option = table.rows()[place];
+    names.push_back(option.name);
+    const std::size_t first = option.repeatable ? 0 : values[place].size() - 1;
+    for (std::size_t i = first; i < values[place].size(); ++i) Store(option, options, values[place][i]);
+  }
+  return names;
+}
+
+void TakeClusterFromEnvironment(const OptionTable& table, Options& options) {
+  const char* name = std::getenv("DMLC_SUBMIT_CLUSTER");
+  if (options.cluster_was_chosen || name == nullptr || *name == '\0') return;
+  try {
+    table.Find("--cluster")->store(options, name);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("DMLC_SUBMIT_CLUSTER in the environment: {}", error.what()));
+  }
+}
+
+/// The word of the command that names the number of workers, or an empty string. The user may have meant it
+/// for dmlc-submit.
+std::string NumWorkersInCommand(const OptionTable& table, const Options& options) {
+  const Option& option = *table.Find("--num-workers");
+  for (const std::string& word : options.command) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name == option.name || Contains(option.other_names, name)) return name;
+  }
+  return {};
+}
+
+bool IsNumber(const std::string& word) {
+  return word.find_first_not_of("0123456789") == std::string::npos;
+}
+
+void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& given, Options& options) {
+  if (!Contains(given, "--num-workers")) {
+    const std::string in_command = NumWorkersInCommand(table, options);
+    throw UsageError(
+        in_command.empty()
+            ? "--num-workers N is missing: the number of workers to start"
+            : fmt::format(
+                  "--num-workers N is missing: the {} after the command belongs to the command; options of dmlc-submit go before it",
+                  in_command));
+  }
+  if (options.command.empty()) {
+    throw UsageError("the command to run is missing: dmlc-submit [options] command [arguments...]");
+  }
+  if (options.command.front().empty()) throw UsageError("the command to run is an empty word");
+  if (options.mode == Mode::kMpi && std::exchange(options.num_servers, 0) > 0)
+    options.ignored.emplace_back("--num-servers");
+  if (Contains(given, "--dashboard") && IsNumber(options.command.front())) {
+    throw UsageError(
+        fmt::format("--dashboard takes its port after '=': --dashboard={}", options.command.front()));
+  }
+  // Without a value, the page is served together with the metrics, unless those are open to other hosts.
+  const bool metrics_stay_here = options.metrics && NamesLoopback(ToText(*options.metrics));
+  if (options.dashboard == WebAddress{} && metrics_stay_here) options.dashboard = options.metrics;
+  options.port_was_chosen = Contains(given, "--port");
+  if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
+  if (options.port_end < options.port) {
+    throw UsageError(fmt::format("--port-end {} is below --port {}", options.port_end, options.port));
+  }
+  if (options.tls && options.num_servers > 0) {
+    throw UsageError(
+        "--tls: parameter servers (--num-servers) use their own connections, which Warren does not encrypt");
+  }
+  const ClusterFacts& cluster = FindCluster(table.clusters(), options.cluster);
+  if (options.bind.value_or(Bind::kNone) != Bind::kNone && !Heeds(cluster, *table.Find("--bind"))) {
+    throw UsageError(fmt::format("--bind {}: --cluster {} does not bind processes{}{}",
+                                 BindName(*options.bind), cluster.name,
+                                 cluster.bound_by.empty() ? "" : "; use ", cluster.bound_by));
+  }
+  if (cluster.check) cluster.check(options);
+}
+
+}  // namespace
+
+Options ParseOptions(const OptionTable& table, const std::vector<std::string>& arguments) {
+  std::size_t command_begin = 0;
+  const std::vector<cli::GivenOption> read = ReaderOf(table).ReadOptions(arguments, command_begin);
+  if (command_begin < arguments.size() && arguments[command_begin] == "--") ++command_begin;
+  Options options;
+  options.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(command_begin), arguments.end());
+  const std::vector<std::string_view> given = StoreGiven(table, read, options);
+  if (options.request != Request::kRun) return options;
+  TakeClusterFromEnvironment(table, options);
+  CheckWhole(table, given, options);
+  const ClusterFacts& cluster = FindCluster(table.clusters(), options.cluster);
+  for (const std::string_view name : given) {
+    // A parameter-server job has no rabit tracker.
+    const bool for_tracker = options.num_servers > 0 && (name == "--timeout" || name == "--sortby");
+    const bool in_vain = cluster.ignores && cluster.ignores(options, name);
+    if (for_tracker || in_vain || !Heeds(cluster, *table.Find(name))) options.ignored.emplace_back(name);
+  }
+  return options;
+}
+
+}  // namespace warren::submit

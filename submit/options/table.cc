@@ -1,0 +1,374 @@
+// The options of all jobs, and the functions that store their values.
+#include "submit/options/table.h"
+
+#include <fast_float/fast_float.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "submit/options/values.h"
+#include "wire/classic.h"
+
+namespace warren::submit {
+namespace {
+
+/// Options of old scripts that have no effect.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kWithoutEffect = {
+    {{"--hdfs-tempdir", "DIR"}, {"--mesos-master", "HOST:PORT"}, {"--ship-libcxx", "DIR"}}};
+
+constexpr int kMaxWorkers = wire::classic::kMaxWorldSize;
+constexpr double kMaxTimeoutSeconds = 1e8;
+
+// --- storing values --------------------------------------------------------------------------------------
+
+void StoreWorkerCores(Options& options, const std::string& value) {
+  Count<&Options::worker_cores, 1, kMaxCount>(options, value);
+  options.worker_cores_were_chosen = true;
+}
+
+template <Request request>
+void Ask(Options& options, const std::string&) {
+  options.request = request;
+}
+
+void StoreCluster(const std::vector<ClusterFacts>& clusters, Options& options, const std::string& value) {
+  options.cluster = FindCluster(clusters, Lower(value)).name;
+  options.cluster_was_chosen = true;
+}
+
+void StoreAutoFileCache(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, bool>, 6> kChoices = {
+      {{"on", true}, {"off", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}}};
+  options.auto_file_cache = Choose(value, kChoices);
+}
+
+void StoreLogLevel(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, bool>, 2> kChoices = {{{"info", false}, {"debug", true}}};
+  options.debug_log = Choose(value, kChoices);
+}
+
+void StoreSortBy(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, tracker::SortBy>, 2> kChoices = {
+      {{"host", tracker::SortBy::kHost}, {"task", tracker::SortBy::kTask}}};
+  options.sort_by = Choose(value, kChoices);
+}
+
+void StoreAdmit(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, tracker::Admit>, 4> kChoices = {
+      {{"token", tracker::Admit::kToken},
+       {"user", tracker::Admit::kUser},
+       {"hosts", tracker::Admit::kHosts},
+       {"any", tracker::Admit::kAny}}};
+  options.admit = Choose(value, kChoices);
+}
+
+void StoreCheckData(Options& options, const std::string&) {
+  options.environment.emplace_back("WARREN_CHECK_DATA", "1");
+}
+
+void StoreMode(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, Mode>, 2> kChoices = {
+      {{"ps", Mode::kPs}, {"mpi", Mode::kMpi}}};
+  options.mode = Choose(value, kChoices);
+}
+
+void StoreBind(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, Bind>, 3> kChoices = {
+      {{"core", Bind::kCore}, {"numa", Bind::kNuma}, {"none", Bind::kNone}}};
+  options.bind = Choose(value, kChoices);
+}
+
+void StoreCompletion(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, Shell>, 3> kChoices = {
+      {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}}};
+  options.shell = Choose(value, kChoices);
+  options.request = Request::kCompletion;
+}
+
+void StoreColor(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kChoices = {
+      {{"auto", ColorChoice::kAuto}, {"always", ColorChoice::kAlways}, {"never", ColorChoice::kNever}}};
+  options.color = Choose(value, kChoices);
+}
+
+void StoreLogFormat(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kChoices = {
+      {{"text", LogFormat::kText}, {"json", LogFormat::kJson}}};
+  options.log_format = Choose(value, kChoices);
+}
+
+/// `zero`: the meaning of 0, for messages.
+std::chrono::milliseconds Seconds(const std::string& value, std::string_view zero) {
+  double seconds = 0;
+  const auto [end, error] = fast_float::from_chars(value.data(), value.data() + value.size(), seconds,
+                                                   fast_float::chars_format::fixed);
+  if (error != std::errc{} || end != value.data() + value.size() || !(seconds >= 0)) {
+    throw std::runtime_error(fmt::format("'{}' is not a number of seconds (0 means: {})", value, zero));
+  }
+  if (seconds > kMaxTimeoutSeconds) {
+    throw std::runtime_error(fmt::format("'{}' is too big (0 means: {})", value, zero));
+  }
+  const std::chrono::milliseconds time(static_cast<std::int64_t>(seconds * 1000));
+  // A time below a millisecond must not become 0.
+  return seconds > 0 && time.count() == 0 ? std::chrono::milliseconds{1} : time;
+}
+
+void StoreTimeout(Options& options, const std::string& value) {
+  options.timeout = Seconds(value, "wait forever");
+}
+
+void StoreHangTimeout(Options& options, const std::string& value) {
+  options.hang_timeout = Seconds(value, "no reports");
+}
+
+/// Stores KEY=VALUE as it is; for KEY alone, its current value.
+void StoreEnvironment(Options& options, const std::string& value) {
+  const std::size_t equals = value.find('=');
+  if (value.empty() || equals == 0) {
+    throw std::runtime_error(fmt::format("'{}' is neither KEY=VALUE nor KEY", value));
+  }
+  if (equals == std::string::npos) {
+    const char* current = std::getenv(value.c_str());
+    if (current == nullptr) {
+      throw std::runtime_error(fmt::format(
+          "{} is not set in the environment; write --env {}=VALUE to give it a value", value, value));
+    }
+    options.environment.emplace_back(value, current);
+    return;
+  }
+  options.environment.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+}
+
+void StoreMetricsPort(Options& options, const std::string& value) {
+  options.metrics = ParseWebAddress(value);
+}
+
+void StoreDashboard(Options& options, const std::string& value) {
+  options.dashboard = value.empty() ? WebAddress{} : ParseWebAddress(value);
+}
+
+void Drop(Options&, const std::string&) {}
+
+std::vector<std::string> ClusterNames(const std::vector<ClusterFacts>& clusters) {
+  std::vector<std::string> names;
+  for (const ClusterFacts& cluster : clusters) names.push_back(cluster.name);
+  return names;
+}
+
+std::string ClusterHelp(const std::vector<ClusterFacts>& clusters) {
+  std::string names;
+  for (const ClusterFacts& cluster : clusters) {
+    names += fmt::format("{}{} ({}{})", names.empty() ? "" : ", ", cluster.name, cluster.where,
+                         cluster.experimental ? "; experimental" : "");
+  }
+  return fmt::format("Cluster that runs the processes: {}.", names);
+}
+
+/// The rows refer to the clusters.
+std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
+  static const std::string bind_default = fmt::format("{}; slurm: Slurm's own", BindName(kDefaultBind));
+  std::vector<Option> options;
+  const auto add = [&](const std::string& group, bool for_every_cluster, std::vector<Option> rows) {
+    for (Option& row : rows) {
+      row.group = group;
+      row.for_every_cluster = for_every_cluster;
+      options.push_back(std::move(row));
+    }
+  };
+  add("The job", true,
+      {
+          {"--num-workers",
+           "N",
+           "",
+           "Number of workers to start. Required.",
+           Count<&Options::num_workers, 1, kMaxWorkers>,
+           false,
+           {"-n", "-np"}},
+          {.name = "--cluster",
+           .value = "NAME",
+           .default_value = "$DMLC_SUBMIT_CLUSTER, else local",
+           .help = ClusterHelp(clusters),
+           .store = [&clusters](Options& given,
+                                const std::string& value) { StoreCluster(clusters, given, value); },
+           .other_names = {"--launcher"},
+           .choices = ClusterNames(clusters)},
+          {"--num-servers",
+           "M",
+           "0",
+           "Number of parameter servers to start. With M > 0 the command runs once as the scheduler, M times as a server and N times as a worker; DMLC_ROLE holds the role of each process.",
+           Count<&Options::num_servers, 0, kMaxWorkers>,
+           false,
+           {"-s"}},
+          {"--mode", "ps|mpi", "ps",
+           "With mpi, the workers exchange data without servers, as KVStore's dist_sync_mpi does, and --num-servers is ignored.",
+           StoreMode},
+          {"--local-num-attempt", "K", "0",
+           "Restart a failed process up to K times before the job fails. DMLC_NUM_ATTEMPT is 0 for the first start and counts the restarts.",
+           Count<&Options::num_restarts, 0, kMaxCount>},
+          {"--max-restarts", "N", "0",
+           "Restart the whole job up to N times if a process fails for good or workers are missing. For programs that resume from a saved model. DMLC_NUM_ATTEMPT counts the restarts.",
+           Count<&Options::max_restarts, 0, kMaxCount>},
+          {"--env", "KEY=VALUE", "",
+           "Set an environment variable of the processes; the value is passed on exactly as written. KEY alone passes on the current value.",
+           StoreEnvironment, true},
+          {"--files", "FILE", "",
+           "Provide a file in the directory of the processes, under its own name. If they run in this directory, or in a shared or copied one, the file is placed there while the job runs.",
+           TextList<&Options::files>, true},
+          {"--archives", "FILE", "",
+           "Like --files, and unpack the archive: the contents of data.tar.gz or data.zip are in data/.",
+           TextList<&Options::archives>, true},
+          {"--jobname", "NAME", "the base name of the program or script; with dmlc- before it in a queue",
+           "Name of the job in metrics, on the page, in `warren jobs` and in the cluster's queue.",
+           Text<&Options::job_name>},
+          {"--check-data", "", "",
+           "Print a table of what each worker has read with warren.data before training starts: rows, columns, ranges of labels and features.",
+           StoreCheckData},
+          {"--dry-run", "", "", "Print the shell commands that would start the processes, and start nothing.",
+           Flag<&Options::dry_run>},
+      });
+  add("The job", false,
+      {
+          {"--auto-file-cache", "on|off", "on",
+           "Ship files that the command names as --files does, and replace their paths by their names. Only for clusters where processes run in directories of their own.",
+           StoreAutoFileCache},
+      });
+  add("Tracker", true,
+      {
+          {"--host-ip", "IP|auto|dns", "",
+           "Address at which processes reach the tracker: an address or a name, auto (the address of the default route) or dns (the full name of this machine). By default 127.0.0.1 with --cluster local, else the address of the route to the first host.",
+           Text<&Options::host_ip>},
+          {"--no-tracker", "", "",
+           "Start no tracker, for programs that find each other by themselves, such as MPI programs.",
+           Flag<&Options::no_tracker>},
+          {"--port", "P", "9091",
+           "First port that the tracker tries; 0 means any free port. By default the tracker starts at a random port between 9091 and --port-end, so that workers left over from an earlier job do not reach it. The scheduler of a parameter-server job gets a free port of the same range.",
+           Count<&Options::port, 0, 65535>},
+          {"--port-end", "P", "9999", "Last port that the tracker tries.",
+           Count<&Options::port_end, 0, 65535>},
+          {"--sortby", "host|task", "host", "Order in which workers get their ranks.", StoreSortBy},
+          {"--tls", "", "",
+           "Encrypt the connections of Warren's engine, to the tracker and between workers, with TLS 1.3; the key is derived from the job token. Requires OpenSSL 3 on every host. XGBoost's own connections are not encrypted.",
+           Flag<&Options::tls>},
+          {"--admit", "token|user|hosts|any", "user",
+           "Workers that the tracker accepts without the job token and without warren.xgboost, such as programs that use XGBoost's own communication: none (token), this user's processes on this machine (user), all from the job's hosts (hosts; ssh, mpi with a host file, slurm in an allocation), or any.",
+           StoreAdmit},
+          {"--timeout", "SECONDS", "1800",
+           "Give up if workers have not contacted the tracker for this long. 0 waits forever; use it if the command never contacts the tracker.",
+           StoreTimeout},
+      });
+  add("Output and logs", true,
+      {
+          {"--log-dir", "DIR", "",
+           "Also write the output of each process to DIR/worker-0.log and so on, and what the tracker prints to DIR/tracker.log. DIR is created if it does not exist; logs of an earlier job are moved to DIR/earlier.",
+           Text<&Options::log_dir>},
+          {"--color", "auto|always|never", "auto",
+           "Colour the [rank] before each line of output; auto means on a terminal only.", StoreColor},
+          {"--log-level", "INFO|DEBUG", "INFO",
+           "Level of detail of the messages from dmlc-submit and the tracker.", StoreLogLevel},
+          {"--log-file", "FILE", "",
+           "Also write the messages of dmlc-submit and the tracker, and what the tracker prints, to FILE, with the time.",
+           Text<&Options::log_file>},
+          {"--hang-timeout", "SECONDS", "60",
+           "Report a worker that makes no progress for this long, with what is known about it: stopped, waiting for a disk, or on a host that cannot be reached. 0 turns it off.",
+           StoreHangTimeout},
+          {"--dump-on-hang", "", "",
+           "Also show the stack of that worker, with py-spy and gdb if its host has them. SIGUSR2 makes dmlc-submit show the stacks of all workers at any time.",
+           Flag<&Options::dump_on_hang>},
+          {"--timeline", "FILE", "",
+           "Write the collective calls of all ranks to FILE as trace events on one clock, for Perfetto (ui.perfetto.dev) and chrome://tracing. Covers workers that use Warren's engine.",
+           Text<&Options::timeline>},
+          {"--metrics-port", "[HOST:]PORT", "",
+           "Serve Prometheus metrics at http://HOST:PORT/metrics, without authentication. HOST is 127.0.0.1 by default; write IPv6 addresses in []. Port 0 means any free port.",
+           StoreMetricsPort},
+          {.name = "--dashboard",
+           .value = "[=[HOST:]PORT]",
+           .default_value =
+               "any free port of 127.0.0.1, or the port of --metrics-port if that is on this machine only",
+           .help =
+               "Serve a page about the running job for a browser; the printed address contains the token that opens it. With --log-dir, the page is kept in DIR/job.html.",
+           .store = StoreDashboard,
+           .value_is_optional = true},
+          {"--log-format", "text|json", "text",
+           "With json, each line of the output and of --log-file is a JSON object with the time, the source and the text. The output of --dry-run stays as it is.",
+           StoreLogFormat},
+          {"--quiet",
+           "",
+           "",
+           "Print only warnings and errors of dmlc-submit itself. --log-file still gets all messages.",
+           Flag<&Options::quiet>,
+           false,
+           {"-q"}},
+          {"--show-all-errors", "", "",
+           "Show the errors of all processes as they come. By default, errors that follow from the first failure are summed up in one line, and the output of the first failure comes last.",
+           Flag<&Options::show_all_errors>},
+      });
+  add("Resources on a cluster", true,
+      {
+          {"--worker-cores", "N", "local, ssh, mpi: an equal share of the host's cores; else 1",
+           "Processor cores for each worker. Also sets OMP_NUM_THREADS, unless the environment or --env does.",
+           StoreWorkerCores},
+      });
+  add("Resources on a cluster", false,
+      {
+          {"--bind", "core|numa|none", bind_default,
+           "Cores that each process may use: as many cores of its own as it has threads, all cores of one NUMA node, or any core.",
+           StoreBind},
+          {"--worker-memory", "SIZE", "the cluster's own; 1g with yarn",
+           "Memory for each worker, such as 512m or 1.5g.", Memory<&Options::worker_memory_bytes>},
+          {"--server-cores", "N", "1", "Processor cores for each parameter server.",
+           Count<&Options::server_cores, 1, kMaxCount>},
+          {"--server-memory", "SIZE", "the cluster's own; 1g with yarn", "Memory for each parameter server.",
+           Memory<&Options::server_memory_bytes>},
+          {"--worker-gpus", "N", "0", "GPUs for each worker.", Count<&Options::worker_gpus, 0, kMaxCount>},
+          {"--time-limit", "TIME", "the cluster's own",
+           "Time limit of the job, in the cluster's own form: 90 (minutes) or 1-12:00:00 for slurm, 1:30:00 or seconds for sge, seconds for kubernetes.",
+           Text<&Options::time_limit>},
+          {"--queue", "NAME", "the cluster's own", "Queue for the job.", Text<&Options::queue>},
+          {"--host-file",
+           "FILE",
+           "$HOSTFILE",
+           "File with the hosts, one per line: [user@]host [slots=N] [max_slots=N] [port=N]. Also accepted: node[01-12], node1,node2, node1*4, user@host:port, [IPv6]:port. # starts a comment.",
+           Text<&Options::host_file>,
+           false,
+           {"-H", "--hostfile"}},
+      });
+  for (const ClusterFacts& cluster : clusters) {
+    add(fmt::format("Only with --cluster {}{}", cluster.name, cluster.experimental ? " (experimental)" : ""),
+        false, cluster.own_options);
+  }
+  add("Help", true,
+      {
+          {"--help", "", "", "Print this help.", Ask<Request::kHelp>, false, {"-h"}},
+          {"--help-markdown", "", "", "Print docs/reference/options.md.", Ask<Request::kHelpMarkdown>},
+          {"--help-environment", "", "", "Print the table of environment variables, in Markdown.",
+           Ask<Request::kHelpEnvironment>},
+          {"--help-man", "", "", "Print the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
+          {"--completion", "bash|zsh|fish", "", "Print the completion script for that shell.",
+           StoreCompletion},
+          {"--show-hosts", "", "",
+           "Print the hosts of --host-file as they are understood, one per line, and start nothing.",
+           Ask<Request::kShowHosts>},
+          {"--version", "", "", "Print the version.", Ask<Request::kVersion>, false, {"-V"}},
+      });
+  for (const auto& [name, value] : kWithoutEffect) {
+    add("Without effect", false, {{name, value, "", "Accepted for old scripts; has no effect.", Drop}});
+  }
+  return options;
+}
+
+}  // namespace
+
+OptionTable::OptionTable(std::vector<ClusterFacts> clusters)
+    : clusters_(std::move(clusters)), rows_(MakeRows(clusters_)) {}
+
+const Option* OptionTable::Find(std::string_view name) const {
+  const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Option& row) {
+    return row.name == name ||
+           std::find(row.other_names.begin(), row.other_names.end(), name) != row.other_names.end();
+  });
+  return found == rows_.end() ? nullptr : &*found;
+}
+
+}  // namespace warren::submit

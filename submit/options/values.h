@@ -1,0 +1,73 @@
+// Functions that store option values, for the rows of the option table and the files of clusters. All throw
+// std::runtime_error that says what the value should be.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "submit/options/options.h"
+#include "submit/process/command.h"
+
+namespace warren::submit {
+
+/// Enough for any machine, but small enough that sums of milliseconds and bytes stay in range.
+inline constexpr int kMaxCount = 1'000'000;
+
+/// Parses a whole number from `least` to `most`.
+int ParseCount(const std::string& text, int least, int most);
+/// Parses a size in bytes: "512m", "4g", "1.5G", "2t", "65536k".
+std::uint64_t ParseMemorySize(const std::string& text);
+std::string Lower(std::string text);
+
+/// The value that `text` means; throws an error that lists the choices if it is not among them.
+template <typename Value, std::size_t kSize>
+Value Choose(const std::string& text, const std::array<std::pair<std::string_view, Value>, kSize>& choices) {
+  const std::string wanted = Lower(text);
+  std::string names;
+  for (const auto& [name, value] : choices) {
+    if (name == wanted) return value;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  throw std::runtime_error(fmt::format("'{}' is not one of {}", text, names));
+}
+
+template <auto member>
+void Flag(Options& options, const std::string&) {
+  options.*member = true;
+}
+
+template <auto member>
+void Text(Options& options, const std::string& value) {
+  options.*member = value;
+}
+
+template <auto member>
+void TextList(Options& options, const std::string& value) {
+  (options.*member).push_back(value);
+}
+
+/// Words separated by blanks; a word that contains blanks is quoted with '' or "".
+template <auto member>
+void Words(Options& options, const std::string& value) {
+  for (std::string& word : SplitWords(value)) (options.*member).push_back(std::move(word));
+}
+
+template <auto member, int least, int most>
+void Count(Options& options, const std::string& value) {
+  options.*member =
+      static_cast<std::remove_reference_t<decltype(options.*member)>>(ParseCount(value, least, most));
+}
+
+template <auto member>
+void Memory(Options& options, const std::string& value) {
+  options.*member = ParseMemorySize(value);
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,75 @@
+// A process of a job as it was planned, wherever it will run: its command, its environment, its cores.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/process/binding.h"
+#include "tracker/environment.h"
+
+namespace warren::submit {
+
+struct PlannedProcess {
+  tracker::Role role = tracker::Role::kWorker;
+  int task_id = 0;                      ///< 0-based within the role
+  std::string file;                     ///< the file to execute
+  std::vector<std::string> argv;        ///< including the command's own name
+  tracker::Environment environment;     ///< added to the inherited one, for the first attempt
+  std::vector<std::string> unset;       ///< inherited variables that would mislead the process
+  std::string log_file;                 ///< additional file for its output; empty: none
+  CoreList cores = {};                  ///< cores of this machine to which it is bound; empty: not bound
+  std::string python_environment = {};  ///< its Python environment on other hosts: see FoundCommand
+};
+
+/// An environment variable with a number, under the names that torchrun (for torch.distributed and the like)
+/// and horovodrun use.
+struct PlaceVariable {
+  const char* torch;
+  const char* horovod;
+};
+inline constexpr PlaceVariable kRankVariable{"RANK", "HOROVOD_RANK"};
+inline constexpr PlaceVariable kWorldSizeVariable{"WORLD_SIZE", "HOROVOD_SIZE"};
+inline constexpr PlaceVariable kLocalRankVariable{"LOCAL_RANK", "HOROVOD_LOCAL_RANK"};
+inline constexpr PlaceVariable kLocalSizeVariable{"LOCAL_WORLD_SIZE", "HOROVOD_LOCAL_SIZE"};
+/// The worker's index among the workers with the same local rank (one per host), and their number.
+inline constexpr char kCrossRankVariable[] = "HOROVOD_CROSS_RANK";
+inline constexpr char kCrossSizeVariable[] = "HOROVOD_CROSS_SIZE";
+/// The address and port at which rank 0 listens; --env may set them.
+inline constexpr char kMasterVariable[] = "MASTER_ADDR";
+inline constexpr char kMasterPortVariable[] = "MASTER_PORT";
+/// Counts the starts of a process, from 0.
+inline constexpr char kAttemptVariable[] = "DMLC_NUM_ATTEMPT";
+
+/// The place where a process runs.
+struct Started {
+  pid_t pid = -1;    ///< on that host; -1: not known yet
+  std::string host;  ///< empty: not known yet
+};
+
+void AddPlaceVariable(const PlaceVariable& variable, const std::string& value,
+                      tracker::Environment& environment);
+/// The variable as arguments of a shell's export command: `RANK="1" HOROVOD_RANK="1"`.
+std::string ExportWords(const PlaceVariable& variable, const std::string& value);
+
+/// Whether the environment has the variable.
+bool HasVariable(const tracker::Environment& environment, std::string_view name);
+
+/// "worker 3", "server 0", "scheduler".
+std::string ProcessName(tracker::Role role, int task_id);
+
+/// The environment additions for a later attempt, which differ in DMLC_NUM_ATTEMPT.
+tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int attempt);
+
+/// The variables common to all processes of a role: without DMLC_TASK_ID, DMLC_NUM_ATTEMPT and RANK.
+tracker::Environment WithoutTask(tracker::Environment environment);
+
+/// Whether the environment, by --env or the plan, tells torch.distributed where worker 0 is.
+bool NamesMaster(const PlannedProcess& process);
+
+/// The processes as shell commands to paste, each preceded by a comment line.
+std::string ShowPlan(const std::vector<PlannedProcess>& plan);
+
+}  // namespace warren::submit

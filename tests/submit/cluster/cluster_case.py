@@ -1,0 +1,464 @@
+"""Tests of what dmlc-submit promises on every cluster. Each cluster's test file runs them on a real one."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from submit_case import LIMIT_S, NASTY, PROGRAM, RECORD, SubmitCase, as_bytes, kill_at_once, str_or_bytes
+from warren_testing import BIN, wait_for
+
+READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
+GONE_LIMIT_S = 5.0  # half a second of grace, and the delay of a busy machine
+RESULT = "x" * 60
+PYTHON = ["/usr/bin/python3", "-c"]  # every host has it
+
+
+def processes_with(mark):
+    """The living processes, except this one, that have this in their environment: pid and command line."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if mark.split("=")[1].encode() in (entry / "environ").read_bytes():
+                if (entry / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return found
+
+
+def command_lines():
+    """The command lines of all processes of this machine, as every user of it can read them."""
+    lines = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            lines.add(path.read_bytes())
+    return lines
+
+
+def open_to_others(directory):
+    """The files below `directory` that its owner's group or all users can read, whatever they may do in `directory` itself."""
+    for parent, folders, names in os.walk(directory):
+        parent = pathlib.Path(parent)
+        with contextlib.suppress(FileNotFoundError):
+            folders[:] = [name for name in folders if (parent / name).stat(follow_symlinks=False).st_mode & 0o011]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                path = parent / name
+                if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o044:
+                    yield path
+
+
+class ClusterCase(SubmitCase):
+    """A cluster that is started for the test, and dmlc-submit with it."""
+
+    CLUSTER = ""  # as in DMLC_JOB_CLUSTER
+    WORKERS = 3
+    ERRORS_COME_APART = True  # standard error and standard output are separate
+    CORES_ARE_SHARED = True  # the workers of a host share its cores
+
+    def cluster_options(self):
+        """The options that choose the cluster."""
+        return ["--cluster", self.CLUSTER]
+
+    def cluster_environment(self):
+        return {}
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory(prefix="warren-tmp-")
+        self.addCleanup(directory.cleanup)
+        self.temporary = pathlib.Path(directory.name)
+
+    def enter(self, command):
+        """The command in the form that starts it where dmlc-submit runs."""
+        return command
+
+    def left(self):
+        """What still runs of a job: the processes and the scripts around them, which have the mark in their environment."""
+        return {pid: line for pid, line in processes_with(self.mark).items() if not line.startswith(PROGRAM)}
+
+    def start(self, *words, environment=None, **settings):
+        command = self.enter([PROGRAM, *map(str, self.cluster_options()), "--env", self.mark])
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
+        process = subprocess.Popen(
+            [*map(os.fsencode, command), *(os.fsencode(str_or_bytes(word)) for word in words)],
+            stdin=subprocess.DEVNULL,
+            env=self.environment({"TMPDIR": str(self.temporary), **self.cluster_environment(), **(environment or {})}),
+            **settings,
+        )
+        return self.note(process)
+
+    def submit_pid(self):
+        """The pid of dmlc-submit itself, as the started process may turn into it by exec."""
+        for pid in self.marked():
+            if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == PROGRAM.encode():
+                return pid
+        raise AssertionError("dmlc-submit does not run")
+
+    def check_all_gone(self, seconds=GONE_LIMIT_S):
+        try:
+            wait_for(lambda: not self.left(), seconds, f"the end of {self.left()}")
+        finally:
+            for pid in self.left():
+                kill_at_once(pid)
+
+    def folders(self):
+        """The folders in which dmlc-submit keeps files for its launcher."""
+        return [*self.temporary.glob("dmlc-submit-*"), *self.directory.glob(".dmlc-submit-*")]
+
+    def places_of_files(self):
+        """The directories with everything that dmlc-submit and the cluster's own programs write for a job."""
+        return [self.directory, self.temporary]
+
+    def ready(self, tasks):
+        self.wait_for_files(*(f"ready-{task}" for task in range(tasks)))
+        for task in range(tasks):
+            self.file(f"ready-{task}").unlink()
+
+    def local_ranks(self, workers):
+        """For each of `workers` workers: its index among the workers of its host, and their number."""
+        return [(0, 1)] * workers
+
+    def threads_of_two(self):
+        """OMP_NUM_THREADS of each of two workers; empty if the cluster decides it."""
+        return ""
+
+
+class BindingBehaviour(ClusterCase):
+    """The tests of clusters that bind processes to cores; derive from it as from ClusterBehaviour."""
+
+    OPTIONS = ()  # put two workers on one host, with a core for each
+
+    def test_two_workers_of_a_host_have_a_core_each(self):
+        show = [*PYTHON, "import os; print(sorted(os.sched_getaffinity(0)), os.environ.get('OMP_NUM_THREADS'))"]
+        allowed = sorted(os.sched_getaffinity(0))
+        threads = pathlib.Path(f"/sys/devices/system/cpu/cpu{allowed[0]}/topology/thread_siblings_list").read_text().strip()
+        if len(allowed) != 2 or threads != str(allowed[0]):
+            self.skipTest("is for a machine with two cores of one hardware thread")
+        process = self.submit("--num-workers", 2, "--bind", "core", "--worker-cores", 1, *self.OPTIONS, *show)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(line.split("] ", 1)[1] for line in process.out.splitlines()),
+                         [f"[{core}] 1" for core in allowed], process.err)  # fmt: skip
+        process = self.submit("--num-workers", 2, "--bind", "none", "--worker-cores", 1, *self.OPTIONS, *show)
+        self.assertEqual(process.out.count(f"] {allowed} 1\n"), 2, process.out + process.err)
+        self.check_all_gone()
+
+
+class WatchingBehaviour(ClusterCase):
+    """The tests of clusters with an agent next to each process; derive from it as from ClusterBehaviour."""
+
+    STATES = (r"worker 0: state R, \d+\.\d s of CPU, [1-9]\d* MB", r"worker 1: state S, 0\.\d s", r"worker 2: state T, ")
+
+    def watched(self):
+        """A job whose workers run, sleep and are stopped."""
+        code = ("echo ready > ready-$DMLC_TASK_ID; case $DMLC_TASK_ID in 0) sh -c 'while :; do :; done' ;; 1) sleep 600 ;;"
+                " 2) sh -c 'kill -STOP $$' ;; esac; true")
+        process = self.start("--num-workers", 3, "--no-tracker", "--log-level", "DEBUG", "sh", "-c", code)
+        self.ready(3)
+        return process
+
+    def read_samples(self, process, patterns):
+        seen = ""
+        while not all(re.search(pattern, seen) for pattern in patterns):
+            seen += self.wait_for_text(process.stderr, "state")
+        return seen
+
+    def test_who_runs_who_sleeps_who_is_stopped_and_where_each_is(self):
+        process = self.watched()
+        self.read_samples(process, self.STATES)
+        os.kill(self.submit_pid(), signal.SIGUSR2)
+        seen = ""
+        while not all(re.search(rf"stack of worker {worker} .*:\n(dmlc-submit.*\n)*process \d+ \(sh\): ", seen) for worker in range(3)):
+            seen += self.wait_for_text(process.stderr, "stack of")
+        if shutil.which("gdb"):
+            self.assertIn("#0 ", seen + self.wait_for_text(process.stderr, "#0 ") if "#0 " not in seen else seen)
+        os.kill(self.submit_pid(), signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 130)
+        self.check_all_gone()
+
+    def test_while_a_tool_hangs_that_looks_the_host_is_heard_of_and_it_ends_with_the_job(self):
+        tools = self.file("tools")
+        tools.mkdir()
+        (tools / "py-spy").write_text(f"#!/bin/sh\necho x > {self.file('asked')}\nexec sleep 600\n")
+        (tools / "py-spy").chmod(0o755)
+        code = "import os, time; os.fork(); open('ready-0', 'w').write('x'); time.sleep(600)"  # two processes to look at
+        process = self.start("--num-workers", 1, "--no-tracker", "--log-level", "DEBUG", "--env",
+                             f"PATH={tools}:{os.environ['PATH']}", *PYTHON, code)  # fmt: skip
+        self.ready(1)
+        os.kill(self.submit_pid(), signal.SIGUSR2)
+        self.wait_for_files("asked")
+        # The first of the two samples may have been under way before the request.
+        self.assertNotIn("stack of", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
+        os.kill(self.submit_pid(), signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 130)
+        self.check_all_gone()
+
+    def test_a_worker_that_is_started_again_is_watched_again(self):
+        code = "[ $DMLC_NUM_ATTEMPT = 1 ] || exit 3; echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
+        process = self.start("--num-workers", 1, "--no-tracker", "--local-num-attempt", 1, "--log-level", "DEBUG", "sh", "-c", code)
+        self.ready(1)
+        self.read_samples(process, ["worker 0: state S"])
+        os.kill(self.submit_pid(), signal.SIGKILL)
+        process.communicate(timeout=LIMIT_S)
+        self.check_all_gone()
+
+
+class ServersCase(ClusterCase):
+    """A cluster whose servers are started once for all tests of a class, and which has a job queue."""
+
+    JOBS_END_S = 15
+
+    @classmethod
+    def make_servers(cls, directory):
+        """Starts the servers; the result has run(), environment() and close()."""
+        raise NotImplementedError
+
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory(prefix=f"warren-{cls.CLUSTER}-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.servers = cls.make_servers(pathlib.Path(directory.name) / "servers")
+        cls.addClassCleanup(cls.servers.close)
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.check_no_job_is_left)
+
+    def cluster_environment(self):
+        return self.servers.environment()
+
+    def places_of_files(self):
+        return [*super().places_of_files(), self.servers.directory]
+
+    def jobs(self):
+        """The numbers of the jobs in the queue."""
+        raise NotImplementedError
+
+    def cancel(self, *jobs):
+        raise NotImplementedError
+
+    def check_no_job_is_left(self):
+        try:
+            wait_for(lambda: not self.jobs(), self.JOBS_END_S, "the end of all jobs")
+        finally:
+            for job in self.jobs():
+                self.cancel(job)
+
+
+class ClusterBehaviour(ClusterCase):
+    """The tests for every cluster. Test files derive from this class, then delete its name, so that it is not run itself."""
+
+    def test_arguments_and_environment_arrive_byte_for_byte(self):
+        self.file("record.py").write_text(RECORD)
+        options = []
+        for index, value in enumerate(NASTY):
+            options += ["--env", f"NASTY_{index}=".encode() + as_bytes(value)]
+        options += ["--env", "no-shell-name=it's one", "--env", "PATH=/nowhere"]
+        words = ["/usr/bin/python3", "record.py", *NASTY, ":", "x" * 120000]
+        process = self.submit("--num-workers", 2, *options, *words)
+        self.assertEqual(process.returncode, 0, process.err)
+        for name in ("worker-0-0", "worker-1-0"):
+            record = json.loads(self.file(name).read_text())
+            self.assertEqual([bytes.fromhex(a) for a in record["arguments"]], [as_bytes(word) for word in words])
+            self.assertEqual(record["stdin"], "/dev/null")
+            variables = {bytes.fromhex(k): bytes.fromhex(v) for k, v in record["environment"].items()}
+            for index, value in enumerate(NASTY):
+                self.assertEqual(variables[f"NASTY_{index}".encode()], as_bytes(value))
+            self.assertEqual(variables[b"no-shell-name"], b"it's one")
+            self.assertEqual(variables[b"PATH"], b"/nowhere")
+            self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], self.CLUSTER.encode())
+            self.assertEqual([k for k in variables if k.startswith(b"DMLC_SUBMIT_SCRIPT")], [])
+
+    def test_no_other_user_reads_the_jobs_token(self):
+        process = self.start("--num-workers", 2, "sh", "-c", READY)
+        lines = set()
+
+        def is_ready():
+            lines.update(command_lines())
+            return all(self.file(f"ready-{task}").exists() for task in range(2))
+
+        wait_for(is_ready, LIMIT_S, "the workers")
+        tokens = set()
+        for pid in self.left():
+            with contextlib.suppress(OSError):
+                variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                tokens |= {word.partition(b"=")[2] for word in variables if word.startswith(b"DMLC_JOB_TOKEN=")}
+        self.assertEqual([len(token) for token in tokens], [64], "the workers have one token")
+        [token] = tokens
+        self.assertEqual([line for line in lines | command_lines() if token in line], [])
+        files = [path for place in self.places_of_files() for path in open_to_others(place)]
+        self.assertEqual([str(path) for path in files if token in path.read_bytes()], [])
+        os.kill(self.submit_pid(), signal.SIGTERM)
+        process.communicate(timeout=LIMIT_S)
+        self.check_all_gone()
+        wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
+
+    def test_workers_find_each_other_as_torchrun_would_have_told_them(self):
+        # Worker 0 starts late to listen at the address and the port that all workers get.
+        code = """
+import os, socket, time
+rank, size, local_rank, local_size, port = (int(os.environ[name]) for name in (
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"))
+assert rank == int(os.environ["DMLC_TASK_ID"])
+assert (rank, size, local_rank, local_size) == tuple(int(os.environ["HOROVOD_" + name]) for name in (
+    "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))
+found = None
+if rank == 0:
+    listener = socket.create_server(("", port))
+    found = [listener.accept()[0] for _ in range(1, size)]
+while found is None:
+    try:
+        found = socket.create_connection((os.environ["MASTER_ADDR"], port))
+    except (ConnectionRefusedError, socket.gaierror):  # the name of a pod takes a moment to be known
+        time.sleep(0.05)
+print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
+"""
+        process = self.submit("--num-workers", self.WORKERS, *PYTHON, code)
+        self.assertEqual(process.returncode, 0, process.err)
+        here = self.local_ranks(self.WORKERS)
+        self.assertEqual(sorted(line.split("] ", 1)[1] for line in process.out.splitlines()),
+                         [f"rank {rank} of {self.WORKERS}, here {here[rank][0]} of {here[rank][1]}"
+                          for rank in range(self.WORKERS)])  # fmt: skip
+        if self.WORKERS > 1:
+            chosen = self.submit("--num-workers", 2, "--env", "MASTER_ADDR=node7", "--env", "MASTER_PORT=7", "sh", "-c",
+                                 "echo $MASTER_ADDR $MASTER_PORT")  # fmt: skip
+            self.assertEqual(chosen.out.count("] node7 7\n"), 2, chosen.out + chosen.err)
+
+    def test_workers_take_their_share_of_the_cores(self):
+        show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS $(nproc --all)"]
+        process = self.submit("--num-workers", 2, *show)
+        self.assertEqual(process.returncode, 0, process.err)
+        expected = self.threads_of_two()
+        self.assertEqual(process.out.count(f"threads={expected} "), 2, process.out)
+        told = "each worker uses an equal share of its host's cores (OMP_NUM_THREADS; change it with --worker-cores)"
+        self.assertEqual(process.err.count(told), 1 if expected and self.CORES_ARE_SHARED else 0, process.err)
+        process = self.submit("--num-workers", 2, "--env", "OMP_NUM_THREADS=5", *show)
+        self.assertEqual(process.out.count("threads=5 "), 2, process.err)
+        self.assertNotIn(told, process.err)
+
+    def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
+        # "problem" first: if both streams share a log, only "end" would separate the next line from it.
+        code = 'echo problem >&2; i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; printf end' % RESULT
+        process = self.submit("--num-workers", self.WORKERS, "--log-dir", "logs", "sh", "-c", code)
+        self.assertEqual(process.returncode, 0, process.err)
+        for task in range(self.WORKERS):
+            lines = [f"{task}.{i}.{RESULT}" for i in range(3000)]
+            log = self.file(f"logs/worker-{task}.log").read_text()
+            self.assertEqual(log.replace("problem\n", "").split("\n"), [*lines, "end"])
+            of_task = [line for line in process.out.split("\n") if line.startswith(f"[{task}]")]
+            if not self.ERRORS_COME_APART:
+                of_task.remove(f"[{task}] problem")
+            self.assertEqual(of_task, [f"[{task}] {line}" for line in [*lines, "end"]])
+            self.assertIn(f"[{task}] problem", process.err if self.ERRORS_COME_APART else process.out)
+
+    def test_a_failure_names_worker_host_and_code_and_stops_the_others(self):
+        process = self.submit("--num-workers", self.WORKERS, "sh", "-c",
+                              '[ $DMLC_TASK_ID != 1 ] || { echo "no space left"; exit 3; }; exec sleep 600')  # fmt: skip
+        self.assertEqual(process.returncode, 3, process.err)
+        self.assertRegex(self.last_line(process), r"worker 1 \(host \S+, pid \d+\) exited with code 3 on attempt 1 of 1; "
+                                                  rf"the other {self.WORKERS - 1} processes were stopped")
+        self.assertIn("  | no space left", process.err)
+        self.check_all_gone()
+
+    def test_a_signal_that_kills_a_worker_is_named(self):
+        process = self.submit("--num-workers", 2, "sh", "-c", "[ $DMLC_TASK_ID = 0 ] || kill -SEGV $$; exec sleep 600")
+        self.assertEqual(process.returncode, 139, process.err)
+        self.assertIn("was killed by signal 11 (SIGSEGV", self.last_line(process))
+        self.check_all_gone()
+
+    def test_a_command_that_is_not_there_is_named(self):
+        process = self.submit("--num-workers", 2, "./nonesuch")
+        self.assertEqual(process.returncode, 127, process.err)
+        self.assertIn("nonesuch", process.err)
+
+    def test_interrupt_termination_and_the_death_of_dmlc_submit_leave_nothing(self):
+        strays = "timeout 600 sleep 600 & setsid sleep 600 & " + READY
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(how):
+                process = self.start("--num-workers", self.WORKERS, "sh", "-c", strays)
+                self.ready(self.WORKERS)
+                self.assertGreaterEqual(len(self.left()), 3 * self.WORKERS)
+                os.kill(self.submit_pid(), how)
+                process.wait(timeout=LIMIT_S)
+                self.check_all_gone()
+                wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
+                if how != signal.SIGKILL:
+                    self.assertEqual(process.returncode, 128 + how)
+
+    def test_what_a_worker_says_when_it_is_asked_to_end_is_heard(self):
+        code = "trap 'echo saved; exit 0' TERM; echo r > ready-0; while :; do sleep 0.05; done"
+        process = self.start("--num-workers", 1, "sh", "-c", code)
+        self.ready(1)
+        os.kill(self.submit_pid(), signal.SIGTERM)
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertIn("[0] saved", out.decode(), err)
+        self.assertEqual(process.returncode, 143)
+
+    def test_a_failed_worker_is_started_again_while_the_others_go_on(self):
+        code = ('echo "attempt $DMLC_NUM_ATTEMPT of $DMLC_MAX_ATTEMPT"; echo x >> starts-$DMLC_TASK_ID; '
+                "[ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT != 1.0 ] || kill -KILL $$")  # fmt: skip
+        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "sh", "-c", code)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("[1] attempt 1 of 1", process.out)
+        self.assertRegex(process.err, r"worker 1 \(host \S+, pid \d+\) was killed by signal 9 \(SIGKILL\) on attempt 1 of 2; "
+                                      "starting it again")  # fmt: skip
+        self.assertEqual([self.file(f"starts-{task}").read_text() for task in (0, 1)], ["x\n", "x\nx\n"])
+
+    def test_the_whole_job_is_started_again(self):
+        code = 'echo "attempt $DMLC_NUM_ATTEMPT"; [ $DMLC_NUM_ATTEMPT = 1 ] || { sleep 0.2; exit $DMLC_TASK_ID; }'
+        process = self.submit("--num-workers", 2, "--max-restarts", 2, "sh", "-c", code)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("restart 1 of 2", process.err)
+        self.assertEqual(process.out.count("attempt 1"), 2)
+        self.check_all_gone()
+
+    def test_parameter_servers_run_there_and_their_scheduler_here(self):
+        process = self.submit("--num-workers", 2, "--num-servers", 2, "sh", "-c",
+                              "echo $DMLC_ROLE $DMLC_TASK_ID $DMLC_NUM_SERVER $DMLC_PS_ROOT_URI $DMLC_PS_ROOT_PORT; "
+                              "[ $DMLC_ROLE != scheduler ] || sleep 2")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        lines = sorted(line.split("] ")[1].split() for line in process.out.splitlines())
+        roots = {tuple(line[3:]) for line in lines}
+        self.assertEqual(len(roots), 1)
+        self.assertEqual([line[:3] for line in lines], [["scheduler", "0", "2"], ["server", "0", "2"], ["server", "1", "2"],
+                                                        ["worker", "0", "2"], ["worker", "1", "2"]])  # fmt: skip
+
+    def test_files_and_archives_are_where_the_processes_run(self):
+        folder = self.file("folder")
+        folder.mkdir()
+        (folder / "tool.sh").write_text("#!/bin/sh\necho tool\n")
+        (folder / "tool.sh").chmod(0o755)
+        (folder / "x").write_text("packed\n")
+        subprocess.run(["tar", "-czf", "data.tar.gz", "x"], cwd=folder, check=True)
+        process = self.submit("--num-workers", 2, "--files", "folder/tool.sh", "--archives", "folder/data.tar.gz",
+                              "sh", "-c", "./tool.sh; cat data/x")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(process.out.splitlines()), ["[0] packed", "[0] tool", "[1] packed", "[1] tool"])
+        self.assertEqual([name for name in ("tool.sh", "data") if self.file(name).exists()], [])
+
+    def test_xgb_train_makes_one_model(self):
+        rows = [f"{i % 2} 1:{i % 7} 2:{(i * 5) % 11}" for i in range(200)]
+        self.file("train.svm").write_text("\n".join(rows) + "\n")
+        process = self.submit("--num-workers", self.WORKERS, BIN / "xgb-train", "/dev/null", "data=train.svm",
+                              "num_round=2", "objective=binary:logistic", "model_out=model.json")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertGreater(self.file("model.json").stat().st_size, 100)
+
+    def test_a_program_that_needs_no_tracker_gets_none(self):
+        process = self.submit("--num-workers", 2, "--no-tracker", "sh", "-c", "echo tracker ${DMLC_TRACKER_PORT:-none}")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(process.out.count("tracker none"), 2)
+
+    def test_dry_run_shows_what_would_be_started_and_starts_nothing(self):
+        process = self.submit("--num-workers", 2, "--dry-run", "touch", "started here")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("'started here'", process.out.replace("'\\''", "'"))
+        self.assertFalse(self.file("started here").exists())

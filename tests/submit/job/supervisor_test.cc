@@ -1,0 +1,309 @@
+// A job's policy, rule by rule: events in, actions out. supervisor_simulation_test.cc tests whole jobs.
+#include "submit/job/supervisor.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace warren::submit {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A tracker and a cluster in the state that a test sets.
+struct StandInView : JobView {
+  bool has_tracker() const override { return tracker; }
+  bool is_collective() const override { return collective; }
+  bool all_assigned() const override { return assigned; }
+  bool linked() const override { return all_linked; }
+  bool finished() const override { return over; }
+  Task TaskOf(const std::string&) const override { return task; }
+  bool cluster_is_busy() const override { return busy; }
+
+  bool tracker = true, collective = false, assigned = false, all_linked = false, over = false, busy = false;
+  Task task;
+};
+
+class SupervisorTest : public testing::Test {
+ protected:
+  /// A job whose workers have all been started.
+  void Begin(int workers, RestartPolicy policy = {}) {
+    std::vector<PlannedProcess> plan(static_cast<std::size_t>(workers));
+    for (int i = 0; i < workers; ++i) plan[static_cast<std::size_t>(i)].task_id = i;
+    supervisor_.emplace(policy, plan, view_);
+    supervisor_->Begin(now_);
+    StartAll();
+  }
+
+  void StartAll() {
+    Settle();
+    supervisor_->Prepared(now_);
+    for (std::size_t i = 0; i < supervisor_->size(); ++i) {
+      EXPECT_THAT(Settle(), testing::Contains("start " + std::to_string(i)));
+      supervisor_->Started(i, {static_cast<pid_t>(100 + i), "n1"}, now_);
+      supervisor_->Resume(now_);
+    }
+    Settle();
+  }
+
+  void Exit(std::size_t index, int code) {
+    ExitStatus status;
+    status.code = code;
+    supervisor_->Exited(index, status, now_);
+  }
+
+  /// The actions in short form, without those that only display something.
+  std::vector<std::string> Settle() {
+    std::vector<std::string> wanted;
+    while (const auto action = supervisor_->NextAction()) {
+      if (const auto* start = std::get_if<StartProcess>(&*action)) {
+        wanted.push_back("start " + std::to_string(start->index));
+        attempt_ = start->attempt;
+      } else if (std::holds_alternative<StopAll>(*action)) {
+        wanted.emplace_back("stop");
+      } else if (std::holds_alternative<KillAll>(*action)) {
+        wanted.emplace_back("kill");
+      } else if (std::holds_alternative<Replan>(*action)) {
+        wanted.emplace_back("replan");
+      } else if (const auto* report = std::get_if<ReportFailure>(&*action)) {
+        wanted.push_back("report " + report->task_id);
+      } else if (const auto* error = std::get_if<ShowErrorOf>(&*action)) {
+        wanted.push_back("error " + std::to_string(error->index));
+      } else if (const auto* errors = std::get_if<ShowErrors>(&*action)) {
+        wanted.push_back(std::string(errors->repeat_last_output ? "last words" : "errors") +
+                         (errors->culprit ? " " + std::to_string(*errors->culprit) : ""));
+      } else if (const auto* finish = std::get_if<FinishJob>(&*action)) {
+        wanted.push_back("finish " + std::to_string(finish->result.exit_code));
+      } else if (const auto* separate = std::get_if<TellOfSeparatePrograms>(&*action)) {
+        wanted.push_back("separate " + std::to_string(separate->num_workers));
+      } else if (const auto* say = std::get_if<LogLine>(&*action)) {
+        if (say->severity != Severity::kDebug) said_ = say->text;
+      }
+    }
+    return wanted;
+  }
+
+  void PassTime(std::chrono::milliseconds time) {
+    now_ += time;
+    supervisor_->Tick(now_);
+  }
+
+  StandInView view_;
+  std::optional<Supervisor> supervisor_;
+  TimePoint now_{};
+  int attempt_ = -1;
+  std::string said_;
+};
+
+TEST_F(SupervisorTest, AJobWhoseProcessesSucceedIsOver) {
+  view_.assigned = true;
+  Begin(2);
+  supervisor_->Joined(2, 2, now_);
+  Settle();
+  Exit(0, 0);
+  EXPECT_THAT(Settle(), IsEmpty());
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+  EXPECT_EQ(supervisor_->NextDeadline(), std::nullopt);
+}
+
+TEST_F(SupervisorTest, AJobThatNoWorkerJoinedIsToldOf) {
+  Begin(2);
+  Exit(0, 0);
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("separate 2", "finish 0"));
+}
+
+TEST_F(SupervisorTest, OneProgramIsNotSeparateAndWithoutATrackerAllAre) {
+  Begin(1);
+  Exit(0, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+  view_.tracker = false;
+  Begin(2);
+  Exit(0, 0);
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+}
+
+TEST_F(SupervisorTest, AJobThatFailsIsNotToldToHaveBeenSeparate) {
+  Begin(2);
+  Exit(0, 0);
+  Exit(1, 3);
+  EXPECT_THAT(Settle(), testing::Not(testing::Contains("separate 2")));
+}
+
+TEST_F(SupervisorTest, WhoJoinedAnEarlierStartOfTheJobDoesNotCount) {
+  Begin(2, {.num_restarts = 0, .max_restarts = 1});
+  supervisor_->Joined(1, 2, now_);
+  Exit(1, 9);
+  Settle();
+  Exit(0, 143);
+  EXPECT_THAT(Settle(), testing::Contains("replan"));
+  supervisor_->Replanned(now_);
+  StartAll();
+  Exit(0, 0);
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("separate 2", "finish 0"));
+}
+
+TEST_F(SupervisorTest, AFailureStopsTheOthersAndIsToldWhenTheyAreGone) {
+  Begin(3);
+  Exit(1, 9);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  Exit(0, 143);
+  EXPECT_THAT(Settle(), IsEmpty());
+  Exit(2, 143);
+  EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 9"));
+  EXPECT_EQ(
+      said_,
+      "worker 1 (host n1, pid 101) exited with code 9 on attempt 1 of 1; the other 2 processes were stopped");
+}
+
+TEST_F(SupervisorTest, AProcessIsStartedAgainAsOftenAsItMayBe) {
+  Begin(2, {.num_restarts = 1});
+  Exit(1, 9);
+  EXPECT_THAT(Settle(), ElementsAre("error 1", "start 1"));
+  EXPECT_EQ(attempt_, 1);
+  supervisor_->Started(1, {}, now_);
+  Exit(1, 8);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+}
+
+TEST_F(SupervisorTest, AWorkerThatHasLeftTheJobIsNotStartedAgain) {
+  view_.assigned = view_.all_linked = true;
+  view_.task = {.has_linked = true, .has_shut_down = true};
+  Begin(2, {.num_restarts = 5});
+  Exit(1, 9);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  Exit(0, 0);
+  Settle();
+  EXPECT_THAT(said_, HasSubstr("not started again because it had already left the job"));
+}
+
+TEST_F(SupervisorTest, TheWholeJobBeginsAnewWhenAllOfItIsGone) {
+  Begin(2, {.num_restarts = 0, .max_restarts = 1});
+  Exit(0, 9);
+  EXPECT_THAT(Settle(), ElementsAre("error 0", "stop"));
+  view_.busy = true;
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), IsEmpty()) << "the launcher still runs";
+  view_.busy = false;
+  supervisor_->ClusterIdle(now_);
+  EXPECT_THAT(Settle(), ElementsAre("errors 0", "replan"));
+  supervisor_->ClusterIdle(now_);
+  EXPECT_THAT(Settle(), IsEmpty()) << "once is enough";
+  supervisor_->Replanned(now_);
+  StartAll();
+  EXPECT_EQ(attempt_, 1);
+  Exit(0, 9);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 9"));
+  EXPECT_THAT(said_, HasSubstr("after the job had been started again once"));
+}
+
+TEST_F(SupervisorTest, AWorkerThatWentWithoutJoiningEndsAJobInWhichOthersWaitForIt) {
+  Begin(2);
+  Exit(0, 0);
+  EXPECT_THAT(Settle(), IsEmpty());
+  supervisor_->Joined(1, 2, now_);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("last words", "finish 1"));
+  EXPECT_THAT(said_, HasSubstr("worker 0 (host n1, pid 100) exited with code 0 without joining the job"));
+}
+
+TEST_F(SupervisorTest, AWorkerThatWentBeforeItsLinksWereMadeIsGivenTimeUntilTheTrackerHasHeardIt) {
+  view_.assigned = true;
+  Begin(2);
+  Exit(0, 0);
+  PassTime(kSettleTime - 1ms);
+  EXPECT_THAT(Settle(), IsEmpty());
+  PassTime(1ms);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+}
+
+TEST_F(SupervisorTest, ASecondCtrlCKills) {
+  Begin(1);
+  supervisor_->Signalled(SIGINT, now_);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  supervisor_->Signalled(SIGTERM, now_);
+  EXPECT_THAT(Settle(), IsEmpty());
+  supervisor_->Signalled(SIGINT, now_);
+  EXPECT_THAT(Settle(), ElementsAre("kill"));
+  Exit(0, 137);
+  EXPECT_THAT(Settle(), ElementsAre("last words", "finish 130"));
+}
+
+TEST_F(SupervisorTest, AProcessThatDoesNotEndIsLeftBehind) {
+  Begin(1);
+  supervisor_->Trouble("no disk", now_);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  PassTime(6s);
+  EXPECT_THAT(Settle(), ElementsAre("last words", "finish 1"));
+  EXPECT_EQ(said_, "no disk; the other process was stopped");
+}
+
+TEST_F(SupervisorTest, AClusterThatIsBusyGetsMoreTimeThanAProcess) {
+  view_.busy = true;
+  Begin(1);
+  Exit(0, 3);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  PassTime(6s);
+  EXPECT_THAT(Settle(), IsEmpty());
+  PassTime(kClusterPatience - 1s);
+  EXPECT_THAT(Settle(), IsEmpty());
+  PassTime(1s);
+  EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 3"));
+}
+
+TEST_F(SupervisorTest, WorkersThatFailTogetherAreDealtWithInTheOrderOfTheTracker) {
+  view_.assigned = view_.all_linked = view_.collective = true;
+  Begin(3);
+  Exit(2, 255);
+  EXPECT_THAT(Settle(), ElementsAre("report 2"));
+  supervisor_->Broken("1", "worker 1 failed", now_);
+  Exit(0, 255);
+  Settle();
+  PassTime(kSettleTime);
+  EXPECT_THAT(Settle(), IsEmpty()) << "the first has not said its last words";
+  Exit(1, 7);
+  Settle();
+  supervisor_->Resume(now_);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  supervisor_->Resume(now_);
+  EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 7"));
+}
+
+TEST_F(SupervisorTest, TheFirstThatNeverEndsIsNotWaitedForLongerThanPatienceLasts) {
+  view_.assigned = view_.all_linked = view_.collective = true;
+  Begin(2);
+  supervisor_->Broken("1", "worker 1 failed", now_);
+  for (auto passed = 0ms; passed < kPatienceWithFirst - kSettleTime; passed += kSettleTime) {
+    PassTime(kSettleTime);
+    EXPECT_THAT(Settle(), IsEmpty());
+  }
+  PassTime(kSettleTime);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  Exit(0, 143);
+  Exit(1, 143);
+  supervisor_->Resume(now_);
+  EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 1"));
+}
+
+TEST_F(SupervisorTest, AWorkerThatWasTakenAwayAfterAllHadFinishedHasDoneItsPart) {
+  view_.assigned = view_.all_linked = view_.over = true;
+  Begin(1);
+  ExitStatus status;
+  status.signal = SIGKILL;
+  supervisor_->Exited(0, status, now_);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -46,7 +46,7 @@ class WarrenWorld : public bench::World {
   }
 
   std::unique_ptr<Communicator> communicator_;
-  Reduction sum_ = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  Reduction sum_ = Reduction::Typed(DataType::kFloat, ReduceOp::kSum);
   std::vector<std::size_t> offsets_;
 };
 

@@ -22,7 +22,7 @@ namespace {
 
 using warren::DataType;
 using warren::KernelTable;
-using warren::Operation;
+using warren::ReduceOp;
 using warren::Reduction;
 using Clock = std::chrono::steady_clock;
 
@@ -79,7 +79,7 @@ const KernelTable* TableOf(const std::string& name) {
 }
 
 void Compare(const KernelTable& table, std::size_t bytes) {
-  const Reduction reduction = Reduction::Typed(DataType::kFloat, Operation::kSum, table);
+  const Reduction reduction = Reduction::Typed(DataType::kFloat, ReduceOp::kSum, table);
   const std::size_t count = bytes / sizeof(float);
   std::printf("float sum, %zu KiB each, kernels: %s\n", bytes >> 10, table.name);
   std::printf("%7s %9s %9s %9s %9s %12s %13s\n", "inputs", "fused", "pairs", "in place", "memcpy",
@@ -107,20 +107,20 @@ void Compare(const KernelTable& table, std::size_t bytes) {
 
 void EveryType(const KernelTable& table, std::size_t bytes) {
   std::printf("\n4 inputs of every type and operation, GB/s read\n%-20s", "");
-  for (int operation = 0; operation < warren::kNumOperations; ++operation) {
-    std::printf(" %11s", std::string(Name(static_cast<Operation>(operation))).c_str());
+  for (int operation = 0; operation < warren::kNumReduceOps; ++operation) {
+    std::printf(" %11s", std::string(Name(static_cast<ReduceOp>(operation))).c_str());
   }
   std::printf("\n");
   Inputs memory(4, bytes);
   for (int code = 0; code < warren::kNumDataTypes; ++code) {
     const auto type = static_cast<DataType>(code);
     std::printf("%-20s", std::string(Name(type)).c_str());
-    for (int operation = 0; operation < warren::kNumOperations; ++operation) {
-      if (!IsDefined(type, static_cast<Operation>(operation))) {
+    for (int operation = 0; operation < warren::kNumReduceOps; ++operation) {
+      if (!IsDefined(type, static_cast<ReduceOp>(operation))) {
         std::printf(" %11s", "-");
         continue;
       }
-      const Reduction reduction = Reduction::Typed(type, static_cast<Operation>(operation), table);
+      const Reduction reduction = Reduction::Typed(type, static_cast<ReduceOp>(operation), table);
       const double seconds =
           BestSeconds([&] { reduction.CombineAll(memory.out(), memory.pointers(), bytes / SizeOf(type)); });
       std::printf(" %11.1f", 4 * static_cast<double>(bytes) / 1e9 / seconds);
@@ -135,7 +135,7 @@ void SixteenBits(const KernelTable& table, std::size_t bytes) {
     Inputs memory(inputs, bytes);
     std::printf("%7zu", inputs);
     for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
-      const Reduction sum = Reduction::Typed(type, Operation::kSum, table);
+      const Reduction sum = Reduction::Typed(type, ReduceOp::kSum, table);
       const double seconds =
           BestSeconds([&] { sum.CombineAll(memory.out(), memory.pointers(), bytes / SizeOf(type)); });
       std::printf(" %9.1f", static_cast<double>(inputs * bytes) / 1e9 / seconds);

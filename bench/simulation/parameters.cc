@@ -42,7 +42,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using warren::DataType;
-using warren::Operation;
+using warren::ReduceOp;
 using warren::Reduction;
 using warren::posix::Descriptor;
 
@@ -331,7 +331,7 @@ double Turn(int processes) {
 
 /// The seconds per byte that a reduction reads. Its two inputs are in the cache.
 double CombineByte() {
-  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  const Reduction sum = Reduction::Typed(DataType::kFloat, ReduceOp::kSum);
   std::vector<float> left(kLarge / sizeof(float), 1.0F);
   std::vector<float> right(kLarge / sizeof(float), 1.0F);
   std::vector<double> seconds;

@@ -7,8 +7,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "rabit_engine/call/call_tag.h"
 #include "rabit_engine/reduce/kernels.h"
-#include "rabit_engine/transport/call_tag.h"
 
 namespace warren::simulation {
 namespace {
@@ -456,8 +456,8 @@ constexpr KernelSet kSimulated{Combine<2>, Combine<3>, Combine<4>, Combine<8>};
 
 KernelTable MakeTable() {
   KernelTable table{"simulated", {}};
-  table.sets[static_cast<int>(DataType::kFloat)][static_cast<int>(Operation::kSum)] = kSimulated;
-  table.sets[static_cast<int>(DataType::kInt)][static_cast<int>(Operation::kSum)] = kSimulated;
+  table.sets[static_cast<int>(DataType::kFloat)][static_cast<int>(ReduceOp::kSum)] = kSimulated;
+  table.sets[static_cast<int>(DataType::kInt)][static_cast<int>(ReduceOp::kSum)] = kSimulated;
   return table;
 }
 
@@ -465,7 +465,7 @@ KernelTable MakeTable() {
 
 Reduction SimulatedSum(bool order_matters) {
   static const KernelTable table = MakeTable();
-  return Reduction::Typed(order_matters ? DataType::kFloat : DataType::kInt, Operation::kSum, table);
+  return Reduction::Typed(order_matters ? DataType::kFloat : DataType::kInt, ReduceOp::kSum, table);
 }
 
 }  // namespace warren::simulation

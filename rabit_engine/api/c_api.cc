@@ -18,6 +18,7 @@
 
 namespace {
 
+using warren::Operation;
 using warren::api::Attempt;
 using warren::api::AttemptWithSession;
 using warren::api::Call;
@@ -69,7 +70,8 @@ int TrackerPrint(const char* msg) {
 
 int Broadcast(void* data, rbt_ulong size, int root) {
   const Call call{"RabitBroadcast"};
-  return AttemptWithSession(call, [&](Session& session) { session.Broadcast(call, data, size, root); });
+  return AttemptWithSession(
+      call, [&](Session& session) { session.Run(call, Operation::Broadcast(data, size, root)); });
 }
 
 int Allgather(void* buffer, size_t total, size_t begin, size_t size_or_end, int dtype) {
@@ -255,8 +257,9 @@ int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_
 int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype) {
   const Call call{"RabitAllgatherV"};
   return AttemptWithSession(call, [&](Session& session) {
-    session.Allgather(call, sendrecvbuf,
-                      OffsetsOfCounts(session, call, counts, session.ElementBytes(call, enum_dtype)));
+    session.Run(call,
+                Operation::Allgather(sendrecvbuf, OffsetsOfCounts(session, call, counts,
+                                                                  session.ElementBytes(call, enum_dtype))));
   });
 }
 
@@ -264,7 +267,8 @@ int RabitTryReduceScatter(void* sendrecvbuf, const size_t* counts, int enum_dtyp
   const Call call{"RabitReduceScatter"};
   return AttemptWithSession(call, [&](Session& session) {
     const warren::Reduction reduction = session.TypedReduction(call, enum_dtype, enum_op);
-    session.ReduceScatter(call, sendrecvbuf, OffsetsOfCounts(session, call, counts, 1), reduction);
+    session.Run(call,
+                Operation::ReduceScatter(sendrecvbuf, OffsetsOfCounts(session, call, counts, 1), reduction));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "rabit/device.h"
+#include "rabit_engine/api/c_operation.h"
 #include "rabit_engine/api/c_result.h"
 #include "rabit_engine/api/collectives_face.h"
 #include "rabit_engine/api/device_call.h"
@@ -17,23 +18,23 @@ using warren::api::AttemptWithSession;
 using warren::api::Call;
 using warren::api::LastError;
 using warren::api::Session;
-using warren::device::Collective;
-using warren::device::Kind;
+using DeviceOperation = warren::device::Operation;
 
-int Run(const char* name, const Collective& collective) {
+int RunOnDevice(const char* name, const DeviceOperation& operation) {
   const Call call{name};
-  return AttemptWithSession(call, [&](Session& session) { session.OnDevice(call, collective); });
+  return AttemptWithSession(call, [&](Session& session) { session.OnDevice(call, operation); });
 }
 
-Collective Make(Kind kind, const void* send, void* receive, size_t count, int type, void* stream) {
-  Collective collective;
-  collective.kind = kind;
-  collective.send = send;
-  collective.receive = receive;
-  collective.count = count;
-  collective.type = static_cast<warren::device::Type>(type);
-  collective.stream = stream;
-  return collective;
+DeviceOperation Make(warren::Collective kind, const void* send, void* receive, size_t count, int type,
+                     void* stream) {
+  DeviceOperation made;
+  made.kind = kind;
+  made.send = send;
+  made.receive = receive;
+  made.count = count;
+  made.type = static_cast<warren::device::Type>(type);
+  made.stream = stream;
+  return made;
 }
 
 }  // namespace
@@ -48,26 +49,27 @@ int RabitDeviceSelect(int* device) {
 
 int RabitDeviceAllreduce(const void* sendbuf, void* recvbuf, size_t count, int type, int operation,
                          void* stream) {
-  Collective collective = Make(Kind::kAllreduce, sendbuf, recvbuf, count, type, stream);
-  collective.operation = static_cast<warren::device::Operation>(operation);
-  return Run("RabitDeviceAllreduce", collective);
+  DeviceOperation made = Make(warren::Collective::kAllreduce, sendbuf, recvbuf, count, type, stream);
+  made.operation = static_cast<warren::device::ReduceOp>(operation);
+  return RunOnDevice("RabitDeviceAllreduce", made);
 }
 
 int RabitDeviceBroadcast(const void* sendbuf, void* recvbuf, size_t count, int type, int root, void* stream) {
-  Collective collective = Make(Kind::kBroadcast, sendbuf, recvbuf, count, type, stream);
-  collective.root = root;
-  return Run("RabitDeviceBroadcast", collective);
+  DeviceOperation made = Make(warren::Collective::kBroadcast, sendbuf, recvbuf, count, type, stream);
+  made.root = root;
+  return RunOnDevice("RabitDeviceBroadcast", made);
 }
 
 int RabitDeviceAllgather(const void* sendbuf, void* recvbuf, size_t count, int type, void* stream) {
-  return Run("RabitDeviceAllgather", Make(Kind::kAllgather, sendbuf, recvbuf, count, type, stream));
+  return RunOnDevice("RabitDeviceAllgather",
+                     Make(warren::Collective::kAllgather, sendbuf, recvbuf, count, type, stream));
 }
 
 int RabitDeviceReduceScatter(const void* sendbuf, void* recvbuf, size_t count, int type, int operation,
                              void* stream) {
-  Collective collective = Make(Kind::kReduceScatter, sendbuf, recvbuf, count, type, stream);
-  collective.operation = static_cast<warren::device::Operation>(operation);
-  return Run("RabitDeviceReduceScatter", collective);
+  DeviceOperation made = Make(warren::Collective::kReduceScatter, sendbuf, recvbuf, count, type, stream);
+  made.operation = static_cast<warren::device::ReduceOp>(operation);
+  return RunOnDevice("RabitDeviceReduceScatter", made);
 }
 
 int RabitDeviceGroupStart() {
@@ -102,13 +104,11 @@ const char* RabitDeviceGetLastError() {
 namespace {
 
 using warren::api::DeviceCall;
-using DeviceCollective = warren::device::Collective;
-using DeviceKind = warren::device::Kind;
-using DeviceOperation = warren::device::Operation;
+using DeviceReduceOp = warren::device::ReduceOp;
 using DeviceType = warren::device::Type;
 
 DeviceType DeviceTypeOf(const Session& session, const Call& call, int type) {
-  warren::api::face::ElementBytes(session, call, type);
+  warren::api::CElementBytes(session, call, type);
   switch (static_cast<WarrenType>(type)) {
     case WARREN_INT8:
       return DeviceType::kInt8;
@@ -134,38 +134,45 @@ DeviceType DeviceTypeOf(const Session& session, const Call& call, int type) {
   session.Refuse(call, "there is no such element type on devices");
 }
 
-DeviceOperation DeviceOperationOf(const Session& session, const Call& call, int op) {
+DeviceReduceOp DeviceReduceOpOf(const Session& session, const Call& call, int op) {
   switch (op) {
     case WARREN_SUM:
-      return DeviceOperation::kSum;
+      return DeviceReduceOp::kSum;
     case WARREN_PROD:
-      return DeviceOperation::kProduct;
+      return DeviceReduceOp::kProduct;
     case WARREN_MAX:
-      return DeviceOperation::kMax;
+      return DeviceReduceOp::kMax;
     case WARREN_MIN:
-      return DeviceOperation::kMin;
+      return DeviceReduceOp::kMin;
     case WARREN_AVG:
-      return DeviceOperation::kAverage;
+      return DeviceReduceOp::kAverage;
     default:
       session.Refuse(call, fmt::format("there is no operation {} on devices", op));
   }
 }
 
-/// `fill(session, call, collective)` sets the kind and what depends on it; the rest is common.
-template <typename Fill>
-int OnDevice(WarrenComm comm, const char* name, const void* send, void* recv, size_t count, int type,
-             void* stream, WarrenHandle* handle, Fill&& fill) {
+/// The arguments of a function for device memory.
+struct DeviceArguments {
+  warren::Collective kind;
+  const void* send;
+  void* recv;
+  std::size_t count;
+  int type;
+  void* stream;
+  int op = WARREN_SUM;
+  int root = 0;
+};
+
+int OnDevice(WarrenComm comm, const char* name, const DeviceArguments& arguments, WarrenHandle* handle) {
   return warren::api::face::On(comm, name, [&](Session& session, const Call& call) {
-    DeviceCollective collective;
-    collective.send = send;
-    collective.receive = recv;
-    collective.count = count;
-    collective.type = DeviceTypeOf(session, call, type);
-    collective.stream = stream;
-    fill(session, call, collective);
-    if (handle == nullptr) return session.OnDevice(call, collective);
+    DeviceOperation made =
+        Make(arguments.kind, arguments.send, arguments.recv, arguments.count, 0, arguments.stream);
+    made.type = DeviceTypeOf(session, call, arguments.type);
+    if (warren::Reduces(arguments.kind)) made.operation = DeviceReduceOpOf(session, call, arguments.op);
+    made.root = arguments.root;
+    if (handle == nullptr) return session.OnDevice(call, made);
     *handle = nullptr;
-    *handle = new WarrenHandle_{std::make_shared<DeviceCall>(call, comm->session, collective)};
+    *handle = new WarrenHandle_{std::make_shared<DeviceCall>(call, comm->session, made)};
   });
 }
 
@@ -173,33 +180,25 @@ int OnDevice(WarrenComm comm, const char* name, const void* send, void* recv, si
 
 int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
                           void* stream, WarrenHandle* handle) {
-  return OnDevice(comm, "WarrenDeviceAllreduce", send, recv, count, type, stream, handle,
-                  [&](Session& session, const Call& call, DeviceCollective& collective) {
-                    collective.operation = DeviceOperationOf(session, call, op);
-                  });
+  return OnDevice(comm, "WarrenDeviceAllreduce",
+                  {warren::Collective::kAllreduce, send, recv, count, type, stream, op}, handle);
 }
 
 int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
                               void* stream, WarrenHandle* handle) {
-  return OnDevice(comm, "WarrenDeviceReduceScatter", send, recv, count, type, stream, handle,
-                  [&](Session& session, const Call& call, DeviceCollective& collective) {
-                    collective.kind = DeviceKind::kReduceScatter;
-                    collective.operation = DeviceOperationOf(session, call, op);
-                  });
+  return OnDevice(comm, "WarrenDeviceReduceScatter",
+                  {warren::Collective::kReduceScatter, send, recv, count, type, stream, op}, handle);
 }
 
 int WarrenDeviceBroadcast(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
                           void* stream, WarrenHandle* handle) {
-  return OnDevice(comm, "WarrenDeviceBroadcast", send, recv, count, type, stream, handle,
-                  [&](Session&, const Call&, DeviceCollective& collective) {
-                    collective.kind = DeviceKind::kBroadcast;
-                    collective.root = root;
-                  });
+  return OnDevice(comm, "WarrenDeviceBroadcast",
+                  {warren::Collective::kBroadcast, send, recv, count, type, stream, WARREN_SUM, root},
+                  handle);
 }
 
 int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type, void* stream,
                           WarrenHandle* handle) {
-  return OnDevice(
-      comm, "WarrenDeviceAllgather", send, recv, count, type, stream, handle,
-      [&](Session&, const Call&, DeviceCollective& collective) { collective.kind = DeviceKind::kAllgather; });
+  return OnDevice(comm, "WarrenDeviceAllgather",
+                  {warren::Collective::kAllgather, send, recv, count, type, stream}, handle);
 }

@@ -14,8 +14,8 @@ namespace warren::api {
 class DeviceCall final : public PendingCall {
  public:
   /// Enqueues the collective on its stream.
-  DeviceCall(const Call& call, std::shared_ptr<Session> session, const device::Collective& collective)
-      : call_(call), session_(std::move(session)), mark_(session_->OnDeviceWithMark(call, collective)) {}
+  DeviceCall(const Call& call, std::shared_ptr<Session> session, const device::Operation& operation)
+      : call_(call), session_(std::move(session)), mark_(session_->OnDeviceWithMark(call, operation)) {}
 
   bool HasEnded() override { return session_->IsDeviceReached(mark_); }
   void Wait() override { session_->DeviceWait(call_, mark_); }

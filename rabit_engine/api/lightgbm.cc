@@ -21,6 +21,7 @@ namespace {
 
 using warren::DataType;
 using warren::Operation;
+using warren::ReduceOp;
 using warren::Reduction;
 using warren::api::Call;
 using warren::api::CallerFunction;
@@ -78,13 +79,13 @@ std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
   constexpr std::array<std::int32_t, 4> kIntLeft{0x7fff, -1, 5, -0x12345};
   constexpr std::array<std::int32_t, 4> kIntRight{1, -1, 0x10000, 0x54321};
   if (type_size == 8 && Sums(reducer, type_size, kLeft, kRight)) {
-    return Reduction::Typed(DataType::kDouble, Operation::kSum);
+    return Reduction::Typed(DataType::kDouble, ReduceOp::kSum);
   }
   if (type_size == 4 && Sums(reducer, type_size, kLongLeft, kLongRight)) {
-    return Reduction::Typed(DataType::kLongLong, Operation::kSum);
+    return Reduction::Typed(DataType::kLongLong, ReduceOp::kSum);
   }
   if (type_size == 2 && Sums(reducer, type_size, kIntLeft, kIntRight)) {
-    return Reduction::Typed(DataType::kInt, Operation::kSum);
+    return Reduction::Typed(DataType::kInt, ReduceOp::kSum);
   }
   return std::nullopt;
 }
@@ -143,12 +144,12 @@ WARREN_C_API void WarrenLightGBMReduceScatter(char* input, std::int32_t /*input_
   const auto offsets = OffsetsOfBlocks(*session, call, block_start, block_len, num_block, element);
   const auto known = Recognised(reducer, type_size);
   if (known && known->element_bytes() == static_cast<std::size_t>(element)) {
-    session->ReduceScatter(call, input, offsets, *known);
+    session->Run(call, Operation::ReduceScatter(input, offsets, *known));
   } else {
     current_reducer = reducer;
     current_type_size = type_size;
     CallerFunction function(&RunCurrent, static_cast<std::size_t>(element));
-    session->ReduceScatter(call, input, offsets, function.reduction());
+    session->Run(call, Operation::ReduceScatter(input, offsets, function.reduction()));
   }
   const int rank = session->rank();
   std::memmove(output, input + block_start[rank], static_cast<std::size_t>(block_len[rank]));
@@ -163,5 +164,5 @@ WARREN_C_API void WarrenLightGBMAllgather(char* input, std::int32_t /*input_size
   const auto offsets = OffsetsOfBlocks(*session, call, block_start, block_len, num_block, 1);
   const int rank = session->rank();
   std::memmove(output + block_start[rank], input, static_cast<std::size_t>(block_len[rank]));
-  session->Allgather(call, output, offsets);
+  session->Run(call, Operation::Allgather(output, offsets));
 }

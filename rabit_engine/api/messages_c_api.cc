@@ -36,7 +36,6 @@ using warren::api::Call;
 using warren::api::PendingCall;
 using warren::api::Session;
 using warren::api::face::On;
-using warren::api::face::RequireBuffer;
 
 /// A message in progress.
 class PostedMessage final : public PendingCall {
@@ -110,7 +109,8 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
     const Session& session = *mailbox->session;
     if (handle == nullptr) session.Refuse(call, "`handle` is NULL");
     *handle = nullptr;
-    RequireBuffer(session, call, buffer, bytes);
+    if (buffer == nullptr && bytes > 0)
+      session.Refuse(call, fmt::format("the buffer of {} bytes is NULL", bytes));
     const bool is_any = may_be_any && peer == WARREN_ANY_RANK;
     if (!is_any && (peer < 0 || peer >= session.world_size() || peer == session.rank())) {
       session.Refuse(call, fmt::format("{} is not another rank of {}", peer, session.world_size()));

@@ -7,12 +7,15 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "rabit_engine/api/c_operation.h"
 #include "rabit_engine/api/c_result.h"
 #include "rabit_engine/api/collectives_face.h"
 #include "rabit_engine/api/named_calls.h"
 #include "rabit_engine/api/session.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/fnv1a.h"
 #include "rabit_engine/coordinator/request.h"
 #include "warren/c_api.h"
 
@@ -20,18 +23,22 @@ using namespace warren::api::face;  // NOLINT(google-build-using-namespace): the
 
 namespace {
 
+using warren::Collective;
+using warren::Fnv1a;
 using warren::Misuse;
+using warren::Operation;
 using warren::Reduction;
+using warren::api::Arguments;
 using warren::api::Attempt;
 using warren::api::Call;
 using warren::api::NamedCallOptions;
 using warren::api::NamedCalls;
 using warren::api::NamedWork;
+using warren::api::OwnedOperation;
+using warren::api::Prepare;
 using warren::api::Session;
-using warren::api::Wanted;
 using warren::coordinator::Request;
 using warren::coordinator::Signature;
-using NamedKind = warren::coordinator::Kind;
 
 NamedCallOptions OptionsOf(const Session& session, const Call& call,
                            const WarrenCoordinatorOptions* options) {
@@ -52,11 +59,38 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
   return result;
 }
 
-/// Handles the name, the options and the handle. `prepare(session, call, request, work)` checks the arguments
-/// and fills in the rest of the request and the work.
-template <typename Prepare>
+/// What must be the same on all ranks.
+Signature SignatureOf(const Operation& operation) {
+  Signature signature;
+  signature.kind = operation.kind;
+  signature.count = operation.count;
+  if (operation.kind == Collective::kBroadcast) signature.root = operation.root;
+  if (operation.kind == Collective::kAllToAll) signature.count = 0;  // ranks know only their own slices
+  if (operation.kind == Collective::kReduceScatter || operation.kind == Collective::kAllgather) {
+    signature.count = operation.receive_offsets.back();
+    signature.digest = Fnv1a(operation.receive_offsets);
+  }
+  if (operation.reduction == nullptr) return signature;
+  const Reduction& reduction = *operation.reduction;
+  signature.custom = reduction.is_custom();
+  if (!signature.custom) {
+    signature.type = static_cast<std::uint8_t>(reduction.type());
+    signature.operation = static_cast<std::uint8_t>(reduction.operation());
+  }
+  signature.average = operation.average;
+  signature.element_bytes = reduction.element_bytes();
+  return signature;
+}
+
+/// The lengths of the slices.
+std::vector<std::uint64_t> LengthsOf(std::span<const std::size_t> offsets) {
+  std::vector<std::uint64_t> lengths;
+  for (std::size_t i = 1; i < offsets.size(); ++i) lengths.push_back(offsets[i] - offsets[i - 1]);
+  return lengths;
+}
+
 int Enqueue(WarrenCoordinator coordinator, const char* function, const char* name,
-            const WarrenEnqueueOptions* options, WarrenHandle* handle, Prepare&& prepare) {
+            const WarrenEnqueueOptions* options, WarrenHandle* handle, const Arguments& arguments) {
   return Attempt([&] {
     const Call call{function};
     if (coordinator == nullptr)
@@ -84,34 +118,18 @@ int Enqueue(WarrenCoordinator coordinator, const char* function, const char* nam
         session.Refuse(call, fmt::format("a group of {} has no name", options->group_size));
       }
     }
+    OwnedOperation owned = Prepare(session, call, arguments);
+    request.signature = SignatureOf(owned.View());
+    if (arguments.kind == Collective::kAllToAll) {
+      request.sent = LengthsOf(owned.send_offsets);
+      request.received = LengthsOf(owned.receive_offsets);
+    }
     NamedWork work;
-    prepare(session, call, request, work);
+    work.send = arguments.send;
+    work.receive = arguments.recv;
+    work.run = [&session, call, operation = std::move(owned)] { session.Run(call, operation.View()); };
     *handle = new WarrenHandle_{calls->Add(call, std::move(request), std::move(work))};
   });
-}
-
-std::uint64_t DigestOfSlices(std::span<const std::size_t> offsets) {
-  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
-  for (const std::size_t offset : offsets) digest = (digest ^ offset) * 0x100000001b3;
-  return digest;
-}
-
-void Sign(Signature& signature, const Wanted& wanted, std::size_t count) {
-  const Reduction& reduction = wanted.reduction;
-  signature.custom = reduction.is_custom();
-  if (!signature.custom) {
-    signature.type = static_cast<std::uint8_t>(reduction.type());
-    signature.operation = static_cast<std::uint8_t>(reduction.operation());
-  }
-  signature.average = wanted.average;
-  signature.element_bytes = reduction.element_bytes();
-  signature.count = count;
-}
-
-void SignSlices(Signature& signature, NamedKind kind, std::span<const std::size_t> offsets) {
-  signature.kind = kind;
-  signature.count = offsets.back();
-  signature.digest = DigestOfSlices(offsets);
 }
 
 }  // namespace
@@ -153,84 +171,44 @@ int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, cons
                            size_t count, int type, int op, const WarrenEnqueueOptions* options,
                            WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllreduce", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Wanted wanted = Typed(session, call, type, op);
-                   work = {Allreduce(session, call, send, recv, count, wanted), send, recv};
-                   Sign(request.signature, wanted, count);
-                 });
+                 Arguments::Allreduce(send, recv, count, type, op));
 }
 
 int WarrenEnqueueAllreduceCustom(WarrenCoordinator coordinator, const char* name, const void* send,
                                  void* recv, size_t count, const WarrenCustomOp* op,
                                  const WarrenEnqueueOptions* options, WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllreduceCustom", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Wanted wanted = Custom(session, call, op);
-                   work.run = Allreduce(session, call, send, recv, count, wanted);
-                   Sign(request.signature, wanted, count);
-                 });
+                 Arguments::Allreduce(send, recv, count, 0, op));
 }
 
 int WarrenEnqueueReduceScatterV(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
                                 const size_t* counts, int type, int op, const WarrenEnqueueOptions* options,
                                 WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueReduceScatterV", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Wanted wanted = Typed(session, call, type, op);
-                   const Offsets offsets = Ragged(session, call, counts, 1);
-                   work.run = ReduceScatter(session, call, send, recv, offsets, wanted);
-                   Sign(request.signature, wanted, offsets.back());
-                   SignSlices(request.signature, NamedKind::kReduceScatter, offsets);
-                 });
+                 Arguments::ReduceScatter(send, recv, counts, type, op));
 }
 
 int WarrenEnqueueBroadcast(WarrenCoordinator coordinator, const char* name, void* buffer, size_t count,
                            int type, int root, const WarrenEnqueueOptions* options, WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueBroadcast", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const std::size_t bytes = Product(session, call, count, ElementBytes(session, call, type));
-                   session.CheckRoot(call, root);
-                   RequireBuffer(session, call, buffer, bytes);
-                   work.run = [=, &session] { session.Broadcast(call, buffer, bytes, root); };
-                   request.signature.kind = NamedKind::kBroadcast;
-                   request.signature.count = bytes;
-                   request.signature.root = root;
-                 });
+                 Arguments::Broadcast(buffer, count, type, root));
 }
 
 int WarrenEnqueueAllgatherV(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
                             const size_t* counts, int type, const WarrenEnqueueOptions* options,
                             WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllgatherV", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Offsets offsets = Ragged(session, call, counts, ElementBytes(session, call, type));
-                   work.run = Allgather(session, call, send, recv, offsets);
-                   SignSlices(request.signature, NamedKind::kAllgather, offsets);
-                 });
+                 Arguments::Allgather(send, recv, counts, type));
 }
 
 int WarrenEnqueueAllToAllV(WarrenCoordinator coordinator, const char* name, const void* send,
                            const size_t* send_counts, void* recv, const size_t* recv_counts, int type,
                            const WarrenEnqueueOptions* options, WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllToAllV", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const std::size_t element = ElementBytes(session, call, type);
-                   const Offsets sent = Ragged(session, call, send_counts, element);
-                   const Offsets received = Ragged(session, call, recv_counts, element);
-                   for (int rank = 0; rank < session.world_size(); ++rank) {
-                     request.sent.push_back(sent[rank + 1] - sent[rank]);
-                     request.received.push_back(received[rank + 1] - received[rank]);
-                   }
-                   work.run = AllToAll(session, call, send, sent, recv, received);
-                   request.signature.kind = NamedKind::kAllToAll;
-                 });
+                 Arguments::AllToAll(send, send_counts, recv, recv_counts, type));
 }
 
 int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* name, const WarrenEnqueueOptions* options,
                          WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueBarrier", name, options, handle,
-                 [](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   work.run = [&session, call] { session.Barrier(call); };
-                   request.signature.kind = NamedKind::kBarrier;
-                 });
+  return Enqueue(coordinator, "WarrenEnqueueBarrier", name, options, handle, {});
 }

@@ -13,20 +13,19 @@
 
 #include "posix/thread.h"
 #include "rabit_engine/api/forced_unwind.h"
-#include "rabit_engine/api/reducing.h"
+#include "rabit_engine/base/copy_bytes.h"
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/base/shortage.h"
-#include "rabit_engine/base/slices.h"
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/reduce/identity.h"
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren::api {
 namespace {
 
-using coordinator::Kind;
-using coordinator::Message;
+using coordinator::RankReport;
 using coordinator::Ready;
 using coordinator::Request;
 using coordinator::Signature;
@@ -63,9 +62,8 @@ std::string MessageOf(const std::exception_ptr& error) {
   }
 }
 
-Wanted Plain(const Signature& what) {
-  return {Reduction::Typed(static_cast<DataType>(what.type), static_cast<Operation>(what.operation)),
-          what.average};
+Reduction ReductionOf(const Signature& what) {
+  return Reduction::Typed(static_cast<DataType>(what.type), static_cast<ReduceOp>(what.operation));
 }
 
 }  // namespace
@@ -191,7 +189,7 @@ std::shared_ptr<PendingCall> NamedCalls::Add(const Call& call, Request request, 
   RequireOpen(call);
   const Clock::time_point now = Clock::now();
   const auto [place, is_new] = waiting_.try_emplace(
-      request.name, Waiting{std::move(work), pending, call, request.signature, now, now});
+      request.name, WaitingCall{std::move(work), pending, call, request.signature, now, now});
   if (!is_new) {
     session_->Refuse(
         call, fmt::format("'{}' is under way already: wait for it before you submit it again", request.name));
@@ -337,8 +335,8 @@ void NamedCalls::Cycle(Lock& lock) {
   const double now = Now();
   std::vector<std::uint64_t> words = participant_.Words(now, coordinator_ && coordinator_->IsDue(now));
   lock.unlock();
-  session_->Allreduce(kCall, words.data(), words.size(),
-                      Reduction::Typed(DataType::kULong, Operation::kBitAnd), {});
+  session_->Run(kCall, Operation::Allreduce(words.data(), words.size(),
+                                            Reduction::Typed(DataType::kULong, ReduceOp::kBitAnd)));
   lock.lock();
   if (participant_.Agree(words)) Talk(lock);
   std::uint64_t bytes = 0;
@@ -359,22 +357,22 @@ void NamedCalls::Cycle(Lock& lock) {
 
 /// All ranks tell rank 0 what they have, and get its answer.
 void NamedCalls::Talk(Lock& lock) {
-  const std::string message = Encode(participant_.TakeMessage(Now()));
+  const std::string message = Encode(participant_.TakeReport(Now()));
   lock.unlock();
   const int size = session_->world_size();
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size));
   lengths[session_->rank()] = message.size();
-  session_->Allgather(kCall, lengths.data(), EqualOffsets(size, sizeof(std::uint64_t)));
+  session_->Run(kCall, Operation::Allgather(lengths.data(), EqualOffsets(size, sizeof(std::uint64_t))));
   std::vector<std::size_t> offsets{0};
   for (const std::uint64_t length : lengths) offsets.push_back(offsets.back() + length);
   std::string all(session_->rank() == 0 ? offsets.back() : 0, '\0');
-  session_->Gather(kCall, message.data(), message.size(), all.data(), offsets, 0);
+  session_->Run(kCall, Operation::Gather(message.data(), message.size(), all.data(), offsets, 0));
   std::string answer;
   if (coordinator_) {
-    std::vector<Message> messages;
+    std::vector<RankReport> messages;
     messages.reserve(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank) {
-      messages.push_back(coordinator::DecodeMessage(
+      messages.push_back(coordinator::DecodeReport(
           std::string_view(all).substr(offsets[rank], offsets[rank + 1] - offsets[rank])));
     }
     const auto known_beside = [this](const Request& request) { return participant_.KnownBeside(request); };
@@ -384,9 +382,9 @@ void NamedCalls::Talk(Lock& lock) {
     }
   }
   std::uint64_t length = answer.size();
-  session_->Broadcast(kCall, &length, sizeof(length), 0);
+  session_->Run(kCall, Operation::Broadcast(&length, sizeof(length), 0));
   answer.resize(length);
-  session_->Broadcast(kCall, answer.data(), length, 0);
+  session_->Run(kCall, Operation::Broadcast(answer.data(), length, 0));
   lock.lock();
   participant_.Accept(coordinator::DecodeAnswer(answer));
 }
@@ -404,8 +402,8 @@ void NamedCalls::Tune(std::uint64_t bytes) {
 
 /// The waiting calls of a batch, in batch order; nullopt if this rank has joined. Names stay reserved until
 /// the calls end.
-std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vector<Ready>& batch) {
-  std::vector<std::optional<Waiting>> taken(batch.size());
+std::vector<std::optional<NamedCalls::WaitingCall>> NamedCalls::Take(const std::vector<Ready>& batch) {
+  std::vector<std::optional<WaitingCall>> taken(batch.size());
   const Clock::time_point now = Clock::now();
   const Lock lock(mutex_);
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -423,7 +421,7 @@ std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vect
 }
 
 /// Ends the calls of a batch and records them on the timeline.
-void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::optional<Waiting>>& taken,
+void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::optional<WaitingCall>>& taken,
                      const std::exception_ptr& error) {
   std::vector<std::function<void()>> callbacks;
   {
@@ -451,7 +449,7 @@ void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::opt
 void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_ptr& error) {
   over_ = why;
   error_ = error;
-  std::unordered_map<std::string, Waiting> all = std::exchange(waiting_, {});
+  std::unordered_map<std::string, WaitingCall> all = std::exchange(waiting_, {});
   lock.unlock();
   for (auto& [name, waiting] : all) {
     const std::exception_ptr own =
@@ -461,7 +459,7 @@ void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_pt
     waiting.agreed = waiting.added;
     auto request = std::make_shared<Request>();
     request->name = name;
-    std::vector<std::optional<Waiting>> taken;
+    std::vector<std::optional<WaitingCall>> taken;
     taken.emplace_back(std::move(waiting));
     End({{std::move(request), {}}}, taken, own);
   }
@@ -469,7 +467,7 @@ void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_pt
 }
 
 std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
-  std::vector<std::optional<Waiting>> taken = Take(batch);
+  std::vector<std::optional<WaitingCall>> taken = Take(batch);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Request& request = *batch[i].request;
@@ -506,7 +504,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
         fmt::format("'{}'{}: {}", batch.front().request->name, packed, MessageOf(std::current_exception()))));
   }
   // Release what they hold before anyone learns that they have ended.
-  for (std::optional<Waiting>& one : taken) {
+  for (std::optional<WaitingCall>& one : taken) {
     if (one) one->work.run = nullptr;
   }
   End(batch, taken, error);
@@ -516,18 +514,23 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
 
 /// Takes part for this rank, which has joined, with neutral elements.
 void NamedCalls::RunWithout(const Signature& what) {
-  if (what.kind == Kind::kBarrier) return session_->Barrier(kCall);
+  if (what.kind == Collective::kBarrier) return session_->Run(kCall, Operation::Barrier());
   packed_.resize(std::max<std::size_t>(packed_.size(), what.bytes()));
   FillWithIdentity(packed_.data(), what.count, static_cast<DataType>(what.type),
-                   static_cast<Operation>(what.operation));
-  Reduce(*session_, Plain(what), {packed_.data(), what.count, packed_.data(), 0, what.count},
-         [&](void* buffer, const Reduction& reduction) {
-           session_->Allreduce(kCall, buffer, what.count, reduction, {});
-         });
+                   static_cast<ReduceOp>(what.operation));
+  ReducePacked(what, what.count);
+}
+
+/// Reduces the first `count` elements of the packing buffer.
+void NamedCalls::ReducePacked(const Signature& what, std::size_t count) {
+  const Reduction reduction = ReductionOf(what);
+  Operation operation = Operation::Allreduce(packed_.data(), count, reduction);
+  operation.average = what.average;
+  session_->Run(kCall, operation);
 }
 
 void NamedCalls::RunPacked(const std::vector<Ready>& batch,
-                           const std::vector<std::optional<Waiting>>& taken) {
+                           const std::vector<std::optional<WaitingCall>>& taken) {
   const Signature& first = batch.front().request->signature;
   std::size_t count = 0;
   for (const Ready& ready : batch) count += ready.request->signature.count;
@@ -538,23 +541,20 @@ void NamedCalls::RunPacked(const std::vector<Ready>& batch,
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Signature& what = batch[i].request->signature;
     if (taken[i]) {
-      Copy(place, taken[i]->work.send, what.bytes());
+      CopyBytes(place, taken[i]->work.send, what.bytes());
     } else {
       FillWithIdentity(place, what.count, static_cast<DataType>(what.type),
-                       static_cast<Operation>(what.operation));
+                       static_cast<ReduceOp>(what.operation));
     }
     place += what.bytes();
   }
   const Clock::time_point packed = Clock::now();
-  Reduce(*session_, Plain(first), {packed_.data(), count, packed_.data(), 0, count},
-         [&](void* buffer, const Reduction& reduction) {
-           session_->Allreduce(kCall, buffer, count, reduction, {});
-         });
+  ReducePacked(first, count);
   const Clock::time_point reduced = Clock::now();
   place = packed_.data();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const std::uint64_t part = batch[i].request->signature.bytes();
-    if (taken[i]) Copy(taken[i]->work.receive, place, part);
+    if (taken[i]) CopyBytes(taken[i]->work.receive, place, part);
     place += part;
   }
   if (!timeline_) return;

@@ -60,7 +60,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   using Clock = std::chrono::steady_clock;
   using Lock = std::unique_lock<std::mutex>;
   class NamedCall;
-  struct Waiting {
+  struct WaitingCall {
     NamedWork work;
     std::shared_ptr<NamedCall> pending;
     Call call;
@@ -81,11 +81,12 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   void Talk(Lock& lock);
   std::uint64_t Run(const std::vector<coordinator::Ready>& batch);
   void RunPacked(const std::vector<coordinator::Ready>& batch,
-                 const std::vector<std::optional<Waiting>>& taken);
+                 const std::vector<std::optional<WaitingCall>>& taken);
   void RunWithout(const coordinator::Signature& what);
+  void ReducePacked(const coordinator::Signature& what, std::size_t count);
   void Tune(std::uint64_t bytes);
-  std::vector<std::optional<Waiting>> Take(const std::vector<coordinator::Ready>& batch);
-  void End(const std::vector<coordinator::Ready>& batch, const std::vector<std::optional<Waiting>>& taken,
+  std::vector<std::optional<WaitingCall>> Take(const std::vector<coordinator::Ready>& batch);
+  void End(const std::vector<coordinator::Ready>& batch, const std::vector<std::optional<WaitingCall>>& taken,
            const std::exception_ptr& error);
   void End(Lock& lock, const std::string& why, const std::exception_ptr& error);
   double Now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -100,7 +101,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   std::condition_variable due_;      ///< wakes the thread: there may be work
   std::condition_variable changed_;  ///< wakes callers: a cycle or the thread has ended
   coordinator::Participant participant_;
-  std::unordered_map<std::string, Waiting> waiting_;
+  std::unordered_map<std::string, WaitingCall> waiting_;
   std::optional<Clock::time_point> first_added_;  ///< since the last cycle
   bool is_urgent_ = false;                        ///< since the last cycle, a caller waits
   bool is_running_ = false;                       ///< a cycle is running

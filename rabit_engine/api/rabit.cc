@@ -18,6 +18,7 @@ namespace rabit {
 namespace engine {
 namespace {
 
+using warren::Operation;
 using warren::api::Call;
 using warren::api::CallerFunction;
 using warren::api::Prepare;
@@ -45,7 +46,7 @@ class Engine final : public IEngine {
                  std::size_t /*size_prev_slice*/, const char* file, int line, const char* caller) override {
     const Call call{"rabit::Allgather", file, line, caller};
     Face::WithSession(call, [&](Session& session) {
-      session.Allgather(call, sendrecvbuf, total_size, slice_begin, slice_end);
+      session.Run(call, Operation::Allgather(sendrecvbuf, total_size, slice_begin, slice_end));
     });
   }
 
@@ -80,7 +81,8 @@ class Engine final : public IEngine {
   void Broadcast(void* sendrecvbuf, std::size_t size, int root, const char* file, int line,
                  const char* caller) override {
     const Call call{"rabit::Broadcast", file, line, caller};
-    Face::WithSession(call, [&](Session& session) { session.Broadcast(call, sendrecvbuf, size, root); });
+    Face::WithSession(
+        call, [&](Session& session) { session.Run(call, Operation::Broadcast(sendrecvbuf, size, root)); });
   }
 
   void InitAfterException() override {

@@ -18,10 +18,12 @@
 #include <vector>
 
 #include "rabit_engine/api/caller_function.h"
+#include "rabit_engine/api/reduce_from_to.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/fnv1a.h"
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/base/settings.h"
-#include "rabit_engine/base/slices.h"
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/engine/join.h"
 #include "rabit_engine/reporting/job_timeline.h"
 
@@ -213,7 +215,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
   if (!session || AllSessions().owner) return true;  // a forked process has nothing to leave
   session->RunEndings();
   session->AwaitPendingCalls();
-  const Turn turn(*session, call);
+  const CallLock lock(*session, call);
   {
     Registry& registry = AllSessions();
     const std::lock_guard lock(registry.mutex);
@@ -315,19 +317,19 @@ std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) con
 void Session::SetUsualTimeout(const Call& call, double seconds) {
   const std::chrono::milliseconds timeout = Timeout(call, seconds);
   AwaitPendingCalls();
-  const Turn turn(*this, call);
+  const CallLock lock(*this, call);
   usual_timeout_ = timeout;
   if (communicator_) SetTimeout(timeout);
 }
 
-Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
+Session::CallLock::CallLock(Session& session, const Call& call) : session_(session) {
   RequireOwner(call);  // again, for callers that found the session themselves
   constexpr int kTurnsOfYielding = 100;
   constexpr std::chrono::microseconds kTurnPause{100};
   int turns = 0;
   while (session.busy_.test_and_set(std::memory_order_acquire)) {
     // The thread of asynchronous calls may be in a call at any time.
-    if (!session.looked_into_ && !session.has_queued_) {
+    if (!session.is_held_when_idle_ && !session.has_queued_) {
       session.Refuse(
           call,
           "another thread is in a call of this rank; calls that involve other ranks must be made one at a time");
@@ -341,7 +343,7 @@ Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
   }
 }
 
-Session::Turn::~Turn() {
+Session::CallLock::~CallLock() {
   session_.busy_.clear(std::memory_order_release);
 }
 
@@ -356,18 +358,18 @@ void Session::AwaitPendingCalls() {
 }
 
 /// Records the call on the timeline, if one is written.
-class Session::Record {
+class Session::ScopedTrace {
  public:
-  Record(const Session& session, const Call& call) : session_(session), call_(call) {
+  ScopedTrace(const Session& session, const Call& call) : session_(session), call_(call) {
     if (session.timeline_ != nullptr) [[unlikely]]
       begin_ = Timeline::Clock::now();
   }
-  ~Record() {
+  ~ScopedTrace() {
     if (session_.timeline_ != nullptr) [[unlikely]]
       session_.AddToTimeline(call_, begin_);
   }
-  Record(const Record&) = delete;
-  Record& operator=(const Record&) = delete;
+  ScopedTrace(const ScopedTrace&) = delete;
+  ScopedTrace& operator=(const ScopedTrace&) = delete;
 
  private:
   const Session& session_;
@@ -380,14 +382,14 @@ void Session::AddToTimeline(const Call& call, Timeline::Clock::time_point begin)
 }
 
 /// Applies the call's timeout, if any, to the communicator while it lives.
-class Session::Patience {
+class Session::ScopedTimeout {
  public:
-  Patience(Session& session, const CallOptions& options) : session_(session) {
+  ScopedTimeout(Session& session, const CallOptions& options) : session_(session) {
     if (options.timeout.count() > 0) session_.SetTimeout(options.timeout);
   }
-  ~Patience() { session_.SetTimeout(session_.usual_timeout_); }
-  Patience(const Patience&) = delete;
-  Patience& operator=(const Patience&) = delete;
+  ~ScopedTimeout() { session_.SetTimeout(session_.usual_timeout_); }
+  ScopedTimeout(const ScopedTimeout&) = delete;
+  ScopedTimeout& operator=(const ScopedTimeout&) = delete;
 
  private:
   Session& session_;
@@ -396,7 +398,7 @@ class Session::Patience {
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
   AwaitPendingCalls();
-  const Turn turn(*this, call);
+  const CallLock lock(*this, call);
   // A restarted process does not call the prepare function, and would miss the calls made in it.
   if (prepares_ && communicator_ && communicator_->recovers())
     Refuse(
@@ -407,12 +409,12 @@ void Session::Communicate(const Call& call, Function&& function) {
         "{}: an earlier call has failed and this rank is out of {}. The error was: {}", Place(place_, call),
         name_ == "world" ? "the job; only Finalize can still be called" : "this communicator", first_error_));
   }
-  const Record record(*this, call);
+  const ScopedTrace trace(*this, call);
   try {
     if (call.options == nullptr) [[likely]] {
       function();
     } else {
-      const Patience patience(*this, *call.options);
+      const ScopedTimeout timeout(*this, *call.options);
       function();
     }
   } catch (const Refused&) {
@@ -431,7 +433,7 @@ void Session::Communicate(const Call& call, Function&& function) {
 
 void Session::GiveUp(const std::string& why) noexcept {
   try {
-    const Turn turn(*this, Call{"giving up"});
+    const CallLock lock(*this, Call{"giving up"});
     if (!first_error_.empty() || !communicator_) return;
     first_error_ = why;
     communicator_->GiveUp();
@@ -440,9 +442,46 @@ void Session::GiveUp(const std::string& why) noexcept {
   }
 }
 
+void Session::CheckClosely(const Call& call, const Operation& operation) const {
+  const std::string complaint = Complaint(operation, rank_, world_size_);
+  if (!complaint.empty()) Refuse(call, complaint);
+}
+
+void Session::Run(const Call& call, const Operation& operation) {
+  Check(call, operation);
+  const bool is_for_engine =
+      operation.reduction == nullptr || operation.in_place || operation.kind == Collective::kAllreduce;
+  if (is_for_engine && !operation.average) [[likely]] {
+    return Communicate(call, [&] { communicator_->Run(operation); });
+  }
+  if (GoesInPieces(operation, world_size_)) CompareOffsets(call, operation.receive_offsets);
+  ReduceFromTo(operation, rank_, world_size_,
+               [&](const Operation& in_place) { Communicate(call, [&] { communicator_->Run(in_place); }); });
+}
+
+/// Refuses the call unless all ranks have the same offsets.
+void Session::CompareOffsets(const Call& call, std::span<const std::size_t> offsets) {
+  struct Told {
+    std::uint64_t elements;
+    std::uint64_t digest;
+  };
+  std::vector<Told> told(static_cast<std::size_t>(world_size_));
+  told[static_cast<std::size_t>(rank_)] = {offsets.back(), Fnv1a(offsets)};
+  Run(call, Operation::Allgather(told.data(), EqualOffsets(world_size_, sizeof(Told))));
+  for (std::size_t r = 1; r < told.size(); ++r) {
+    if (told[r].elements == told[0].elements && told[r].digest == told[0].digest) continue;
+    Refuse(
+        call,
+        fmt::format(
+            "rank {} has {} elements and rank 0 has {}, or their counts for some rank differ; all ranks must give the same counts",
+            r, told[r].elements, told[0].elements));
+  }
+}
+
 void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
                         Prepare prepare) {
-  CheckBuffer(call, buffer, count, reduction.element_bytes());
+  const Operation operation = Operation::Allreduce(buffer, count, reduction);
+  Check(call, operation);
   // Outside Communicate, because it may ask for the rank. Skipped in a restarted process that is catching up,
   // because the result is already known.
   if (prepare.function != nullptr && !IsReplayed()) {
@@ -452,19 +491,19 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
     prepare.function(prepare.argument);
     RequireNoFork(num_forks, "the prepare function");
   }
-  Communicate(call, [&] { communicator_->Allreduce(buffer, count, reduction); });
+  Communicate(call, [&] { communicator_->Run(operation); });
 }
 
 bool Session::KnowsReduction(int type, int operation) {
   return type >= 0 && type < kNumRabitTypes && operation >= 0 && operation < kNumRabitOperations &&
-         IsDefined(static_cast<DataType>(type), static_cast<Operation>(operation));
+         IsDefined(static_cast<DataType>(type), static_cast<ReduceOp>(operation));
 }
 
 Reduction Session::TypedReduction(const Call& call, int type, int operation) const {
   if (!KnowsReduction(type, operation)) [[unlikely]] {
     RefuseReduction(call, type, operation);
   }
-  return Reduction::Typed(static_cast<DataType>(type), static_cast<Operation>(operation));
+  return Reduction::Typed(static_cast<DataType>(type), static_cast<ReduceOp>(operation));
 }
 
 void Session::RefuseReduction(const Call& call, int type, int operation) const {
@@ -472,61 +511,13 @@ void Session::RefuseReduction(const Call& call, int type, int operation) const {
   if (operation < 0 || operation >= kNumRabitOperations) {
     Refuse(call, fmt::format("{} is not an operation; 0 is max, 1 min, 2 sum, 3 bitwise or", operation));
   }
-  Refuse(call, fmt::format("there is no {} of {}", Name(static_cast<Operation>(operation)),
+  Refuse(call, fmt::format("there is no {} of {}", Name(static_cast<ReduceOp>(operation)),
                            Name(static_cast<DataType>(type))));
 }
 
 void Session::AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
                              Prepare prepare) {
   Allreduce(call, buffer, count, TypedReduction(call, type, operation), prepare);
-}
-
-void Session::RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
-                           std::size_t element_bytes) const {
-  if (buffer == nullptr) Refuse(call, fmt::format("the buffer of {} elements is NULL", count));
-  Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count, element_bytes));
-}
-
-void Session::CheckRoot(const Call& call, int root) const {
-  if (root < 0 || root >= world_size_) {
-    Refuse(call, fmt::format("root {} is not a rank; ranks are 0 to {}", root, world_size_ - 1));
-  }
-}
-
-void Session::CheckOffsets(const Call& call, const void* buffer, std::span<const std::size_t> offsets,
-                           std::size_t element_bytes) const {
-  if (offsets.size() != static_cast<std::size_t>(world_size_) + 1 || offsets.front() != 0 ||
-      !std::is_sorted(offsets.begin(), offsets.end())) {
-    Refuse(call, fmt::format("expected the {} offsets of {} slices, ascending from 0", world_size_ + 1,
-                             world_size_));
-  }
-  CheckBuffer(call, buffer, offsets.back(), element_bytes);
-}
-
-void Session::Allgather(const Call& call, void* buffer, std::span<const std::size_t> offsets) {
-  CheckOffsets(call, buffer, offsets, 1);
-  Communicate(call, [&] { communicator_->Allgather(buffer, offsets); });
-}
-
-void Session::ReduceScatter(const Call& call, void* buffer, std::span<const std::size_t> offsets,
-                            const Reduction& reduction) {
-  CheckOffsets(call, buffer, offsets, reduction.element_bytes());
-  Communicate(call, [&] { communicator_->ReduceScatter(buffer, offsets, reduction); });
-}
-
-void Session::Broadcast(const Call& call, void* buffer, std::size_t bytes, int root) {
-  CheckRoot(call, root);
-  if (buffer == nullptr && bytes > 0) Refuse(call, fmt::format("the buffer of {} bytes is NULL", bytes));
-  Communicate(call, [&] { communicator_->Broadcast(buffer, bytes, root); });
-}
-
-void Session::Allgather(const Call& call, void* buffer, std::size_t total, std::size_t begin,
-                        std::size_t end) {
-  if (begin > end || end > total) {
-    Refuse(call, fmt::format("the slice [{}, {}) is not within {} bytes", begin, end, total));
-  }
-  if (buffer == nullptr && total > 0) Refuse(call, fmt::format("the buffer of {} bytes is NULL", total));
-  Communicate(call, [&] { communicator_->Allgather(buffer, total, begin, end); });
 }
 
 void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
@@ -553,69 +544,6 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
   });
 }
 
-void Session::Reduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
-                     int root) {
-  CheckRoot(call, root);
-  CheckBuffer(call, buffer, count, reduction.element_bytes());
-  Communicate(call, [&] { communicator_->Reduce(buffer, count, reduction, root); });
-}
-
-void Session::Barrier(const Call& call) {
-  Communicate(call, [&] { communicator_->Barrier(); });
-}
-
-void Session::CheckGather(const Call& call, const void* data, std::size_t bytes, const void* buffer,
-                          std::span<const std::size_t> offsets, int root) const {
-  CheckRoot(call, root);
-  CheckBuffer(call, data, bytes, 1);
-  if (rank_ != root) return;
-  CheckOffsets(call, buffer, offsets, 1);
-  CheckOwnSlice(call, offsets, bytes);
-}
-
-void Session::CheckAllToAll(const Call& call, const void* from, std::span<const std::size_t> sent,
-                            const void* to, std::span<const std::size_t> received) const {
-  CheckOffsets(call, from, sent, 1);
-  CheckOffsets(call, to, received, 1);
-  CheckOwnSlice(call, received, sent[rank_ + 1] - sent[rank_]);
-}
-
-void Session::CheckOwnSlice(const Call& call, std::span<const std::size_t> offsets, std::size_t bytes) const {
-  const std::size_t slice = offsets[rank_ + 1] - offsets[rank_];
-  if (slice == bytes) return;
-  Refuse(call, fmt::format("this rank's own slice has {} bytes, but its count says {}", bytes, slice));
-}
-
-void Session::CheckPeer(const Call& call, int peer, const void* data, std::size_t bytes) const {
-  if (peer < 0 || peer >= world_size_) {
-    Refuse(call, fmt::format("{} is not a rank; ranks are 0 to {}", peer, world_size_ - 1));
-  }
-  CheckBuffer(call, data, bytes, 1);
-}
-
-void Session::Gather(const Call& call, const void* data, std::size_t bytes, void* buffer,
-                     std::span<const std::size_t> offsets, int root) {
-  CheckGather(call, data, bytes, buffer, offsets, root);
-  Communicate(call, [&] { communicator_->Gather(data, bytes, buffer, offsets, root); });
-}
-
-void Session::Scatter(const Call& call, const void* buffer, std::span<const std::size_t> offsets, void* data,
-                      std::size_t bytes, int root) {
-  CheckGather(call, data, bytes, buffer, offsets, root);
-  Communicate(call, [&] { communicator_->Scatter(buffer, offsets, data, bytes, root); });
-}
-
-void Session::AllToAll(const Call& call, const void* from, std::span<const std::size_t> sent, void* to,
-                       std::span<const std::size_t> received) {
-  CheckAllToAll(call, from, sent, to, received);
-  Communicate(call, [&] { communicator_->AllToAll(from, sent, to, received); });
-}
-
-void Session::SendReceive(const Call& call, std::span<const Outbound> sends,
-                          std::span<const Inbound> receives) {
-  Communicate(call, [&] { communicator_->SendReceive(sends, receives); });
-}
-
 // --- other communicators -----------------------------------------------------------------------------------
 
 std::vector<int> Session::Hosts(const Call& call) {
@@ -636,14 +564,14 @@ int Session::RankInJob(const Call& call, int rank) const {
 std::shared_ptr<Session> Session::Split(const Call& call, int color, int key) {
   std::unique_ptr<Communicator> group;
   Communicate(call, [&] { group = communicator_->Split(color, key); });
-  return group ? MadeOf(std::move(group)) : nullptr;
+  return group ? Wrap(std::move(group)) : nullptr;
 }
 
 std::shared_ptr<Session> Session::Group(const Call& call, std::span<const int> ranks, const std::string& name,
                                         OobAllgather& members) {
   std::unique_ptr<Communicator> group;
   Communicate(call, [&] { group = communicator_->Group(ranks, name, members); });
-  return MadeOf(std::move(group));
+  return Wrap(std::move(group));
 }
 
 std::unique_ptr<TaggedMessages> Session::MakeMailbox(const Call& call) {
@@ -652,7 +580,7 @@ std::unique_ptr<TaggedMessages> Session::MakeMailbox(const Call& call) {
   return made;
 }
 
-std::shared_ptr<Session> Session::MadeOf(std::unique_ptr<Communicator> group) const {
+std::shared_ptr<Session> Session::Wrap(std::unique_ptr<Communicator> group) const {
   auto made = std::make_shared<Session>(std::make_unique<recovery::RecoverableCommunicator>(std::move(group)),
                                         options_);
   made->endings_ = endings_;
@@ -670,7 +598,7 @@ std::size_t Session::ElementBytes(const Call& call, int type) const {
 void Session::TrackerPrint(const Call& call, const std::string& text) {
   // Not in Communicate: failing to reach the tracker does not end the job, and a rank that is out of the job
   // may still say why.
-  const Turn turn(*this, call);
+  const CallLock lock(*this, call);
   if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(place_, call), first_error_));
   try {
     communicator_->TrackerPrint(text);
@@ -692,28 +620,28 @@ device::DeviceCollectives& Session::Devices() {
 
 /// The flag is set first and cleared last, so that a call that finds this rank busy can tell the reason.
 void Session::WhenIdle(const std::function<void()>& function) {
-  looked_into_ = true;
+  is_held_when_idle_ = true;
   if (!busy_.test_and_set(std::memory_order_acquire)) {
     function();
     busy_.clear(std::memory_order_release);
   }
-  looked_into_ = false;
+  is_held_when_idle_ = false;
 }
 
-void Session::CheckDeviceCall(const Call& call, const device::Collective& collective) const {
-  const std::string complaint = device::Complaint(collective, rank_, world_size_);
+void Session::CheckDeviceCall(const Call& call, const device::Operation& operation) const {
+  const std::string complaint = device::Complaint(operation, rank_, world_size_);
   if (!complaint.empty()) Refuse(call, complaint);
 }
 
-void Session::OnDevice(const Call& call, const device::Collective& collective) {
-  CheckDeviceCall(call, collective);
-  Communicate(call, [&] { Devices().Run(collective); });
+void Session::OnDevice(const Call& call, const device::Operation& operation) {
+  CheckDeviceCall(call, operation);
+  Communicate(call, [&] { Devices().Run(operation); });
 }
 
-Session::DeviceMark Session::OnDeviceWithMark(const Call& call, const device::Collective& collective) {
-  CheckDeviceCall(call, collective);
+Session::DeviceMark Session::OnDeviceWithMark(const Call& call, const device::Operation& operation) {
+  CheckDeviceCall(call, operation);
   DeviceMark mark;
-  Communicate(call, [&] { mark = Devices().RunWithMark(collective); });
+  Communicate(call, [&] { mark = Devices().RunWithMark(operation); });
   return mark;
 }
 

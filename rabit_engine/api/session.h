@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "rabit_engine/api/call_queue.h"
 #include "rabit_engine/base/timeline.h"
 #include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/call/operation.h"
 #include "rabit_engine/device/device_collectives.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -123,6 +123,13 @@ class Session {
   bool is_distributed() const { return is_distributed_; }
   const std::string& host() const { return host_; }
 
+  /// Runs any operation, also a reduction from one buffer to another, or of an average.
+  void Run(const Call& call, const Operation& operation);
+  /// Refuses the operation if there is a Complaint: for calls that run later.
+  void Check(const Call& call, const Operation& operation) const {
+    if (!IsPlainlyValid(operation)) CheckClosely(call, operation);
+  }
+  /// An allreduce in place, after `prepare`.
   void Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
                  Prepare prepare);
   /// Whether these rabit codes, of an element type and an operation, name a built-in reduction.
@@ -130,31 +137,10 @@ class Session {
   /// Like Allreduce, with rabit's codes for the element type and the operation.
   void AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
                       Prepare prepare);
-  void Broadcast(const Call& call, void* buffer, std::size_t bytes, int root);
-  /// This rank's slice is [begin, end) of `total`, all in bytes.
-  void Allgather(const Call& call, void* buffer, std::size_t total, std::size_t begin, std::size_t end);
-  /// Like Allgather, in elements; `size_or_end` is the slice's size or its end, whichever makes the ranks'
+  /// An allgather in elements; `size_or_end` is the slice's size or its end, whichever makes the ranks'
   /// slices contiguous.
   void AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
                       std::size_t begin, std::size_t size_or_end);
-  /// Gathers one slice per rank, in rank order: rank r's is [offsets[r], offsets[r + 1]), in bytes. `offsets`
-  /// has world_size() + 1 entries and is the same on all ranks.
-  void Allgather(const Call& call, void* buffer, std::span<const std::size_t> offsets);
-  /// Like an allreduce after which only this rank's slice holds its result; the rest of the buffer is
-  /// undefined. Offsets as above, in elements.
-  void ReduceScatter(const Call& call, void* buffer, std::span<const std::size_t> offsets,
-                     const Reduction& reduction);
-  /// Like an allreduce after which only the root's buffer holds the result; the other ranks' are undefined.
-  void Reduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction, int root);
-  void Barrier(const Call& call);
-  // See Communicator; all sizes are in bytes.
-  void Gather(const Call& call, const void* data, std::size_t bytes, void* buffer,
-              std::span<const std::size_t> offsets, int root);
-  void Scatter(const Call& call, const void* buffer, std::span<const std::size_t> offsets, void* data,
-               std::size_t bytes, int root);
-  void AllToAll(const Call& call, const void* from, std::span<const std::size_t> sent, void* to,
-                std::span<const std::size_t> received);
-  void SendReceive(const Call& call, std::span<const Outbound> sends, std::span<const Inbound> receives);
   /// The typed reduction for rabit's codes. Refuses invalid codes.
   Reduction TypedReduction(const Call& call, int type, int operation) const;
   void TrackerPrint(const Call& call, const std::string& text);
@@ -165,9 +151,9 @@ class Session {
 
   // --- device memory: see device/device_collectives.h ---
 
-  void OnDevice(const Call& call, const device::Collective& collective);
+  void OnDevice(const Call& call, const device::Operation& operation);
   using DeviceMark = device::DeviceCollectives::Mark;
-  DeviceMark OnDeviceWithMark(const Call& call, const device::Collective& collective);
+  DeviceMark OnDeviceWithMark(const Call& call, const device::Operation& operation);
   bool IsDeviceReached(const DeviceMark& mark);
   void DeviceWait(const Call& call, const DeviceMark& mark);
   void DeviceGroupStart(const Call& call);
@@ -202,38 +188,18 @@ class Session {
   /// Throws Misuse for a call with invalid arguments or at a wrong time.
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
-  // Argument checks, also for calls that run later.
-  void CheckBuffer(const Call& call, const void* buffer, std::size_t count, std::size_t element_bytes) const {
-    const bool is_missing = buffer == nullptr && count > 0;
-    const bool is_too_much =
-        element_bytes != 0 && count > std::numeric_limits<std::ptrdiff_t>::max() / element_bytes;
-    if (is_missing || is_too_much) [[unlikely]] {
-      RefuseBuffer(call, buffer, count, element_bytes);
-    }
-  }
-  void CheckRoot(const Call& call, int root) const;
-  void CheckOffsets(const Call& call, const void* buffer, std::span<const std::size_t> offsets,
-                    std::size_t element_bytes) const;
-  void CheckGather(const Call& call, const void* data, std::size_t bytes, const void* buffer,
-                   std::span<const std::size_t> offsets, int root) const;
-  void CheckAllToAll(const Call& call, const void* from, std::span<const std::size_t> sent, const void* to,
-                     std::span<const std::size_t> received) const;
-  void CheckPeer(const Call& call, int peer, const void* data, std::size_t bytes) const;
-
  private:
-  [[noreturn]] void RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
-                                 std::size_t element_bytes) const;
   [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
-  void CheckDeviceCall(const Call& call, const device::Collective& collective) const;
-  void CheckOwnSlice(const Call& call, std::span<const std::size_t> offsets, std::size_t bytes) const;
+  void CheckClosely(const Call& call, const Operation& operation) const;
+  void CheckDeviceCall(const Call& call, const device::Operation& operation) const;
   // Gives this thread exclusive use of the communicator while it lives. Throws Misuse if another thread is
   // using it.
-  class Turn {
+  class CallLock {
    public:
-    Turn(Session& session, const Call& call);
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    CallLock(Session& session, const Call& call);
+    ~CallLock();
+    CallLock(const CallLock&) = delete;
+    CallLock& operator=(const CallLock&) = delete;
 
    private:
     Session& session_;
@@ -245,11 +211,12 @@ class Session {
   // Runs something that needs the communicator. Throws if an earlier call has failed.
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
+  void CompareOffsets(const Call& call, std::span<const std::size_t> offsets);
   void CountAsMet();
-  std::shared_ptr<Session> MadeOf(std::unique_ptr<Communicator> group) const;
+  std::shared_ptr<Session> Wrap(std::unique_ptr<Communicator> group) const;
 
-  class Record;
-  class Patience;
+  class ScopedTrace;
+  class ScopedTimeout;
 
   void AddToTimeline(const Call& call, Timeline::Clock::time_point begin) const;
   void AwaitPendingCalls();
@@ -278,11 +245,11 @@ class Session {
   std::string place_;  ///< how messages begin: "rank 3"
   std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
-  std::chrono::milliseconds usual_timeout_{0};  ///< 0: the communicator's
-  std::atomic<bool> looked_into_ = false;       ///< WhenIdle may be holding busy_ for a moment
-  bool has_met_ = false;                        ///< made by Meet, or from a session that was
-  bool prepares_ = false;                       ///< the prepare function of an allreduce is running
-  std::string first_error_;                     // empty until a call fails
+  std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's
+  std::atomic<bool> is_held_when_idle_ = false;  ///< WhenIdle may be holding busy_ for a moment
+  bool has_met_ = false;                         ///< made by Meet, or from a session that was
+  bool prepares_ = false;                        ///< the prepare function of an allreduce is running
+  std::string first_error_;                      // empty until a call fails
 };
 
 }  // namespace warren::api

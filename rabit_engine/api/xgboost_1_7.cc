@@ -78,6 +78,7 @@ WARREN_SEAM void Allreduce_(void* buffer, std::size_t element_bytes, std::size_t
 
 namespace {
 
+using warren::Operation;
 using warren::api::Call;
 using warren::api::CallerFunction;
 using warren::api::Prepare;
@@ -147,8 +148,9 @@ class Seam final : public IEngine {
   void Allgather(void* buffer, std::size_t total_bytes, std::size_t begin, std::size_t end,
                  std::size_t /*previous_bytes*/) override {
     const Call call{"XGBoost's allgather"};
-    Face::WithSession(call,
-                      [&](Session& session) { session.Allgather(call, buffer, total_bytes, begin, end); });
+    Face::WithSession(call, [&](Session& session) {
+      session.Run(call, Operation::Allgather(buffer, total_bytes, begin, end));
+    });
   }
 
   void Allreduce(void* buffer, std::size_t element_bytes, std::size_t count, ReduceFunction reducer,
@@ -175,7 +177,8 @@ class Seam final : public IEngine {
 
   void Broadcast(void* buffer, std::size_t bytes, int root) override {
     const Call call{"XGBoost's broadcast"};
-    Face::WithSession(call, [&](Session& session) { session.Broadcast(call, buffer, bytes, root); });
+    Face::WithSession(
+        call, [&](Session& session) { session.Run(call, Operation::Broadcast(buffer, bytes, root)); });
   }
 
   /// As in XGBoost: models are not stored, versions are only counted.

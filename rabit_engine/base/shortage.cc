@@ -1,20 +1,17 @@
 #include "rabit_engine/base/shortage.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <system_error>
 
+#include "posix/host_name.h"
 #include "posix/shortage.h"
 
 namespace warren {
 
 void ThrowShortage(const std::string& doing, std::string_view call, int error) {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
   throw LocalShortage(error,
-                      fmt::format("{}: {} failed on {}, its own host: {}. {}", doing, call, host.data(),
+                      fmt::format("{}: {} failed on {}, its own host: {}. {}", doing, call, posix::HostName(),
                                   std::generic_category().message(error), posix::ShortageAdvice(error)));
 }
 

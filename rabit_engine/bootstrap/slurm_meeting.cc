@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "posix/host_name.h"
 #include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
@@ -36,14 +37,9 @@ constexpr auto kGrace = 5s;
 constexpr std::chrono::milliseconds kLongestPoll = 1s;
 constexpr std::size_t kMaxTextBytes = 4096;
 
-std::string Host() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 std::string Who(const SlurmStep& step) {
-  return fmt::format("rank {} of {} on {} (Slurm step {})", step.rank, step.world_size, Host(), step.id);
+  return fmt::format("rank {} of {} on {} (Slurm step {})", step.rank, step.world_size, posix::HostName(),
+                     step.id);
 }
 
 // --- messages ----------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "posix/host_name.h"
 #include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
@@ -149,10 +150,9 @@ TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> 
 }
 
 std::string TrackerBootstrap::Name() const {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return assignment_.rank < 0 ? fmt::format("task {} on {}", settings_.task_id, host.data())
-                              : fmt::format("rank {} on {}", assignment_.rank, host.data());
+  const std::string host = posix::HostName();
+  return assignment_.rank < 0 ? fmt::format("task {} on {}", settings_.task_id, host)
+                              : fmt::format("rank {} on {}", assignment_.rank, host);
 }
 
 // --- joining -----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@
 #include <span>
 #include <string_view>
 
+#include "rabit_engine/call/collective.h"
 #include "rabit_engine/collective/peer_group.h"
 #include "rabit_engine/reduce/reduction.h"
 

@@ -5,11 +5,11 @@
 
 namespace warren::collective {
 
-void ExchangeMessages(PeerGroup& group, std::span<const Message> messages) {
+void ExchangeMessages(PeerGroup& group, std::span<const PlannedMessage> messages) {
   std::vector<Send> sends;
   std::vector<Receive> receives;
   std::vector<int> peers;
-  for (const Message& message : messages) {
+  for (const PlannedMessage& message : messages) {
     if (message.bytes == 0) continue;
     if (message.from == group.index()) {
       sends.push_back({message.to, message.send, message.bytes});

@@ -8,7 +8,7 @@
 
 namespace warren {
 
-struct Message {
+struct PlannedMessage {
   int from = -1;
   int to = -1;
   std::size_t bytes = 0;
@@ -20,7 +20,7 @@ namespace collective {
 
 /// Every member passes the same list, with its own pointers in its own messages. No message goes from a
 /// member to itself. All messages travel at once; each member handles only its own.
-void ExchangeMessages(PeerGroup& group, std::span<const Message> messages);
+void ExchangeMessages(PeerGroup& group, std::span<const PlannedMessage> messages);
 
 }  // namespace collective
 }  // namespace warren

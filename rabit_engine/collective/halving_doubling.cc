@@ -7,7 +7,8 @@
 namespace warren::collective {
 namespace {
 
-void ReduceScatter(PeerGroup& group, const Step& step, const VectorView& vector, const Reduction& reduction) {
+void ReduceScatter(PeerGroup& group, const PlanStep& step, const VectorView& vector,
+                   const Reduction& reduction) {
   std::vector<Send> sends;
   for (const Part& part : step.given) sends.push_back(vector.SendOf(part.peer, part.range));
   std::vector<Receive> receives;
@@ -21,10 +22,10 @@ void ReduceScatter(PeerGroup& group, const Step& step, const VectorView& vector,
 }  // namespace
 
 void AllreduceHalvingDoubling(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction) {
-  const std::vector<Step> steps = PlanHalving(group.index(), group.size(), count);
+  const std::vector<PlanStep> steps = PlanHalving(group.index(), group.size(), count);
   group.Connect(PeersOf(steps));
   const VectorView vector(buffer, reduction.element_bytes());
-  for (const Step& step : steps) ReduceScatter(group, step, vector, reduction);
+  for (const PlanStep& step : steps) ReduceScatter(group, step, vector, reduction);
   AllgatherBack(group, steps, vector);
 }
 

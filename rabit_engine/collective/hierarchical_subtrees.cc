@@ -51,10 +51,10 @@ class HostSums {
   /// Joins them with those of all other hosts and stores the sum of all ranks in the vector.
   void Allreduce(PeerGroup& hosts, const VectorView& vector, std::size_t count, bool halves) {
     const auto plan = halves ? PlanHalving : PlanDoubling;
-    const std::vector<Step> steps = plan(hosts.index(), hosts.size(), count);
+    const std::vector<PlanStep> steps = plan(hosts.index(), hosts.size(), count);
     hosts.Connect(PeersOf(steps));
     Range window{0, count};
-    for (const Step& step : steps) Meet(hosts, step, window);
+    for (const PlanStep& step : steps) Meet(hosts, step, window);
     if (steps.back().kept) own_.Total(vector.At(window.begin));
     if (halves) AllgatherBack(hosts, steps, vector);
   }
@@ -66,7 +66,7 @@ class HostSums {
   }
 
   /// `window` is the range of the vector that this rank holds.
-  void Meet(PeerGroup& hosts, const Step& step, Range& window) {
+  void Meet(PeerGroup& hosts, const PlanStep& step, Range& window) {
     const auto inside = [&](Range range) {
       return Range{range.begin - window.begin, range.end - window.begin};
     };

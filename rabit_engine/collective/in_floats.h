@@ -6,29 +6,17 @@
 // travel.
 #pragma once
 
-#include <cstddef>
 #include <functional>
-#include <span>
 
-#include "rabit_engine/reduce/reduction.h"
+#include "rabit_engine/call/operation.h"
 
 namespace warren::collective {
 
-/// `run` reduces `count` floats in place, with the reduction that replaces the caller's. It is called at
+/// Runs an operation on floats in place, with the reduction that replaces the caller's, and is called at
 /// least once, even for 0 elements, so that members that disagree about the count still meet.
-using ReduceFloats = std::function<void(void* floats, std::size_t count, const Reduction& on_floats)>;
+using RunOnFloats = std::function<void(const Operation& on_floats)>;
 
-/// Reduces `count` elements, with a reduction that rounds (Reduction::rounds()), from `input` to `output`,
-/// which may be the same, or nullptr on a member that gets no result.
-void ReduceInFloats(const void* input, void* output, std::size_t count, const Reduction& reduction,
-                    const ReduceFloats& run);
-
-/// The same for a reduce-scatter; offsets as for ReduceScatterFunction.
-using ReduceScatterFloats =
-    std::function<void(void* floats, std::span<const std::size_t> offsets, const Reduction& on_floats)>;
-
-/// `member` is the calling member.
-void ReduceScatterInFloats(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction,
-                           int member, const ReduceScatterFloats& run);
+/// Runs a reduction that rounds (Reduction::rounds()). `member` is the calling member.
+void RunInFloats(const Operation& operation, int member, const RunOnFloats& run);
 
 }  // namespace warren::collective

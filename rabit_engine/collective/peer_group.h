@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "rabit_engine/base/layout.h"
-#include "rabit_engine/transport/call_tag.h"
+#include "rabit_engine/call/call_tag.h"
 #include "rabit_engine/transport/transport.h"
 
 namespace warren {

@@ -6,17 +6,17 @@
 namespace warren::collective {
 namespace {
 
-Step DoubleInLeftNode(int index, const Siblings& nodes, Range all) {
+PlanStep DoubleInLeftNode(int index, const Siblings& nodes, Range all) {
   const int place = index - nodes.left.begin;
   const int served = Size(nodes.right);
-  Step step{nodes, {}, Part{nodes.right.begin + place % served, all}};
+  PlanStep step{nodes, {}, Part{nodes.right.begin + place % served, all}};
   if (place < served) step.given.push_back({nodes.right.begin + place, all});
   return step;
 }
 
-Step DoubleInRightNode(int index, const Siblings& nodes, Range all) {
+PlanStep DoubleInRightNode(int index, const Siblings& nodes, Range all) {
   const int counterpart = nodes.left.begin + (index - nodes.right.begin);
-  Step step{nodes, {}, Part{counterpart, all}};
+  PlanStep step{nodes, {}, Part{counterpart, all}};
   for (int target = counterpart; target < nodes.left.end; target += Size(nodes.right)) {
     step.given.push_back({target, all});
   }
@@ -38,7 +38,7 @@ Range WindowOf(int index, int halvings, std::size_t count) {
   return window;
 }
 
-Step MeetAnEqualNode(int index, int level, const Siblings& nodes, std::size_t count) {
+PlanStep MeetAnEqualNode(int index, int level, const Siblings& nodes, std::size_t count) {
   const int counterpart = index ^ (1 << level);
   return {nodes,
           {{counterpart, WindowOf(counterpart, level + 1, count)}},
@@ -51,14 +51,14 @@ int HalvingsIn(Subtree smaller) {
   return std::bit_width(static_cast<unsigned>(Size(smaller))) - 1;
 }
 
-Step TakeFromASmallerNode(int index, int level, const Siblings& nodes, std::size_t count) {
+PlanStep TakeFromASmallerNode(int index, int level, const Siblings& nodes, std::size_t count) {
   const int holders = 1 << HalvingsIn(nodes.right);
   return {nodes, {}, Part{nodes.right.begin + index % holders, WindowOf(index, level, count)}};
 }
 
-Step GiveToALargerNode(int index, int level, const Siblings& nodes, std::size_t count) {
+PlanStep GiveToALargerNode(int index, int level, const Siblings& nodes, std::size_t count) {
   const int holders = 1 << HalvingsIn(nodes.right);
-  Step step{nodes, {}, {}};
+  PlanStep step{nodes, {}, {}};
   for (int target = nodes.left.begin + (index - nodes.right.begin); target < nodes.left.end;
        target += holders) {
     step.given.push_back({target, WindowOf(target, level, count)});
@@ -68,8 +68,8 @@ Step GiveToALargerNode(int index, int level, const Siblings& nodes, std::size_t 
 
 }  // namespace
 
-std::vector<Step> PlanDoubling(int index, int size, std::size_t count) {
-  std::vector<Step> steps;
+std::vector<PlanStep> PlanDoubling(int index, int size, std::size_t count) {
+  std::vector<PlanStep> steps;
   for (int level = 0; level < NumLevels(size); ++level) {
     const Siblings nodes = SiblingsAbove(index, level, size);
     if (Size(nodes.right) == 0) continue;
@@ -79,8 +79,8 @@ std::vector<Step> PlanDoubling(int index, int size, std::size_t count) {
   return steps;
 }
 
-std::vector<Step> PlanHalving(int index, int size, std::size_t count) {
-  std::vector<Step> steps;
+std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count) {
+  std::vector<PlanStep> steps;
   for (int level = 0; level < NumLevels(size); ++level) {
     const Siblings nodes = SiblingsAbove(index, level, size);
     if (Size(nodes.right) == 0) continue;
@@ -96,7 +96,7 @@ std::vector<Step> PlanHalving(int index, int size, std::size_t count) {
   return steps;
 }
 
-void AllgatherBack(PeerGroup& group, std::span<const Step> steps, const VectorView& vector) {
+void AllgatherBack(PeerGroup& group, std::span<const PlanStep> steps, const VectorView& vector) {
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     std::vector<Send> sends;
     if (step->kept) sends.push_back(vector.SendOf(step->kept->peer, step->kept->range));
@@ -106,9 +106,9 @@ void AllgatherBack(PeerGroup& group, std::span<const Step> steps, const VectorVi
   }
 }
 
-std::vector<int> PeersOf(std::span<const Step> steps) {
+std::vector<int> PeersOf(std::span<const PlanStep> steps) {
   std::vector<int> peers;
-  for (const Step& step : steps) {
+  for (const PlanStep& step : steps) {
     bool gives_to_the_kept = false;
     for (const Part& part : step.given) {
       peers.push_back(part.peer);

@@ -21,23 +21,23 @@ struct Part {
 
 /// One level, at which two nodes meet. A member sends the parts it gives, and combines the part it keeps with
 /// the peer's values, which are those of the whole other node.
-struct Step {
+struct PlanStep {
   Siblings nodes;
   std::vector<Part> given;
   std::optional<Part> kept;
 };
 
 /// Recursive doubling: the whole vector moves in each step, and every member keeps it.
-std::vector<Step> PlanDoubling(int index, int size, std::size_t count);
+std::vector<PlanStep> PlanDoubling(int index, int size, std::size_t count);
 
 /// Halving-doubling, the reduce-scatter: where equal nodes meet, every member keeps one half of its window
 /// and gives the other; the members of a smaller right node give all they hold, and are finished.
-std::vector<Step> PlanHalving(int index, int size, std::size_t count);
+std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count);
 
 /// The same steps in reverse, once each member has the result for what it kept: gets back what it gave.
-void AllgatherBack(PeerGroup& group, std::span<const Step> steps, const VectorView& vector);
+void AllgatherBack(PeerGroup& group, std::span<const PlanStep> steps, const VectorView& vector);
 
 /// All peers in the steps, each once.
-std::vector<int> PeersOf(std::span<const Step> steps);
+std::vector<int> PeersOf(std::span<const PlanStep> steps);
 
 }  // namespace warren::collective

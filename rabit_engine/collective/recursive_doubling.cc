@@ -13,7 +13,7 @@ namespace {
 // Bounds the scratch. For messages this long other algorithms are chosen.
 constexpr std::size_t kDoublingChunkBytes = 256 << 10;
 
-void Meet(PeerGroup& group, const Step& step, const VectorView& vector, const Reduction& reduction,
+void Meet(PeerGroup& group, const PlanStep& step, const VectorView& vector, const Reduction& reduction,
           std::byte* scratch) {
   std::vector<Send> sends;
   for (const Part& part : step.given) sends.push_back(vector.SendOf(part.peer, part.range));
@@ -80,9 +80,9 @@ void AllreduceRecursiveDoubling(PeerGroup& group, void* buffer, std::size_t coun
   for (std::size_t i = 0; i < NumChunks(count, per_chunk); ++i) {
     const Range range = Chunk({0, count}, per_chunk, i);
     const VectorView chunk(vector.At(range.begin), reduction.element_bytes());
-    const std::vector<Step> steps = PlanDoubling(group.index(), group.size(), range.size());
+    const std::vector<PlanStep> steps = PlanDoubling(group.index(), group.size(), range.size());
     if (i == 0) group.Connect(PeersOf(steps));
-    for (const Step& step : steps) Meet(group, step, chunk, reduction, scratch.data());
+    for (const PlanStep& step : steps) Meet(group, step, chunk, reduction, scratch.data());
   }
 }
 

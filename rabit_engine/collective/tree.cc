@@ -29,7 +29,7 @@ struct Edge {
 };
 
 /// One member's neighbours in the tree.
-struct Place {
+struct TreePosition {
   int levels = 0;
   std::vector<Edge> children;  // lowest level first
   std::optional<Edge> parent;
@@ -39,8 +39,8 @@ int HolderOf(Subtree node, int root) {
   return Contains(node, root) ? root : node.begin;
 }
 
-Place FindPlace(int index, int size, int root) {
-  Place place;
+TreePosition FindPosition(int index, int size, int root) {
+  TreePosition place;
   place.levels = NumLevels(size);
   for (int level = 0; level < place.levels; ++level) {
     const auto [left, right] = SiblingsAbove(index, level, size);
@@ -61,7 +61,7 @@ class Pipeline {
   Pipeline(PeerGroup& group, void* buffer, std::size_t count, std::size_t element_bytes, int root,
            std::size_t chunk_bytes)
       : group_(group),
-        place_(FindPlace(group.index(), group.size(), root)),
+        place_(FindPosition(group.index(), group.size(), root)),
         vector_(buffer, element_bytes),
         whole_{0, count},
         per_chunk_(ElementsPerChunk(chunk_bytes, element_bytes)),
@@ -121,7 +121,7 @@ class Pipeline {
   }
 
   PeerGroup& group_;
-  const Place place_;
+  const TreePosition place_;
   const VectorView vector_;
   const Range whole_;
   const std::size_t per_chunk_;
@@ -162,7 +162,7 @@ void AllreduceTree(PeerGroup& group, void* buffer, std::size_t count, const Redu
 
 void BarrierTree(PeerGroup& group) {
   unsigned char token = 0;
-  AllreduceTree(group, &token, 1, Reduction::Typed(DataType::kUChar, Operation::kBitOr));
+  AllreduceTree(group, &token, 1, Reduction::Typed(DataType::kUChar, ReduceOp::kBitOr));
 }
 
 }  // namespace warren::collective

@@ -24,7 +24,7 @@ void Coordinator::Propose(const Settings& settings) {
   settings_ = settings;
 }
 
-Answer Coordinator::Take(std::span<const Message> messages, const KnownBeside& known_beside, double now) {
+Answer Coordinator::Take(std::span<const RankReport> messages, const KnownBeside& known_beside, double now) {
   Answer answer;
   has_proposal_ = false;
   for (int rank = 0; rank < size_; ++rank) {
@@ -35,7 +35,7 @@ Answer Coordinator::Take(std::span<const Message> messages, const KnownBeside& k
     answer.joined.push_back(rank);
   }
   for (int rank = 0; rank < size_; ++rank) {
-    for (const Message::Entry& entry : messages[rank].requests)
+    for (const RankReport::Entry& entry : messages[rank].requests)
       TakeRequest(rank, entry, now, answer, known_beside);
     if (messages[rank].leaves && answer.left < 0) answer.left = rank_in_job_(rank);
   }
@@ -45,7 +45,7 @@ Answer Coordinator::Take(std::span<const Message> messages, const KnownBeside& k
   return answer;
 }
 
-void Coordinator::TakeRequest(int rank, const Message::Entry& entry, double now, Answer& answer,
+void Coordinator::TakeRequest(int rank, const RankReport::Entry& entry, double now, Answer& answer,
                               const KnownBeside& known_beside) {
   const Request& request = entry.request;
   const double since = now - entry.waiting;
@@ -65,7 +65,7 @@ void Coordinator::TakeRequest(int rank, const Message::Entry& entry, double now,
   if (row.has[rank]) return;
   if (rank == 0) row.request.priority = request.priority;
   if (!request.group.empty()) PutInGroup(request.name, rank, request);
-  if (request.signature.kind == Kind::kAllToAll) {
+  if (request.signature.kind == Collective::kAllToAll) {
     row.sent.resize(static_cast<std::size_t>(size_));
     row.received.resize(static_cast<std::size_t>(size_));
     row.sent[rank] = request.sent;

@@ -34,7 +34,7 @@ class Coordinator {
   /// Sets the settings from the next answer on.
   void Propose(const Settings& settings);
   /// Answers the messages of one cycle, given in rank order.
-  Answer Take(std::span<const Message> messages, const KnownBeside& known_beside, double now);
+  Answer Take(std::span<const RankReport> messages, const KnownBeside& known_beside, double now);
   /// The warnings since the last call, e.g. "'x' ... is ready on ranks 0, 2 and 3 and not on 1 since 60 s".
   std::vector<std::string> TakeWarnings();
 
@@ -62,7 +62,7 @@ class Coordinator {
     std::vector<std::string> ended;     ///< members that ended with the error
   };
 
-  void TakeRequest(int rank, const Message::Entry& entry, double now, Answer& answer,
+  void TakeRequest(int rank, const RankReport::Entry& entry, double now, Answer& answer,
                    const KnownBeside& known_beside);
   void Compare(Row& row, int rank, const Request& request) const;
   void PutInGroup(const std::string& name, int rank, const Request& request);

@@ -20,15 +20,15 @@ Participant::Participant(int rank, Settings settings, std::size_t capacity)
 
 void Participant::Add(Request request, double now) {
   std::string name = request.name;
-  Waiting& waiting =
-      waiting_.emplace(std::move(name), Waiting{std::move(request), now, ++num_added_, false, {}})
+  WaitingRequest& waiting =
+      waiting_.emplace(std::move(name), WaitingRequest{std::move(request), now, ++num_added_, false, {}})
           .first->second;
   ++num_untold_;
   TakeBit(waiting);
 }
 
 /// Gives the operation a bit if all ranks know it exactly as it was submitted.
-void Participant::TakeBit(Waiting& waiting) {
+void Participant::TakeBit(WaitingRequest& waiting) {
   const Request& wanted = waiting.request;
   const auto place = places_.find(wanted.name);
   if (place == places_.end()) return;
@@ -42,7 +42,7 @@ void Participant::TakeBit(Waiting& waiting) {
   --num_untold_;
 }
 
-void Participant::LoseBit(Waiting& waiting) {
+void Participant::LoseBit(WaitingRequest& waiting) {
   if (!waiting.bit) return;
   own_bits_[*waiting.bit / kBits] &= ~(std::uint64_t{1} << *waiting.bit % kBits);
   waiting.bit.reset();
@@ -101,16 +101,16 @@ bool Participant::Agree(std::span<const std::uint64_t> all) {
   return (all[0] & kHasNothingToTell) == 0;
 }
 
-Message Participant::TakeMessage(double now) {
-  Message message;
+RankReport Participant::TakeReport(double now) {
+  RankReport message;
   message.joins = TellsJoin();
-  std::vector<Waiting*> untold;
+  std::vector<WaitingRequest*> untold;
   for (auto& [name, waiting] : waiting_) {
     if (!waiting.told && !waiting.bit) untold.push_back(&waiting);
   }
   std::sort(untold.begin(), untold.end(),
-            [](const Waiting* one, const Waiting* two) { return one->number < two->number; });
-  for (Waiting* const waiting : untold) {
+            [](const WaitingRequest* one, const WaitingRequest* two) { return one->number < two->number; });
+  for (WaitingRequest* const waiting : untold) {
     message.requests.push_back({waiting->request, now - waiting->since});
     waiting->told = true;
     --num_untold_;

@@ -3,7 +3,7 @@
 // cycle, because each follows from the same agreements in the same order.
 //
 // A cycle:  words = Words();  words = bitwise and over all ranks;  if (Agree(words)) Accept(rank 0's
-// answer to the TakeMessage() of all ranks).
+// answer to the TakeReport() of all ranks).
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class Participant {
   bool Agree(std::span<const std::uint64_t> all);
   /// Whether no rank had anything to do in the last cycle.
   bool all_are_idle() const { return all_are_idle_; }
-  Message TakeMessage(double now);
+  RankReport TakeReport(double now);
   void Accept(const Answer& answer);
 
   ReadyList& ready() { return ready_; }
@@ -62,7 +62,7 @@ class Participant {
 
  private:
   enum class Said { kNothing, kNew, kTold };
-  struct Waiting {
+  struct WaitingRequest {
     Request request;
     double since = 0;
     std::uint64_t number = 0;        ///< submission order
@@ -79,8 +79,8 @@ class Participant {
   };
 
   bool TellsJoin() const { return joins_ == Said::kNew && waiting_.empty(); }
-  void TakeBit(Waiting& waiting);
-  void LoseBit(Waiting& waiting);
+  void TakeBit(WaitingRequest& waiting);
+  void LoseBit(WaitingRequest& waiting);
   void Remember(const std::shared_ptr<const Request>& request, const Request& own);
   void Forget(const std::string& name);
   void ForgetGroup(const std::string& group);
@@ -90,7 +90,7 @@ class Participant {
   int rank_;
   Settings settings_;
   std::size_t capacity_;
-  std::unordered_map<std::string, Waiting> waiting_;
+  std::unordered_map<std::string, WaitingRequest> waiting_;
   std::size_t num_untold_ = 0;  ///< entries of waiting_ without a bit that rank 0 does not know
   double next_look_ = 0;
   std::vector<std::uint64_t> own_bits_;

@@ -8,7 +8,7 @@ namespace {
 
 bool CanBePacked(const Ready& ready) {
   const Signature& what = ready.request->signature;
-  return ready.error.empty() && what.kind == Kind::kAllreduce && !what.custom;
+  return ready.error.empty() && what.kind == Collective::kAllreduce && !what.custom;
 }
 
 bool GoTogether(const Signature& one, const Signature& two) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "rabit_engine/base/error.h"
@@ -10,6 +12,10 @@
 
 namespace warren::coordinator {
 namespace {
+
+/// The collectives that can have names. Their codes in messages are the places in this list.
+constexpr Collective kNamed[] = {Collective::kAllreduce, Collective::kReduceScatter, Collective::kBroadcast,
+                                 Collective::kAllgather, Collective::kAllToAll,      Collective::kBarrier};
 
 // Each Visit lists a type's fields once, for both encoding and decoding.
 
@@ -24,11 +30,11 @@ void Visit(Archive& archive, Request& request) {
           request.received);
 }
 template <typename Archive>
-void Visit(Archive& archive, Message::Entry& entry) {
+void Visit(Archive& archive, RankReport::Entry& entry) {
   archive(entry.request, entry.waiting);
 }
 template <typename Archive>
-void Visit(Archive& archive, Message& message) {
+void Visit(Archive& archive, RankReport& message) {
   archive(message.requests, message.joins, message.leaves);
 }
 template <typename Archive>
@@ -60,6 +66,10 @@ class Writer {
     } else {
       Visit(*this, value);
     }
+  }
+  void Put(Collective& kind) {
+    auto code = static_cast<std::uint8_t>(std::find(std::begin(kNamed), std::end(kNamed), kind) - kNamed);
+    Put(code);
   }
   void Put(std::string& text) {
     auto length = static_cast<std::uint32_t>(text.size());
@@ -96,6 +106,12 @@ class Reader {
     } else {
       Visit(*this, value);
     }
+  }
+  void Get(Collective& kind) {
+    std::uint8_t code = 0;
+    Get(code);
+    if (code >= std::size(kNamed)) Fail();
+    kind = kNamed[code];
   }
   void Get(std::string& text) {
     std::uint32_t length = 0;
@@ -141,23 +157,17 @@ T Decoded(std::string_view bytes) {
 
 }  // namespace
 
-std::string_view Name(Kind kind) {
-  constexpr std::string_view kNames[] = {"allreduce", "reduce-scatter", "broadcast",
-                                         "allgather", "all-to-all",     "barrier"};
-  return kNames[static_cast<int>(kind)];
-}
-
 std::string Describe(const Signature& what) {
   const bool begins_with_a = Name(what.kind).front() == 'a';
   std::string text = fmt::format("{} {}", begins_with_a ? "an" : "a", Name(what.kind));
-  const bool reduces = what.kind == Kind::kAllreduce || what.kind == Kind::kReduceScatter;
+  const bool reduces = Reduces(what.kind);
   if (reduces) {
     text += fmt::format(" ({})", what.custom    ? "a function"
                                  : what.average ? "average"
-                                                : warren::Name(static_cast<Operation>(what.operation)));
+                                                : warren::Name(static_cast<ReduceOp>(what.operation)));
   }
-  if (what.kind == Kind::kBroadcast) text += fmt::format(" from rank {}", what.root);
-  if (what.kind == Kind::kBarrier || what.kind == Kind::kAllToAll) return text;
+  if (what.kind == Collective::kBroadcast) text += fmt::format(" from rank {}", what.root);
+  if (what.kind == Collective::kBarrier || what.kind == Collective::kAllToAll) return text;
   if (reduces && !what.custom) {
     return text +
            fmt::format(" of {} elements of {}", what.count, warren::Name(static_cast<DataType>(what.type)));
@@ -167,14 +177,14 @@ std::string Describe(const Signature& what) {
   return text;
 }
 
-std::string Encode(const Message& message) {
+std::string Encode(const RankReport& message) {
   return Encoded(message);
 }
 std::string Encode(const Answer& answer) {
   return Encoded(answer);
 }
-Message DecodeMessage(std::string_view bytes) {
-  return Decoded<Message>(bytes);
+RankReport DecodeReport(std::string_view bytes) {
+  return Decoded<RankReport>(bytes);
 }
 Answer DecodeAnswer(std::string_view bytes) {
   return Decoded<Answer>(bytes);

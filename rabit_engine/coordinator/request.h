@@ -6,7 +6,8 @@
 //   1. For each name that all ranks know (the cache in participant.h), each rank sets a bit if it has the
 //      name ready. The bitwise and over all ranks gives the names that are ready everywhere.
 //   2. Only if some rank has something that no bit can express (a new name, another shape, a rank that joins
-//      or leaves), all ranks send a Message to rank 0, whose Coordinator answers all of them with one Answer.
+//      or leaves), all ranks send a RankReport to rank 0, whose Coordinator answers all of them with one
+//      Answer.
 //   3. Agreed operations go into each rank's ReadyList, which is the same on all ranks, and its head is run.
 //
 // The model is Horovod's (controller, response cache; Sergeev and Del Balso, arXiv:1802.05799).
@@ -18,16 +19,15 @@
 #include <string_view>
 #include <vector>
 
-namespace warren::coordinator {
+#include "rabit_engine/call/collective.h"
 
-enum class Kind : std::uint8_t { kAllreduce, kReduceScatter, kBroadcast, kAllgather, kAllToAll, kBarrier };
-std::string_view Name(Kind kind);
+namespace warren::coordinator {
 
 /// The properties of an operation that must be the same on all ranks.
 struct Signature {
-  Kind kind = Kind::kAllreduce;
+  Collective kind = Collective::kAllreduce;
   std::uint8_t type = 0;       ///< DataType; 1 if elements are only moved
-  std::uint8_t operation = 0;  ///< Operation
+  std::uint8_t operation = 0;  ///< ReduceOp
   bool average = false;
   bool custom = false;  ///< reduced by a caller's function, on elements of element_bytes
   std::uint64_t element_bytes = 1;
@@ -39,7 +39,9 @@ struct Signature {
   bool operator==(const Signature&) const = default;
   std::uint64_t bytes() const { return count * element_bytes; }
   /// Whether a rank that has joined can take part with neutral elements.
-  bool takes_joined() const { return kind == Kind::kBarrier || (kind == Kind::kAllreduce && !custom); }
+  bool takes_joined() const {
+    return kind == Collective::kBarrier || (kind == Collective::kAllreduce && !custom);
+  }
 };
 /// Describes the signature, e.g. "an allreduce (sum) of 10 elements of float".
 std::string Describe(const Signature& signature);
@@ -72,7 +74,7 @@ struct Settings {
 };
 
 /// Sent by each rank to rank 0.
-struct Message {
+struct RankReport {
   struct Entry {
     Request request;
     double waiting = 0;  ///< seconds since it was submitted
@@ -93,10 +95,10 @@ struct Answer {
   Settings settings;
 };
 
-std::string Encode(const Message& message);
+std::string Encode(const RankReport& message);
 std::string Encode(const Answer& answer);
 /// Both throw EngineError if the bytes are malformed, e.g. from a rank of another version.
-Message DecodeMessage(std::string_view bytes);
+RankReport DecodeReport(std::string_view bytes);
 Answer DecodeAnswer(std::string_view bytes);
 
 }  // namespace warren::coordinator

@@ -11,7 +11,7 @@
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/shortage.h"
-#include "rabit_engine/base/slices.h"
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/device/device_library.h"
 #include "rabit_engine/device/host_reduction.h"
 
@@ -23,19 +23,19 @@ constexpr int kLooksToName = 20;
 
 }  // namespace
 
-std::string Complaint(const Collective& call, int rank, int world_size) {
+std::string Complaint(const Operation& call, int rank, int world_size) {
   const auto type = static_cast<int>(call.type);
   const auto operation = static_cast<int>(call.operation);
   if (type < 0 || type >= kNumTypes)
     return fmt::format("{} is not an element type; see the list in rabit/device.h", type);
-  if (operation < 0 || operation >= kNumOperations)
+  if (operation < 0 || operation >= kNumReduceOps)
     return fmt::format("{} is not an operation; 0 is sum, 1 product, 2 max, 3 min, 4 average", operation);
   if (call.root < 0 || call.root >= world_size)
     return fmt::format("root {} is not a rank; ranks are 0 to {}", call.root, world_size - 1);
   const std::size_t most =
       std::numeric_limits<std::ptrdiff_t>::max() / SizeOf(call.type) / static_cast<std::size_t>(world_size);
   if (call.count > most) return fmt::format("{} elements are more than memory can hold", call.count);
-  const bool sends = call.kind != Kind::kBroadcast || call.root == rank;
+  const bool sends = call.kind != Collective::kBroadcast || call.root == rank;
   if (call.count > 0 && (call.receive == nullptr || (sends && call.send == nullptr)))
     return fmt::format("a buffer of {} elements is NULL", call.count);
   return "";
@@ -77,9 +77,9 @@ DeviceCollectives::DeviceCollectives(recovery::RecoverableCommunicator& communic
                        std::int32_t operation) {
     return Help(context, [=](DeviceCollectives& self) {
       const auto of = static_cast<Type>(type);
-      const auto by = static_cast<Operation>(operation);
+      const auto by = static_cast<ReduceOp>(operation);
       self.links_->Allreduce(buffer, count, HostReduction(of, by));
-      if (by == Operation::kAverage) Divide(of, buffer, count, self.host_.world_size);
+      if (by == ReduceOp::kAverage) Divide(of, buffer, count, self.host_.world_size);
     });
   };
   host_.check = [](void* context) {
@@ -113,7 +113,7 @@ int DeviceCollectives::Select() {
   return device;
 }
 
-void DeviceCollectives::Run(const Collective& call) {
+void DeviceCollectives::Run(const Operation& call) {
   ThrowTrouble();
   devices_ = &LoadDevices();
   if (groups_ == 0) return Execute({&call, 1});
@@ -128,23 +128,23 @@ void DeviceCollectives::Run(const Collective& call) {
 
 void DeviceCollectives::EndGroup() {
   if (--groups_ > 0) return;
-  const std::vector<Collective> calls = std::exchange(grouped_, {});
+  const std::vector<Operation> calls = std::exchange(grouped_, {});
   if (std::exchange(group_is_refused_, false))
     throw Refused("a call of this group was refused, so none of its calls is made");
   if (!calls.empty()) Execute(calls);
 }
 
-void DeviceCollectives::Execute(std::span<const Collective> calls) {
+void DeviceCollectives::Execute(std::span<const Operation> calls) {
   ThrowTrouble();
   const auto captured =
-      std::count_if(calls.begin(), calls.end(), [this](const Collective& call) { return IsCaptured(call); });
+      std::count_if(calls.begin(), calls.end(), [this](const Operation& call) { return IsCaptured(call); });
   if (captured > 0) RequireCapture();
   if (captured > 0 && static_cast<std::size_t>(captured) < calls.size())
     throw Refused("some streams of this group are captured into a CUDA graph, and some are not");
   host_.recovers = communicator_.recovers() ? 1 : 0;
   if (communicator_.recovers()) {
     streams_.clear();  // from now on each call waits for its own work
-    for (const Collective& call : calls) RunRecorded(call);
+    for (const Operation& call : calls) RunRecorded(call);
     return;
   }
   StartDeadline();
@@ -153,7 +153,7 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
   if (captured > 0) {
     has_graphs_ = true;  // which may be launched at any time
   } else {
-    for (const Collective& call : calls) streams_.insert(call.stream);
+    for (const Operation& call : calls) streams_.insert(call.stream);
   }
   if (host_.world_size == 1 || watch_.joinable()) return;
   try {
@@ -167,11 +167,11 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
 /// The result goes into memory of the group, is kept on the host, and only then is copied to where the
 /// program wants it, so that the input, which may be in the same place, stays intact until then. A kept
 /// result serves all ranks, so it is the whole result even if ranks get different parts.
-void DeviceCollectives::RunRecorded(const Collective& call) {
-  Collective whole = call;
+void DeviceCollectives::RunRecorded(const Operation& call) {
+  Operation whole = call;
   std::size_t offset = 0;
-  if (call.kind == Kind::kReduceScatter) {
-    whole.kind = Kind::kAllreduce;
+  if (call.kind == Collective::kReduceScatter) {
+    whole.kind = Collective::kAllreduce;
     whole.count *= static_cast<std::size_t>(host_.world_size);
     offset = static_cast<std::size_t>(host_.rank) * call.count * SizeOf(call.type);
   }
@@ -196,7 +196,7 @@ void DeviceCollectives::RunRecorded(const Collective& call) {
   communicator_.RunExternal({name.c_str(), bytes, run, save, put});
 }
 
-bool DeviceCollectives::IsCaptured(const Collective& call) {
+bool DeviceCollectives::IsCaptured(const Operation& call) {
   std::int32_t captured = 0;
   Check(devices_->is_captured(call.stream, &captured));
   return captured != 0;
@@ -219,7 +219,7 @@ void DeviceCollectives::RequireCapture() const {
   }
 }
 
-void DeviceCollectives::OpenFor(Communicator& links, const Collective& call) {
+void DeviceCollectives::OpenFor(Communicator& links, const Operation& call) {
   links_ = &links;
   if (group_ != nullptr && linkings_ != communicator_.linkings()) Abort();
   if (group_ != nullptr) return;
@@ -233,7 +233,7 @@ DeviceCollectives::Mark DeviceCollectives::SetMark(void* stream) {
   return {mark, devices_->drop_mark};
 }
 
-DeviceCollectives::Mark DeviceCollectives::RunWithMark(const Collective& call) {
+DeviceCollectives::Mark DeviceCollectives::RunWithMark(const Operation& call) {
   ThrowTrouble();
   devices_ = &LoadDevices();
   if (groups_ > 0) throw Refused("a call in a group has no handle: it starts at the GroupEnd");

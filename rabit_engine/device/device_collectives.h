@@ -24,14 +24,14 @@
 #include <thread>
 #include <vector>
 
-#include "rabit_engine/device/collective.h"
+#include "rabit_engine/device/operation.h"
 #include "rabit_engine/device/plugin.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 
 namespace warren::device {
 
 /// What is wrong with a collective's arguments; empty if they are right.
-std::string Complaint(const Collective& call, int rank, int world_size);
+std::string Complaint(const Operation& call, int rank, int world_size);
 
 struct DeviceOptions {
   std::chrono::seconds timeout{0};  ///< how long to wait for other ranks; 0 waits forever
@@ -57,11 +57,11 @@ class DeviceCollectives {
   int Select();
   /// Runs one collective; after BeginGroup, the matching EndGroup puts it on its stream. Throws Refused if a
   /// stream is being captured into a CUDA graph and the call cannot be; then its whole group is refused.
-  void Run(const Collective& call);
+  void Run(const Operation& call);
   /// A position on a stream. It is reached when all work that was put on the stream before it is done.
   using Mark = std::shared_ptr<void>;
   /// Like Run, and sets a mark after the call. Refused in a group and while the stream is being captured.
-  Mark RunWithMark(const Collective& call);
+  Mark RunWithMark(const Operation& call);
   /// Whether Wait would return at once. Thread-safe.
   bool IsReached(const Mark& mark);
   /// Returns when the mark is reached. Throws if it can no longer be.
@@ -79,11 +79,11 @@ class DeviceCollectives {
 
  private:
   Mark SetMark(void* stream);
-  void Execute(std::span<const Collective> calls);
-  void RunRecorded(const Collective& call);
-  bool IsCaptured(const Collective& call);
+  void Execute(std::span<const Operation> calls);
+  void RunRecorded(const Operation& call);
+  bool IsCaptured(const Operation& call);
   void RequireCapture() const;
-  void OpenFor(Communicator& links, const Collective& call);
+  void OpenFor(Communicator& links, const Operation& call);
   void Abort() noexcept;
   /// Throws the error that a text of the CUDA part describes; does nothing for nullptr.
   void Check(const char* said);
@@ -110,7 +110,7 @@ class DeviceCollectives {
   bool minds_losses_ = true;  ///< whether a loss breaks off the call that waits
   int groups_ = 0;            ///< begun and not yet ended
   bool group_is_refused_ = false;
-  std::vector<Collective> grouped_;
+  std::vector<Operation> grouped_;
 
   std::set<void*> streams_;  ///< may have collectives in progress that were not waited for
   bool has_graphs_ = false;  ///< calls were captured into CUDA graphs

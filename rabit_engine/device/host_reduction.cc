@@ -23,35 +23,35 @@ constexpr const Float8Format& FormatOf(Type type) {
 }
 
 /// Combines `source`, the right operands, into `destination`, the left ones; 8-bit floating point.
-template <Type type, Operation operation>
+template <Type type, ReduceOp operation>
 void CombineFloat8(const void* source, void* destination, std::size_t count, void* /*context*/) {
   const auto* from = static_cast<const unsigned char*>(source);
   auto* to = static_cast<unsigned char*>(destination);
   for (std::size_t i = 0; i < count; ++i) {
     const float left = FromFloat8(type, to[i]);
     const float right = FromFloat8(type, from[i]);
-    if constexpr (operation == Operation::kMax) {
+    if constexpr (operation == ReduceOp::kMax) {
       if (left < right) to[i] = from[i];
-    } else if constexpr (operation == Operation::kMin) {
+    } else if constexpr (operation == ReduceOp::kMin) {
       if (right < left) to[i] = from[i];
     } else {
-      to[i] = ToFloat8(type, operation == Operation::kProduct ? left * right : left + right);
+      to[i] = ToFloat8(type, operation == ReduceOp::kProduct ? left * right : left + right);
     }
   }
 }
 
 template <Type type>
-Reduction Float8Reduction(Operation operation) {
+Reduction Float8Reduction(ReduceOp operation) {
   const auto custom = [](Reduction::Function function) { return Reduction::Custom(function, nullptr, 1); };
   switch (operation) {
-    case Operation::kProduct:
-      return custom(CombineFloat8<type, Operation::kProduct>);
-    case Operation::kMax:
-      return custom(CombineFloat8<type, Operation::kMax>);
-    case Operation::kMin:
-      return custom(CombineFloat8<type, Operation::kMin>);
+    case ReduceOp::kProduct:
+      return custom(CombineFloat8<type, ReduceOp::kProduct>);
+    case ReduceOp::kMax:
+      return custom(CombineFloat8<type, ReduceOp::kMax>);
+    case ReduceOp::kMin:
+      return custom(CombineFloat8<type, ReduceOp::kMin>);
     default:
-      return custom(CombineFloat8<type, Operation::kSum>);
+      return custom(CombineFloat8<type, ReduceOp::kSum>);
   }
 }
 
@@ -166,18 +166,18 @@ unsigned char ToFloat8(Type type, float value) {
   return static_cast<unsigned char>(sign | (below + units));
 }
 
-Reduction HostReduction(Type type, Operation operation) {
+Reduction HostReduction(Type type, ReduceOp operation) {
   if (type == Type::kFloat8E4M3) return Float8Reduction<Type::kFloat8E4M3>(operation);
   if (type == Type::kFloat8E5M2) return Float8Reduction<Type::kFloat8E5M2>(operation);
   switch (operation) {
-    case Operation::kProduct:
-      return Reduction::Typed(EngineType(type), warren::Operation::kProduct);
-    case Operation::kMax:
-      return Reduction::Typed(EngineType(type), warren::Operation::kMax);
-    case Operation::kMin:
-      return Reduction::Typed(EngineType(type), warren::Operation::kMin);
+    case ReduceOp::kProduct:
+      return Reduction::Typed(EngineType(type), warren::ReduceOp::kProduct);
+    case ReduceOp::kMax:
+      return Reduction::Typed(EngineType(type), warren::ReduceOp::kMax);
+    case ReduceOp::kMin:
+      return Reduction::Typed(EngineType(type), warren::ReduceOp::kMin);
     default:
-      return Reduction::Typed(EngineType(type), warren::Operation::kSum);
+      return Reduction::Typed(EngineType(type), warren::ReduceOp::kSum);
   }
 }
 

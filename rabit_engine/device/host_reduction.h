@@ -3,13 +3,13 @@
 
 #include <cstddef>
 
-#include "rabit_engine/device/collective.h"
+#include "rabit_engine/device/operation.h"
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren::device {
 
 /// The engine's reduction; for kAverage, that of a sum.
-Reduction HostReduction(Type type, Operation operation);
+Reduction HostReduction(Type type, ReduceOp operation);
 
 /// Turns sums over `ranks` ranks into averages: the quotient, rounded to nearest even, or towards zero for
 /// integers.

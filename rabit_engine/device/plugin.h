@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rabit_engine/device/collective.h"
+#include "rabit_engine/device/operation.h"
 
 extern "C" {
 
@@ -28,7 +28,7 @@ struct WarrenDeviceHost {
   /// `buffer` has a slice of `bytes` for each rank.
   std::int32_t (*allgather)(void* context, void* buffer, std::size_t bytes);
   std::int32_t (*broadcast)(void* context, void* buffer, std::size_t bytes, std::int32_t root);
-  /// Reduces host memory, with the codes of device::Type and device::Operation.
+  /// Reduces host memory, with the codes of device::Type and device::ReduceOp.
   std::int32_t (*allreduce)(void* context, void* buffer, std::size_t count, std::int32_t type,
                             std::int32_t operation);
   /// Fails if a rank is known to be gone or the call has taken too long. Does not wait.
@@ -56,7 +56,7 @@ struct WarrenDevices {
   std::int32_t (*captures)(WarrenDeviceGroup* group);
 
   /// Puts collectives on their streams, as one group. May return before they are done.
-  const char* (*enqueue)(WarrenDeviceGroup* group, const warren::device::Collective* calls,
+  const char* (*enqueue)(WarrenDeviceGroup* group, const warren::device::Operation* calls,
                          std::size_t num_calls);
   /// Sets a mark after the current work of the stream; free it with drop_mark.
   const char* (*set_mark)(WarrenDeviceGroup* group, void* stream, void** mark);

@@ -174,7 +174,7 @@ LinkState CallWatch::LinkWith(int peer) const {
 }
 
 void CallWatch::LookForDeadlock(std::span<const Interest> awaited) {
-  const auto send = [this](const std::optional<DeadlockSearch::Message>& message) {
+  const auto send = [this](const std::optional<DeadlockSearch::ProbeMessage>& message) {
     if (message) tcp_.Send(message->to, message->probe);
   };
   send(search_.Tick(wait_, in_messages_));

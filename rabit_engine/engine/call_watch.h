@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
+#include "rabit_engine/call/call_tag.h"
 #include "rabit_engine/engine/deadlock_search.h"
 #include "rabit_engine/engine/job.h"
 #include "rabit_engine/host/host_segment.h"
-#include "rabit_engine/transport/call_tag.h"
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 #include "rabit_engine/transport/transport.h"
 

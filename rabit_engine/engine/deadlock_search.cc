@@ -53,10 +53,10 @@ bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link) {
   return false;
 }
 
-std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& own, bool for_messages) {
+std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Tick(const WaitRecord& own, bool for_messages) {
   if (own.since != since_) {
     since_ = own.since;
-    step_ = Step::kSearching;
+    phase_ = SearchPhase::kSearching;
     next_ = static_cast<double>(own.since) * 1e-9 + kPatience;
     pause_ = kSecondLook;
     num_probes_ = 0;
@@ -68,15 +68,15 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& ow
   if (now < next_) return std::nullopt;
   const bool is_new = num_probes_ == 0 || was_asked_;
   was_asked_ = false;
-  if (step_ == Step::kSeen) {
-    step_ = Step::kLooksAgain;
+  if (phase_ == SearchPhase::kSeen) {
+    phase_ = SearchPhase::kLooksAgain;
   } else {
-    step_ = Step::kSearching;
+    phase_ = SearchPhase::kSearching;
     ++attempt_;
   }
   if (++num_probes_ > kQuickProbes) pause_ = std::min(2 * pause_, kLongestPause);
   // Every circle contains a rank that waits for a message.
-  const bool goes_on = for_messages || step_ == Step::kLooksAgain;
+  const bool goes_on = for_messages || phase_ == SearchPhase::kLooksAgain;
   next_ = goes_on ? now + pause_ : std::numeric_limits<double>::infinity();
   last_probe_ = now;
   WaitProbe probe;
@@ -86,19 +86,19 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& ow
   return Follow(probe);
 }
 
-std::optional<DeadlockSearch::Message> DeadlockSearch::Take(const WaitProbe& probe) {
+std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Take(const WaitProbe& probe) {
   if (probe.origin == rank_) {
     Return(probe);
     return std::nullopt;
   }
   if (OrderOf(probe.origin) < OrderOf(rank_)) return Follow(probe);
   // A circle that was seen is checked again first.
-  if ((probe.is_new != 0 || !for_messages_) && step_ != Step::kSeen) was_asked_ = true;
+  if ((probe.is_new != 0 || !for_messages_) && phase_ != SearchPhase::kSeen) was_asked_ = true;
   return std::nullopt;
 }
 
 /// Follows the edges from this rank, through the records of its host.
-std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe) {
+std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe probe) {
   int rank = rank_;
   while (probe.hops < static_cast<std::uint32_t>(size_)) {
     const std::optional<WaitRecord> record = view_.wait_of(rank);
@@ -113,10 +113,10 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe) {
     probe.waiter = rank;
     probe.edge = edge;
     const bool is_here = view_.shares_memory(edge.on) && edge.kind != WaitKind::kLink;
-    if (!is_here) return Message{edge.on, probe};
+    if (!is_here) return ProbeMessage{edge.on, probe};
     probe.edge.kind = WaitKind::kMemory;  // the records show how it waits; nothing is in flight
     if (edge.on == probe.origin) {
-      if (edge.on != rank_) return Message{edge.on, probe};
+      if (edge.on != rank_) return ProbeMessage{edge.on, probe};
       Return(probe);
       return std::nullopt;
     }
@@ -127,14 +127,14 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe) {
 
 void DeadlockSearch::Return(const WaitProbe& probe) {
   if (probe.attempt != attempt_) return;
-  if (step_ == Step::kSearching) {
-    step_ = Step::kSeen;
+  if (phase_ == SearchPhase::kSearching) {
+    phase_ = SearchPhase::kSeen;
     seen_ = probe.digest;
     const double now = view_.now();  // all records of this look have been read by now
     next_ = now + kSecondLook;
     pause_ = std::max(kSecondLook, 2 * (now - last_probe_));
     num_probes_ = 1;
-  } else if (step_ == Step::kLooksAgain && probe.digest == seen_) {
+  } else if (phase_ == SearchPhase::kLooksAgain && probe.digest == seen_) {
     num_found_ = probe.hops;
     found_.assign(probe.path.begin(),
                   probe.path.begin() + std::min<std::size_t>(probe.hops, WaitProbe::kPathLength));

@@ -65,7 +65,7 @@ class DeadlockSearch {
     /// Seconds, on the clock of the records.
     std::function<double()> now;
   };
-  struct Message {
+  struct ProbeMessage {
     int to = -1;
     WaitProbe probe;
   };
@@ -75,19 +75,19 @@ class DeadlockSearch {
 
   /// Call regularly while this rank waits. `own` is its record; `for_messages`: it is in a call of messages,
   /// which the other ranks do not make. Returns a probe to send, if one is due.
-  std::optional<Message> Tick(const WaitRecord& own, bool for_messages);
+  std::optional<ProbeMessage> Tick(const WaitRecord& own, bool for_messages);
   /// Takes a probe that arrived during the same wait and whose edge really leads here (Holds). Returns the
   /// probe to send on, if any.
-  std::optional<Message> Take(const WaitProbe& probe);
+  std::optional<ProbeMessage> Take(const WaitProbe& probe);
   /// The known ranks of a circle, this rank first; empty if none was found.
   const std::vector<int>& found() const { return found_; }
   /// The number of ranks in that circle.
   std::uint32_t num_found() const { return num_found_; }
 
  private:
-  enum class Step { kSearching, kSeen, kLooksAgain };
+  enum class SearchPhase { kSearching, kSeen, kLooksAgain };
 
-  std::optional<Message> Follow(WaitProbe probe);
+  std::optional<ProbeMessage> Follow(WaitProbe probe);
   void Return(const WaitProbe& probe);
 
   int rank_;
@@ -95,7 +95,7 @@ class DeadlockSearch {
   View view_;
   std::int64_t since_ = 0;  ///< start of the wait that is being searched
   std::uint32_t attempt_ = 0;
-  Step step_ = Step::kSearching;
+  SearchPhase phase_ = SearchPhase::kSearching;
   std::uint64_t seen_ = 0;  ///< the digest of a circle that was seen once
   double next_ = 0;
   double pause_ = 0;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/settings.h"
+#include "rabit_engine/call/communicator.h"
 #include "rabit_engine/engine/native_communicator.h"
 #include "rabit_engine/mpi/mpi_library.h"
 

@@ -53,7 +53,7 @@ Clock::time_point Mailbox::Deadline(std::chrono::milliseconds patience) const {
   return patience.count() == 0 ? kNoDeadline : Clock::now() + patience;
 }
 
-void Mailbox::Post(Operation operation) {
+void Mailbox::Post(PendingTransfer operation) {
   if (NumForks() != num_forks_) {
     throw Misuse(
         "only the process that joined the job can send and receive messages, and this one was forked from it");
@@ -123,12 +123,12 @@ void Mailbox::Serve() {
 }
 
 void Mailbox::TakePosted() {
-  std::vector<Operation> posted;
+  std::vector<PendingTransfer> posted;
   {
     const std::lock_guard lock(mutex_);
     posted.swap(posted_);
   }
-  for (Operation& operation : posted) {
+  for (PendingTransfer& operation : posted) {
     if (operation.is_send) {
       peers_[operation.peer].sends.push_back(std::move(operation));
       continue;
@@ -156,7 +156,7 @@ bool Mailbox::MoveAll() {
 bool Mailbox::MoveSends(Peer& peer) {
   bool moved = false;
   while (!peer.sends.empty()) {
-    Operation& operation = peer.sends.front();
+    PendingTransfer& operation = peer.sends.front();
     const std::size_t whole = sizeof(Header) + operation.header.bytes;
     const auto* head = reinterpret_cast<const std::byte*>(&operation.header);
     const auto* data = static_cast<const std::byte*>(operation.data);
@@ -169,7 +169,7 @@ bool Mailbox::MoveSends(Peer& peer) {
     moved |= taken > 0;
     if (peer.sent < whole) break;
     peer.sent = 0;
-    const Operation done = std::move(operation);
+    const PendingTransfer done = std::move(operation);
     peer.sends.pop_front();
     done.ended(nullptr, rank());
   }
@@ -189,12 +189,12 @@ bool Mailbox::MoveReceives(Peer& peer) {
       if (peer.header_bytes < sizeof(Header)) return moved;
       peer.header_bytes = 0;
       peer.incoming = ++last_id_;
-      Message& message = messages_[*peer.incoming];
+      ArrivingMessage& message = messages_[*peer.incoming];
       message.from = from;
       message.header = peer.header;
       message.receive = matching_.Arrive(*peer.incoming, from, peer.header.tag);
     }
-    Message& message = messages_.at(*peer.incoming);
+    ArrivingMessage& message = messages_.at(*peer.incoming);
     if (!message.receive && !message.is_aside) {
       if (!matching_.AwaitsFrom(from)) return moved;
       message.is_aside = true;  // a wanted message may come after it
@@ -209,10 +209,10 @@ bool Mailbox::MoveReceives(Peer& peer) {
 }
 
 /// Receives bytes of the message. Returns whether all of them have arrived.
-bool Mailbox::MoveBytes(Peer& peer, Message& message) {
+bool Mailbox::MoveBytes(Peer& peer, ArrivingMessage& message) {
   std::byte* to = message.aside.data();
   if (message.receive && !message.is_aside) {
-    const Operation& receive = receives_.at(*message.receive);
+    const PendingTransfer& receive = receives_.at(*message.receive);
     if (receive.header.bytes == message.header.bytes) {
       to = static_cast<std::byte*>(receive.data);
     } else {  // an error of that receive; later messages are fine
@@ -234,8 +234,8 @@ bool Mailbox::MoveBytes(Peer& peer, Message& message) {
 void Mailbox::Finish(std::uint64_t id) {
   const auto message = messages_.extract(id);
   const auto receive = receives_.extract(*message.mapped().receive);
-  const Operation& operation = receive.mapped();
-  const Message& got = message.mapped();
+  const PendingTransfer& operation = receive.mapped();
+  const ArrivingMessage& got = message.mapped();
   std::exception_ptr error;
   if (operation.header.bytes != got.header.bytes) {
     error = std::make_exception_ptr(Refused(
@@ -263,7 +263,7 @@ std::vector<Interest> Mailbox::Interests(Clock::time_point& deadline) const {
     const bool has_wanted =
         peer.incoming && (messages_.at(*peer.incoming).receive || messages_.at(*peer.incoming).is_aside);
     const Interest interest{peer.rank, !peer.sends.empty(), has_wanted || matching_.AwaitsFrom(from)};
-    for (const Operation& send : peer.sends) deadlines[i] = std::min(deadlines[i], send.deadline);
+    for (const PendingTransfer& send : peer.sends) deadlines[i] = std::min(deadlines[i], send.deadline);
     if (!interest.to_send && !interest.to_receive) continue;
     interests.push_back(interest);
     if (deadlines[i] < deadline) {
@@ -276,7 +276,7 @@ std::vector<Interest> Mailbox::Interests(Clock::time_point& deadline) const {
 }
 
 void Mailbox::FailAll(const std::exception_ptr& error) {
-  std::vector<Operation> failed;
+  std::vector<PendingTransfer> failed;
   {
     const std::lock_guard lock(mutex_);
     error_ = error;
@@ -290,7 +290,7 @@ void Mailbox::FailAll(const std::exception_ptr& error) {
   for (auto& [id, receive] : receives_) failed.push_back(std::move(receive));
   receives_.clear();
   messages_.clear();
-  for (const Operation& operation : failed) operation.ended(error, operation.peer);
+  for (const PendingTransfer& operation : failed) operation.ended(error, operation.peer);
 }
 
 }  // namespace warren

@@ -21,9 +21,9 @@
 #include <thread>
 #include <vector>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/tagged_messages.h"
+#include "rabit_engine/call/communicator.h"
 #include "rabit_engine/engine/message_matching.h"
 #include "rabit_engine/transport/transport.h"
 
@@ -52,7 +52,7 @@ class Mailbox final : public TaggedMessages {
     std::uint64_t tag = 0;
     std::uint64_t bytes = 0;
   };
-  struct Operation {
+  struct PendingTransfer {
     bool is_send = false;
     int peer = -1;
     Header header;
@@ -61,7 +61,7 @@ class Mailbox final : public TaggedMessages {
     Ended ended;
   };
   /// A message whose header has arrived.
-  struct Message {
+  struct ArrivingMessage {
     int from = -1;
     Header header;
     std::size_t done = 0;
@@ -74,7 +74,7 @@ class Mailbox final : public TaggedMessages {
   };
   struct Peer {
     int rank = -1;  ///< in the numbering of the transport
-    std::deque<Operation> sends;
+    std::deque<PendingTransfer> sends;
     std::size_t sent = 0;  ///< bytes of the first send, header included
     Header header;
     std::size_t header_bytes = 0;           ///< bytes of the header that have arrived
@@ -82,14 +82,14 @@ class Mailbox final : public TaggedMessages {
   };
 
   Clock::time_point Deadline(std::chrono::milliseconds patience) const;
-  void Post(Operation operation);
+  void Post(PendingTransfer operation);
   void StartThread();
   void Serve();
   void TakePosted();
   bool MoveAll();
   bool MoveSends(Peer& peer);
   bool MoveReceives(Peer& peer);
-  bool MoveBytes(Peer& peer, Message& message);
+  bool MoveBytes(Peer& peer, ArrivingMessage& message);
   void Finish(std::uint64_t message);
   std::vector<Interest> Interests(Clock::time_point& deadline) const;
   void FailAll(const std::exception_ptr& error);
@@ -102,13 +102,13 @@ class Mailbox final : public TaggedMessages {
   // --- used by the thread only ---
   std::vector<Peer> peers_;  ///< by rank; this rank's entry is not used
   MessageMatching matching_;
-  std::map<std::uint64_t, Operation> receives_;  ///< the receives that are waiting, by id
-  std::map<std::uint64_t, Message> messages_;    ///< the messages that have begun to arrive, by id
+  std::map<std::uint64_t, PendingTransfer> receives_;  ///< the receives that are waiting, by id
+  std::map<std::uint64_t, ArrivingMessage> messages_;  ///< the messages that have begun to arrive, by id
   std::uint64_t last_id_ = 0;
 
   std::mutex mutex_;  ///< guards the members below
   std::condition_variable changed_;
-  std::vector<Operation> posted_;
+  std::vector<PendingTransfer> posted_;
   bool is_in_transport_ = false;
   bool ends_ = false;
   std::exception_ptr error_;

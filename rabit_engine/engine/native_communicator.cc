@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -15,9 +13,11 @@
 #include <string_view>
 #include <utility>
 
+#include "posix/host_name.h"
+#include "rabit_engine/base/copy_bytes.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
-#include "rabit_engine/base/slices.h"
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/collective/registry.h"
 #include "rabit_engine/engine/mailbox.h"
@@ -146,24 +146,8 @@ constexpr char kCannotOffer = '-';
 
 void NativeCommunicator::AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets) {
   if (world_size_ == 1) return;
-  Run(offsets.back(), [&] {
-    BeginBest(Collective::kSplit, Collective::kAllgather, offsets.back()).allgather(*world_, buffer, offsets);
-  });
-}
-
-std::vector<std::string> NativeCommunicator::AllgatherTexts(const std::string& own) {
-  const auto size = static_cast<std::size_t>(world_size_);
-  std::vector<std::uint64_t> lengths(size);
-  lengths[rank_] = own.size();
-  AllgatherForSplit(lengths.data(), EqualOffsets(world_size_, sizeof(std::uint64_t)));
-  std::vector<std::size_t> offsets{0};
-  for (const std::uint64_t length : lengths) offsets.push_back(offsets.back() + length);
-  std::string all(offsets.back(), '\0');
-  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(offsets[rank_]));
-  if (!all.empty()) AllgatherForSplit(all.data(), offsets);
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < size; ++i) texts.push_back(all.substr(offsets[i], lengths[i]));
-  return texts;
+  const Operation operation = Operation::Allgather(buffer, offsets);
+  Counted(offsets.back(), [&] { RunInPlace(BeginBest(Collective::kSplit, operation), operation); });
 }
 
 /// The ranks of this rank's group, in the group's order; empty if `color` is negative.
@@ -188,7 +172,9 @@ std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
   const std::string name = fmt::format("{}/{}.{}", name_, ++splits_, color);
   const std::vector<int> group = AgreeOnGroup(color, key);
   return MakeGroup(group, name, [&](const std::string& text) {
-    const std::vector<std::string> all = AllgatherTexts(text);
+    const std::vector<std::string> all = AllgatherTexts(
+        rank_, world_size_, text,
+        [&](void* buffer, std::span<const std::size_t> offsets) { AllgatherForSplit(buffer, offsets); });
     std::vector<std::string> of_group;
     of_group.reserve(group.size());
     for (const int rank : group) of_group.push_back(all[rank]);
@@ -270,9 +256,7 @@ void NativeCommunicator::LetRanksLeave() {
 }
 
 std::string NativeCommunicator::host() const {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
+  return posix::HostName();
 }
 
 Transport& NativeCommunicator::transport() {
@@ -282,10 +266,9 @@ Transport& NativeCommunicator::transport() {
 
 // --- beginning and ending a call ---
 
-collective::Situation NativeCommunicator::Describe(Collective collective, std::size_t bytes,
-                                                   const Reduction* reduction) const {
+collective::Situation NativeCommunicator::Describe(const Operation& operation, std::size_t bytes) const {
   collective::Situation situation;
-  situation.collective = collective;
+  situation.collective = operation.kind;
   situation.bytes = bytes;
   situation.ranks = world_size_;
   situation.one_host = layout_.is_one_host();
@@ -294,32 +277,12 @@ collective::Situation NativeCommunicator::Describe(Collective collective, std::s
   situation.hosts = layout_.num_hosts();
   situation.crowded = job_->crowded;
   situation.levels_may_reduce = layout_.keeps_order() || !settings_.reproducible;
-  if (reduction != nullptr) {
-    situation.order_matters = reduction->order_matters();
-    situation.rounds = Rounds(*reduction);
-    situation.fits = HostCollectives::Fits(reduction->element_bytes(), world_size_);
+  if (operation.reduction != nullptr) {
+    situation.order_matters = operation.reduction->order_matters();
+    situation.rounds = Rounds(*operation.reduction);
+    situation.fits = HostCollectives::Fits(operation.reduction->element_bytes(), world_size_);
   }
   return situation;
-}
-
-CallTag NativeCommunicator::TagOf(Collective collective, std::size_t count, const Reduction* reduction,
-                                  int root) {
-  CallTag tag;
-  tag.collective = collective;
-  tag.count = count;
-  tag.root = root;
-  if (reduction == nullptr) return tag;
-  if (reduction->element_bytes() > std::numeric_limits<std::uint32_t>::max()) {
-    throw Misuse(fmt::format("rank {}: {} of elements of {} bytes; the largest are {}", me(),
-                             Name(collective), reduction->element_bytes(),
-                             std::numeric_limits<std::uint32_t>::max()));
-  }
-  tag.element_bytes = static_cast<std::uint32_t>(reduction->element_bytes());
-  if (!reduction->is_custom()) {
-    tag.type = static_cast<std::uint8_t>(reduction->type());
-    tag.operation = static_cast<std::uint8_t>(reduction->operation());
-  }
-  return tag;
 }
 
 /// Whether `rank` takes nothing from other ranks in this call.
@@ -361,21 +324,16 @@ void NativeCommunicator::SetCallTimeout(std::chrono::milliseconds timeout) {
   if (tcp_) tcp_->set_answer_timeout(patience_);
 }
 
-const collective::Algorithm& NativeCommunicator::BeginBest(Collective collective, std::size_t count,
-                                                           const Reduction* reduction, int root) {
-  return BeginBest(collective, collective, count, reduction, root);
-}
-
-const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, Collective served_by,
-                                                           std::size_t count, const Reduction* reduction,
-                                                           int root) {
-  CallTag tag = TagOf(called, count, reduction, root);
-  const std::size_t bytes = reduction == nullptr ? count : count * reduction->element_bytes();
-  const collective::Situation situation = Describe(served_by, bytes, reduction);
+const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, const Operation& operation) {
+  CallTag tag = TagOf(operation);
+  const collective::Situation situation = Describe(operation, tag.count * tag.element_bytes);
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
+  tag.collective = called;
   // The size in which elements travel: messages are cut into whole elements.
-  if (reduction != nullptr && RunsInFloats(algorithm, *reduction)) tag.element_bytes = sizeof(float);
+  if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
+    tag.element_bytes = sizeof(float);
+  }
   if (settings_.print_choice || settings_.debug) Report(situation, algorithm);
   Begin(tag, algorithm.name);
   return algorithm;
@@ -403,7 +361,7 @@ void NativeCommunicator::Report(const collective::Situation& situation,
 }
 
 template <typename Body>
-void NativeCommunicator::Run(std::size_t bytes, Body&& body) {
+void NativeCommunicator::Counted(std::size_t bytes, Body&& body) {
   Guard(std::forward<Body>(body));
   if (reporter_ != nullptr) [[unlikely]]
     EndCounting(bytes);
@@ -478,208 +436,86 @@ void NativeCommunicator::ThrowIfLost() {
   if (shm_) shm_->ThrowIfLost({});
 }
 
-namespace {
-
-/// Distinguishes slices of different lengths that add up to the same total; 0 if all are equal.
-int DigestOf(std::span<const std::size_t> offsets) {
-  std::uint64_t digest = 0;
-  bool all_equal = true;
-  for (std::size_t i = 1; i < offsets.size(); ++i) {
-    const std::size_t length = offsets[i] - offsets[i - 1];
-    all_equal = all_equal && length == offsets[1];
-    digest = (digest ^ length) * 0x9e3779b97f4a7c15;
-    digest ^= digest >> 32;
-  }
-  return all_equal ? 0 : static_cast<int>(digest & 0x7fffffff);
-}
-
-}  // namespace
-
-void NativeCommunicator::CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const {
-  if (buffer == nullptr && bytes > 0) {
-    throw Misuse(fmt::format("rank {}: {} of {} bytes was given a null pointer", me(), call, bytes));
-  }
-}
-
-void NativeCommunicator::CheckRoot(int root, const char* call) const {
-  if (root < 0 || root >= world_size_) {
-    throw Misuse(
-        fmt::format("rank {}: {} was given root {}; expected 0 to {}", me(), call, root, world_size_ - 1));
-  }
-}
-
-void NativeCommunicator::CheckOffsets(std::span<const std::size_t> offsets, const char* call) const {
-  if (offsets.size() != static_cast<std::size_t>(world_size_) + 1 || offsets.front() != 0 ||
-      !std::is_sorted(offsets.begin(), offsets.end())) {
-    throw Misuse(
-        fmt::format("rank {}: {} needs {} ascending offsets that begin with 0", me(), call, world_size_ + 1));
-  }
-}
-
 // --- the collectives ---
 
-void NativeCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
-  AllreduceInto(buffer, buffer, count, reduction);
+void NativeCommunicator::RequireValid(const Operation& operation) const {
+  const std::string complaint = Complaint(operation, rank_, world_size_);
+  if (complaint.empty()) return;
+  throw Refused(fmt::format("rank {}: {}: {}", me(), Name(operation.kind), complaint));
 }
 
-void NativeCommunicator::AllreduceInto(const void* input, void* buffer, std::size_t count,
-                                       const Reduction& reduction) {
-  const std::size_t bytes = count * reduction.element_bytes();
-  CheckBuffer(buffer, bytes, "allreduce");
-  const auto copy = [&] {
-    if (input != buffer && bytes > 0) std::memcpy(buffer, input, bytes);
-  };
-  if (world_size_ == 1) return copy();
-  Run(bytes, [&] {
-    const collective::Algorithm& algorithm = BeginBest(Collective::kAllreduce, count, &reduction);
-    if (RunsInFloats(algorithm, reduction)) {
-      return collective::ReduceInFloats(input, buffer, count, reduction,
-                                        [&](void* floats, std::size_t length, const Reduction& on_floats) {
-                                          algorithm.allreduce(*world_, floats, length, on_floats);
-                                        });
-    }
-    if (input != buffer && algorithm.allreduce_into != nullptr) {
-      return algorithm.allreduce_into(*world_, input, buffer, count, reduction);
-    }
-    copy();
-    algorithm.allreduce(*world_, buffer, count, reduction);
-  });
-}
-
-void NativeCommunicator::Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
-  CheckBuffer(buffer, count * reduction.element_bytes(), "reduce");
-  CheckRoot(root, "reduce");
-  if (world_size_ == 1) return;
-  Run(count * reduction.element_bytes(), [&] {
-    const collective::Algorithm& algorithm = BeginBest(Collective::kReduce, count, &reduction, root);
-    if (!RunsInFloats(algorithm, reduction)) {
-      return algorithm.reduce(*world_, buffer, count, reduction, root);
-    }
-    collective::ReduceInFloats(buffer, rank_ == root ? buffer : nullptr, count, reduction,
-                               [&](void* floats, std::size_t length, const Reduction& on_floats) {
-                                 algorithm.reduce(*world_, floats, length, on_floats, root);
-                               });
-  });
-}
-
-void NativeCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
-                                       const Reduction& reduction) {
-  CheckOffsets(offsets, "reduce-scatter");
-  CheckBuffer(buffer, offsets.back() * reduction.element_bytes(), "reduce-scatter");
-  if (world_size_ == 1) return;
-  Run(offsets.back() * reduction.element_bytes(), [&] {
-    const collective::Algorithm& algorithm =
-        BeginBest(Collective::kReduceScatter, offsets.back(), &reduction, DigestOf(offsets));
-    if (!RunsInFloats(algorithm, reduction)) {
-      return algorithm.reduce_scatter(*world_, buffer, offsets, reduction);
-    }
-    collective::ReduceScatterInFloats(
-        buffer, offsets, reduction, rank_,
-        [&](void* floats, std::span<const std::size_t> places, const Reduction& on_floats) {
-          algorithm.reduce_scatter(*world_, floats, places, on_floats);
-        });
-  });
-}
-
-void NativeCommunicator::Allgather(void* buffer, std::span<const std::size_t> offsets) {
-  CheckOffsets(offsets, "allgather");
-  CheckBuffer(buffer, offsets.back(), "allgather");
-  if (world_size_ == 1) return;
-  Run(offsets.back(), [&] {
-    BeginBest(Collective::kAllgather, offsets.back(), nullptr, DigestOf(offsets))
-        .allgather(*world_, buffer, offsets);
-  });
-}
-
-void NativeCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
-  CheckBuffer(buffer, bytes, "broadcast");
-  CheckRoot(root, "broadcast");
-  if (world_size_ == 1) return;
-  Run(bytes, [&] {
-    BeginBest(Collective::kBroadcast, bytes, nullptr, root).broadcast(*world_, buffer, bytes, root);
-  });
-}
-
-void NativeCommunicator::Barrier() {
-  if (world_size_ == 1) return;
-  Run(0, [&] { BeginBest(Collective::kBarrier, 0).barrier(*world_); });
-}
-
-namespace {
-
-void CopyOwn(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, bytes);
-}
-
-}  // namespace
-
-void NativeCommunicator::Gather(const void* data, std::size_t bytes, void* buffer,
-                                std::span<const std::size_t> offsets, int root) {
-  CheckRoot(root, "gather");
-  CheckBuffer(data, bytes, "gather");
-  if (rank_ == root) {
-    CheckOffsets(offsets, "gather");
-    CheckBuffer(buffer, offsets.back(), "gather");
-    CopyOwn(static_cast<std::byte*>(buffer) + offsets[rank_], data, bytes);
+void NativeCommunicator::Run(const Operation& operation) {
+  if (!IsPlainlyValid(operation)) RequireValid(operation);
+  if (operation.kind == Collective::kSendReceive) return RunMessages(operation);
+  if (operation.kind == Collective::kAllgather && operation.receive_offsets.empty()) {
+    const std::vector<std::size_t> offsets =
+        GatherOffsets(*this, {operation.count, operation.begin, operation.end});
+    return Run(Operation::Allgather(operation.receive, offsets));
   }
-  if (world_size_ == 1) return;
-  Run(rank_ == root ? offsets.back() : bytes, [&] {
-    BeginBest(Collective::kGather, 0, nullptr, root).gather(*world_, data, bytes, buffer, offsets, root);
-  });
-}
-
-void NativeCommunicator::Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
-                                 std::size_t bytes, int root) {
-  CheckRoot(root, "scatter");
-  CheckBuffer(data, bytes, "scatter");
-  if (rank_ == root) {
-    CheckOffsets(offsets, "scatter");
-    CheckBuffer(buffer, offsets.back(), "scatter");
-    CopyOwn(data, static_cast<const std::byte*>(buffer) + offsets[rank_], bytes);
+  if (world_size_ == 1) {
+    if (operation.kind != Collective::kAllreduce) return CopyOwnSlice(operation, rank_);
+    if (operation.send == operation.receive) return;
+    return CopyBytes(operation.receive, operation.send, BytesOf(operation, rank_));
   }
-  if (world_size_ == 1) return;
-  Run(rank_ == root ? offsets.back() : bytes, [&] {
-    BeginBest(Collective::kScatter, 0, nullptr, root).scatter(*world_, buffer, offsets, data, bytes, root);
-  });
+  Counted(BytesOf(operation, rank_), [&] { RunBegun(BeginBest(operation.kind, operation), operation); });
 }
 
-void NativeCommunicator::AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                                  std::span<const std::size_t> received) {
-  CheckOffsets(sent, "all-to-all");
-  CheckOffsets(received, "all-to-all");
-  CheckBuffer(from, sent.back(), "all-to-all");
-  CheckBuffer(to, received.back(), "all-to-all");
-  const std::size_t own = sent[rank_ + 1] - sent[rank_];
-  if (world_size_ == 1) return CopyOwn(to, from, own);
-  Run(sent.back(),
-      [&] { BeginBest(Collective::kAllToAll, 0).all_to_all(*world_, from, sent, to, received); });
+void NativeCommunicator::RunBegun(const collective::Algorithm& algorithm, const Operation& operation) {
+  if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
+    return collective::RunInFloats(operation, rank_,
+                                   [&](const Operation& on_floats) { RunInPlace(algorithm, on_floats); });
+  }
+  if (operation.kind == Collective::kAllreduce && operation.send != operation.receive) {
+    if (algorithm.allreduce_into != nullptr) {
+      return algorithm.allreduce_into(*world_, operation.send, operation.receive, operation.count,
+                                      *operation.reduction);
+    }
+    CopyBytes(operation.receive, operation.send, BytesOf(operation, rank_));
+  }
+  if (operation.kind != Collective::kAllToAll) CopyOwnSlice(operation, rank_);  // whose algorithms do it
+  RunInPlace(algorithm, operation);
 }
 
-void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
-  const auto check = [&](int peer, const void* data, std::size_t bytes, const char* what) {
-    if (peer < 0 || peer >= world_size_) {
-      throw Refused(fmt::format("rank {}: {} rank {}; expected 0 to {}", me(), what, peer, world_size_ - 1));
-    }
-    if (data == nullptr && bytes > 0) {
-      throw Refused(fmt::format("rank {}: {} rank {} was given a null pointer", me(), what, peer));
-    }
-  };
+/// Runs the algorithm's function for this kind of operation.
+void NativeCommunicator::RunInPlace(const collective::Algorithm& algorithm, const Operation& operation) {
+  switch (operation.kind) {
+    case Collective::kAllreduce:
+      return algorithm.allreduce(*world_, operation.receive, operation.count, *operation.reduction);
+    case Collective::kBroadcast:
+      return algorithm.broadcast(*world_, operation.receive, operation.count, operation.root);
+    case Collective::kAllgather:
+      return algorithm.allgather(*world_, operation.receive, operation.receive_offsets);
+    case Collective::kReduceScatter:
+      return algorithm.reduce_scatter(*world_, operation.receive, operation.receive_offsets,
+                                      *operation.reduction);
+    case Collective::kReduce:
+      return algorithm.reduce(*world_, operation.receive, operation.count, *operation.reduction,
+                              operation.root);
+    case Collective::kBarrier:
+      return algorithm.barrier(*world_);
+    case Collective::kGather:
+      return algorithm.gather(*world_, operation.send, operation.count, operation.receive,
+                              operation.receive_offsets, operation.root);
+    case Collective::kScatter:
+      return algorithm.scatter(*world_, operation.send, operation.send_offsets, operation.receive,
+                               operation.count, operation.root);
+    case Collective::kAllToAll:
+      return algorithm.all_to_all(*world_, operation.send, operation.send_offsets, operation.receive,
+                                  operation.receive_offsets);
+    case Collective::kExchange:
+    case Collective::kSendReceive:
+    case Collective::kSplit:
+      throw Misuse(fmt::format("no algorithm serves {}", Name(operation.kind)));
+  }
+}
+
+/// Other ranks do not make this call, so it does not advance the sequence of calls.
+void NativeCommunicator::RunMessages(const Operation& operation) {
   std::vector<Send> outgoing;
   std::vector<Receive> incoming;
-  std::vector<const Outbound*> to_itself;
-  std::vector<const Inbound*> from_itself;
   std::vector<int> peers;
-  for (const Outbound& out : sends) {
-    check(out.to, out.data, out.bytes, "send to");
-    if (out.to == rank_) {
-      to_itself.push_back(&out);
-    } else {
-      outgoing.push_back({out.to, out.data, out.bytes});
-      peers.push_back(out.to);
-    }
-  }
-  for (const Inbound& in : receives) {
-    check(in.from, in.data, in.bytes, "receive from");
+  std::vector<const Inbound*> from_itself;
+  for (const Inbound& in : operation.receives) {
     if (in.from == rank_) {
       from_itself.push_back(&in);
     } else {
@@ -687,22 +523,20 @@ void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<
       peers.push_back(in.from);
     }
   }
-  const bool match =
-      std::equal(to_itself.begin(), to_itself.end(), from_itself.begin(), from_itself.end(),
-                 [](const Outbound* out, const Inbound* in) { return out->bytes == in->bytes; });
-  if (!match) {
-    throw Refused(fmt::format(
-        "rank {}: the messages that it sends to itself and receives from itself in one call differ", me()));
-  }
-  for (std::size_t i = 0; i < to_itself.size(); ++i) {
-    CopyOwn(from_itself[i]->data, to_itself[i]->data, to_itself[i]->bytes);
+  auto own = from_itself.begin();
+  for (const Outbound& out : operation.sends) {
+    if (out.to == rank_) {
+      if (out.bytes > 0) std::memmove((*own)->data, out.data, out.bytes);
+      ++own;
+    } else {
+      outgoing.push_back({out.to, out.data, out.bytes});
+      peers.push_back(out.to);
+    }
   }
   if (peers.empty()) return;
-  std::size_t bytes = 0;
-  for (const Send& send : outgoing) bytes += send.bytes;
-  for (const Receive& receive : incoming) bytes += receive.bytes;
-  Run(bytes, [&] {
-    // Other ranks do not make this call, so it does not advance the sequence of calls.
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  Counted(BytesOf(operation, rank_), [&] {
     CallTag tag;
     tag.sequence = calls_;
     tag.collective = Collective::kSendReceive;
@@ -711,19 +545,19 @@ void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<
     if (reporter_ != nullptr) [[unlikely]]
       counted_ = {tag.collective, {}, Clock::now()};
     world_->Begin(tag, Deadline());
-    std::sort(peers.begin(), peers.end());
-    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     world_->Connect(peers);
     world_->Exchange(outgoing, incoming);
   });
 }
 
-void NativeCommunicator::Exchange(std::span<const Message> messages) {
+void NativeCommunicator::Exchange(std::span<const PlannedMessage> messages) {
   std::size_t bytes = 0;
-  for (const Message& message : messages) bytes += message.bytes;
+  for (const PlannedMessage& message : messages) bytes += message.bytes;
   if (bytes == 0) return;
-  Run(bytes, [&] {
-    CallTag tag = TagOf(Collective::kExchange, bytes);
+  Counted(bytes, [&] {
+    CallTag tag;
+    tag.collective = Collective::kExchange;
+    tag.count = bytes;
     Begin(tag);
     collective::ExchangeMessages(*world_, messages);
   });

@@ -16,11 +16,11 @@
 #include <string_view>
 #include <vector>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/layout.h"
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/call/communicator.h"
 #include "rabit_engine/collective/choice.h"
 #include "rabit_engine/collective/exchange.h"
 #include "rabit_engine/engine/call_watch.h"
@@ -60,23 +60,7 @@ class NativeCommunicator final : public Communicator {
   void LetRanksLeave();
   std::unique_ptr<TaggedMessages> MakeMailbox() override;
 
-  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
-  /// Like Allreduce, from one buffer, which is not changed, into another that does not overlap it. Copies
-  /// nothing if the algorithm works through shared memory.
-  void AllreduceInto(const void* input, void* buffer, std::size_t count, const Reduction& reduction);
-  void Broadcast(void* buffer, std::size_t bytes, int root) override;
-  void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
-  using Communicator::Allgather;
-  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
-  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
-  void Barrier() override;
-  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
-              int root) override;
-  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
-               int root) override;
-  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                std::span<const std::size_t> received) override;
-  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
+  void Run(const Operation& operation) override;
   bool has_timeouts() const override { return true; }
   void SetCallTimeout(std::chrono::milliseconds timeout) override;
   void LookForLosses() override;
@@ -89,7 +73,7 @@ class NativeCommunicator final : public Communicator {
   /// The greetings of all ranks, by rank.
   const std::vector<std::string>& greetings() const { return greetings_; }
   /// Sends messages from any rank to any other. All ranks pass the same list (collective/exchange.h).
-  void Exchange(std::span<const Message> messages);
+  void Exchange(std::span<const PlannedMessage> messages);
   /// Waits for all ranks, then releases links and shared memory: a process that is killed after its last
   /// message to the tracker has nothing left to clean up. No collective may follow. Throws LostPeer or
   /// TimedOut; then nothing is closed.
@@ -106,7 +90,6 @@ class NativeCommunicator final : public Communicator {
   NativeCommunicator(const NativeCommunicator& parent, const std::string& name, Membership membership);
   void Take(Membership membership);
   void AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets);
-  std::vector<std::string> AllgatherTexts(const std::string& own);
   std::vector<int> AgreeOnGroup(int color, int key);
   /// Exchanges texts among the members of a group; returns them by position in the group.
   using Tell = std::function<std::vector<std::string>(const std::string& text)>;
@@ -119,25 +102,26 @@ class NativeCommunicator final : public Communicator {
   void LinkWithNeighbours();
   void LeaveJob();
   void ReportPlace(std::size_t links) const;
-  CallTag TagOf(Collective collective, std::size_t count, const Reduction* reduction = nullptr, int root = 0);
+  void RequireValid(const Operation& operation) const;
+  void RunMessages(const Operation& operation);
+  /// Runs a call that has begun.
+  void RunBegun(const collective::Algorithm& algorithm, const Operation& operation);
+  void RunInPlace(const collective::Algorithm& algorithm, const Operation& operation);
+  /// Begins a call that has this tag and is served by `algorithm`, if it is.
   void Begin(CallTag& tag, std::string_view algorithm = {});
-  /// Begins a call with the algorithm that will serve it.
-  const collective::Algorithm& BeginBest(Collective collective, std::size_t count,
-                                         const Reduction* reduction = nullptr, int root = 0);
-  /// Like BeginBest, for a collective that is part of another call.
-  const collective::Algorithm& BeginBest(Collective called, Collective served_by, std::size_t count,
-                                         const Reduction* reduction = nullptr, int root = 0);
+  /// Begins a call with the algorithm that will serve it. `called`: the kind that other ranks see.
+  const collective::Algorithm& BeginBest(Collective called, const Operation& operation);
   Clock::time_point Deadline() const;
   /// See Situation::rounds.
   bool Rounds(const Reduction& reduction) const;
   /// Whether the algorithm must be given floats in place of the reduction's elements
   /// (collective/in_floats.h).
   bool RunsInFloats(const collective::Algorithm& algorithm, const Reduction& reduction) const;
-  collective::Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
+  collective::Situation Describe(const Operation& operation, std::size_t bytes) const;
   void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
   /// Guard, which also counts the call and its `bytes` on this rank if there is a reporter.
   template <typename Body>
-  void Run(std::size_t bytes, Body&& body);
+  void Counted(std::size_t bytes, Body&& body);
   void BeginCounting(const CallTag& tag, std::string_view algorithm);
   void EndCounting(std::size_t bytes);
   void StopCounting();
@@ -150,9 +134,6 @@ class NativeCommunicator final : public Communicator {
   void ThrowIfLost();
   /// `lost`: the rank whose loss caused the failure.
   void GiveUp(int lost, int shortage) noexcept;
-  void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
-  void CheckRoot(int root, const char* call) const;
-  void CheckOffsets(std::span<const std::size_t> offsets, const char* call) const;
   Transport& transport();
 
   Settings settings_;

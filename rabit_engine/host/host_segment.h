@@ -36,8 +36,8 @@
 
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/oob_allgather.h"
+#include "rabit_engine/call/call_tag.h"
 #include "rabit_engine/host/doorbell.h"
-#include "rabit_engine/transport/call_tag.h"
 #include "rabit_engine/transport/wait_record.h"
 #include "rabit_engine/transport/waiting.h"
 

@@ -1,12 +1,11 @@
 // For systems other than Linux, which lack memfd, pidfd, eventfd or futexes between processes: the ranks of a
 // host share no memory and use TCP. No rank makes an offer, so there is never a segment; the functions that
 // would work on one exist only for the linker.
-#include <unistd.h>
 
-#include <array>
 #include <exception>
 #include <utility>
 
+#include "posix/host_name.h"
 #include "rabit_engine/host/doorbell.h"
 #include "rabit_engine/host/host_segment.h"
 #include "rabit_engine/host/kernel.h"
@@ -36,9 +35,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
 
 // Tells machines apart by their names; this only decides whether their ranks may spin.
 std::string HostKey() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return {};
-  return name.data();
+  return posix::HostName();
 }
 
 void FutexWait(std::atomic<std::uint32_t>& /*word*/, std::uint32_t /*seen*/,

@@ -8,13 +8,13 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "rabit_engine/base/copy_bytes.h"
 #include "rabit_engine/base/error.h"
-#include "rabit_engine/base/slices.h"
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/host/host_segment.h"
 
@@ -38,7 +38,7 @@ bool IsFloatingPoint(DataType type) {
 bool IsCommutative(const Reduction& reduction) {
   if (!reduction.order_matters()) return true;
   return !reduction.is_custom() &&
-         (reduction.operation() == Operation::kSum || reduction.operation() == Operation::kProduct);
+         (reduction.operation() == ReduceOp::kSum || reduction.operation() == ReduceOp::kProduct);
 }
 
 /// MPI's own operations read elements as C types, so these must be aligned, which the engine's buffers need
@@ -67,7 +67,7 @@ class AlignedBuffer {
 
 bool MpiHasSame(const Reduction& reduction) {
   if (reduction.is_custom() || IsHalf(reduction.type())) return false;
-  const bool picks_one = reduction.operation() == Operation::kMax || reduction.operation() == Operation::kMin;
+  const bool picks_one = reduction.operation() == ReduceOp::kMax || reduction.operation() == ReduceOp::kMin;
   return !(picks_one && IsFloatingPoint(reduction.type()));
 }
 
@@ -159,17 +159,48 @@ std::unique_ptr<Communicator> MpiCommunicator::Split(int color, int key) {
   return made;
 }
 
-void MpiCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
-  RequireOpen("allreduce");
-  if (reduction.rounds() && world_size_ > 1) {
-    return collective::ReduceInFloats(buffer, buffer, count, reduction,
-                                      [&](void* floats, std::size_t length, const Reduction& on_floats) {
-                                        Allreduce(floats, length, on_floats);
-                                      });
+void MpiCommunicator::Run(const Operation& operation) {
+  RequireOpen(Name(operation.kind));
+  if (const std::string complaint = Complaint(operation, rank_, world_size_); !complaint.empty()) {
+    throw Refused(fmt::format("{}: {}: {}", Who(), Name(operation.kind), complaint));
   }
+  if (operation.reduction != nullptr && operation.reduction->rounds() && world_size_ > 1) {
+    return collective::RunInFloats(operation, rank_, [&](const Operation& on_floats) { Run(on_floats); });
+  }
+  switch (operation.kind) {
+    case Collective::kAllreduce:
+      return RunAllreduce(operation);
+    case Collective::kReduce:
+      return RunReduce(operation);
+    case Collective::kReduceScatter:
+      return RunReduceScatter(operation);
+    case Collective::kBroadcast:
+      return RunBroadcast(operation);
+    case Collective::kAllgather:
+      return RunAllgather(operation);
+    case Collective::kBarrier:
+      return Check(mpi_.barrier(group_), "in a barrier");
+    case Collective::kGather:
+      return RunGather(operation);
+    case Collective::kScatter:
+      return RunScatter(operation);
+    case Collective::kAllToAll:
+      return RunAllToAll(operation);
+    case Collective::kSendReceive:
+      return RunMessages(operation);
+    case Collective::kExchange:
+    case Collective::kSplit:
+      break;  // there is a Complaint
+  }
+}
+
+void MpiCommunicator::RunAllreduce(const Operation& operation) {
+  const Reduction& reduction = *operation.reduction;
+  const std::size_t count = operation.count;
   const std::size_t per_call = ElementsPerCall(reduction);
   const std::size_t element = reduction.element_bytes();
-  AlignedBuffer aligned(buffer, count * element, reduction);
+  CopyBytes(operation.receive, operation.send, count * element);
+  AlignedBuffer aligned(operation.receive, count * element, reduction);
   Call call(reduction);
   for (std::size_t begin = 0; begin < count; begin += per_call) {
     const std::size_t length = std::min(per_call, count - begin);
@@ -180,43 +211,29 @@ void MpiCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction
   aligned.CopyBack();
 }
 
-void MpiCommunicator::Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
-  RequireOpen("reduce");
-  RequireRoot(root, "reduce");
-  if (reduction.rounds() && world_size_ > 1) {
-    return collective::ReduceInFloats(buffer, rank_ == root ? buffer : nullptr, count, reduction,
-                                      [&](void* floats, std::size_t length, const Reduction& on_floats) {
-                                        Reduce(floats, length, on_floats, root);
-                                      });
-  }
+void MpiCommunicator::RunReduce(const Operation& operation) {
+  const Reduction& reduction = *operation.reduction;
+  const std::size_t count = operation.count;
   const std::size_t per_call = ElementsPerCall(reduction);
   const std::size_t element = reduction.element_bytes();
-  AlignedBuffer aligned(buffer, count * element, reduction);
+  AlignedBuffer aligned(operation.receive, count * element, reduction);
   Call call(reduction);
   for (std::size_t begin = 0; begin < count; begin += per_call) {
     const std::size_t length = std::min(per_call, count - begin);
-    Check(
-        mpi_.reduce(group_, At(aligned.get(), begin * element), static_cast<int>(length), call.in_c(), root),
-        fmt::format("in a reduce of {} elements of {} bytes to rank {}", count, element, root));
+    Check(mpi_.reduce(group_, At(aligned.get(), begin * element), static_cast<int>(length), call.in_c(),
+                      operation.root),
+          fmt::format("in a reduce of {} elements of {} bytes to rank {}", count, element, operation.root));
     call.Rethrow();
   }
-  if (rank_ == root) aligned.CopyBack();
+  if (rank_ == operation.root) aligned.CopyBack();
 }
 
-void MpiCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
-                                    const Reduction& reduction) {
-  RequireOpen("reduce-scatter");
-  RequireOffsets(offsets, "reduce-scatter");
-  if (reduction.rounds() && world_size_ > 1) {
-    return collective::ReduceScatterInFloats(
-        buffer, offsets, reduction, rank_,
-        [&](void* floats, std::span<const std::size_t> places, const Reduction& on_floats) {
-          ReduceScatter(floats, places, on_floats);
-        });
-  }
+void MpiCommunicator::RunReduceScatter(const Operation& operation) {
+  const Reduction& reduction = *operation.reduction;
+  const std::span<const std::size_t> offsets = operation.receive_offsets;
+  void* const buffer = operation.receive;
   const std::size_t element = reduction.element_bytes();
-  const std::size_t first = offsets.front();
-  const std::size_t count = offsets.back() - first;
+  const std::size_t count = offsets.back();
   if (count > ElementsPerCall(reduction)) {
     for (int root = 0; root < world_size_; ++root) {
       Reduce(At(buffer, offsets[root] * element), offsets[root + 1] - offsets[root], reduction, root);
@@ -227,7 +244,7 @@ void MpiCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> o
   for (int rank = 0; rank < world_size_; ++rank) {
     counts[rank] = static_cast<int>(offsets[rank + 1] - offsets[rank]);
   }
-  AlignedBuffer aligned(At(buffer, first * element), count * element, reduction);
+  AlignedBuffer aligned(buffer, count * element, reduction);
   Call call(reduction);
   Check(mpi_.reduce_scatter(group_, aligned.get(), counts.data(), call.in_c()),
         fmt::format("in a reduce-scatter of {} elements of {} bytes", count, element));
@@ -237,21 +254,23 @@ void MpiCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> o
     std::memmove(At(buffer, offsets[rank_] * element), aligned.get(), counts[rank_] * element);
 }
 
-void MpiCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
-  RequireOpen("broadcast");
-  RequireRoot(root, "broadcast");
+void MpiCommunicator::RunBroadcast(const Operation& operation) {
+  const std::size_t bytes = operation.count;
   for (std::size_t begin = 0; begin < bytes; begin += options_.max_call_bytes) {
     const std::size_t length = std::min(options_.max_call_bytes, bytes - begin);
-    Check(mpi_.broadcast(group_, At(buffer, begin), static_cast<int>(length), root),
-          fmt::format("in a broadcast of {} bytes from rank {}", bytes, root));
+    Check(mpi_.broadcast(group_, At(operation.receive, begin), static_cast<int>(length), operation.root),
+          fmt::format("in a broadcast of {} bytes from rank {}", bytes, operation.root));
   }
 }
 
-void MpiCommunicator::Allgather(void* buffer, std::span<const std::size_t> offsets) {
-  RequireOpen("allgather");
-  RequireOffsets(offsets, "allgather");
-  const std::size_t first = offsets.front();
-  const std::size_t total = offsets.back() - first;
+void MpiCommunicator::RunAllgather(const Operation& operation) {
+  void* const buffer = operation.receive;
+  if (operation.receive_offsets.empty()) {
+    return Allgather(buffer, GatherOffsets(*this, {operation.count, operation.begin, operation.end}));
+  }
+  CopyOwnSlice(operation, rank_);
+  const std::span<const std::size_t> offsets = operation.receive_offsets;
+  const std::size_t total = offsets.back();
   if (total > options_.max_call_bytes) {
     // MPI's displacements are ints, too: above the limit each rank's slice is broadcast.
     for (int root = 0; root < world_size_; ++root) {
@@ -263,65 +282,52 @@ void MpiCommunicator::Allgather(void* buffer, std::span<const std::size_t> offse
   std::vector<int> starts(world_size_);
   for (int rank = 0; rank < world_size_; ++rank) {
     bytes[rank] = static_cast<int>(offsets[rank + 1] - offsets[rank]);
-    starts[rank] = static_cast<int>(offsets[rank] - first);
+    starts[rank] = static_cast<int>(offsets[rank]);
   }
-  Check(mpi_.allgather(group_, At(buffer, first), bytes.data(), starts.data()),
+  Check(mpi_.allgather(group_, buffer, bytes.data(), starts.data()),
         fmt::format("in an allgather of {} bytes", total));
 }
 
-void MpiCommunicator::Barrier() {
-  RequireOpen("barrier");
-  Check(mpi_.barrier(group_), "in a barrier");
-}
-
-void MpiCommunicator::Gather(const void* data, std::size_t bytes, void* buffer,
-                             std::span<const std::size_t> offsets, int root) {
-  RequireRoot(root, "gather");
+void MpiCommunicator::RunGather(const Operation& operation) {
   std::vector<Inbound> receives;
-  if (rank_ == root) {
-    RequireOffsets(offsets, "gather");
+  if (rank_ == operation.root) {
+    const std::span<const std::size_t> offsets = operation.receive_offsets;
     for (int rank = 0; rank < world_size_; ++rank) {
-      receives.push_back({rank, At(buffer, offsets[rank]), offsets[rank + 1] - offsets[rank]});
+      receives.push_back({rank, At(operation.receive, offsets[rank]), offsets[rank + 1] - offsets[rank]});
     }
   }
-  const Outbound own{root, data, bytes};
-  SendReceive({&own, 1}, receives);
+  const Outbound own{operation.root, operation.send, operation.count};
+  RunMessages(Operation::SendReceive({&own, 1}, receives));
 }
 
-void MpiCommunicator::Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
-                              std::size_t bytes, int root) {
-  RequireRoot(root, "scatter");
+void MpiCommunicator::RunScatter(const Operation& operation) {
   std::vector<Outbound> sends;
-  if (rank_ == root) {
-    RequireOffsets(offsets, "scatter");
+  if (rank_ == operation.root) {
+    const std::span<const std::size_t> offsets = operation.send_offsets;
     for (int rank = 0; rank < world_size_; ++rank) {
-      sends.push_back(
-          {rank, static_cast<const std::byte*>(buffer) + offsets[rank], offsets[rank + 1] - offsets[rank]});
+      sends.push_back({rank, static_cast<const std::byte*>(operation.send) + offsets[rank],
+                       offsets[rank + 1] - offsets[rank]});
     }
   }
-  const Inbound own{root, data, bytes};
-  SendReceive(sends, {&own, 1});
+  const Inbound own{operation.root, operation.receive, operation.count};
+  RunMessages(Operation::SendReceive(sends, {&own, 1}));
 }
 
-void MpiCommunicator::AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                               std::span<const std::size_t> received) {
-  RequireOffsets(sent, "all-to-all");
-  RequireOffsets(received, "all-to-all");
+void MpiCommunicator::RunAllToAll(const Operation& operation) {
+  const std::span<const std::size_t> sent = operation.send_offsets;
+  const std::span<const std::size_t> received = operation.receive_offsets;
   std::vector<Outbound> sends;
   std::vector<Inbound> receives;
   for (int turn = 0; turn < world_size_; ++turn) {  // so that not all send to the same rank first
-    const int to_rank = (rank_ + turn) % world_size_;
-    const int from_rank = (rank_ + world_size_ - turn) % world_size_;
-    sends.push_back(
-        {to_rank, static_cast<const std::byte*>(from) + sent[to_rank], sent[to_rank + 1] - sent[to_rank]});
-    receives.push_back(
-        {from_rank, At(to, received[from_rank]), received[from_rank + 1] - received[from_rank]});
+    const int to = (rank_ + turn) % world_size_;
+    const int from = (rank_ + world_size_ - turn) % world_size_;
+    sends.push_back({to, static_cast<const std::byte*>(operation.send) + sent[to], sent[to + 1] - sent[to]});
+    receives.push_back({from, At(operation.receive, received[from]), received[from + 1] - received[from]});
   }
-  SendReceive(sends, receives);
+  RunMessages(Operation::SendReceive(sends, receives));
 }
 
-void MpiCommunicator::SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
-  RequireOpen("send or receive");
+void MpiCommunicator::RunMessages(const Operation& operation) {
   // A message that is too long for one MPI call is sent as several; an empty one is sent as one.
   const auto cut = [this](std::vector<WarrenMpiMessage>& messages, int peer, void* data, std::size_t bytes) {
     std::size_t done = 0;
@@ -333,17 +339,12 @@ void MpiCommunicator::SendReceive(std::span<const Outbound> sends, std::span<con
   };
   std::vector<WarrenMpiMessage> outgoing;
   std::vector<WarrenMpiMessage> incoming;
-  for (const Outbound& out : sends) {
-    RequireRoot(out.to, "send");
-    cut(outgoing, out.to, const_cast<void*>(out.data), out.bytes);
-  }
-  for (const Inbound& in : receives) {
-    RequireRoot(in.from, "receive");
-    cut(incoming, in.from, in.data, in.bytes);
-  }
-  Check(mpi_.exchange(group_, outgoing.data(), static_cast<int>(outgoing.size()), incoming.data(),
-                      static_cast<int>(incoming.size())),
-        fmt::format("in {} messages sent and {} received", sends.size(), receives.size()));
+  for (const Outbound& out : operation.sends) cut(outgoing, out.to, const_cast<void*>(out.data), out.bytes);
+  for (const Inbound& in : operation.receives) cut(incoming, in.from, in.data, in.bytes);
+  Check(
+      mpi_.exchange(group_, outgoing.data(), static_cast<int>(outgoing.size()), incoming.data(),
+                    static_cast<int>(incoming.size())),
+      fmt::format("in {} messages sent and {} received", operation.sends.size(), operation.receives.size()));
 }
 
 void MpiCommunicator::TrackerPrint(const std::string& text) {
@@ -369,21 +370,7 @@ std::size_t MpiCommunicator::ElementsPerCall(const Reduction& reduction) const {
   return std::max<std::size_t>(1, options_.max_call_bytes / element);
 }
 
-void MpiCommunicator::RequireRoot(int root, const char* what) const {
-  if (root < 0 || root >= world_size_) {
-    throw Misuse(fmt::format("{}: {}: the root is {}, expected 0 to {}", Who(), what, root, world_size_ - 1));
-  }
-}
-
-void MpiCommunicator::RequireOffsets(std::span<const std::size_t> offsets, const char* what) const {
-  if (offsets.size() != static_cast<std::size_t>(world_size_) + 1 ||
-      !std::is_sorted(offsets.begin(), offsets.end())) {
-    throw Misuse(fmt::format("{}: {}: {} offsets were given, expected {} that do not fall", Who(), what,
-                             offsets.size(), world_size_ + 1));
-  }
-}
-
-void MpiCommunicator::RequireOpen(const char* what) const {
+void MpiCommunicator::RequireOpen(std::string_view what) const {
   if (group_ == nullptr) throw Misuse(fmt::format("{}: {} after Finalize", Who(), what));
 }
 

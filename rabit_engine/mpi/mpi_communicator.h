@@ -19,9 +19,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/call/communicator.h"
 #include "rabit_engine/mpi/mpi_plugin.h"
 #include "rabit_engine/reduce/reduction.h"
 
@@ -55,20 +56,7 @@ class MpiCommunicator : public Communicator {
   std::string host() const override { return host_; }
   int local_rank() const override { return local_rank_; }
 
-  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
-  void Broadcast(void* buffer, std::size_t bytes, int root) override;
-  void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
-  using Communicator::Allgather;
-  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
-  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
-  void Barrier() override;
-  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
-              int root) override;
-  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
-               int root) override;
-  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                std::span<const std::size_t> received) override;
-  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
+  void Run(const Operation& operation) override;
   std::unique_ptr<Communicator> Split(int color, int key) override;
   int host_of(int rank) const override { return hosts_[rank]; }
   int rank_in_job(int rank) const override { return members_[rank]; }
@@ -85,9 +73,17 @@ class MpiCommunicator : public Communicator {
 
   /// The number of elements that fit one MPI call. Throws Misuse if not even one does.
   std::size_t ElementsPerCall(const Reduction& reduction) const;
-  void RequireRoot(int root, const char* what) const;
-  void RequireOffsets(std::span<const std::size_t> offsets, const char* what) const;
-  void RequireOpen(const char* what) const;
+  void RequireOpen(std::string_view what) const;
+  // One function for each kind of operation.
+  void RunAllreduce(const Operation& operation);
+  void RunReduce(const Operation& operation);
+  void RunReduceScatter(const Operation& operation);
+  void RunBroadcast(const Operation& operation);
+  void RunAllgather(const Operation& operation);
+  void RunGather(const Operation& operation);
+  void RunScatter(const Operation& operation);
+  void RunAllToAll(const Operation& operation);
+  void RunMessages(const Operation& operation);
   /// Throws EngineError unless `error` is nullptr.
   void Check(const char* error, const std::string& what) const;
   std::string Who() const;

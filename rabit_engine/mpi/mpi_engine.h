@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/settings.h"
+#include "rabit_engine/call/communicator.h"
 
 namespace warren {
 

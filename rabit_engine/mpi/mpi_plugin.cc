@@ -41,7 +41,7 @@ struct WarrenMpiGroup {
 namespace {
 
 using warren::DataType;
-using warren::Operation;
+using warren::ReduceOp;
 
 thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
 /// Whether MPI was initialised here; then it is finalized with the last group.
@@ -94,20 +94,20 @@ MPI_Datatype NativeType(int type) {
 }
 
 MPI_Op NativeOperation(int operation) {
-  switch (static_cast<Operation>(operation)) {
-    case Operation::kMax:
+  switch (static_cast<ReduceOp>(operation)) {
+    case ReduceOp::kMax:
       return MPI_MAX;
-    case Operation::kMin:
+    case ReduceOp::kMin:
       return MPI_MIN;
-    case Operation::kSum:
+    case ReduceOp::kSum:
       return MPI_SUM;
-    case Operation::kBitOr:
+    case ReduceOp::kBitOr:
       return MPI_BOR;
-    case Operation::kProduct:
+    case ReduceOp::kProduct:
       return MPI_PROD;
-    case Operation::kBitAnd:
+    case ReduceOp::kBitAnd:
       return MPI_BAND;
-    case Operation::kBitXor:
+    case ReduceOp::kBitXor:
       return MPI_BXOR;
   }
   return MPI_OP_NULL;

@@ -18,7 +18,7 @@ extern "C" {
 struct WarrenMpiReduction {
   int native;                 ///< 1: MPI's own operation for (type, operation) gives the engine's result
   int type;                   ///< DataType of reduction.h
-  int operation;              ///< Operation of reduction.h
+  int operation;              ///< ReduceOp of reduction.h
   int commutative;            ///< 0: MPI must keep the order of the ranks
   std::size_t element_bytes;  ///< at most INT_MAX
   /// right[i] = left[i] op right[i]; must not throw.

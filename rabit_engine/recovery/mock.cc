@@ -17,7 +17,7 @@ constexpr int kExitCode = 254;
 
 }  // namespace
 
-void MockBefore(const char* call, const Settings& settings, int rank, int version, std::uint64_t seqno) {
+void MockBefore(std::string_view call, const Settings& settings, int rank, int version, std::uint64_t seqno) {
   for (const std::string& text : settings.mock) {
     int of_rank = 0;
     int of_version = 0;

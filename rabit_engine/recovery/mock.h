@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "rabit_engine/base/settings.h"
 
@@ -12,6 +13,6 @@ namespace warren::recovery {
 
 /// Called before each call and checkpoint. Does nothing in librabit; in librabit_mock (mock.cc) it may not
 /// return. Throws Misuse for a malformed argument.
-void MockBefore(const char* call, const Settings& settings, int rank, int version, std::uint64_t seqno);
+void MockBefore(std::string_view call, const Settings& settings, int rank, int version, std::uint64_t seqno);
 
 }  // namespace warren::recovery

@@ -3,7 +3,7 @@
 
 namespace warren::recovery {
 
-[[gnu::weak]] void MockBefore(const char* /*call*/, const Settings& /*settings*/, int /*rank*/,
+[[gnu::weak]] void MockBefore(std::string_view /*call*/, const Settings& /*settings*/, int /*rank*/,
                               int /*version*/, std::uint64_t /*seqno*/) {}
 
 }  // namespace warren::recovery

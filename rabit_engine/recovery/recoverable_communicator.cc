@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "rabit_engine/base/copy_bytes.h"
 #include "rabit_engine/base/say.h"
-#include "rabit_engine/base/slices.h"
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/engine/join.h"
 #include "rabit_engine/recovery/mock.h"
 
@@ -30,8 +31,22 @@ constexpr char kWithState[] = "old";
 
 constexpr std::uint64_t kNoLocal = UINT64_MAX;
 
-void Copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+/// Whether a rank whose call has ended knows that all others have begun it.
+Meets MeetsIn(const Operation& operation) {
+  switch (operation.kind) {
+    case Collective::kAllreduce:
+      return operation.count > 0 ? Meets::kAll : Meets::kNobody;
+    case Collective::kAllgather: {
+      // Without offsets, those of all ranks are gathered first.
+      const auto offsets = operation.receive_offsets;
+      const bool all_bring = std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
+      return all_bring ? Meets::kAll : Meets::kNobody;
+    }
+    case Collective::kBarrier:
+      return Meets::kAll;
+    default:
+      return Meets::kNobody;
+  }
 }
 
 }  // namespace
@@ -88,19 +103,10 @@ void RecoverableCommunicator::Meet() {
     return std::find(greetings.begin(), greetings.end(), what) != greetings.end();
   };
   if (says(kWithState)) {
-    const std::string own = Encode(state_->MakeReport(says(kWithoutState)));
-    std::vector<std::uint64_t> sizes(greetings.size());
-    sizes[rank_] = own.size();
-    inner_->Allgather(sizes.data(), EqualOffsets(world_size_, sizeof(std::uint64_t)));
-    std::vector<std::size_t> offsets{0};
-    for (const std::uint64_t size : sizes) offsets.push_back(offsets.back() + size);
-    std::string all(offsets.back(), '\0');
-    Copy(all.data() + offsets[rank_], own.data(), own.size());
-    inner_->Allgather(all.data(), offsets);
     std::vector<Report> reports;
-    reports.reserve(static_cast<std::size_t>(world_size_));
-    for (int rank = 0; rank < world_size_; ++rank) {
-      reports.push_back(Decode(std::string_view(all).substr(offsets[rank], sizes[rank])));
+    for (const std::string& report :
+         AllgatherTexts(*inner_, Encode(state_->MakeReport(says(kWithoutState))))) {
+      reports.push_back(Decode(report));
     }
     Follow(MakePlan(reports, replicas_));
   }
@@ -122,16 +128,16 @@ void RecoverableCommunicator::Follow(const Plan& plan) {
     parcel.transfers.push_back(&transfer);
     parcel.bytes += transfer.bytes;
   }
-  std::vector<Message> messages;
+  std::vector<PlannedMessage> messages;
   for (auto& [ends, parcel] : parcels) {
     const auto [from, to] = ends;
-    Message message{.from = from, .to = to, .bytes = parcel.bytes};
+    PlannedMessage message{.from = from, .to = to, .bytes = parcel.bytes};
     if (from == rank_ || to == rank_) parcel.content = Buffer(parcel.bytes);
     if (from == rank_) {
       std::byte* end = parcel.content.data();
       for (const Transfer* transfer : parcel.transfers) {
         const auto part = state_->Part(*transfer);
-        Copy(end, part.data(), part.size());
+        CopyBytes(end, part.data(), part.size());
         end += part.size();
       }
       message.send = parcel.content.data();
@@ -212,7 +218,7 @@ bool RecoverableCommunicator::NextIsReplayed() {
 }
 
 /// The result of the next call if it is here already, else nullptr.
-const Buffer* RecoverableCommunicator::Kept(const char* name, std::size_t bytes) {
+const Buffer* RecoverableCommunicator::Kept(std::string_view name, std::size_t bytes) {
   const Buffer* result = state_->calls().Replay();
   if (result != nullptr && result->size() != bytes) {
     throw Misuse(fmt::format(
@@ -223,45 +229,50 @@ const Buffer* RecoverableCommunicator::Kept(const char* name, std::size_t bytes)
   return result;
 }
 
-bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_t bytes) {
+bool RecoverableCommunicator::Replays(std::string_view name, void* buffer, std::size_t bytes) {
   const Buffer* result = Kept(name, bytes);
   if (result == nullptr) return false;
-  Copy(buffer, result->data(), bytes);
+  CopyBytes(buffer, result->data(), bytes);
   state_->calls().Step();
   return true;
 }
 
 /// Before LoadCheckPoint rabit counts neither versions nor calls, so a mock for a later call does not take
 /// effect there.
-void RecoverableCommunicator::Mock(const char* call) {
+void RecoverableCommunicator::Mock(std::string_view call) {
   const bool counts = state_->loaded();
   MockBefore(call, settings_, rank_, counts ? version() : 0, counts ? state_->calls().completed() : 0);
 }
 
-template <typename Run>
-void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size_t bytes, Input input,
-                                       Meets meets, Run&& run) {
+/// Runs a call, and keeps its result while this communicator recovers(). A reduction that fails leaves its
+/// buffer undefined and has to be repeated, so its result goes to another buffer first; the other kinds do
+/// not change their input.
+void RecoverableCommunicator::Record(const Operation& operation) {
+  const std::string_view name = Name(operation.kind);
   Mock(name);
   if (!recovers()) {
     if (others_have_loaded_ && !state_->loaded()) {
-      throw Misuse(fmt::format(
-          "{} before LoadCheckPoint in a restarted process: the other ranks are past it. Call LoadCheckPoint first, or set rabit_bootstrap_cache=1",
-          name));
+      throw Misuse(
+          fmt::format("{} before LoadCheckPoint in a restarted process: the other ranks are past it. Call "
+                      "LoadCheckPoint first, or set rabit_bootstrap_cache=1",
+                      name));
     }
-    return run(buffer);
+    return inner_->Run(operation);
   }
+  const std::size_t bytes = BytesOf(operation, rank_);
   Buffer result;
-  while (!Replays(name, buffer, bytes)) {
+  while (!Replays(name, operation.receive, bytes)) {
     if (result.size() != bytes) result = state_->stock().Take(bytes);
     try {
-      if (input == Input::kOverwritten) {
-        run(result.data());
-        Copy(buffer, result.data(), bytes);
+      if (operation.kind == Collective::kAllreduce) {
+        inner_->Run(
+            Operation::Allreduce(operation.send, result.data(), operation.count, *operation.reduction));
+        CopyBytes(operation.receive, result.data(), bytes);
       } else {
-        run(buffer);
-        Copy(result.data(), buffer, bytes);
+        inner_->Run(operation);
+        CopyBytes(result.data(), operation.receive, bytes);
       }
-      return state_->calls().Append(std::move(result), meets, state_->stock());
+      return state_->calls().Append(std::move(result), MeetsIn(operation), state_->stock());
     } catch (const PeerError& error) {
       Rejoin(error);
     }
@@ -269,78 +280,32 @@ void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size
   state_->stock().Return(std::move(result));
 }
 
-void RecoverableCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
-  Recorded("allreduce", buffer, count * reduction.element_bytes(), Input::kOverwritten,
-           count > 0 ? Meets::kAll : Meets::kNobody, [&](void* data) {
-             if (data == buffer) return inner_->Allreduce(buffer, count, reduction);
-             native_->AllreduceInto(buffer, data, count, reduction);
-           });
+void RecoverableCommunicator::Run(const Operation& operation) {
+  switch (operation.kind) {
+    case Collective::kReduce:
+      if (!recovers()) return inner_->Run(operation);
+      return Record(Operation::Allreduce(operation.receive, operation.count, *operation.reduction));
+    case Collective::kReduceScatter:
+      if (!recovers()) return inner_->Run(operation);
+      return Record(
+          Operation::Allreduce(operation.receive, operation.receive_offsets.back(), *operation.reduction));
+    case Collective::kAllreduce:
+    case Collective::kBroadcast:
+    case Collective::kAllgather:
+    case Collective::kBarrier:
+      return Record(operation);
+    default:
+      RequireNoRecovery(Name(operation.kind));
+      return inner_->Run(operation);
+  }
 }
 
-void RecoverableCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
-  Recorded("broadcast", buffer, bytes, Input::kKept, Meets::kNobody,
-           [&](void* data) { inner_->Broadcast(data, bytes, root); });
-}
-
-void RecoverableCommunicator::Allgather(void* buffer, std::span<const std::size_t> offsets) {
-  const bool all_bring = std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
-  Recorded("allgather", buffer, offsets.empty() ? 0 : offsets.back(), Input::kKept,
-           all_bring ? Meets::kAll : Meets::kNobody, [&](void* data) { inner_->Allgather(data, offsets); });
-}
-
-void RecoverableCommunicator::Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
-  // The slices' offsets are gathered first, which involves every rank.
-  Recorded("allgather", buffer, total, Input::kKept, Meets::kAll,
-           [&](void* data) { inner_->Allgather(data, total, begin, end); });
-}
-
-// The results of these calls differ from rank to rank, but a kept result has to serve all ranks, so the whole
-// vector is reduced.
-void RecoverableCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
-                                            const Reduction& reduction) {
-  if (!recovers()) return inner_->ReduceScatter(buffer, offsets, reduction);
-  Allreduce(buffer, offsets.empty() ? 0 : offsets.back(), reduction);
-}
-
-void RecoverableCommunicator::Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
-  if (!recovers()) return inner_->Reduce(buffer, count, reduction, root);
-  Allreduce(buffer, count, reduction);
-}
-
-void RecoverableCommunicator::Barrier() {
-  Recorded("barrier", nullptr, 0, Input::kKept, Meets::kAll, [&](void*) { inner_->Barrier(); });
-}
-
-void RecoverableCommunicator::RequireNoRecovery(const char* call) const {
+void RecoverableCommunicator::RequireNoRecovery(std::string_view call) const {
   if (!recovers()) return;
   throw Refused(fmt::format(
       "rank {}: {} after LoadCheckPoint: from then on lost workers are restarted and given the results of allreduce, broadcast, allgather and reduce-scatter, "
       "but of no other call. Omit LoadCheckPoint, or use only these calls",
       rank_, call));
-}
-
-void RecoverableCommunicator::Gather(const void* data, std::size_t bytes, void* buffer,
-                                     std::span<const std::size_t> offsets, int root) {
-  RequireNoRecovery("gather");
-  inner_->Gather(data, bytes, buffer, offsets, root);
-}
-
-void RecoverableCommunicator::Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
-                                      std::size_t bytes, int root) {
-  RequireNoRecovery("scatter");
-  inner_->Scatter(buffer, offsets, data, bytes, root);
-}
-
-void RecoverableCommunicator::AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                                       std::span<const std::size_t> received) {
-  RequireNoRecovery("all-to-all");
-  inner_->AllToAll(from, sent, to, received);
-}
-
-void RecoverableCommunicator::SendReceive(std::span<const Outbound> sends,
-                                          std::span<const Inbound> receives) {
-  RequireNoRecovery("send or receive");
-  inner_->SendReceive(sends, receives);
 }
 
 std::unique_ptr<Communicator> RecoverableCommunicator::Split(int color, int key) {
@@ -444,10 +409,10 @@ void RecoverableCommunicator::Replicate() {
     throw Misuse(fmt::format("CheckPoint with a local model on {} of {} ranks; expected on all or none",
                              world_size_ - without, world_size_));
   }
-  std::vector<Message> messages;
+  std::vector<PlannedMessage> messages;
   for (int owner = 0; owner < world_size_; ++owner) {
     for (int distance = 1; distance < std::min(world_size_, replicas_.locals); ++distance) {
-      Message message{.from = owner, .to = (owner + distance) % world_size_, .bytes = sizes[owner]};
+      PlannedMessage message{.from = owner, .to = (owner + distance) % world_size_, .bytes = sizes[owner]};
       if (message.from == rank_) message.send = own->second.data();
       if (message.to == rank_) {
         std::string& copy = next.locals[owner];

@@ -16,10 +16,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/settings.h"
+#include "rabit_engine/call/communicator.h"
 #include "rabit_engine/engine/native_communicator.h"
 #include "rabit_engine/recovery/state.h"
 
@@ -62,22 +63,11 @@ class RecoverableCommunicator final : public Communicator {
   /// ranks.
   bool NextIsReplayed();
 
-  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
-  void Broadcast(void* buffer, std::size_t bytes, int root) override;
-  void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
-  void Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) override;
-  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
-  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
-  void Barrier() override;
-  // No results of these are kept, so they are refused while this communicator recovers(). A communicator that
-  // was split off does not recover; it ends when any rank of the job is lost.
-  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
-              int root) override;
-  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
-               int root) override;
-  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                std::span<const std::size_t> received) override;
-  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
+  /// While this communicator recovers(), it keeps the results of allreduces, broadcasts, allgathers and
+  /// barriers. A kept result has to serve all ranks, so a reduce and a reduce-scatter reduce the whole vector
+  /// on all of them. No results of other kinds are kept, and these are refused. A communicator that was split
+  /// off does not recover; it ends when any rank of the job is lost.
+  void Run(const Operation& operation) override;
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                       OobAllgather& members) override;
@@ -107,18 +97,11 @@ class RecoverableCommunicator final : public Communicator {
   void LazyCheckPoint(Models::Serializer serialize);
 
  private:
-  /// What a failed call does to its input, which is in the buffer.
-  enum class Input {
-    kOverwritten,  ///< a call in place that fails leaves it undefined
-    kKept          ///< it stays as it is
-  };
-
-  template <typename Run>
-  void Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets, Run&& run);
-  void RequireNoRecovery(const char* call) const;
-  void Mock(const char* call);
-  const Buffer* Kept(const char* name, std::size_t bytes);
-  bool Replays(const char* name, void* buffer, std::size_t bytes);
+  void Record(const Operation& operation);
+  void RequireNoRecovery(std::string_view call) const;
+  void Mock(std::string_view call);
+  const Buffer* Kept(std::string_view name, std::size_t bytes);
+  bool Replays(std::string_view name, void* buffer, std::size_t bytes);
   void EndVersion(Models next);
   void Replicate();
   explicit RecoverableCommunicator(const Settings& settings);
@@ -136,7 +119,7 @@ class RecoverableCommunicator final : public Communicator {
   int world_size_ = 1;
   bool is_distributed_ = false;
   std::string host_;
-  std::optional<State> state_;
+  std::optional<RecoveryState> state_;
   std::uint64_t linkings_ = 0;
   std::chrono::milliseconds call_timeout_{0};
   bool others_have_loaded_ = false;  ///< set in a restarted process

@@ -18,26 +18,26 @@ ModelsReport Models::Report(bool is_wanted) {
   return report;
 }
 
-State::State(int rank, int world_size, const Replicas& replicas, bool keeps_before)
+RecoveryState::RecoveryState(int rank, int world_size, const Replicas& replicas, bool keeps_before)
     : keeps_before_(keeps_before),
       before_(rank, world_size, replicas.results),
       calls_(rank, world_size, replicas.results) {}
 
-void State::BeginEnding(Models next) {
+void RecoveryState::BeginEnding(Models next) {
   // A lazy checkpoint promises its model only until the next checkpoint.
   if (std::exchange(models_.serialize, nullptr)) models_.is_gone = true;
   ending_ = true;
   next_ = std::move(next);
 }
 
-void State::End() {
+void RecoveryState::End() {
   models_ = std::exchange(next_, {});
   ending_ = false;
   ++version_;
   calls_.Clear(stock_);
 }
 
-Report State::MakeReport(bool with_global) {
+Report RecoveryState::MakeReport(bool with_global) {
   Report report;
   report.fresh = fresh_;
   if (fresh_) return report;
@@ -51,7 +51,7 @@ Report State::MakeReport(bool with_global) {
   return report;
 }
 
-void State::Follow(const Plan& plan) {
+void RecoveryState::Follow(const Plan& plan) {
   if (fresh_) {
     // Data left by an earlier meeting that was broken off may belong to an older version.
     models_ = {};
@@ -63,7 +63,7 @@ void State::Follow(const Plan& plan) {
   }
 }
 
-std::span<const std::byte> State::Part(const Transfer& transfer) {
+std::span<const std::byte> RecoveryState::Part(const Transfer& transfer) {
   switch (transfer.what) {
     case What::kGlobalModel:
       return std::as_bytes(std::span(models_.Global()));
@@ -78,7 +78,7 @@ std::span<const std::byte> State::Part(const Transfer& transfer) {
   return {result.data(), result.size()};
 }
 
-void State::Take(const Transfer& transfer, Buffer bytes) {
+void RecoveryState::Take(const Transfer& transfer, Buffer bytes) {
   const auto text = [&] { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); };
   switch (transfer.what) {
     case What::kGlobalModel:

@@ -34,9 +34,9 @@ struct Models {
 };
 
 /// Not thread-safe.
-class State {
+class RecoveryState {
  public:
-  State(int rank, int world_size, const Replicas& replicas, bool keeps_before);
+  RecoveryState(int rank, int world_size, const Replicas& replicas, bool keeps_before);
 
   /// Whether no rank of the job knows this process yet.
   bool fresh() const { return fresh_; }

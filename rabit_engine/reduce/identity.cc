@@ -14,15 +14,15 @@ void Fill(void* buffer, std::size_t count, T value) {
 }
 
 template <typename T>
-void FillIntegers(void* buffer, std::size_t count, Operation operation) {
+void FillIntegers(void* buffer, std::size_t count, ReduceOp operation) {
   switch (operation) {
-    case Operation::kMax:
+    case ReduceOp::kMax:
       return Fill(buffer, count, std::numeric_limits<T>::min());
-    case Operation::kMin:
+    case ReduceOp::kMin:
       return Fill(buffer, count, std::numeric_limits<T>::max());
-    case Operation::kProduct:
+    case ReduceOp::kProduct:
       return Fill(buffer, count, T{1});
-    case Operation::kBitAnd:
+    case ReduceOp::kBitAnd:
       return Fill(buffer, count, static_cast<T>(~T{0}));
     default:
       return Fill(buffer, count, T{0});
@@ -42,13 +42,13 @@ constexpr Floats<std::uint16_t> kFloat16s{0x8000, 0x3c00, 0x7c00, 0xfc00};
 constexpr Floats<std::uint16_t> kBFloat16s{0x8000, 0x3f80, 0x7f80, 0xff80};
 
 template <typename T>
-void FillFloats(void* buffer, std::size_t count, Operation operation, const Floats<T>& values) {
+void FillFloats(void* buffer, std::size_t count, ReduceOp operation, const Floats<T>& values) {
   switch (operation) {
-    case Operation::kMax:
+    case ReduceOp::kMax:
       return Fill(buffer, count, values.negative_infinity);
-    case Operation::kMin:
+    case ReduceOp::kMin:
       return Fill(buffer, count, values.infinity);
-    case Operation::kProduct:
+    case ReduceOp::kProduct:
       return Fill(buffer, count, values.one);
     default:
       return Fill(buffer, count, values.negative_zero);
@@ -57,7 +57,7 @@ void FillFloats(void* buffer, std::size_t count, Operation operation, const Floa
 
 }  // namespace
 
-void FillWithIdentity(void* buffer, std::size_t count, DataType type, Operation operation) {
+void FillWithIdentity(void* buffer, std::size_t count, DataType type, ReduceOp operation) {
   switch (type) {
     case DataType::kChar:
       return FillIntegers<std::int8_t>(buffer, count, operation);

@@ -40,7 +40,7 @@ struct WideKernels {
 
 struct KernelTable {
   const char* name;
-  KernelSet sets[kNumDataTypes][kNumOperations];
+  KernelSet sets[kNumDataTypes][kNumReduceOps];
 };
 
 /// The kernels for any CPU.

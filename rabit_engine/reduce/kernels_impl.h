@@ -486,29 +486,29 @@ constexpr KernelSet kSetOfRounded{&Fused<Elements<Format>, Op, 2>, &Fused<Elemen
 /// 64-bit words.
 template <typename T, typename Unsigned>
 constexpr void FillIntegers(KernelSet* sets) {
-  sets[static_cast<int>(Operation::kMax)] = kSet<Elements<T>, Max>;
-  sets[static_cast<int>(Operation::kMin)] = kSet<Elements<T>, Min>;
-  sets[static_cast<int>(Operation::kSum)] = kSet<Elements<Unsigned>, Sum>;
-  sets[static_cast<int>(Operation::kProduct)] = kSet<Elements<Unsigned>, Product>;
-  sets[static_cast<int>(Operation::kBitOr)] = kSet<Elements<std::uint64_t>, BitOr>;
-  sets[static_cast<int>(Operation::kBitAnd)] = kSet<Elements<std::uint64_t>, BitAnd>;
-  sets[static_cast<int>(Operation::kBitXor)] = kSet<Elements<std::uint64_t>, BitXor>;
+  sets[static_cast<int>(ReduceOp::kMax)] = kSet<Elements<T>, Max>;
+  sets[static_cast<int>(ReduceOp::kMin)] = kSet<Elements<T>, Min>;
+  sets[static_cast<int>(ReduceOp::kSum)] = kSet<Elements<Unsigned>, Sum>;
+  sets[static_cast<int>(ReduceOp::kProduct)] = kSet<Elements<Unsigned>, Product>;
+  sets[static_cast<int>(ReduceOp::kBitOr)] = kSet<Elements<std::uint64_t>, BitOr>;
+  sets[static_cast<int>(ReduceOp::kBitAnd)] = kSet<Elements<std::uint64_t>, BitAnd>;
+  sets[static_cast<int>(ReduceOp::kBitXor)] = kSet<Elements<std::uint64_t>, BitXor>;
 }
 
 template <typename T>
 constexpr void FillFloats(KernelSet* sets) {
-  sets[static_cast<int>(Operation::kMax)] = kSet<Elements<T>, Max>;
-  sets[static_cast<int>(Operation::kMin)] = kSet<Elements<T>, Min>;
-  sets[static_cast<int>(Operation::kSum)] = kSet<Elements<T>, Sum>;
-  sets[static_cast<int>(Operation::kProduct)] = kSet<Elements<T>, Product>;
+  sets[static_cast<int>(ReduceOp::kMax)] = kSet<Elements<T>, Max>;
+  sets[static_cast<int>(ReduceOp::kMin)] = kSet<Elements<T>, Min>;
+  sets[static_cast<int>(ReduceOp::kSum)] = kSet<Elements<T>, Sum>;
+  sets[static_cast<int>(ReduceOp::kProduct)] = kSet<Elements<T>, Product>;
 }
 
 template <typename Format>
 constexpr void FillSixteenBits(KernelSet* sets) {
-  sets[static_cast<int>(Operation::kMax)] = kSet<Elements<Format>, Max>;
-  sets[static_cast<int>(Operation::kMin)] = kSet<Elements<Format>, Min>;
-  sets[static_cast<int>(Operation::kSum)] = kSetOfRounded<Format, Sum>;
-  sets[static_cast<int>(Operation::kProduct)] = kSetOfRounded<Format, Product>;
+  sets[static_cast<int>(ReduceOp::kMax)] = kSet<Elements<Format>, Max>;
+  sets[static_cast<int>(ReduceOp::kMin)] = kSet<Elements<Format>, Min>;
+  sets[static_cast<int>(ReduceOp::kSum)] = kSetOfRounded<Format, Sum>;
+  sets[static_cast<int>(ReduceOp::kProduct)] = kSetOfRounded<Format, Product>;
 }
 
 constexpr KernelTable MakeTable(const char* name) {

@@ -26,20 +26,20 @@ constexpr TypeFacts kTypes[kNumDataTypes] = {
     {"long long", 8, true}, {"unsigned long long", 8, true}, {"float16", 2, false}, {"bfloat16", 2, false},
 };
 
-// Indexed by Operation.
-constexpr std::string_view kOperations[kNumOperations] = {
-    "max", "min", "sum", "bitwise or", "product", "bitwise and", "bitwise xor"};
+// Indexed by ReduceOp.
+constexpr std::string_view kOperations[kNumReduceOps] = {"max",     "min",         "sum",        "bitwise or",
+                                                         "product", "bitwise and", "bitwise xor"};
 
 // Values may come from a caller's int, so they may be out of range.
 bool IsKnown(DataType type) {
   return static_cast<int>(type) < kNumDataTypes;
 }
-bool IsKnown(Operation operation) {
-  return static_cast<int>(operation) < kNumOperations;
+bool IsKnown(ReduceOp operation) {
+  return static_cast<int>(operation) < kNumReduceOps;
 }
 
-bool IsBitwise(Operation operation) {
-  return operation == Operation::kBitOr || operation == Operation::kBitAnd || operation == Operation::kBitXor;
+bool IsBitwise(ReduceOp operation) {
+  return operation == ReduceOp::kBitOr || operation == ReduceOp::kBitAnd || operation == ReduceOp::kBitXor;
 }
 
 const std::byte* At(const void* pointer, std::size_t offset) {
@@ -238,20 +238,20 @@ std::string_view Name(DataType type) {
   return IsKnown(type) ? kTypes[static_cast<int>(type)].name : "unknown type";
 }
 
-std::string_view Name(Operation operation) {
+std::string_view Name(ReduceOp operation) {
   return IsKnown(operation) ? kOperations[static_cast<int>(operation)] : "unknown operation";
 }
 
-bool IsDefined(DataType type, Operation operation) {
+bool IsDefined(DataType type, ReduceOp operation) {
   if (!IsKnown(type) || !IsKnown(operation)) return false;
   return kTypes[static_cast<int>(type)].is_integer || !IsBitwise(operation);
 }
 
-Reduction Reduction::Typed(DataType type, Operation operation) {
+Reduction Reduction::Typed(DataType type, ReduceOp operation) {
   return Typed(type, operation, BestKernels());
 }
 
-Reduction Reduction::Typed(DataType type, Operation operation, const KernelTable& kernels) {
+Reduction Reduction::Typed(DataType type, ReduceOp operation, const KernelTable& kernels) {
   if (!IsDefined(type, operation)) {
     throw Misuse("operation " + std::to_string(static_cast<int>(operation)) + " (" +
                  std::string(Name(operation)) + ") does not exist for data type " +

@@ -31,7 +31,7 @@ enum class DataType : std::uint8_t {
 inline constexpr int kNumDataTypes = 12;
 
 /// Operations. 0 to 3 are rabit's codes; the rest are extras. The bitwise ones take integers only.
-enum class Operation : std::uint8_t {
+enum class ReduceOp : std::uint8_t {
   kMax = 0,
   kMin = 1,
   kSum = 2,
@@ -40,13 +40,13 @@ enum class Operation : std::uint8_t {
   kBitAnd = 5,
   kBitXor = 6,
 };
-inline constexpr int kNumOperations = 7;
+inline constexpr int kNumReduceOps = 7;
 
 std::size_t SizeOf(DataType type);
 std::string_view Name(DataType type);
-std::string_view Name(Operation operation);
+std::string_view Name(ReduceOp operation);
 /// Whether the operation is defined for the type (bitwise operations on floating point are not).
-bool IsDefined(DataType type, Operation operation);
+bool IsDefined(DataType type, ReduceOp operation);
 
 /// A reduction. A small value, cheap to copy; safe to use from several threads.
 ///
@@ -65,9 +65,9 @@ class Reduction {
   using Function = void (*)(const void* src, void* dst, std::size_t count, void* context);
 
   /// Throws Misuse if the operation is not defined for the type.
-  static Reduction Typed(DataType type, Operation operation);
+  static Reduction Typed(DataType type, ReduceOp operation);
   /// With the kernels of one instruction set: for tests and benchmarks.
-  static Reduction Typed(DataType type, Operation operation, const KernelTable& kernels);
+  static Reduction Typed(DataType type, ReduceOp operation, const KernelTable& kernels);
   /// `function` is called with pieces of any length, on the thread that calls the collective.
   static Reduction Custom(Function function, void* context, std::size_t element_bytes);
 
@@ -81,7 +81,7 @@ class Reduction {
   bool rounds() const { return rounds_; }
   /// For typed reductions only.
   DataType type() const { return type_; }
-  Operation operation() const { return operation_; }
+  ReduceOp operation() const { return operation_; }
 
   /// Computes out[i] = left[i] op right[i]. `out` may be `left` or `right`; otherwise the ranges must not
   /// overlap. Pointers need not be aligned (but custom functions get the caller's pointers: align them if
@@ -106,7 +106,7 @@ class Reduction {
   void* context_ = nullptr;
   std::size_t element_bytes_ = 1;
   DataType type_ = DataType::kChar;
-  Operation operation_ = Operation::kSum;
+  ReduceOp operation_ = ReduceOp::kSum;
   bool order_matters_ = true;
   bool rounds_ = false;
 };

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/transport/call_tag.h"
+#include "rabit_engine/call/call_tag.h"
 #include "wire/report.h"
 
 namespace warren::reporting {

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/base/timeline.h"
+#include "rabit_engine/call/communicator.h"
 
 namespace warren::reporting {
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "posix/host_name.h"
 #include "posix/shortage.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
@@ -38,12 +38,6 @@ constexpr std::chrono::seconds kClockPatience{2};
 
 /// Never destroyed: its thread runs until the process ends.
 std::atomic<Reporter*> current = nullptr;
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 /// The settings for reports; nullopt unless this process is a worker of dmlc-submit with reports turned on.
 std::optional<Settings> WantedSettings() {
@@ -80,7 +74,7 @@ Reporter* Reporter::OfThisProcess() {
 }
 
 Reporter::Reporter(Settings settings)
-    : settings_(std::move(settings)), host_(HostName()), world_size_(settings_.num_workers) {}
+    : settings_(std::move(settings)), host_(posix::HostName()), world_size_(settings_.num_workers) {}
 
 Reporter::~Reporter() = default;
 

@@ -1,23 +1,20 @@
 #include "rabit_engine/transport/late_peer.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 
+#include "posix/host_name.h"
 #include "rabit_engine/base/error.h"
 
 namespace warren {
 
 void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration waited) {
   const double seconds = std::chrono::duration<double>(waited).count();
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
   throw TimedOut(
       fmt::format(
           "rank {} on {} has waited {:.{}f} s for {} (rabit_timeout_sec, or the call's own timeout): alive, but stopped, stuck or busy elsewhere",
-          rank, host.data(), seconds, seconds < 0.9 ? 3 : 1, names),
+          rank, posix::HostName(), seconds, seconds < 0.9 ? 3 : 1, names),
       awaited);
 }
 

@@ -19,8 +19,8 @@ constexpr std::array<std::optional<DataType>, 12> kTypes = {
     std::nullopt,     DataType::kFloat, DataType::kDouble, std::nullopt,
     DataType::kChar,  std::nullopt,     DataType::kInt,    DataType::kLongLong,
     DataType::kUChar, std::nullopt,     DataType::kUInt,   DataType::kULongLong};
-constexpr std::array<Operation, 6> kOperations = {Operation::kMax,    Operation::kMin,   Operation::kSum,
-                                                  Operation::kBitAnd, Operation::kBitOr, Operation::kBitXor};
+constexpr std::array<ReduceOp, 6> kOperations = {ReduceOp::kMax,    ReduceOp::kMin,   ReduceOp::kSum,
+                                                 ReduceOp::kBitAnd, ReduceOp::kBitOr, ReduceOp::kBitXor};
 
 template <typename Codes>
 bool Has(const Codes& codes, int code) {

@@ -26,7 +26,7 @@ TEST(DoubleTree, SumsUpWithAnyNumberOfRanks) {
         PeerGroup group(transport, members, transport.rank(), tag, kNoDeadline);
         std::vector<std::int32_t> values(count);
         std::iota(values.begin(), values.end(), transport.rank());
-        AllreduceDoubleTree(group, values.data(), count, Reduction::Typed(DataType::kInt, Operation::kSum),
+        AllreduceDoubleTree(group, values.data(), count, Reduction::Typed(DataType::kInt, ReduceOp::kSum),
                             256);
         for (std::size_t i = 0; i < count; ++i) {
           ASSERT_EQ(values[i], static_cast<int>(i) * ranks + ranks * (ranks - 1) / 2) << ranks << ", " << i;

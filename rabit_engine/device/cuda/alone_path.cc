@@ -8,8 +8,8 @@ class AlonePath final : public CollectivePath {
  public:
   std::string Describe() const override { return "copies (one rank)"; }
   bool CanBeCaptured() const override { return true; }
-  void Enqueue(std::span<const Collective> calls) override {
-    for (const Collective& call : calls) {
+  void Enqueue(std::span<const Operation> calls) override {
+    for (const Operation& call : calls) {
       if (call.send == call.receive || call.count == 0) continue;
       Check(cudaMemcpyAsync(call.receive, call.send, SendBytes(call, 1), cudaMemcpyDeviceToDevice,
                             StreamOf(call)),

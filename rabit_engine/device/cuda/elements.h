@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "rabit_engine/device/collective.h"
+#include "rabit_engine/device/operation.h"
 
 namespace warren::device {
 
@@ -49,12 +49,12 @@ struct Arithmetic<__nv_fp8_e5m2> {
 };
 
 /// The type of intermediate results: float for sums and products of 16-bit floats.
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 using Partial = std::conditional_t<(std::is_same_v<T, __half> ||
-                                    std::is_same_v<T, __nv_bfloat16>)&&operation != Operation::kMax &&
-                                       operation != Operation::kMin,
+                                    std::is_same_v<T, __nv_bfloat16>)&&operation != ReduceOp::kMax &&
+                                       operation != ReduceOp::kMin,
                                    float, T>;
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 __host__ __device__ inline Partial<operation, T> Open(T value) {
   if constexpr (std::is_same_v<Partial<operation, T>, T>) {
     return value;
@@ -62,7 +62,7 @@ __host__ __device__ inline Partial<operation, T> Open(T value) {
     return Arithmetic<T>::Widen(value);
   }
 }
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 __host__ __device__ inline T Close(Partial<operation, T> value) {
   if constexpr (std::is_same_v<Partial<operation, T>, T>) {
     return value;
@@ -72,12 +72,12 @@ __host__ __device__ inline T Close(Partial<operation, T> value) {
 }
 
 /// left op right, where left holds the lower ranks; kAverage sums.
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 __host__ __device__ inline T Combine(T left, T right) {
   using A = Arithmetic<T>;
-  if constexpr (operation == Operation::kMax) {
+  if constexpr (operation == ReduceOp::kMax) {
     return A::Widen(left) < A::Widen(right) ? right : left;
-  } else if constexpr (operation == Operation::kMin) {
+  } else if constexpr (operation == ReduceOp::kMin) {
     return A::Widen(right) < A::Widen(left) ? right : left;
   } else if constexpr (std::is_integral_v<T>) {
     // Wraps around; overflow of signed integers would be undefined.
@@ -85,8 +85,8 @@ __host__ __device__ inline T Combine(T left, T right) {
     using Enough = std::conditional_t<(sizeof(T) < sizeof(unsigned)), unsigned, Bits>;
     const Enough a = static_cast<Bits>(left);
     const Enough b = static_cast<Bits>(right);
-    return static_cast<T>(static_cast<Bits>(operation == Operation::kProduct ? a * b : a + b));
-  } else if constexpr (operation == Operation::kProduct) {
+    return static_cast<T>(static_cast<Bits>(operation == ReduceOp::kProduct ? a * b : a + b));
+  } else if constexpr (operation == ReduceOp::kProduct) {
     return A::Narrow(A::Widen(left) * A::Widen(right));
   } else {
     return A::Narrow(A::Widen(left) + A::Widen(right));
@@ -94,9 +94,9 @@ __host__ __device__ inline T Combine(T left, T right) {
 }
 
 /// The last step: the quotient of an average, rounded towards zero for integers.
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 __host__ __device__ inline T Finish(T value, int ranks) {
-  if constexpr (operation == Operation::kAverage) {
+  if constexpr (operation == ReduceOp::kAverage) {
     using A = Arithmetic<T>;
     using Wide = typename A::Wide;
     // Wide enough for any number of ranks.
@@ -112,7 +112,7 @@ __host__ __device__ inline T Finish(T value, int ranks) {
 
 /// Combines the values of `ranks` ranks in the order of a binary counter (reduce/order.h). `value(rank)` is
 /// called once for each rank, in rank order.
-template <Operation operation, typename T, typename Value>
+template <ReduceOp operation, typename T, typename Value>
 __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   constexpr int kLevels = 7;  // enough for kMaxShared ranks
   // The results of subtrees that lack their right-hand sibling, by height.
@@ -136,7 +136,7 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
 
 /// Combines the `size` ranks from `begin`, or as many as there are, in the same order; `size` is a power of
 /// two.
-template <Operation operation, typename T, int begin, int size>
+template <ReduceOp operation, typename T, int begin, int size>
 __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const T* values) {
   if constexpr (size == 1) {
     return Open<operation, T>(values[begin]);
@@ -149,7 +149,7 @@ __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const
 
 /// Like CombineInOrder, for 1 to `most` ranks (a power of two) whose values are given: it compiles to the
 /// operations alone, so that the values can be in registers.
-template <Operation operation, int most, typename T>
+template <ReduceOp operation, int most, typename T>
 __host__ __device__ inline T CombineFew(int ranks, const T (&values)[most]) {
   return Finish<operation>(Close<operation, T>(CombineSubtree<operation, T, 0, most>(ranks, values)), ranks);
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <string_view>
 
+#include "posix/host_name.h"
 #include "rabit_engine/device/cuda/error.h"
 #include "rabit_engine/device/cuda/nccl_library.h"
 #include "rabit_engine/device/cuda/resources.h"
@@ -96,9 +97,7 @@ Place DescribePlace(int device, const std::string& trouble, bool tls) {
   place.process = getpid();
   place.host = HostNumber();
   place.tls = tls ? 1 : 0;
-  std::array<char, 64> name{};
-  gethostname(name.data(), name.size() - 1);
-  place.host_name = name;
+  posix::HostName().copy(place.host_name.data(), place.host_name.size() - 1);
   try {
     if (!trouble.empty()) throw CudaError(trouble);
     place.wish = WishOfUser();

@@ -59,11 +59,11 @@ class NcclPath final : public CollectivePath {
   std::string Describe() const override { return "NCCL " + NcclVersionText(nccl_.version); }
   bool CanBeCaptured() const override { return true; }
 
-  void Enqueue(std::span<const Collective> calls) override {
-    for (const Collective& call : calls) CheckType(call);
+  void Enqueue(std::span<const Operation> calls) override {
+    for (const Operation& call : calls) CheckType(call);
     if (calls.size() == 1) return Settle(Start(calls.front()), Text(calls.front()));
     Settle(nccl_.GroupStart(), "a group");
-    for (const Collective& call : calls) {
+    for (const Operation& call : calls) {
       const ncclResult_t result = Start(call);
       if (result == ncclSuccess || result == ncclInProgress) continue;
       nccl_.GroupEnd();
@@ -117,19 +117,19 @@ class NcclPath final : public CollectivePath {
     communicator_ = nullptr;
   }
 
-  ncclResult_t Start(const Collective& call) {
+  ncclResult_t Start(const Operation& call) {
     const auto type = static_cast<ncclDataType_t>(call.type);
     // With one rank NCCL (2.28) refuses averages of float8; the average is the rank's own value, as the sum
     // is.
-    const bool is_plain = call.operation == Operation::kAverage && host_.world_size == 1;
-    const auto operation = static_cast<ncclRedOp_t>(is_plain ? Operation::kSum : call.operation);
+    const bool is_plain = call.operation == ReduceOp::kAverage && host_.world_size == 1;
+    const auto operation = static_cast<ncclRedOp_t>(is_plain ? ReduceOp::kSum : call.operation);
     cudaStream_t stream = StreamOf(call);
     switch (call.kind) {
-      case Kind::kAllreduce:
+      case Collective::kAllreduce:
         return nccl_.AllReduce(call.send, call.receive, call.count, type, operation, communicator_, stream);
-      case Kind::kBroadcast:
+      case Collective::kBroadcast:
         return nccl_.Broadcast(call.send, call.receive, call.count, type, call.root, communicator_, stream);
-      case Kind::kAllgather:
+      case Collective::kAllgather:
         return nccl_.AllGather(call.send, call.receive, call.count, type, communicator_, stream);
       default:
         return nccl_.ReduceScatter(call.send, call.receive, call.count, type, operation, communicator_,
@@ -137,14 +137,14 @@ class NcclPath final : public CollectivePath {
     }
   }
 
-  static std::string Text(const Collective& call) {
-    const bool reduces = call.kind == Kind::kAllreduce || call.kind == Kind::kReduceScatter;
+  static std::string Text(const Operation& call) {
+    const bool reduces = call.kind == Collective::kAllreduce || call.kind == Collective::kReduceScatter;
     return fmt::format("{}{} of {} elements of {}", Name(call.kind),
                        reduces ? fmt::format(" ({})", Name(call.operation)) : "", call.count,
                        Name(call.type));
   }
 
-  void CheckType(const Collective& call) const {
+  void CheckType(const Operation& call) const {
     const bool is_float8 = call.type == Type::kFloat8E4M3 || call.type == Type::kFloat8E5M2;
     if (is_float8 && nccl_.version < kFloat8Version) {
       throw CudaError(fmt::format("NCCL {} has no {}; it came with {}", NcclVersionText(nccl_.version),

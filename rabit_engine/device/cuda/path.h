@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "rabit_engine/device/collective.h"
+#include "rabit_engine/device/operation.h"
 #include "rabit_engine/device/plugin.h"
 
 namespace warren::device {
@@ -25,7 +25,7 @@ class CollectivePath {
   /// Whether Enqueue only puts repeatable work on the streams, so that it can be captured into a CUDA graph.
   virtual bool CanBeCaptured() const { return false; }
   /// Puts the collectives on their streams, in this order. All ranks call it with the same collectives.
-  virtual void Enqueue(std::span<const Collective> calls) = 0;
+  virtual void Enqueue(std::span<const Operation> calls) = 0;
   /// Throws if the work in progress can no longer succeed. Does not wait.
   virtual void Look() {}
   /// All ranks call it together at the end: nothing that a rank may still need is freed before it is done
@@ -44,7 +44,7 @@ std::unique_ptr<CollectivePath> MakeSharedPath(const WarrenDeviceHost& host);
 /// For any ranks. Enqueue returns when all but the last copies to the device are done.
 std::unique_ptr<CollectivePath> MakeStagedPath(const WarrenDeviceHost& host);
 
-inline cudaStream_t StreamOf(const Collective& call) {
+inline cudaStream_t StreamOf(const Operation& call) {
   return static_cast<cudaStream_t>(call.stream);
 }
 

@@ -17,6 +17,7 @@
 #include "rabit_engine/device/cuda/resources.h"
 #include "rabit_engine/device/cuda/waiting.h"
 
+using warren::Collective;
 using namespace warren::device;  // NOLINT(google-build-using-namespace): the functions below are C's
 
 struct WarrenDeviceGroup {
@@ -97,9 +98,9 @@ void Open(const WarrenDeviceHost& host, const void* memory, std::unique_ptr<Warr
   Report(host, places, choice, *group->path);
 }
 
-void RequireDevice(const WarrenDeviceGroup& group, const Collective& call) {
+void RequireDevice(const WarrenDeviceGroup& group, const Operation& call) {
   if (call.count == 0) return;
-  const bool sends = call.kind != Kind::kBroadcast || call.root == group.host->rank;
+  const bool sends = call.kind != Collective::kBroadcast || call.root == group.host->rank;
   for (const void* buffer : {sends ? call.send : call.receive, static_cast<const void*>(call.receive)}) {
     const int device = GpuOf(buffer);
     if (device == group.device) continue;
@@ -139,7 +140,7 @@ std::int32_t CapturesEntry(WarrenDeviceGroup* group) {
   return group->path->CanBeCaptured() ? 1 : 0;
 }
 
-const char* EnqueueEntry(WarrenDeviceGroup* group, const Collective* calls, std::size_t num_calls) {
+const char* EnqueueEntry(WarrenDeviceGroup* group, const Operation* calls, std::size_t num_calls) {
   return AsText([&] {
     const OnDevice on(group->device);
     for (std::size_t i = 0; i < num_calls; ++i) RequireDevice(*group, calls[i]);

@@ -22,7 +22,7 @@ struct alignas(kPackBytes) Pack {
 constexpr int kFew = 8;
 constexpr int kAnyNumber = 0;
 
-template <Operation operation, typename T, int most>
+template <ReduceOp operation, typename T, int most>
 __global__ void __launch_bounds__(kThreads)
     ReducePacks(const __grid_constant__ Buffers inputs, const __grid_constant__ Buffers outputs,
                 std::size_t first, std::size_t packs) {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <Operation operation, typename T, int most>
+template <ReduceOp operation, typename T, int most>
 __global__ void __launch_bounds__(kThreads)
     ReduceElements(const __grid_constant__ Buffers inputs, const __grid_constant__ Buffers outputs,
                    std::size_t begin, std::size_t end) {
@@ -99,7 +99,7 @@ unsigned BlocksFor(std::size_t threads) {
   return static_cast<unsigned>(needed < most ? needed : most);
 }
 
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 void Launch(const Buffers& inputs, const Buffers& outputs, std::size_t begin, std::size_t end,
             cudaStream_t stream) {
   constexpr std::size_t kSize = Pack<T>::kSize;
@@ -132,24 +132,24 @@ void Launch(const Buffers& inputs, const Buffers& outputs, std::size_t begin, st
 }
 
 template <typename T, typename... Arguments>
-void LaunchFor(Operation operation, const Arguments&... arguments) {
+void LaunchFor(ReduceOp operation, const Arguments&... arguments) {
   switch (operation) {
-    case Operation::kSum:
-      return Launch<Operation::kSum, T>(arguments...);
-    case Operation::kProduct:
-      return Launch<Operation::kProduct, T>(arguments...);
-    case Operation::kMax:
-      return Launch<Operation::kMax, T>(arguments...);
-    case Operation::kMin:
-      return Launch<Operation::kMin, T>(arguments...);
-    case Operation::kAverage:
-      return Launch<Operation::kAverage, T>(arguments...);
+    case ReduceOp::kSum:
+      return Launch<ReduceOp::kSum, T>(arguments...);
+    case ReduceOp::kProduct:
+      return Launch<ReduceOp::kProduct, T>(arguments...);
+    case ReduceOp::kMax:
+      return Launch<ReduceOp::kMax, T>(arguments...);
+    case ReduceOp::kMin:
+      return Launch<ReduceOp::kMin, T>(arguments...);
+    case ReduceOp::kAverage:
+      return Launch<ReduceOp::kAverage, T>(arguments...);
   }
 }
 
 }  // namespace
 
-void LaunchReduce(Type type, Operation operation, const Buffers& inputs, const Buffers& outputs,
+void LaunchReduce(Type type, ReduceOp operation, const Buffers& inputs, const Buffers& outputs,
                   std::size_t begin, std::size_t end, cudaStream_t stream) {
   const auto launch = [&](auto element) {
     LaunchFor<decltype(element)>(operation, inputs, outputs, begin, end, stream);

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-#include "rabit_engine/device/collective.h"
 #include "rabit_engine/device/cuda/place.h"
+#include "rabit_engine/device/operation.h"
 
 namespace warren::device {
 
@@ -21,7 +21,7 @@ struct Buffers {
 /// the same result. An output may be one of the inputs; otherwise buffers must not overlap. The order of the
 /// operands and the rounding are the engine's (reduce/order.h), so the bits are those of the same reduction
 /// on the host; kAverage divides the sum.
-void LaunchReduce(Type type, Operation operation, const Buffers& inputs, const Buffers& outputs,
+void LaunchReduce(Type type, ReduceOp operation, const Buffers& inputs, const Buffers& outputs,
                   std::size_t begin, std::size_t end, cudaStream_t stream);
 
 }  // namespace warren::device

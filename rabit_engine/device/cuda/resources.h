@@ -53,12 +53,12 @@ class Event {
 };
 
 /// A stream that does not synchronize with the default stream.
-class Stream {
+class CudaStream {
  public:
-  Stream() { Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream"); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream() { cudaStreamDestroy(stream_); }
+  CudaStream() { Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream"); }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() { cudaStreamDestroy(stream_); }
   cudaStream_t get() const { return stream_; }
 
  private:

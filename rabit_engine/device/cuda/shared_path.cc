@@ -82,8 +82,8 @@ class SharedPath final : public CollectivePath {
 
   std::string Describe() const override { return "CUDA IPC on one GPU"; }
 
-  void Enqueue(std::span<const Collective> calls) override {
-    for (const Collective& call : calls) {
+  void Enqueue(std::span<const Operation> calls) override {
+    for (const Operation& call : calls) {
       if (call.count > 0) Run(call);
     }
   }
@@ -113,13 +113,13 @@ class SharedPath final : public CollectivePath {
   std::size_t Ranks() const { return static_cast<std::size_t>(host_.world_size); }
   std::size_t Own() const { return static_cast<std::size_t>(host_.rank); }
 
-  static bool SendsFrom(const Collective& call, std::size_t rank) {
-    return call.kind != Kind::kBroadcast || static_cast<std::size_t>(call.root) == rank;
+  static bool SendsFrom(const Operation& call, std::size_t rank) {
+    return call.kind != Collective::kBroadcast || static_cast<std::size_t>(call.root) == rank;
   }
   /// Whether other ranks write to this rank's output.
-  static bool OthersWrite(const Collective& call) { return call.kind == Kind::kAllreduce; }
+  static bool OthersWrite(const Operation& call) { return call.kind == Collective::kAllreduce; }
 
-  void Run(const Collective& call) {
+  void Run(const Operation& call) {
     cudaStream_t stream = StreamOf(call);
     held_->last.Hold(stream);
     Working working;
@@ -165,7 +165,7 @@ class SharedPath final : public CollectivePath {
   }
 
   /// Finds out whether the buffers can be mapped, and uses our own in place of those that cannot.
-  void Prepare(const Collective& call, Working& working, Notice& notice) {
+  void Prepare(const Operation& call, Working& working, Notice& notice) {
     notice.kind = static_cast<std::int32_t>(call.kind);
     notice.type = static_cast<std::int32_t>(call.type);
     notice.operation = static_cast<std::int32_t>(call.operation);
@@ -198,7 +198,7 @@ class SharedPath final : public CollectivePath {
         continue;
       }
       const auto describe = [](const Notice& notice) {
-        return fmt::format("{} of {} {} (operation {}, root {})", Name(static_cast<Kind>(notice.kind)),
+        return fmt::format("{} of {} {} (operation {}, root {})", Name(static_cast<Collective>(notice.kind)),
                            notice.count, Name(static_cast<Type>(notice.type)), notice.operation, notice.root);
       };
       throw CudaError(fmt::format("this rank called {}, and rank {} {}; all ranks must make the same calls",
@@ -222,13 +222,13 @@ class SharedPath final : public CollectivePath {
     return buffers;
   }
 
-  void Work(const Collective& call, const Working& working, const std::vector<Notice>& notices) {
+  void Work(const Operation& call, const Working& working, const std::vector<Notice>& notices) {
     cudaStream_t stream = StreamOf(call);
     const std::size_t size = SizeOf(call.type);
     // Inputs are only read, though the kernel's argument type does not show it.
     void* const own_send = const_cast<void*>(working.send);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
     switch (call.kind) {
-      case Kind::kAllreduce: {
+      case Collective::kAllreduce: {
         const Buffers inputs = Map(notices, &Notice::send, own_send);
         const Buffers outputs = Map(notices, &Notice::receive, working.receive);
         const std::size_t unit = kSliceBytes / size;
@@ -238,7 +238,7 @@ class SharedPath final : public CollectivePath {
         if (begin < end) LaunchReduce(call.type, call.operation, inputs, outputs, begin, end, stream);
         return;
       }
-      case Kind::kReduceScatter: {
+      case Collective::kReduceScatter: {
         Buffers inputs = Map(notices, &Notice::send, own_send);
         for (int rank = 0; rank < inputs.count; ++rank) {
           inputs.of[rank] = static_cast<std::byte*>(inputs.of[rank]) + Own() * call.count * size;
@@ -248,7 +248,7 @@ class SharedPath final : public CollectivePath {
         output.of[0] = working.receive;
         return LaunchReduce(call.type, call.operation, inputs, output, 0, call.count, stream);
       }
-      case Kind::kAllgather: {
+      case Collective::kAllgather: {
         const Buffers inputs = Map(notices, &Notice::send, own_send);
         for (std::size_t rank = 0; rank < Ranks(); ++rank) {
           std::byte* to = static_cast<std::byte*>(working.receive) + rank * call.count * size;
@@ -256,12 +256,14 @@ class SharedPath final : public CollectivePath {
         }
         return;
       }
-      case Kind::kBroadcast: {
+      case Collective::kBroadcast: {
         const auto root = static_cast<std::size_t>(call.root);
         const void* from = root == Own() ? working.send : Open(notices[root].send);
         if (from != working.receive) Copy(working.receive, from, call.count * size, stream);
         return;
       }
+      default:  // device/operation.h has no other kinds
+        return;
     }
   }
 

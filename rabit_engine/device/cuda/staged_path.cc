@@ -27,8 +27,8 @@ class StagedPath final : public CollectivePath {
 
   std::string Describe() const override { return "pinned memory and the engine on the host"; }
 
-  void Enqueue(std::span<const Collective> calls) override {
-    for (const Collective& call : calls) {
+  void Enqueue(std::span<const Operation> calls) override {
+    for (const Operation& call : calls) {
       if (call.count > 0) Run(call);
     }
   }
@@ -43,12 +43,12 @@ class StagedPath final : public CollectivePath {
 
   /// Runs a collective piece by piece: elements of each part are fetched from the device, the ranks work on
   /// them, and the results go back.
-  void Run(const Collective& call) {
+  void Run(const Operation& call) {
     before_.Record(StreamOf(call));
     before_.Hold(down_.get());
     before_.Hold(up_.get());
     const auto ranks = static_cast<std::size_t>(host_.world_size);
-    const bool by_parts = call.kind == Kind::kAllgather || call.kind == Kind::kReduceScatter;
+    const bool by_parts = call.kind == Collective::kAllgather || call.kind == Collective::kReduceScatter;
     const std::size_t size = SizeOf(call.type);
     const std::size_t parts = by_parts ? ranks : 1;
     const std::size_t most = std::max<std::size_t>(1, kPieceBytes / (size * parts));
@@ -71,7 +71,7 @@ class StagedPath final : public CollectivePath {
     after_.Hold(StreamOf(call));
   }
 
-  void Fetch(const Collective& call, std::size_t number, std::pair<std::size_t, std::size_t> range,
+  void Fetch(const Operation& call, std::size_t number, std::pair<std::size_t, std::size_t> range,
              std::size_t parts) {
     const auto [begin, count] = range;
     const std::size_t size = SizeOf(call.type);
@@ -83,30 +83,30 @@ class StagedPath final : public CollectivePath {
     auto* to = static_cast<std::byte*>(piece.memory.Take(0));
     const auto* from = static_cast<const std::byte*>(call.send);
     piece.left.Hold(down_.get());
-    if (call.kind == Kind::kAllgather) {
+    if (call.kind == Collective::kAllgather) {
       Copy(to + static_cast<std::size_t>(host_.rank) * count * size, from + begin * size, count * size,
            down_);
-    } else if (call.kind == Kind::kReduceScatter) {
+    } else if (call.kind == Collective::kReduceScatter) {
       for (std::size_t part = 0; part < parts; ++part) {
         Copy(to + part * count * size, from + (part * call.count + begin) * size, count * size, down_);
       }
-    } else if (call.kind == Kind::kAllreduce || host_.rank == call.root) {
+    } else if (call.kind == Collective::kAllreduce || host_.rank == call.root) {
       Copy(to, from + begin * size, count * size, down_);
     }
     piece.arrived.Record(down_.get());
   }
 
-  void Work(const Collective& call, Piece& piece, std::size_t count) {
+  void Work(const Operation& call, Piece& piece, std::size_t count) {
     const std::size_t size = SizeOf(call.type);
     void* data = piece.memory.Take(0);
     switch (call.kind) {
-      case Kind::kBroadcast:
+      case Collective::kBroadcast:
         return CheckHost(host_.broadcast(host_.context, data, count * size, call.root));
-      case Kind::kAllgather:
+      case Collective::kAllgather:
         return CheckHost(host_.allgather(host_.context, data, count * size));
       default: {
         const std::size_t parts =
-            call.kind == Kind::kReduceScatter ? static_cast<std::size_t>(host_.world_size) : 1;
+            call.kind == Collective::kReduceScatter ? static_cast<std::size_t>(host_.world_size) : 1;
         return CheckHost(host_.allreduce(host_.context, data, count * parts,
                                          static_cast<std::int32_t>(call.type),
                                          static_cast<std::int32_t>(call.operation)));
@@ -114,31 +114,32 @@ class StagedPath final : public CollectivePath {
     }
   }
 
-  void Return(const Collective& call, Piece& piece, std::pair<std::size_t, std::size_t> range,
+  void Return(const Operation& call, Piece& piece, std::pair<std::size_t, std::size_t> range,
               std::size_t parts) {
     const auto [begin, count] = range;
     const std::size_t size = SizeOf(call.type);
     const auto* from = static_cast<const std::byte*>(piece.memory.Take(0));
     auto* to = static_cast<std::byte*>(call.receive);
-    if (call.kind == Kind::kAllgather) {
+    if (call.kind == Collective::kAllgather) {
       for (std::size_t part = 0; part < parts; ++part) {
         Copy(to + (part * call.count + begin) * size, from + part * count * size, count * size, up_);
       }
     } else {
-      const std::size_t part = call.kind == Kind::kReduceScatter ? static_cast<std::size_t>(host_.rank) : 0;
+      const std::size_t part =
+          call.kind == Collective::kReduceScatter ? static_cast<std::size_t>(host_.rank) : 0;
       Copy(to + begin * size, from + part * count * size, count * size, up_);
     }
     piece.left.Record(up_.get());
   }
 
-  static void Copy(void* to, const void* from, std::size_t bytes, const Stream& stream) {
+  static void Copy(void* to, const void* from, std::size_t bytes, const CudaStream& stream) {
     Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()), "copying between GPU and host");
   }
 
   const WarrenDeviceHost& host_;
   std::vector<Piece> pieces_{kPieces};
-  Stream down_;
-  Stream up_;
+  CudaStream down_;
+  CudaStream up_;
   Event before_;
   Event after_;
 };

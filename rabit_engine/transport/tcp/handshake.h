@@ -23,7 +23,7 @@
 #include <optional>
 #include <span>
 
-#include "rabit_engine/transport/call_tag.h"
+#include "rabit_engine/call/call_tag.h"
 #include "rabit_engine/transport/wait_record.h"
 #include "wire/job_token.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/call/communicator.h"
 #include "rabit_engine/reduce/reduction.h"
 #include "tests/rabit_engine/engine/random_program.h"
 #include "warren/c_api.h"
@@ -81,60 +81,44 @@ class CCommunicator final : public BeginningCommunicator {
     return std::exchange(begun_, {});
   }
 
-  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override {
-    Call(WarrenAllreduce, WarrenAllreduceAsync, buffer, buffer, count, TypeOf(reduction),
-         OperationOf(reduction));
-  }
-  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override {
-    Call(WarrenReduce, WarrenReduceAsync, buffer, rank_ == root ? buffer : nullptr, count, TypeOf(reduction),
-         OperationOf(reduction), root);
-  }
-  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
-                     const Reduction& reduction) override {
-    const auto counts = CountsOf(offsets);
-    Call(WarrenReduceScatterV, WarrenReduceScatterVAsync, buffer,
-         At(buffer, offsets[rank_] * reduction.element_bytes()), counts.data(), TypeOf(reduction),
-         OperationOf(reduction));
-  }
-  void Broadcast(void* buffer, std::size_t bytes, int root) override {
-    Call(WarrenBroadcast, WarrenBroadcastAsync, buffer, bytes, WARREN_UINT8, root);
-  }
-  using Communicator::Allgather;
-  void Allgather(void* buffer, std::span<const std::size_t> offsets) override {
-    const auto counts = CountsOf(offsets);
-    Call(WarrenAllgatherV, WarrenAllgatherVAsync, At(buffer, offsets[rank_]), buffer, counts.data(),
-         WARREN_UINT8);
-  }
-  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
-              int root) override {
-    const auto counts = CountsOf(offsets);
-    Call(WarrenGatherV, WarrenGatherVAsync, data, bytes, buffer, rank_ == root ? counts.data() : nullptr,
-         WARREN_UINT8, root);
-  }
-  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
-               int root) override {
-    const auto counts = CountsOf(offsets);
-    Call(WarrenScatterV, WarrenScatterVAsync, buffer, rank_ == root ? counts.data() : nullptr, data, bytes,
-         WARREN_UINT8, root);
-  }
-  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                std::span<const std::size_t> received) override {
-    const auto out = CountsOf(sent);
-    const auto in = CountsOf(received);
-    Call(WarrenAllToAllV, WarrenAllToAllVAsync, from, out.data(), to, in.data(), WARREN_UINT8);
-  }
-  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override {
-    if (sends.size() > 1 || receives.size() > 1) throw Misuse("several messages in one call");
-    if (!sends.empty() && !receives.empty()) {
-      Call(WarrenSendRecv, WarrenSendRecvAsync, sends[0].data, sends[0].bytes, sends[0].to, receives[0].data,
-           receives[0].bytes, receives[0].from, WARREN_UINT8);
-    } else if (!sends.empty()) {
-      Call(WarrenSend, WarrenSendAsync, sends[0].data, sends[0].bytes, WARREN_UINT8, sends[0].to);
-    } else if (!receives.empty()) {
-      Call(WarrenRecv, WarrenRecvAsync, receives[0].data, receives[0].bytes, WARREN_UINT8, receives[0].from);
+  void Run(const Operation& operation) override {
+    void* const buffer = operation.receive;
+    const int root = operation.root;
+    const auto out = CountsOf(operation.send_offsets);
+    const auto in = CountsOf(operation.receive_offsets);
+    switch (operation.kind) {
+      case Collective::kAllreduce:
+        return Call(WarrenAllreduce, WarrenAllreduceAsync, buffer, buffer, operation.count, TypeOf(operation),
+                    OpOf(operation));
+      case Collective::kReduce:
+        return Call(WarrenReduce, WarrenReduceAsync, buffer, rank_ == root ? buffer : nullptr,
+                    operation.count, TypeOf(operation), OpOf(operation), root);
+      case Collective::kReduceScatter:
+        return Call(WarrenReduceScatterV, WarrenReduceScatterVAsync, buffer,
+                    At(buffer, operation.receive_offsets[rank_] * operation.reduction->element_bytes()),
+                    in.data(), TypeOf(operation), OpOf(operation));
+      case Collective::kBroadcast:
+        return Call(WarrenBroadcast, WarrenBroadcastAsync, buffer, operation.count, WARREN_UINT8, root);
+      case Collective::kAllgather:
+        return Call(WarrenAllgatherV, WarrenAllgatherVAsync, At(buffer, operation.receive_offsets[rank_]),
+                    buffer, in.data(), WARREN_UINT8);
+      case Collective::kGather:
+        return Call(WarrenGatherV, WarrenGatherVAsync, operation.send, operation.count, buffer,
+                    rank_ == root ? in.data() : nullptr, WARREN_UINT8, root);
+      case Collective::kScatter:
+        return Call(WarrenScatterV, WarrenScatterVAsync, operation.send, rank_ == root ? out.data() : nullptr,
+                    buffer, operation.count, WARREN_UINT8, root);
+      case Collective::kAllToAll:
+        return Call(WarrenAllToAllV, WarrenAllToAllVAsync, operation.send, out.data(), buffer, in.data(),
+                    WARREN_UINT8);
+      case Collective::kSendReceive:
+        return RunMessages(operation.sends, operation.receives);
+      case Collective::kBarrier:
+        return Call(WarrenBarrier, WarrenBarrierAsync);
+      default:
+        throw Misuse("no function of C");
     }
   }
-  void Barrier() override { Call(WarrenBarrier, WarrenBarrierAsync); }
 
   std::unique_ptr<Communicator> Split(int color, int key) override {
     WarrenComm made = nullptr;
@@ -146,6 +130,17 @@ class CCommunicator final : public BeginningCommunicator {
   void Finalize() override {}
 
  private:
+  void RunMessages(std::span<const Outbound> sends, std::span<const Inbound> receives) {
+    if (sends.size() > 1 || receives.size() > 1) throw Misuse("several messages in one call");
+    if (!sends.empty() && !receives.empty()) {
+      Call(WarrenSendRecv, WarrenSendRecvAsync, sends[0].data, sends[0].bytes, sends[0].to, receives[0].data,
+           receives[0].bytes, receives[0].from, WARREN_UINT8);
+    } else if (!sends.empty()) {
+      Call(WarrenSend, WarrenSendAsync, sends[0].data, sends[0].bytes, WARREN_UINT8, sends[0].to);
+    } else if (!receives.empty()) {
+      Call(WarrenRecv, WarrenRecvAsync, receives[0].data, receives[0].bytes, WARREN_UINT8, receives[0].from);
+    }
+  }
   template <typename Now, typename Later, typename... Arguments>
   void Call(Now now, Later later, Arguments... arguments) {
     if (!begins_) return CheckCall(now(comm_, arguments...));
@@ -160,8 +155,8 @@ class CCommunicator final : public BeginningCommunicator {
     return counts;
   }
   // The codes are the same, except for types that have two.
-  static int TypeOf(const Reduction& reduction) { return static_cast<int>(reduction.type()); }
-  static int OperationOf(const Reduction& reduction) { return static_cast<int>(reduction.operation()); }
+  static int TypeOf(const Operation& operation) { return static_cast<int>(operation.reduction->type()); }
+  static int OpOf(const Operation& operation) { return static_cast<int>(operation.reduction->operation()); }
 
   WarrenComm comm_;
   int rank_ = 0;

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/call/communicator.h"
 
 namespace warren::api {
 
@@ -35,11 +35,13 @@ class FakeCommunicator final : public Communicator {
   std::string host() const override { return "fake"; }
   int local_rank() const override { return rank_; }
 
-  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override {
-    if (on_allreduce) on_allreduce(buffer, count, reduction);
-  }
-  void Broadcast(void* /*buffer*/, std::size_t /*bytes*/, int /*root*/) override {}
-  void Allgather(void* buffer, std::span<const std::size_t> offsets) override {
+  void Run(const Operation& operation) override {
+    if (operation.kind == Collective::kAllreduce && on_allreduce) {
+      on_allreduce(operation.receive, operation.count, *operation.reduction);
+    }
+    if (operation.kind != Collective::kAllgather || operation.receive_offsets.empty()) return;
+    void* const buffer = operation.receive;
+    const std::span<const std::size_t> offsets = operation.receive_offsets;
     world_->buffers[static_cast<std::size_t>(rank_)] = static_cast<char*>(buffer);
     world_->barrier.arrive_and_wait();
     for (std::size_t peer = 0; peer < world_->buffers.size(); ++peer) {
@@ -49,13 +51,6 @@ class FakeCommunicator final : public Communicator {
     }
     world_->barrier.arrive_and_wait();
   }
-  void Allgather(void* /*buffer*/, std::size_t /*total*/, std::size_t /*begin*/,
-                 std::size_t /*end*/) override {}
-  void ReduceScatter(void* /*buffer*/, std::span<const std::size_t> /*offsets*/,
-                     const Reduction& /*reduction*/) override {}
-  void Reduce(void* /*buffer*/, std::size_t /*count*/, const Reduction& /*reduction*/,
-              int /*root*/) override {}
-  void Barrier() override {}
   bool has_timeouts() const override { return times_out; }
   void SetCallTimeout(std::chrono::milliseconds timeout) override { call_timeout = timeout; }
   void TrackerPrint(const std::string& text) override { printed += text; }

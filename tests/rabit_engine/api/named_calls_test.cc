@@ -36,7 +36,7 @@ std::shared_ptr<Session> SessionOver(NativeCommunicator& world) {
 
 /// Submits an in-place sum.
 std::shared_ptr<PendingCall> Give(NamedCalls& named, const std::string& name, std::vector<int>& numbers) {
-  const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
+  const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
   Request request;
   request.name = name;
   request.signature.type = static_cast<std::uint8_t>(sum.type());

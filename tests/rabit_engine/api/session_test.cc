@@ -87,7 +87,7 @@ TEST(SessionErrors, SayRankCallAndPlace) {
   FakeWorld world(3);
   Session session(Over(std::make_unique<FakeCommunicator>(&world, 2)));
   try {
-    session.Broadcast(kCall, nullptr, 8, 1);
+    session.Run(kCall, Operation::Broadcast(nullptr, 8, 1));
     FAIL();
   } catch (const Misuse& error) {
     EXPECT_STREQ(error.what(),
@@ -102,7 +102,7 @@ TEST(SessionErrors, KeepTheirKindAndEndTheJobForThisRank) {
     throw LostPeer(1, "rank 1 is gone");
   };
   Session session(Over(std::move(communicator)));
-  const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
+  const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
   int value = 0;
   try {
     session.Allreduce(kCall, &value, 1, sum, {});
@@ -112,7 +112,7 @@ TEST(SessionErrors, KeepTheirKindAndEndTheJobForThisRank) {
     EXPECT_THAT(error.what(), HasSubstr("rank 0: rabit::Something (train.cc:12 in Train): rank 1 is gone"));
   }
   try {
-    session.Broadcast(kCall, &value, sizeof(value), 0);
+    session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 0));
     FAIL();
   } catch (const EngineError& error) {
     EXPECT_THAT(error.what(), HasSubstr("an earlier call has failed"));
@@ -124,8 +124,8 @@ TEST(SessionErrors, OfArgumentsLeaveTheJobAsItWas) {
   FakeWorld world(2);
   Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
   int value = 0;
-  EXPECT_THROW(session.Broadcast(kCall, &value, sizeof(value), 2), Misuse);
-  EXPECT_NO_THROW(session.Broadcast(kCall, &value, sizeof(value), 1));
+  EXPECT_THROW(session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 2)), Misuse);
+  EXPECT_NO_THROW(session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 1)));
 }
 
 TEST(SessionThreads, RefuseASecondThreadWhileOneIsInACall) {
@@ -146,7 +146,7 @@ TEST(SessionThreads, RefuseASecondThreadWhileOneIsInACall) {
   Session session(Over(std::move(communicator)));
   session_pointer = &session;
   int value = 0;
-  session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, Operation::kSum), {});
+  session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum), {});
   EXPECT_THAT(message, HasSubstr("another thread is in a call of this rank"));
   EXPECT_NO_THROW(session.TrackerPrint(kCall, "hello"));
 }
@@ -163,10 +163,10 @@ TEST(SessionPrepare, RunsBeforeTheReductionAndMayUseTheSession) {
     Session* session;
     int value;
   } argument{&session, 0};
-  session.Allreduce(kCall, &argument.value, 1, Reduction::Typed(DataType::kInt, Operation::kSum),
+  session.Allreduce(kCall, &argument.value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum),
                     {[](void* pointer) {
                        auto& self = *static_cast<Argument*>(pointer);
-                       self.session->Broadcast(kCall, &self.value, sizeof(self.value), 1);
+                       self.session->Run(kCall, Operation::Broadcast(&self.value, sizeof(self.value), 1));
                        self.value = 7;
                      },
                      &argument});

@@ -117,10 +117,10 @@ Bytes Sample::Values(int rank, std::size_t count) const {
 
 const std::vector<Sample>& Samples() {
   static const std::vector<Sample> samples{
-      {"float sum", Reduction::Typed(DataType::kFloat, Operation::kSum), WriteFloat},
-      {"double sum", Reduction::Typed(DataType::kDouble, Operation::kSum), WriteDouble},
-      {"int sum", Reduction::Typed(DataType::kInt, Operation::kSum), WriteInt},
-      {"float16 max", Reduction::Typed(DataType::kFloat16, Operation::kMax), WriteFloat16},
+      {"float sum", Reduction::Typed(DataType::kFloat, ReduceOp::kSum), WriteFloat},
+      {"double sum", Reduction::Typed(DataType::kDouble, ReduceOp::kSum), WriteDouble},
+      {"int sum", Reduction::Typed(DataType::kInt, ReduceOp::kSum), WriteInt},
+      {"float16 max", Reduction::Typed(DataType::kFloat16, ReduceOp::kMax), WriteFloat16},
       {"custom of 24 bytes", Reduction::Custom(JoinHistories, nullptr, sizeof(History)), WriteHistory},
   };
   return samples;

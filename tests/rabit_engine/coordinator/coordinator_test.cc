@@ -283,7 +283,7 @@ TEST(Coordinator, CountsOfAnAllToAllHaveToAgree) {
   const auto add = [&](int rank, std::vector<std::uint64_t> sent, std::vector<std::uint64_t> received) {
     Request request;
     request.name = "x";
-    request.signature.kind = Kind::kAllToAll;
+    request.signature.kind = Collective::kAllToAll;
     request.sent = std::move(sent);
     request.received = std::move(received);
     world.ranks[rank].Add(request, 0);
@@ -332,7 +332,7 @@ TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
     world.ranks[rank].Add(Sum("x"), 0);  // known to all ranks
     world.ranks[rank].Add(Sum("new"), 0);
     Request broadcast = Sum("b");
-    broadcast.signature.kind = Kind::kBroadcast;
+    broadcast.signature.kind = Collective::kBroadcast;
     world.ranks[rank].Add(broadcast, 0);
   }
   std::map<std::string, std::string> errors;

@@ -18,28 +18,28 @@ TEST(Request, SaysWhatItIs) {
   what.custom = true;
   EXPECT_EQ(Describe(what), "an allreduce (a function) of 48 bytes");
   what = {};
-  what.kind = Kind::kBroadcast;
+  what.kind = Collective::kBroadcast;
   what.root = 3;
   what.count = 100;
   EXPECT_EQ(Describe(what), "a broadcast from rank 3 of 100 bytes");
-  what.kind = Kind::kBarrier;
+  what.kind = Collective::kBarrier;
   EXPECT_EQ(Describe(what), "a barrier");
 }
 
 TEST(Request, BytesThatAreCutOrTooManyAreRefused) {
-  Message message;
+  RankReport message;
   message.requests.push_back({Sum("x"), 1.5});
   message.joins = true;
   const std::string whole = Encode(message);
-  const Message back = DecodeMessage(whole);
+  const RankReport back = DecodeReport(whole);
   ASSERT_EQ(back.requests.size(), 1u);
   EXPECT_EQ(back.requests[0].request, message.requests[0].request);
   EXPECT_EQ(back.requests[0].waiting, 1.5);
   EXPECT_TRUE(back.joins);
   for (std::size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_THROW(DecodeMessage(whole.substr(0, length)), EngineError) << length;
+    EXPECT_THROW(DecodeReport(whole.substr(0, length)), EngineError) << length;
   }
-  EXPECT_THROW(DecodeMessage(whole + "x"), EngineError);
+  EXPECT_THROW(DecodeReport(whole + "x"), EngineError);
 }
 
 }  // namespace

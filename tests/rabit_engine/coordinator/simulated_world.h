@@ -44,8 +44,8 @@ class SimulatedWorld {
     EXPECT_TRUE(talking == 0 || talking == ranks.size());
     if (talking > 0) {
       ++num_talks;
-      std::vector<Message> messages;
-      for (Participant& rank : ranks) messages.push_back(DecodeMessage(Encode(rank.TakeMessage(now))));
+      std::vector<RankReport> messages;
+      for (Participant& rank : ranks) messages.push_back(DecodeReport(Encode(rank.TakeReport(now))));
       const Answer answer = DecodeAnswer(Encode(coordinator_.Take(
           messages, [this](const Request& request) { return ranks[0].KnownBeside(request); }, now)));
       for (Participant& rank : ranks) rank.Accept(answer);

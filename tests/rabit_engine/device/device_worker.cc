@@ -25,7 +25,7 @@
 
 namespace {
 
-using warren::device::Operation;
+using warren::device::ReduceOp;
 using warren::device::SizeOf;
 using warren::device::Type;
 
@@ -81,7 +81,7 @@ std::uint16_t HalfOf(int value) {
   while (sums.size() <= static_cast<std::size_t>(value)) {
     const std::uint16_t one = 0x3c00;
     std::uint16_t next = 0;
-    warren::device::HostReduction(Type::kFloat16, Operation::kSum).Combine(&next, &sums.back(), &one, 1);
+    warren::device::HostReduction(Type::kFloat16, ReduceOp::kSum).Combine(&next, &sums.back(), &one, 1);
     sums.push_back(next);
   }
   return sums[static_cast<std::size_t>(value)];
@@ -89,14 +89,14 @@ std::uint16_t HalfOf(int value) {
 
 /// A rank's elements: small numbers whose sums, products and quotients are exact in every type and in any
 /// order. They repeat after kPeriod.
-std::string Elements(Type type, Operation operation, std::size_t count, int rank) {
+std::string Elements(Type type, ReduceOp operation, std::size_t count, int rank) {
   constexpr std::size_t kPeriod = 2;
   std::string bytes(count * SizeOf(type), '\0');
   for (std::size_t i = 0; i < std::min(count, kPeriod); ++i) {
     const std::size_t seed = i * 7 + static_cast<std::size_t>(rank) * 3;
     int value = static_cast<int>(seed % 2);
-    if (operation == Operation::kProduct) value = static_cast<int>(1 + seed % 2 * (rank < 3 ? 1 : 0));
-    if (operation == Operation::kAverage) value = static_cast<int>(seed % 2) * rabit::GetWorldSize();
+    if (operation == ReduceOp::kProduct) value = static_cast<int>(1 + seed % 2 * (rank < 3 ? 1 : 0));
+    if (operation == ReduceOp::kAverage) value = static_cast<int>(seed % 2) * rabit::GetWorldSize();
     char* at = bytes.data() + i * SizeOf(type);
     const auto put = [at](auto number) { std::memcpy(at, &number, sizeof number); };
     const auto number = static_cast<float>(value);
@@ -141,22 +141,21 @@ std::string Elements(Type type, Operation operation, std::size_t count, int rank
 }
 
 /// The reduction of all ranks' elements, computed on the host.
-std::string Reduced(Type type, Operation operation, std::size_t count) {
+std::string Reduced(Type type, ReduceOp operation, std::size_t count) {
   std::string result = Elements(type, operation, count, 0);
   const warren::Reduction reduction = warren::device::HostReduction(type, operation);
   for (int rank = 1; rank < rabit::GetWorldSize(); ++rank) {
     const std::string next = Elements(type, operation, count, rank);
     reduction.Combine(result.data(), result.data(), next.data(), count);
   }
-  if (operation == Operation::kAverage)
+  if (operation == ReduceOp::kAverage)
     warren::device::Divide(type, result.data(), count, rabit::GetWorldSize());
   return result;
 }
 
 std::string All(Type type, std::size_t count) {
   std::string all;
-  for (int rank = 0; rank < rabit::GetWorldSize(); ++rank)
-    all += Elements(type, Operation::kSum, count, rank);
+  for (int rank = 0; rank < rabit::GetWorldSize(); ++rank) all += Elements(type, ReduceOp::kSum, count, rank);
   return all;
 }
 
@@ -187,8 +186,8 @@ void CheckAll(std::size_t count) {
     const auto type = static_cast<Type>(t);
     const std::size_t bytes = count * SizeOf(type);
     const std::string name(warren::device::Name(type));
-    for (int o = 0; o < warren::device::kNumOperations; ++o) {
-      const auto operation = static_cast<Operation>(o);
+    for (int o = 0; o < warren::device::kNumReduceOps; ++o) {
+      const auto operation = static_cast<ReduceOp>(o);
       const std::string what = " of " + name + ", " + std::string(warren::device::Name(operation));
       const std::string own = Elements(type, operation, count, static_cast<int>(rank));
       const Buffer send(own);
@@ -209,7 +208,7 @@ void CheckAll(std::size_t count) {
       rabit::device::Synchronize(stream);
       Require(parts.Get().substr(rank * bytes, bytes) == part, "reduce-scatter in place" + what);
     }
-    const Buffer own(Elements(type, Operation::kSum, count, static_cast<int>(rank)));
+    const Buffer own(Elements(type, ReduceOp::kSum, count, static_cast<int>(rank)));
     const Buffer all(bytes * ranks);
     rabit::device::Require(RabitDeviceAllgather(own.at(), all.at(), count, t, stream));
     expect(all, All(type, count), "allgather of " + name);
@@ -219,8 +218,8 @@ void CheckAll(std::size_t count) {
     rabit::device::Require(RabitDeviceAllgather(in_place.at(rank * bytes), in_place.at(), count, t, stream));
     expect(in_place, All(type, count), "allgather in place of " + name);
     for (std::size_t root = 0; root < ranks; ++root) {
-      const std::string roots = Elements(type, Operation::kSum, count, static_cast<int>(root));
-      const Buffer mine(Elements(type, Operation::kSum, count, static_cast<int>(rank)));
+      const std::string roots = Elements(type, ReduceOp::kSum, count, static_cast<int>(root));
+      const Buffer mine(Elements(type, ReduceOp::kSum, count, static_cast<int>(rank)));
       const void* send = root == rank ? mine.at() : nullptr;
       rabit::device::Require(RabitDeviceBroadcast(send, all.at(), count, t, static_cast<int>(root), stream));
       rabit::device::Synchronize(stream);
@@ -256,7 +255,7 @@ void CheckOrder(std::size_t count) {
 void CheckCalls() {
   const std::size_t count = 1000;
   std::vector<Buffer*> buffers;
-  const std::string ones = Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank());
+  const std::string ones = Elements(Type::kInt32, ReduceOp::kSum, count, rabit::GetRank());
   for (int i = 0; i < 20; ++i) buffers.push_back(new Buffer(ones));
   cudaStream_t first = NewStream();
   cudaStream_t second = NewStream();
@@ -273,7 +272,7 @@ void CheckCalls() {
   rabit::device::Allreduce(static_cast<int*>(nullptr), 0, RABIT_DEVICE_SUM, first);
   rabit::device::Synchronize(first);
   rabit::device::Synchronize(second);
-  const std::string expected = Reduced(Type::kInt32, Operation::kSum, count);
+  const std::string expected = Reduced(Type::kInt32, ReduceOp::kSum, count);
   for (Buffer* buffer : buffers) {
     Require(buffer->Get() == expected, "one of many allreduces");
     delete buffer;
@@ -353,27 +352,27 @@ void CheckCapture() {
   };
   RequireCuda(cudaGraphDestroy(Captured(stream, call)));  // before any uncaptured call
   Require(refused, "the first call of all is refused");
-  input.Put(Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank()));
+  input.Put(Elements(Type::kInt32, ReduceOp::kSum, count, rabit::GetRank()));
   call();
   rabit::device::Synchronize(stream);
-  Require(work.Get() == Reduced(Type::kInt32, Operation::kSum, count), "a call outside");
+  Require(work.Get() == Reduced(Type::kInt32, ReduceOp::kSum, count), "a call outside");
 
   cudaGraph_t graph = Captured(stream, call);
   cudaGraphExec_t instance = nullptr;
   RequireCuda(cudaGraphInstantiate(&instance, graph, 0));
   for (int start = 0; start < 5 && !refused; ++start) {
     // Different numbers each time.
-    input.Put(Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank() + start));
+    input.Put(Elements(Type::kInt32, ReduceOp::kSum, count, rabit::GetRank() + start));
     RequireCuda(cudaGraphLaunch(instance, stream));
     rabit::device::Synchronize(stream);
     std::string sum;
     std::string inputs;
     for (int rank = 0; rank < rabit::GetWorldSize(); ++rank) {
-      const std::string next = Elements(Type::kInt32, Operation::kSum, count, rank + start);
+      const std::string next = Elements(Type::kInt32, ReduceOp::kSum, count, rank + start);
       inputs += next;
       if (rank == 0) sum = next;
       if (rank > 0)
-        warren::device::HostReduction(Type::kInt32, Operation::kSum)
+        warren::device::HostReduction(Type::kInt32, ReduceOp::kSum)
             .Combine(sum.data(), sum.data(), next.data(), count);
     }
     Require(work.Get() == sum, "an allreduce of a graph");
@@ -400,7 +399,7 @@ void CheckCapture() {
   rabit::device::GroupEnd();
   call();
   rabit::device::Synchronize(stream);
-  Require(work.Get() == Reduced(Type::kInt32, Operation::kSum, count), "a call after refused groups");
+  Require(work.Get() == Reduced(Type::kInt32, ReduceOp::kSum, count), "a call after refused groups");
 }
 
 /// Runs rounds that end with a checkpoint, of calls whose results depend on all earlier ones.

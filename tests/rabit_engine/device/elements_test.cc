@@ -54,7 +54,7 @@ T AnyNumber(std::mt19937_64& random) {
   }
 }
 
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 void Compare() {
   std::mt19937_64 random(static_cast<unsigned>(operation) + 1);
   for (int ranks = 1; ranks <= 64; ranks = ranks < 9 ? ranks + 1 : ranks * 2 - 3) {
@@ -77,7 +77,7 @@ void Compare() {
       for (const T& value : values) inputs.push_back(&value);
       T on_host;
       HostReduction(CodeOf<T>(), operation).CombineAll(&on_host, inputs, 1);
-      if (operation == Operation::kAverage) Divide(CodeOf<T>(), &on_host, 1, ranks);
+      if (operation == ReduceOp::kAverage) Divide(CodeOf<T>(), &on_host, 1, ranks);
       if (std::isnan(static_cast<double>(Arithmetic<T>::Widen(on_host)))) continue;
       ASSERT_EQ(std::memcmp(&on_device, &on_host, sizeof(T)), 0)
           << Name(CodeOf<T>()) << ' ' << Name(operation) << " of " << ranks
@@ -88,11 +88,11 @@ void Compare() {
 }
 
 TYPED_TEST(ElementsTest, HaveTheBitsOfTheEngine) {
-  Compare<Operation::kSum, TypeParam>();
-  Compare<Operation::kProduct, TypeParam>();
-  Compare<Operation::kMax, TypeParam>();
-  Compare<Operation::kMin, TypeParam>();
-  Compare<Operation::kAverage, TypeParam>();
+  Compare<ReduceOp::kSum, TypeParam>();
+  Compare<ReduceOp::kProduct, TypeParam>();
+  Compare<ReduceOp::kMax, TypeParam>();
+  Compare<ReduceOp::kMin, TypeParam>();
+  Compare<ReduceOp::kAverage, TypeParam>();
 }
 
 }  // namespace

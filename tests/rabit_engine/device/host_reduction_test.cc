@@ -69,8 +69,8 @@ TEST(Float8, RoundsToTheNearestAndStaysFinite) {
 
 TEST(HostReduction, KnowsEveryTypeAndOperation) {
   for (int type = 0; type < kNumTypes; ++type) {
-    for (int operation = 0; operation < kNumOperations; ++operation) {
-      const Reduction reduction = HostReduction(static_cast<Type>(type), static_cast<Operation>(operation));
+    for (int operation = 0; operation < kNumReduceOps; ++operation) {
+      const Reduction reduction = HostReduction(static_cast<Type>(type), static_cast<ReduceOp>(operation));
       EXPECT_EQ(reduction.element_bytes(), SizeOf(static_cast<Type>(type)));
     }
   }
@@ -79,9 +79,9 @@ TEST(HostReduction, KnowsEveryTypeAndOperation) {
 TEST(HostReduction, CombinesFloat8) {
   unsigned char left = ToFloat8(Type::kFloat8E4M3, 3.0F);
   const unsigned char right = ToFloat8(Type::kFloat8E4M3, 2.5F);
-  HostReduction(Type::kFloat8E4M3, Operation::kSum).Combine(&left, &left, &right, 1);
+  HostReduction(Type::kFloat8E4M3, ReduceOp::kSum).Combine(&left, &left, &right, 1);
   EXPECT_EQ(FromFloat8(Type::kFloat8E4M3, left), 5.5F);
-  HostReduction(Type::kFloat8E4M3, Operation::kMin).Combine(&left, &left, &right, 1);
+  HostReduction(Type::kFloat8E4M3, ReduceOp::kMin).Combine(&left, &left, &right, 1);
   EXPECT_EQ(FromFloat8(Type::kFloat8E4M3, left), 2.5F);
 }
 

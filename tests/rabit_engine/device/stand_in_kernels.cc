@@ -15,7 +15,7 @@ struct Work {
   std::size_t end;
 };
 
-template <Operation operation, typename T>
+template <ReduceOp operation, typename T>
 void Run(void* argument) {
   const std::unique_ptr<const Work> work(static_cast<const Work*>(argument));
   for (std::size_t i = work->begin; i < work->end; ++i) {
@@ -27,22 +27,22 @@ void Run(void* argument) {
 }
 
 template <typename T>
-cudaHostFn_t Choose(Operation operation) {
+cudaHostFn_t Choose(ReduceOp operation) {
   switch (operation) {
-    case Operation::kSum:
-      return Run<Operation::kSum, T>;
-    case Operation::kProduct:
-      return Run<Operation::kProduct, T>;
-    case Operation::kMax:
-      return Run<Operation::kMax, T>;
-    case Operation::kMin:
-      return Run<Operation::kMin, T>;
+    case ReduceOp::kSum:
+      return Run<ReduceOp::kSum, T>;
+    case ReduceOp::kProduct:
+      return Run<ReduceOp::kProduct, T>;
+    case ReduceOp::kMax:
+      return Run<ReduceOp::kMax, T>;
+    case ReduceOp::kMin:
+      return Run<ReduceOp::kMin, T>;
     default:
-      return Run<Operation::kAverage, T>;
+      return Run<ReduceOp::kAverage, T>;
   }
 }
 
-cudaHostFn_t Choose(Type type, Operation operation) {
+cudaHostFn_t Choose(Type type, ReduceOp operation) {
   switch (type) {
     case Type::kInt8:
       return Choose<std::int8_t>(operation);
@@ -73,7 +73,7 @@ cudaHostFn_t Choose(Type type, Operation operation) {
 
 }  // namespace
 
-void LaunchReduce(Type type, Operation operation, const Buffers& inputs, const Buffers& outputs,
+void LaunchReduce(Type type, ReduceOp operation, const Buffers& inputs, const Buffers& outputs,
                   std::size_t begin, std::size_t end, cudaStream_t stream) {
   cudaLaunchHostFunc(stream, Choose(type, operation), new Work{inputs, outputs, begin, end});
 }

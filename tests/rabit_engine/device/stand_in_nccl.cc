@@ -26,7 +26,7 @@
 
 namespace {
 
-using warren::device::Operation;
+using warren::device::ReduceOp;
 using warren::device::Type;
 
 constexpr int kMostRanks = 64;
@@ -143,14 +143,14 @@ ncclResult_t OnStream(ncclComm* communicator, cudaStream_t stream, std::function
 }
 
 /// Reduces one piece of all slots, in rank order, into `out`.
-void Reduce(const ncclComm& communicator, void* out, std::size_t count, Type type, Operation operation) {
+void Reduce(const ncclComm& communicator, void* out, std::size_t count, Type type, ReduceOp operation) {
   const std::size_t bytes = count * warren::device::SizeOf(type);
   std::vector<std::byte> sum(communicator.slot(0), communicator.slot(0) + bytes);
   const warren::Reduction reduction = warren::device::HostReduction(type, operation);
   for (int rank = 1; rank < communicator.ranks; ++rank) {
     reduction.Combine(sum.data(), sum.data(), communicator.slot(rank), count);
   }
-  if (operation == Operation::kAverage) warren::device::Divide(type, sum.data(), count, communicator.ranks);
+  if (operation == ReduceOp::kAverage) warren::device::Divide(type, sum.data(), count, communicator.ranks);
   std::memcpy(out, sum.data(), bytes);
 }
 
@@ -255,7 +255,7 @@ STAND_IN ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t
     InPieces(count, size, [&](std::size_t first, std::size_t some) {
       std::memcpy(communicator->slot(communicator->rank), At(send, first * size), some * size);
       communicator->Meet();
-      Reduce(*communicator, At(receive, first * size), some, of, static_cast<Operation>(operation));
+      Reduce(*communicator, At(receive, first * size), some, of, static_cast<ReduceOp>(operation));
       communicator->Meet();
     });
   });
@@ -303,7 +303,7 @@ STAND_IN ncclResult_t ncclReduceScatter(const void* send, void* receive, std::si
         std::memcpy(communicator->slot(communicator->rank), At(send, at), some * size);
         communicator->Meet();
         if (to == communicator->rank)
-          Reduce(*communicator, At(receive, first * size), some, of, static_cast<Operation>(operation));
+          Reduce(*communicator, At(receive, first * size), some, of, static_cast<ReduceOp>(operation));
         communicator->Meet();
       });
     }

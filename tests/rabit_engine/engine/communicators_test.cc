@@ -56,7 +56,7 @@ TEST_P(Communicators, OfEveryShapeGiveWhatAPlainComputationGives) {
 INSTANTIATE_TEST_SUITE_P(Worlds, Communicators, ::testing::ValuesIn(EveryWorld()), NameOfCase);
 
 Reduction FloatSum() {
-  return Reduction::Typed(DataType::kFloat, Operation::kSum);
+  return Reduction::Typed(DataType::kFloat, ReduceOp::kSum);
 }
 
 TEST(Split, RanksOfOneColorAreOrderedByTheirKeys) {

@@ -305,7 +305,7 @@ class World {
     }
   }
 
-  void Deliver(const std::optional<DeadlockSearch::Message>& message) {
+  void Deliver(const std::optional<DeadlockSearch::ProbeMessage>& message) {
     if (!message) return;
     ++num_probes;
     ranks_[message->to].probes.emplace_back(now + (slow_ ? 0.2 * Pick(0, 15) : 0.001), message->probe);
@@ -418,15 +418,15 @@ int ProbesOfChain(int size, double seconds) {
   }
   int sent = 0;
   for (; now < seconds; now += 0.2) {
-    std::deque<DeadlockSearch::Message> messages;
-    const auto send = [&](const std::optional<DeadlockSearch::Message>& message) {
+    std::deque<DeadlockSearch::ProbeMessage> messages;
+    const auto send = [&](const std::optional<DeadlockSearch::ProbeMessage>& message) {
       if (!message) return;
       ++sent;
       if (message->to < size - 1) messages.push_back(*message);
     };
     for (int rank = 0; rank < size - 1; ++rank) send(searches[rank].Tick(records[rank], true));
     for (; !messages.empty(); messages.pop_front()) {
-      const DeadlockSearch::Message message = messages.front();
+      const DeadlockSearch::ProbeMessage message = messages.front();
       send(searches[message.to].Take(message.probe));
     }
   }

@@ -67,7 +67,7 @@ void CheckAll(NativeCommunicator& engine, const Reduction& reduction, std::size_
   EXPECT_EQ(values, expected) << "allreduce, " << what;
 
   Halves output(count);
-  engine.AllreduceInto(input.data(), output.data(), count, reduction);
+  engine.Run(Operation::Allreduce(input.data(), output.data(), count, reduction));
   EXPECT_EQ(output, expected) << "allreduce into another buffer, " << what;
 
   const int root = ranks / 2;
@@ -106,12 +106,12 @@ TEST(HalfTypes, EveryAlgorithmRoundsSumsAndProductsOnce) {
       testing::ThreadWorld(ranks).Run(settings, [](NativeCommunicator& engine) {
         for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
           for (const std::size_t count : {0, 1, 2, 9, 3001}) {
-            CheckAll(engine, Reduction::Typed(type, Operation::kSum), count);
-            CheckAll(engine, Reduction::Typed(type, Operation::kProduct), count);
+            CheckAll(engine, Reduction::Typed(type, ReduceOp::kSum), count);
+            CheckAll(engine, Reduction::Typed(type, ReduceOp::kProduct), count);
           }
         }
         // Several pieces, the last one short.
-        CheckAll(engine, Reduction::Typed(DataType::kFloat16, Operation::kSum), 600'003);
+        CheckAll(engine, Reduction::Typed(DataType::kFloat16, ReduceOp::kSum), 600'003);
       });
     }
   }
@@ -127,7 +127,7 @@ TEST(HalfTypes, RanksThatReduceOtherTypesAreToldWhatTheyCalled) {
       // Both types send the same number of bytes.
       const bool halves = engine.rank() == 1;
       engine.Allreduce(values.data(), 8,
-                       Reduction::Typed(halves ? DataType::kFloat16 : DataType::kFloat, Operation::kSum));
+                       Reduction::Typed(halves ? DataType::kFloat16 : DataType::kFloat, ReduceOp::kSum));
     });
     FAIL() << "nothing was thrown";
   } catch (const std::exception& error) {

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/base/communicator.h"
-#include "rabit_engine/base/slices.h"
+#include "rabit_engine/call/communicator.h"
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren::testing {
@@ -267,19 +267,19 @@ class RandomProgram {
 
   struct Kind {
     DataType type;
-    Operation operation;
+    ReduceOp operation;
   };
   Kind DrawKind() {
-    constexpr Kind kKinds[] = {{DataType::kFloat, Operation::kSum},   {DataType::kDouble, Operation::kSum},
-                               {DataType::kFloat16, Operation::kSum}, {DataType::kBFloat16, Operation::kMax},
-                               {DataType::kInt, Operation::kSum},     {DataType::kUChar, Operation::kBitOr},
-                               {DataType::kLong, Operation::kMin},    {DataType::kUInt, Operation::kBitXor}};
+    constexpr Kind kKinds[] = {{DataType::kFloat, ReduceOp::kSum},   {DataType::kDouble, ReduceOp::kSum},
+                               {DataType::kFloat16, ReduceOp::kSum}, {DataType::kBFloat16, ReduceOp::kMax},
+                               {DataType::kInt, ReduceOp::kSum},     {DataType::kUChar, ReduceOp::kBitOr},
+                               {DataType::kLong, ReduceOp::kMin},    {DataType::kUInt, ReduceOp::kBitXor}};
     return kKinds[Draw(std::size(kKinds))];
   }
   /// A rank's input to a reduction.
   Bytes Input(int rank, std::size_t count, const Reduction& reduction) const {
-    const bool is_float = !IsDefined(reduction.type(), Operation::kBitOr);
-    if (!any_order_ || !is_float || reduction.operation() != Operation::kSum)
+    const bool is_float = !IsDefined(reduction.type(), ReduceOp::kBitOr);
+    if (!any_order_ || !is_float || reduction.operation() != ReduceOp::kSum)
       return Input(rank, count * reduction.element_bytes());
     std::vector<float> small;
     for (const std::uint8_t byte : Input(rank, count)) small.push_back(static_cast<float>(byte % 16) - 5.0F);

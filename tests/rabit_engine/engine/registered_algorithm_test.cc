@@ -148,7 +148,7 @@ void RunWith(const std::string& algorithm, const std::function<void(NativeCommun
 
 TEST(RegisteredAlgorithm, IsTheOneThatRunsForEveryCollectiveThatItServes) {
   RunWith("star", [](NativeCommunicator& engine) {
-    const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
+    const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
     const int rank = engine.rank();
     std::vector<std::int32_t> values{rank, 10 * rank};
     engine.Allreduce(values.data(), values.size(), sum);
@@ -186,7 +186,7 @@ TEST(RegisteredAlgorithm, IsTheOneThatRunsForEveryCollectiveThatItServes) {
 
 TEST(RegisteredAlgorithm, RunsForNothingElse) {
   RunWith("star_broadcast", [](NativeCommunicator& engine) {
-    const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
+    const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
     std::int32_t value = 1;
     engine.Allreduce(&value, 1, sum);
     EXPECT_EQ(value, kRanks);
@@ -202,7 +202,7 @@ TEST(RegisteredAlgorithm, RunsForNothingElse) {
 TEST(RegisteredAlgorithm, DoesNotRunUnlessAskedFor) {
   RunWith("", [](NativeCommunicator& engine) {
     std::int32_t value = 1;
-    engine.Allreduce(&value, 1, Reduction::Typed(DataType::kInt, Operation::kSum));
+    engine.Allreduce(&value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum));
     engine.Broadcast(&value, sizeof value, 0);
   });
   for (const auto& count : runs) EXPECT_EQ(count.load(), 0);

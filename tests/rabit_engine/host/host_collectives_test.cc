@@ -132,7 +132,7 @@ class Caller {
   HostCollectives host_;
   const int me_;
   const int size_;
-  const Reduction sum_ = Reduction::Typed(DataType::kLong, Operation::kSum);
+  const Reduction sum_ = Reduction::Typed(DataType::kLong, ReduceOp::kSum);
   std::uint32_t calls_ = 0;
   int turn_ = 0;
 };

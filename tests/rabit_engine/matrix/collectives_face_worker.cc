@@ -365,7 +365,7 @@ int Check() {
     world.Allreduce(static_cast<float*>(nullptr), 1, Op::kSum);
     REQUIRE(false);
   } catch (const warren::Error& error) {
-    REQUIRE(std::strstr(error.what(), "WarrenAllreduce: a buffer of 4 bytes is NULL") != nullptr);
+    REQUIRE(std::strstr(error.what(), "WarrenAllreduce: the buffer of 1 elements is NULL") != nullptr);
   }
   world.Barrier();
   return 0;

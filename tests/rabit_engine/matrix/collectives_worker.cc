@@ -115,8 +115,7 @@ class Checker {
     });
   }
 
-  void Typed(DataType type, Operation operation, std::size_t count, std::uint64_t seed,
-             bool all_collectives) {
+  void Typed(DataType type, ReduceOp operation, std::size_t count, std::uint64_t seed, bool all_collectives) {
     switch (type) {
       case DataType::kChar:
         return Each<char>(type, operation, count, seed, all_collectives);
@@ -181,7 +180,7 @@ class Checker {
 
  private:
   template <typename T>
-  void Each(DataType type, Operation operation, std::size_t count, std::uint64_t seed, bool all_collectives) {
+  void Each(DataType type, ReduceOp operation, std::size_t count, std::uint64_t seed, bool all_collectives) {
     const Reduction reduction = Reduction::Typed(type, operation);
     const auto combine = [operation](auto low, auto high) { return Apply(operation, low, high); };
     Allreduce<T>(reduction, count, seed, combine);
@@ -264,19 +263,19 @@ std::vector<std::size_t> Counts(int ranks) {
 void All(Checker& checker, int ranks) {
   std::uint64_t seed = 1;
   for (int type = 0; type < kNumDataTypes; ++type) {
-    for (int operation = 0; operation < kNumOperations; ++operation) {
-      if (!IsDefined(static_cast<DataType>(type), static_cast<Operation>(operation))) continue;
+    for (int operation = 0; operation < kNumReduceOps; ++operation) {
+      if (!IsDefined(static_cast<DataType>(type), static_cast<ReduceOp>(operation))) continue;
       for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{3000}}) {
-        checker.Typed(static_cast<DataType>(type), static_cast<Operation>(operation), count, ++seed,
+        checker.Typed(static_cast<DataType>(type), static_cast<ReduceOp>(operation), count, ++seed,
                       count == 37);
       }
     }
   }
   for (const std::size_t count : Counts(ranks)) {
-    checker.Typed(DataType::kFloat, Operation::kSum, count, ++seed, true);
-    checker.Typed(DataType::kInt, Operation::kSum, count, ++seed, true);
-    checker.Typed(DataType::kFloat16, Operation::kSum, count, ++seed, true);
-    checker.Typed(DataType::kBFloat16, Operation::kSum, count, ++seed, true);
+    checker.Typed(DataType::kFloat, ReduceOp::kSum, count, ++seed, true);
+    checker.Typed(DataType::kInt, ReduceOp::kSum, count, ++seed, true);
+    checker.Typed(DataType::kFloat16, ReduceOp::kSum, count, ++seed, true);
+    checker.Typed(DataType::kBFloat16, ReduceOp::kSum, count, ++seed, true);
     checker.Custom(count / 4, ++seed);
     for (int root = 0; root<ranks; root += count> 5000 ? ranks : 1) checker.Broadcast(count, root, ++seed);
     checker.Allgather(count, ++seed, false);
@@ -292,8 +291,8 @@ void Every(Checker& checker, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   for (int t = 0; t < kNumDataTypes; ++t) {
     const auto type = static_cast<DataType>(t);
-    for (int o = 0; o < kNumOperations; ++o) {
-      const auto operation = static_cast<Operation>(o);
+    for (int o = 0; o < kNumReduceOps; ++o) {
+      const auto operation = static_cast<ReduceOp>(o);
       if (!IsDefined(type, operation)) continue;
       const std::size_t element = Reduction::Typed(type, operation).element_bytes();
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n - 1, n, n + 1}) {
@@ -325,11 +324,11 @@ void Random(Checker& checker, int ranks, int steps) {
         checker.Custom(count / 16, seed);
         break;
       case 3:
-        checker.Typed(DataType::kDouble, Operation::kSum, count, seed, true);
+        checker.Typed(DataType::kDouble, ReduceOp::kSum, count, seed, true);
         break;
       default:
         checker.Typed(static_cast<DataType>(random() % kNumDataTypes),
-                      random() % 2 == 0 ? Operation::kSum : Operation::kMax, count, seed, false);
+                      random() % 2 == 0 ? ReduceOp::kSum : ReduceOp::kMax, count, seed, false);
     }
   }
 }
@@ -337,7 +336,7 @@ void Random(Checker& checker, int ranks, int steps) {
 void Large(Checker& checker, std::size_t bytes) {
   checker.Broadcast(bytes, 0, 1);
   checker.Allgather(bytes, 2, false);
-  checker.Typed(DataType::kUChar, Operation::kMax, bytes, 3, false);
+  checker.Typed(DataType::kUChar, ReduceOp::kMax, bytes, 3, false);
 }
 
 void Wait(Communicator& communicator, int absent) {
@@ -346,7 +345,7 @@ void Wait(Communicator& communicator, int absent) {
   std::fflush(stdout);
   if (communicator.rank() == absent) pause();
   float value = 1;
-  communicator.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, Operation::kSum));
+  communicator.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, ReduceOp::kSum));
 }
 
 /// Keeps data on the way at all times.
@@ -356,15 +355,15 @@ void Stream(Communicator& communicator) {
   std::fflush(stdout);
   std::vector<float> values(1 << 20);
   for (;;) {
-    communicator.Allreduce(values.data(), values.size(), Reduction::Typed(DataType::kFloat, Operation::kSum));
+    communicator.Allreduce(values.data(), values.size(), Reduction::Typed(DataType::kFloat, ReduceOp::kSum));
   }
 }
 
 void Mismatch(Communicator& communicator, const std::string& what) {
   const bool other = communicator.rank() % 2 == 1;
   std::vector<float> values(100'001);
-  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
-  const Reduction max = Reduction::Typed(DataType::kFloat, Operation::kMax);
+  const Reduction sum = Reduction::Typed(DataType::kFloat, ReduceOp::kSum);
+  const Reduction max = Reduction::Typed(DataType::kFloat, ReduceOp::kMax);
   communicator.Barrier();
   if (what == "means" || what == "hosts") {
     // On several hosts with several ranks each, one of these calls uses shared-memory slots and the other
@@ -393,7 +392,7 @@ void Mismatch(Communicator& communicator, const std::string& what) {
 }
 
 void Senseless(Communicator& communicator) {
-  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  const Reduction sum = Reduction::Typed(DataType::kFloat, ReduceOp::kSum);
   std::vector<float> values(10);
   const std::vector<std::size_t> offsets = {0, 10};
   const auto answer = [](auto&& call) {

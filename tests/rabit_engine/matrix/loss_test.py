@@ -122,10 +122,10 @@ class MisuseTest(unittest.TestCase):
             for worker in job.workers:
                 out, errors = worker.communicate(timeout=30)
                 self.assertEqual(worker.returncode, 0, errors)
-                self.assertRegex(out, r"rank \d: broadcast was given root 2; expected 0 to 1")
-                self.assertRegex(out, r"rank \d: broadcast was given root -1; expected 0 to 1")
-                self.assertRegex(out, r"rank \d: allreduce of 40 bytes was given a null pointer")
-                self.assertRegex(out, r"rank \d: reduce-scatter needs 3 ascending offsets")
+                self.assertRegex(out, r"rank \d: broadcast: root 2 is not a rank; ranks are 0 to 1")
+                self.assertRegex(out, r"rank \d: broadcast: root -1 is not a rank; ranks are 0 to 1")
+                self.assertRegex(out, r"rank \d: allreduce: the buffer of 10 elements is NULL")
+                self.assertRegex(out, r"rank \d: reduce-scatter: expected the 3 offsets of 2 slices, ascending from 0")
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@
 
 #include "rabit_engine/api/collectives_face.h"
 #include "rabit_engine/api/session.h"
-#include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/settings.h"
+#include "rabit_engine/call/communicator.h"
 #include "rabit_engine/engine/join.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -40,11 +40,11 @@
 
 namespace {
 
+using warren::Collective;
 using warren::Communicator;
 using warren::DataType;
-using warren::Inbound;
 using warren::Operation;
-using warren::Outbound;
+using warren::ReduceOp;
 using warren::Reduction;
 
 constexpr std::size_t kCount = 2'000;  // elements per operation
@@ -96,46 +96,8 @@ class Mortal final : public Communicator {
   std::string name() const override { return inner_->name(); }
   int rank_in_job(int rank) const override { return inner_->rank_in_job(rank); }
 
-  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override {
-    const bool are_words =
-        reduction.type() == DataType::kULong && reduction.operation() == Operation::kBitAnd;
-    Pass(are_words        ? "words"
-         : count > kCount ? "packed"
-                          : "one",
-         [&] { inner_->Allreduce(buffer, count, reduction); });
-  }
-  void Broadcast(void* buffer, std::size_t bytes, int root) override {
-    is_answer_ = !is_answer_;
-    Pass(is_answer_ ? "answer-length" : "answer", [&] { inner_->Broadcast(buffer, bytes, root); });
-  }
-  void Allgather(void* buffer, std::span<const std::size_t> offsets) override {
-    Pass("lengths", [&] { inner_->Allgather(buffer, offsets); });
-  }
-  void Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) override {
-    inner_->Allgather(buffer, total, begin, end);
-  }
-  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
-              int root) override {
-    Pass("names", [&] { inner_->Gather(data, bytes, buffer, offsets, root); });
-  }
-  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
-                     const Reduction& reduction) override {
-    inner_->ReduceScatter(buffer, offsets, reduction);
-  }
-  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override {
-    inner_->Reduce(buffer, count, reduction, root);
-  }
-  void Barrier() override { inner_->Barrier(); }
-  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
-               int root) override {
-    inner_->Scatter(buffer, offsets, data, bytes, root);
-  }
-  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
-                std::span<const std::size_t> received) override {
-    inner_->AllToAll(from, sent, to, received);
-  }
-  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override {
-    inner_->SendReceive(sends, receives);
+  void Run(const Operation& operation) override {
+    Pass(PointOf(operation), [&] { inner_->Run(operation); });
   }
   std::unique_ptr<Communicator> Split(int color, int key) override {
     return std::make_unique<Mortal>(inner_->Split(color, key));
@@ -146,6 +108,27 @@ class Mortal final : public Communicator {
   void Finalize() override { inner_->Finalize(); }
 
  private:
+  /// What this operation is in a cycle of named operations.
+  std::string PointOf(const Operation& operation) {
+    switch (operation.kind) {
+      case Collective::kAllreduce: {
+        const Reduction& reduction = *operation.reduction;
+        const bool are_words =
+            reduction.type() == DataType::kULong && reduction.operation() == ReduceOp::kBitAnd;
+        return are_words ? "words" : operation.count > kCount ? "packed" : "one";
+      }
+      case Collective::kBroadcast:
+        is_answer_ = !is_answer_;
+        return is_answer_ ? "answer-length" : "answer";
+      case Collective::kAllgather:
+        return "lengths";
+      case Collective::kGather:
+        return "names";
+      default:
+        return "another call";
+    }
+  }
+
   std::unique_ptr<Communicator> inner_;
   bool is_answer_ = false;
 };

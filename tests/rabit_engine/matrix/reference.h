@@ -30,31 +30,31 @@ template <typename T>
 constexpr bool kIsSixteenBits = std::is_same_v<T, reference::Half> || std::is_same_v<T, reference::Brain>;
 
 template <typename T>
-T Apply(Operation operation, T low, T high) {
+T Apply(ReduceOp operation, T low, T high) {
   if constexpr (std::is_integral_v<T>) {
     using Unsigned = std::make_unsigned_t<T>;
     // Wide enough that no product of small types overflows an int.
     const auto x = static_cast<std::uint64_t>(static_cast<Unsigned>(low));
     const auto y = static_cast<std::uint64_t>(static_cast<Unsigned>(high));
     switch (operation) {
-      case Operation::kSum:
+      case ReduceOp::kSum:
         return static_cast<T>(static_cast<Unsigned>(x + y));
-      case Operation::kProduct:
+      case ReduceOp::kProduct:
         return static_cast<T>(static_cast<Unsigned>(x * y));
-      case Operation::kBitOr:
+      case ReduceOp::kBitOr:
         return static_cast<T>(x | y);
-      case Operation::kBitAnd:
+      case ReduceOp::kBitAnd:
         return static_cast<T>(x & y);
-      case Operation::kBitXor:
+      case ReduceOp::kBitXor:
         return static_cast<T>(x ^ y);
       default:
         break;
     }
   } else {
-    if (operation == Operation::kSum) return low + high;
-    if (operation == Operation::kProduct) return low * high;
+    if (operation == ReduceOp::kSum) return low + high;
+    if (operation == ReduceOp::kProduct) return low * high;
   }
-  if (operation == Operation::kMax) return low < high ? high : low;
+  if (operation == ReduceOp::kMax) return low < high ? high : low;
   return high < low ? high : low;
 }
 

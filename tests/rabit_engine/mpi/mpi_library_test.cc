@@ -184,20 +184,20 @@ TEST(MpiLibrary, ALibraryThatIsNoPluginIsExplained) {
 
 TEST(MpiReduction, IntegersAndFloatingPointSumsAreMpis) {
   for (int type = 0; type <= static_cast<int>(DataType::kULongLong); ++type) {
-    EXPECT_TRUE(MpiHasSame(Reduction::Typed(static_cast<DataType>(type), Operation::kSum)));
-    EXPECT_TRUE(MpiHasSame(Reduction::Typed(static_cast<DataType>(type), Operation::kProduct)));
+    EXPECT_TRUE(MpiHasSame(Reduction::Typed(static_cast<DataType>(type), ReduceOp::kSum)));
+    EXPECT_TRUE(MpiHasSame(Reduction::Typed(static_cast<DataType>(type), ReduceOp::kProduct)));
   }
-  EXPECT_TRUE(MpiHasSame(Reduction::Typed(DataType::kLong, Operation::kMax)));
-  EXPECT_TRUE(MpiHasSame(Reduction::Typed(DataType::kUInt, Operation::kBitXor)));
+  EXPECT_TRUE(MpiHasSame(Reduction::Typed(DataType::kLong, ReduceOp::kMax)));
+  EXPECT_TRUE(MpiHasSame(Reduction::Typed(DataType::kUInt, ReduceOp::kBitXor)));
 }
 
 TEST(MpiReduction, WhatMpiDefinesOtherwiseIsTheEngines) {
   for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
-    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, Operation::kMax)));
-    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, Operation::kMin)));
+    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, ReduceOp::kMax)));
+    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, ReduceOp::kMin)));
   }
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
-    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, Operation::kSum)));
+    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, ReduceOp::kSum)));
   }
   EXPECT_FALSE(MpiHasSame(Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 4)));
 }

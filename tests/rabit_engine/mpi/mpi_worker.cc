@@ -153,8 +153,8 @@ void CheckReduction(Communicator& world, const Reduction& reduction,
 
 template <typename T>
 void CheckType(Communicator& world, DataType type) {
-  for (int op = 0; op < kNumOperations; ++op) {
-    const auto operation = static_cast<Operation>(op);
+  for (int op = 0; op < kNumReduceOps; ++op) {
+    const auto operation = static_cast<ReduceOp>(op);
     if (!IsDefined(type, operation)) continue;
     for (const std::size_t count : {0, 1, 3001}) {
       std::vector<std::vector<std::byte>> ranks;
@@ -168,7 +168,7 @@ void CheckType(Communicator& world, DataType type) {
 
 /// `five`: the bits of five values.
 void CheckHalf(Communicator& world, DataType type, const std::vector<std::uint16_t>& five) {
-  for (const Operation operation : {Operation::kMax, Operation::kMin, Operation::kSum, Operation::kProduct}) {
+  for (const ReduceOp operation : {ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kSum, ReduceOp::kProduct}) {
     std::vector<std::vector<std::byte>> ranks;
     for (int rank = 0; rank < world.world_size(); ++rank) {
       std::vector<std::uint16_t> values;
@@ -185,7 +185,7 @@ void CheckHalf(Communicator& world, DataType type, const std::vector<std::uint16
 void CheckOddFloats(Communicator& world) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> odd{nan, -0.0F, 0.0F, 1.0F, -std::numeric_limits<float>::infinity()};
-  for (const Operation operation : {Operation::kMax, Operation::kMin}) {
+  for (const ReduceOp operation : {ReduceOp::kMax, ReduceOp::kMin}) {
     std::vector<std::vector<std::byte>> ranks;
     for (int rank = 0; rank < world.world_size(); ++rank) {
       std::vector<float> values;
@@ -347,10 +347,10 @@ void CheckMisuse(Communicator& world) {
   const int size = world.world_size();
   Require(ErrorOf([&] {
             world.Broadcast(&value, sizeof value, size);
-          }).find(fmt::format("the root is {}", size)) != std::string::npos,
+          }).find(fmt::format("root {} is not a rank", size)) != std::string::npos,
           "a root out of range");
   const std::vector<std::size_t> too_few(size, 0);
-  Require(ErrorOf([&] { world.Allgather(&value, too_few); }).find("offsets were given") != std::string::npos,
+  Require(ErrorOf([&] { world.Allgather(&value, too_few); }).find("ascending from 0") != std::string::npos,
           "too few offsets");
   std::vector<char> buffer(100);
   const auto slices = [&](std::size_t begin, std::size_t end) {
@@ -409,7 +409,7 @@ std::string RunLose(Communicator& world, const std::string& victim) {
   const auto begin = std::chrono::steady_clock::now();
   try {
     float value = 1;
-    world.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, Operation::kSum));
+    world.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, ReduceOp::kSum));
   } catch (const LostPeer& error) {
     const auto end = std::chrono::steady_clock::now();
     return fmt::format("rank {} lost rank {} after {:.3f} s ({})", world.rank(), error.rank(),

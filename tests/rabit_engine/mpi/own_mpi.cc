@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
       const auto world = warren::JoinMpi(warren::Settings{});
       Require(world->rank() == rank, "the rank is another than MPI's");
       int sum = 1;
-      world->Allreduce(&sum, 1, warren::Reduction::Typed(warren::DataType::kInt, warren::Operation::kSum));
+      world->Allreduce(&sum, 1, warren::Reduction::Typed(warren::DataType::kInt, warren::ReduceOp::kSum));
       Require(sum == world->world_size(), "the sum over all ranks");
       world->Finalize();
       int finalised = 1;

@@ -43,7 +43,7 @@ std::byte ResultOf(int version, std::uint64_t call) {
 }
 
 struct Rank {
-  State state;
+  RecoveryState state;
   Doing doing = Doing::kWantsToMeet;
   std::string received;  // since the last completed meeting; not in any report yet
 };
@@ -105,11 +105,11 @@ class World {
 
  private:
   Rank Fresh(int rank) const {
-    return {State(rank, rules_->ranks, rules_->replicas, false), Doing::kWantsToMeet, ""};
+    return {RecoveryState(rank, rules_->ranks, rules_->replicas, false), Doing::kWantsToMeet, ""};
   }
 
   Call At(const Rank& rank) const {
-    State state = rank.state;
+    RecoveryState state = rank.state;
     if (!state.loaded()) return Call::kLoad;
     if (state.version() == rules_->program.versions) return Call::kFinalize;
     const std::uint64_t call = state.calls().completed();
@@ -117,7 +117,7 @@ class World {
   }
 
   int PlaceOf(const Rank& rank) const {
-    State state = rank.state;
+    RecoveryState state = rank.state;
     return state.version() * static_cast<int>(rules_->program.calls.size() + 1) +
            static_cast<int>(state.calls().completed());
   }

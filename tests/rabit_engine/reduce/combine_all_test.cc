@@ -42,12 +42,12 @@ TEST(CombineAll, GivesTheBitsOfTheTreeForEveryTableTypeAndOperation) {
 
 TEST(CombineAll, IsTheSameAsCombiningSingleElementsPairByPair) {
   // The contract in the engine's own terms: CombineAll against Combine, element by element.
-  const Reduction plain = Reduction::Typed(DataType::kFloat, Operation::kSum, PlainKernels());
+  const Reduction plain = Reduction::Typed(DataType::kFloat, ReduceOp::kSum, PlainKernels());
   for (const std::size_t world : kWorlds) {
     const std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, 1000);
     for (const KernelTable* table : reference::Tables()) {
       std::vector<float> out(1000);
-      Reduction::Typed(DataType::kFloat, Operation::kSum, *table)
+      Reduction::Typed(DataType::kFloat, ReduceOp::kSum, *table)
           .CombineAll(out.data(), Pointers(inputs), 1000);
       for (std::size_t i = 0; i < 1000; ++i) {
         std::vector<float> round;
@@ -69,11 +69,11 @@ TEST(CombineAll, OutMayBeAnyOfTheInputs) {
     const std::size_t count = 5003;
     for (const std::size_t world : kWorlds) {
       const std::vector<Bytes> inputs = Inputs(type, world, count);
-      const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
+      const Bytes wanted = reference::CombineAll(type, ReduceOp::kSum, inputs);
       for (const KernelTable* table : reference::Tables()) {
         for (std::size_t target = 0; target < world; ++target) {
           std::vector<Bytes> copies = inputs;
-          Reduction::Typed(type, Operation::kSum, *table)
+          Reduction::Typed(type, ReduceOp::kSum, *table)
               .CombineAll(copies[target].data(), Pointers(copies), count);
           for (std::size_t rank = 0; rank < world; ++rank) {
             ASSERT_EQ(
@@ -93,11 +93,11 @@ TEST(CombineAll, TakesEveryLengthAndAlignment) {
       for (const std::size_t count : {0, 1, 2, 3, 7, 15, 16, 17, 63, 65, 127, 511, 512, 513, 1024, 1025}) {
         for (const std::size_t skip : {0, 1, 3}) {
           std::vector<Bytes> inputs = Inputs(type, world, count);
-          const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
+          const Bytes wanted = reference::CombineAll(type, ReduceOp::kSum, inputs);
           for (Bytes& input : inputs) input.insert(input.begin(), skip, std::byte{});
           for (const KernelTable* table : reference::Tables()) {
             Bytes out(wanted.size() + skip + 1, std::byte{0x5a});
-            Reduction::Typed(type, Operation::kSum, *table)
+            Reduction::Typed(type, ReduceOp::kSum, *table)
                 .CombineAll(out.data() + skip, Pointers(inputs, skip), count);
             ASSERT_EQ(reference::Difference(type, out.data() + skip, wanted), "")
                 << table->name << ", " << count << " elements of " << world << ", " << skip << " bytes off";
@@ -113,9 +113,9 @@ TEST(CombineAll, HoldsForWorldsOfHundreds) {
   for (const DataType type : {DataType::kFloat, DataType::kFloat16, DataType::kBFloat16}) {
     for (const std::size_t world : {64, 65, 100, 511, 512, 513, 600}) {
       const std::vector<Bytes> inputs = Inputs(type, world, 5);
-      const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
+      const Bytes wanted = reference::CombineAll(type, ReduceOp::kSum, inputs);
       Bytes out(wanted.size());
-      Reduction::Typed(type, Operation::kSum).CombineAll(out.data(), Pointers(inputs), 5);
+      Reduction::Typed(type, ReduceOp::kSum).CombineAll(out.data(), Pointers(inputs), 5);
       EXPECT_EQ(reference::Difference(type, out.data(), wanted), "") << Name(type) << " of " << world;
     }
   }
@@ -140,7 +140,7 @@ TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
       for (const std::uint16_t& value : values) inputs.push_back(&value);
       for (const KernelTable* table : reference::Tables()) {
         std::uint16_t out = 0;
-        Reduction::Typed(c.type, Operation::kSum, *table).CombineAll(&out, inputs, 1);
+        Reduction::Typed(c.type, ReduceOp::kSum, *table).CombineAll(&out, inputs, 1);
         EXPECT_EQ(out, c.sum) << table->name << ' ' << Name(c.type) << " of " << inputs.size();
       }
     }
@@ -149,7 +149,7 @@ TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
 
 TEST(CombineAll, OfNothingIsMisuse) {
   float out = 0;
-  EXPECT_THROW(Reduction::Typed(DataType::kFloat, Operation::kSum).CombineAll(&out, {}, 1), Misuse);
+  EXPECT_THROW(Reduction::Typed(DataType::kFloat, ReduceOp::kSum).CombineAll(&out, {}, 1), Misuse);
 }
 
 }  // namespace

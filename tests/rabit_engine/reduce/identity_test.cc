@@ -11,7 +11,7 @@ namespace warren {
 namespace {
 
 bool IsFloat(DataType type) {
-  return !IsDefined(type, Operation::kBitOr);
+  return !IsDefined(type, ReduceOp::kBitOr);
 }
 
 /// Whether the bytes are a NaN's.
@@ -31,9 +31,9 @@ TEST(Identity, ChangesNoBitOnEitherSide) {
   std::mt19937_64 random(1);
   constexpr std::size_t kCount = 10'000;
   for (int t = 0; t < kNumDataTypes; ++t) {
-    for (int o = 0; o < kNumOperations; ++o) {
+    for (int o = 0; o < kNumReduceOps; ++o) {
       const auto type = static_cast<DataType>(t);
-      const auto operation = static_cast<Operation>(o);
+      const auto operation = static_cast<ReduceOp>(o);
       if (!IsDefined(type, operation)) continue;
       const std::size_t size = SizeOf(type);
       std::vector<std::byte> values(kCount * size);

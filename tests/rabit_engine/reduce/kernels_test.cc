@@ -81,10 +81,10 @@ TEST(Kernels, EverySixteenBitPatternGoesThroughUnchangedButForSignallingNan) {
   Bytes all(2 * 65536);
   for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&all[2 * bits], &bits, 2);
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
-    const Bytes wanted = reference::Combine(type, Operation::kMax, all, all);
+    const Bytes wanted = reference::Combine(type, ReduceOp::kMax, all, all);
     for (const KernelTable* table : reference::Tables()) {
       Bytes out(all.size());
-      Reduction::Typed(type, Operation::kMax, *table).Combine(out.data(), all.data(), all.data(), 65536);
+      Reduction::Typed(type, ReduceOp::kMax, *table).Combine(out.data(), all.data(), all.data(), 65536);
       EXPECT_EQ(reference::Difference(type, out.data(), wanted), "") << table->name << " " << Name(type);
     }
   }
@@ -93,7 +93,7 @@ TEST(Kernels, EverySixteenBitPatternGoesThroughUnchangedButForSignallingNan) {
 TEST(Kernels, SumsAndProductsOfSixteenBitFloatsAreRoundedToNearestEven) {
   // Each pattern with a hundred others, so that every kind of tie, carry, underflow and overflow occurs.
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
-    for (const Operation operation : {Operation::kSum, Operation::kProduct}) {
+    for (const ReduceOp operation : {ReduceOp::kSum, ReduceOp::kProduct}) {
       for (std::uint32_t round = 0; round < 6; ++round) {
         Bytes left(2 * 65536);
         for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&left[2 * bits], &bits, 2);
@@ -116,7 +116,7 @@ TEST(Kernels, SixteenBitFloatsBecomeFloatsAndBackInEveryTableAlike) {
   const Bytes floats = reference::Values(DataType::kFloat, 10'001, 1);
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     for (const KernelTable* table : reference::Tables()) {
-      const Reduction sum = Reduction::Typed(type, Operation::kSum, *table);
+      const Reduction sum = Reduction::Typed(type, ReduceOp::kSum, *table);
       for (const std::size_t count : {std::size_t{65536}, std::size_t{65536 - 5}, std::size_t{3}}) {
         Bytes wide(4 * count + 1, std::byte{0x5a});
         sum.Widen(wide.data(), all.data(), count);
@@ -137,7 +137,7 @@ TEST(Kernels, TheSumOfTwoNanIsTheLeftOneMadeQuiet) {
   const std::uint32_t right = 0xffc0'4321;
   for (const KernelTable* table : reference::Tables()) {
     std::uint32_t out = 0;
-    Reduction::Typed(DataType::kFloat, Operation::kSum, *table).Combine(&out, &left, &right, 1);
+    Reduction::Typed(DataType::kFloat, ReduceOp::kSum, *table).Combine(&out, &left, &right, 1);
     EXPECT_EQ(out, 0x7fc0'1234u) << table->name;
   }
 }
@@ -147,7 +147,7 @@ TEST(Kernels, MaxAndMinKeepTheLeftOperandUnlessTheRightOneIsTrulyBeyondIt) {
   const float left[] = {nan, 1, -0.0f, 0.0f};
   const float right[] = {1, nan, 0.0f, -0.0f};
   for (const KernelTable* table : reference::Tables()) {
-    for (const Operation operation : {Operation::kMax, Operation::kMin}) {
+    for (const ReduceOp operation : {ReduceOp::kMax, ReduceOp::kMin}) {
       float out[4];
       Reduction::Typed(DataType::kFloat, operation, *table).Combine(out, left, right, 4);
       for (int i = 0; i < 4; ++i) {
@@ -163,11 +163,11 @@ TEST(Kernels, CharIsSignedAndIntegersWrap) {
   const signed char right[] = {1, 1, 3};
   for (const KernelTable* table : reference::Tables()) {
     signed char out[3];
-    Reduction::Typed(DataType::kChar, Operation::kMax, *table).Combine(out, left, right, 3);
+    Reduction::Typed(DataType::kChar, ReduceOp::kMax, *table).Combine(out, left, right, 3);
     EXPECT_EQ(out[0], 1) << table->name;
-    Reduction::Typed(DataType::kChar, Operation::kSum, *table).Combine(out, left, right, 3);
+    Reduction::Typed(DataType::kChar, ReduceOp::kSum, *table).Combine(out, left, right, 3);
     EXPECT_EQ(out[1], -128) << table->name;
-    Reduction::Typed(DataType::kChar, Operation::kProduct, *table).Combine(out, left, right, 3);
+    Reduction::Typed(DataType::kChar, ReduceOp::kProduct, *table).Combine(out, left, right, 3);
     EXPECT_EQ(out[2], 44) << table->name;
   }
 }

@@ -19,25 +19,25 @@ TEST(Metadata, EveryTypeAndOperationHasAName) {
   EXPECT_EQ(Name(DataType::kFloat), "float");
   EXPECT_EQ(Name(DataType::kULongLong), "unsigned long long");
   EXPECT_EQ(Name(DataType::kBFloat16), "bfloat16");
-  EXPECT_EQ(Name(Operation::kMax), "max");
-  EXPECT_EQ(Name(Operation::kBitXor), "bitwise xor");
+  EXPECT_EQ(Name(ReduceOp::kMax), "max");
+  EXPECT_EQ(Name(ReduceOp::kBitXor), "bitwise xor");
   EXPECT_EQ(Name(static_cast<DataType>(12)), "unknown type");
-  EXPECT_EQ(Name(static_cast<Operation>(7)), "unknown operation");
+  EXPECT_EQ(Name(static_cast<ReduceOp>(7)), "unknown operation");
 }
 
 TEST(Metadata, BitwiseOperationsAreDefinedForIntegersOnly) {
-  EXPECT_TRUE(IsDefined(DataType::kChar, Operation::kBitOr));
-  EXPECT_TRUE(IsDefined(DataType::kULongLong, Operation::kBitXor));
-  EXPECT_FALSE(IsDefined(DataType::kFloat, Operation::kBitOr));
-  EXPECT_FALSE(IsDefined(DataType::kBFloat16, Operation::kBitAnd));
-  EXPECT_TRUE(IsDefined(DataType::kFloat16, Operation::kProduct));
-  EXPECT_FALSE(IsDefined(static_cast<DataType>(12), Operation::kSum));
-  EXPECT_FALSE(IsDefined(DataType::kInt, static_cast<Operation>(7)));
+  EXPECT_TRUE(IsDefined(DataType::kChar, ReduceOp::kBitOr));
+  EXPECT_TRUE(IsDefined(DataType::kULongLong, ReduceOp::kBitXor));
+  EXPECT_FALSE(IsDefined(DataType::kFloat, ReduceOp::kBitOr));
+  EXPECT_FALSE(IsDefined(DataType::kBFloat16, ReduceOp::kBitAnd));
+  EXPECT_TRUE(IsDefined(DataType::kFloat16, ReduceOp::kProduct));
+  EXPECT_FALSE(IsDefined(static_cast<DataType>(12), ReduceOp::kSum));
+  EXPECT_FALSE(IsDefined(DataType::kInt, static_cast<ReduceOp>(7)));
 }
 
 TEST(Metadata, AReductionThatDoesNotExistIsMisuseAndTheMessageSaysWhich) {
   try {
-    Reduction::Typed(DataType::kDouble, Operation::kBitOr);
+    Reduction::Typed(DataType::kDouble, ReduceOp::kBitOr);
     FAIL() << "nothing was thrown";
   } catch (const Misuse& misuse) {
     EXPECT_THAT(misuse.what(),
@@ -48,9 +48,9 @@ TEST(Metadata, AReductionThatDoesNotExistIsMisuseAndTheMessageSaysWhich) {
 TEST(Metadata, EveryDefinedPairHasKernelsInEveryTable) {
   for (const KernelTable* table : reference::Tables()) {
     for (int type = 0; type < kNumDataTypes; ++type) {
-      for (int operation = 0; operation < kNumOperations; ++operation) {
+      for (int operation = 0; operation < kNumReduceOps; ++operation) {
         const KernelSet& set = table->sets[type][operation];
-        const bool defined = IsDefined(static_cast<DataType>(type), static_cast<Operation>(operation));
+        const bool defined = IsDefined(static_cast<DataType>(type), static_cast<ReduceOp>(operation));
         for (const FusedKernel kernel : {set.two, set.three, set.four, set.eight}) {
           EXPECT_EQ(kernel != nullptr, defined) << table->name << " " << type << " " << operation;
         }
@@ -60,10 +60,10 @@ TEST(Metadata, EveryDefinedPairHasKernelsInEveryTable) {
 }
 
 TEST(Metadata, OnlyIntegersAreFreeToBeCombinedInAnyOrder) {
-  EXPECT_FALSE(Reduction::Typed(DataType::kInt, Operation::kSum).order_matters());
-  EXPECT_FALSE(Reduction::Typed(DataType::kUChar, Operation::kMax).order_matters());
-  EXPECT_TRUE(Reduction::Typed(DataType::kDouble, Operation::kSum).order_matters());
-  EXPECT_TRUE(Reduction::Typed(DataType::kFloat, Operation::kMax).order_matters());
+  EXPECT_FALSE(Reduction::Typed(DataType::kInt, ReduceOp::kSum).order_matters());
+  EXPECT_FALSE(Reduction::Typed(DataType::kUChar, ReduceOp::kMax).order_matters());
+  EXPECT_TRUE(Reduction::Typed(DataType::kDouble, ReduceOp::kSum).order_matters());
+  EXPECT_TRUE(Reduction::Typed(DataType::kFloat, ReduceOp::kMax).order_matters());
   EXPECT_TRUE(Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 4).order_matters());
 }
 
@@ -71,7 +71,7 @@ TEST(Metadata, OnlySumsAndProductsOfSixteenBitFloatsRoundAndAreFloatsInside) {
   for (const auto& [type, operation] : reference::DefinedPairs()) {
     const Reduction reduction = Reduction::Typed(type, operation);
     const bool rounds =
-        reference::IsSixteenBits(type) && (operation == Operation::kSum || operation == Operation::kProduct);
+        reference::IsSixteenBits(type) && (operation == ReduceOp::kSum || operation == ReduceOp::kProduct);
     EXPECT_EQ(reduction.rounds(), rounds) << Name(type) << ' ' << Name(operation);
     if (!rounds) continue;
     const Reduction wide = reduction.Wide();
@@ -84,9 +84,9 @@ TEST(Metadata, OnlySumsAndProductsOfSixteenBitFloatsRoundAndAreFloatsInside) {
 }
 
 TEST(Metadata, AReductionKnowsWhatItIs) {
-  const Reduction typed = Reduction::Typed(DataType::kBFloat16, Operation::kMin);
+  const Reduction typed = Reduction::Typed(DataType::kBFloat16, ReduceOp::kMin);
   EXPECT_EQ(typed.type(), DataType::kBFloat16);
-  EXPECT_EQ(typed.operation(), Operation::kMin);
+  EXPECT_EQ(typed.operation(), ReduceOp::kMin);
   EXPECT_EQ(typed.element_bytes(), 2u);
   EXPECT_FALSE(typed.is_custom());
   const Reduction custom = Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 24);

@@ -29,18 +29,18 @@ inline std::vector<const KernelTable*> Tables() {
   return tables;
 }
 
-inline std::vector<std::pair<DataType, Operation>> DefinedPairs() {
-  std::vector<std::pair<DataType, Operation>> pairs;
+inline std::vector<std::pair<DataType, ReduceOp>> DefinedPairs() {
+  std::vector<std::pair<DataType, ReduceOp>> pairs;
   for (int type = 0; type < kNumDataTypes; ++type) {
-    for (int operation = 0; operation < kNumOperations; ++operation) {
-      const std::pair pair(static_cast<DataType>(type), static_cast<Operation>(operation));
+    for (int operation = 0; operation < kNumReduceOps; ++operation) {
+      const std::pair pair(static_cast<DataType>(type), static_cast<ReduceOp>(operation));
       if (IsDefined(pair.first, pair.second)) pairs.push_back(pair);
     }
   }
   return pairs;
 }
 
-inline std::string Describe(const KernelTable& table, DataType type, Operation operation) {
+inline std::string Describe(const KernelTable& table, DataType type, ReduceOp operation) {
   return std::string(table.name) + " " + std::string(Name(type)) + " " + std::string(Name(operation));
 }
 
@@ -97,25 +97,25 @@ T Quiet(T nan) {
 }
 
 template <typename T>
-T Element(Operation operation, T left, T right) {
-  if (operation == Operation::kMax) return left < right ? right : left;
-  if (operation == Operation::kMin) return right < left ? right : left;
+T Element(ReduceOp operation, T left, T right) {
+  if (operation == ReduceOp::kMax) return left < right ? right : left;
+  if (operation == ReduceOp::kMin) return right < left ? right : left;
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(left)) return Quiet(left);
     if (std::isnan(right)) return Quiet(right);
-    return operation == Operation::kSum ? left + right : left * right;
+    return operation == ReduceOp::kSum ? left + right : left * right;
   } else {
     using Unsigned = std::make_unsigned_t<T>;
     const std::uint64_t a = static_cast<Unsigned>(left);
     const std::uint64_t b = static_cast<Unsigned>(right);
     switch (operation) {
-      case Operation::kSum:
+      case ReduceOp::kSum:
         return static_cast<T>(a + b);
-      case Operation::kProduct:
+      case ReduceOp::kProduct:
         return static_cast<T>(a * b);
-      case Operation::kBitOr:
+      case ReduceOp::kBitOr:
         return static_cast<T>(a | b);
-      case Operation::kBitAnd:
+      case ReduceOp::kBitAnd:
         return static_cast<T>(a & b);
       default:
         return static_cast<T>(a ^ b);
@@ -145,10 +145,10 @@ T Narrowed(float value) {
 
 /// For exactly two operands.
 template <int e, int f>
-Small<e, f> Element(Operation operation, Small<e, f> left, Small<e, f> right) {
-  if (operation == Operation::kMax || operation == Operation::kMin) {
+Small<e, f> Element(ReduceOp operation, Small<e, f> left, Small<e, f> right) {
+  if (operation == ReduceOp::kMax || operation == ReduceOp::kMin) {
     const bool takes_right =
-        operation == Operation::kMax ? left.value() < right.value() : right.value() < left.value();
+        operation == ReduceOp::kMax ? left.value() < right.value() : right.value() < left.value();
     const Small<e, f> chosen = takes_right ? right : left;
     // Widening makes a binary16 NaN quiet.
     return std::is_same_v<Small<e, f>, Half> ? chosen.Quiet() : chosen;
@@ -186,7 +186,7 @@ auto WithType(DataType type, Work work) {
 }
 
 /// left op right, element by element.
-inline Bytes Combine(DataType type, Operation operation, const Bytes& left, const Bytes& right) {
+inline Bytes Combine(DataType type, ReduceOp operation, const Bytes& left, const Bytes& right) {
   Bytes out(left.size());
   WithType(type, [&]<typename T>(T) {
     for (std::size_t at = 0; at < left.size(); at += sizeof(T)) {
@@ -237,9 +237,9 @@ inline bool IsSixteenBits(DataType type) {
 
 /// The tree of order.h, from its definition: neighbours in rounds. Sums and products of 16-bit floats are
 /// computed in float and rounded at the end.
-inline Bytes CombineAll(DataType type, Operation operation, std::vector<Bytes> round) {
+inline Bytes CombineAll(DataType type, ReduceOp operation, std::vector<Bytes> round) {
   if (IsSixteenBits(type) && round.size() > 1 &&
-      (operation == Operation::kSum || operation == Operation::kProduct)) {
+      (operation == ReduceOp::kSum || operation == ReduceOp::kProduct)) {
     for (Bytes& values : round) values = Widened(type, values);
     return Narrowed(type, CombineAll(DataType::kFloat, operation, std::move(round)));
   }

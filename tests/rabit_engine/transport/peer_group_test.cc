@@ -58,7 +58,7 @@ CallTag Tag(std::uint32_t element_bytes = 1) {
   tag.sequence = 7;
   tag.collective = Collective::kAllreduce;
   tag.type = static_cast<std::uint8_t>(DataType::kFloat);
-  tag.operation = static_cast<std::uint8_t>(Operation::kSum);
+  tag.operation = static_cast<std::uint8_t>(ReduceOp::kSum);
   tag.count = 12;
   tag.element_bytes = element_bytes;
   return tag;

@@ -1,9 +1,11 @@
-#include "rabit_engine/transport/call_tag.h"
+#include "rabit_engine/call/call_tag.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <bit>
+#include <cstddef>
+#include <span>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -13,45 +15,48 @@ namespace {
 
 std::string DescribeElements(const CallTag& tag) {
   const bool known_type = tag.type < kNumDataTypes;
-  const bool known_operation = tag.operation < kNumOperations;
+  const bool known_operation = tag.operation < kNumReduceOps;
   const std::string elements = known_type
                                    ? fmt::format("{} {}", tag.count, Name(static_cast<DataType>(tag.type)))
                                    : fmt::format("{} elements of {} bytes", tag.count, tag.element_bytes);
   return fmt::format(
       "{}, {}", elements,
-      known_operation ? Name(static_cast<Operation>(tag.operation)) : std::string_view("custom operation"));
+      known_operation ? Name(static_cast<ReduceOp>(tag.operation)) : std::string_view("custom operation"));
+}
+
+/// Distinguishes slices of different lengths that add up to the same total; 0 if all are equal.
+std::int32_t DigestOf(std::span<const std::size_t> offsets) {
+  std::uint64_t digest = 0;
+  bool all_equal = true;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    const std::size_t length = offsets[i] - offsets[i - 1];
+    all_equal = all_equal && length == offsets[1];
+    digest = (digest ^ length) * 0x9e3779b97f4a7c15;
+    digest ^= digest >> 32;
+  }
+  return all_equal ? 0 : static_cast<std::int32_t>(digest & 0x7fffffff);
 }
 
 }  // namespace
 
-std::string_view Name(Collective collective) {
-  switch (collective) {
-    case Collective::kAllreduce:
-      return "allreduce";
-    case Collective::kBroadcast:
-      return "broadcast";
-    case Collective::kAllgather:
-      return "allgather";
-    case Collective::kReduceScatter:
-      return "reduce-scatter";
-    case Collective::kReduce:
-      return "reduce";
-    case Collective::kBarrier:
-      return "barrier";
-    case Collective::kExchange:
-      return "exchange";
-    case Collective::kGather:
-      return "gather";
-    case Collective::kScatter:
-      return "scatter";
-    case Collective::kAllToAll:
-      return "all-to-all";
-    case Collective::kSendReceive:
-      return "send or receive";
-    case Collective::kSplit:
-      return "split";
+CallTag TagOf(const Operation& operation) {
+  CallTag tag;
+  tag.collective = operation.kind;
+  tag.count = operation.count;
+  tag.root = operation.root;
+  if (operation.kind == Collective::kReduceScatter || operation.kind == Collective::kAllgather) {
+    tag.count = operation.receive_offsets.back();
+    tag.root = DigestOf(operation.receive_offsets);
   }
-  return "unknown collective";
+  if (CountsAreOfMessages(operation.kind)) tag.count = 0;
+  if (!Reduces(operation.kind)) return tag;
+  const Reduction& reduction = *operation.reduction;
+  tag.element_bytes = static_cast<std::uint32_t>(reduction.element_bytes());
+  if (!reduction.is_custom()) {
+    tag.type = static_cast<std::uint8_t>(reduction.type());
+    tag.operation = static_cast<std::uint8_t>(reduction.operation());
+  }
+  return tag;
 }
 
 std::string Describe(const CallTag& tag) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/call/communicator.h"
 
 namespace warren {
 
@@ -20,7 +22,7 @@ struct Slice {
 /// Returns the size + 1 offsets of `size` equal slices of `bytes`.
 std::vector<std::size_t> EqualOffsets(int size, std::size_t bytes);
 
-/// Returns every rank's slice, by rank. All ranks call it. Throws what Communicator::Allgather throws.
+/// Returns every rank's slice, by rank. All ranks call it. Throws what Communicator::Run throws.
 std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 
 /// Returns where the slices, in rank order, begin and where the last one ends if they fill a buffer of
@@ -28,5 +30,18 @@ std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 /// the first slice that does not fit in would have to begin. `end_is_size`: each slice's `end` is its length.
 std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
                                        bool end_is_size = false);
+
+/// Returns the offsets of an allgather whose ranks know only their own slice. All ranks call it. Throws
+/// Misuse if the slices are not contiguous in rank order.
+std::vector<std::size_t> GatherOffsets(Communicator& communicator, const Slice& own);
+
+/// Gathers slices of a buffer, at these offsets.
+using AllgatherBytes = std::function<void(void* buffer, std::span<const std::size_t> offsets)>;
+
+/// Returns a text of every rank, by rank, with two allgathers: of the lengths, then of the texts. All ranks
+/// call it.
+std::vector<std::string> AllgatherTexts(int rank, int world_size, const std::string& own,
+                                        const AllgatherBytes& allgather);
+std::vector<std::string> AllgatherTexts(Communicator& communicator, const std::string& own);
 
 }  // namespace warren

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace warren::device {
+#include "rabit_engine/call/collective.h"
 
-enum class Kind : std::int32_t { kAllreduce, kBroadcast, kAllgather, kReduceScatter };
+namespace warren::device {
 
 enum class Type : std::int32_t {
   kInt8 = 0,
@@ -26,19 +26,19 @@ enum class Type : std::int32_t {
 };
 inline constexpr int kNumTypes = 12;
 
-enum class Operation : std::int32_t { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAverage = 4 };
-inline constexpr int kNumOperations = 5;
+enum class ReduceOp : std::int32_t { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAverage = 4 };
+inline constexpr int kNumReduceOps = 5;
 
 /// `count` has the meaning that the calls of rabit/device.h give it: elements of a rank's input for
 /// Allgather, of its output for ReduceScatter, of both for the others. `operation` and `root` are used only
 /// by the kinds that have one.
-struct Collective {
-  Kind kind = Kind::kAllreduce;
+struct Operation {
+  Collective kind = Collective::kAllreduce;
   const void* send = nullptr;
   void* receive = nullptr;
   std::size_t count = 0;
   Type type = Type::kFloat32;
-  Operation operation = Operation::kSum;
+  ReduceOp operation = ReduceOp::kSum;
   std::int32_t root = 0;
   void* stream = nullptr;  ///< cudaStream_t
 };
@@ -62,11 +62,6 @@ constexpr std::size_t SizeOf(Type type) {
   }
 }
 
-constexpr std::string_view Name(Kind kind) {
-  constexpr std::string_view kNames[] = {"allreduce", "broadcast", "allgather", "reduce-scatter"};
-  return kNames[static_cast<int>(kind)];
-}
-
 constexpr std::string_view Name(Type type) {
   constexpr std::string_view kNames[] = {"int8",    "uint8",    "int32",      "uint32",
                                          "int64",   "uint64",   "float16",    "float32",
@@ -74,19 +69,19 @@ constexpr std::string_view Name(Type type) {
   return kNames[static_cast<int>(type)];
 }
 
-constexpr std::string_view Name(Operation operation) {
+constexpr std::string_view Name(ReduceOp operation) {
   constexpr std::string_view kNames[] = {"sum", "product", "max", "min", "average"};
   return kNames[static_cast<int>(operation)];
 }
 
 /// Bytes that a rank gives, and bytes that it gets.
-constexpr std::size_t SendBytes(const Collective& call, int world_size) {
+constexpr std::size_t SendBytes(const Operation& call, int world_size) {
   const std::size_t bytes = call.count * SizeOf(call.type);
-  return call.kind == Kind::kReduceScatter ? bytes * static_cast<std::size_t>(world_size) : bytes;
+  return call.kind == Collective::kReduceScatter ? bytes * static_cast<std::size_t>(world_size) : bytes;
 }
-constexpr std::size_t ReceiveBytes(const Collective& call, int world_size) {
+constexpr std::size_t ReceiveBytes(const Operation& call, int world_size) {
   const std::size_t bytes = call.count * SizeOf(call.type);
-  return call.kind == Kind::kAllgather ? bytes * static_cast<std::size_t>(world_size) : bytes;
+  return call.kind == Collective::kAllgather ? bytes * static_cast<std::size_t>(world_size) : bytes;
 }
 
 }  // namespace warren::device

@@ -1,0 +1,150 @@
+// From the arguments of a collective's C function (warren/c_api.h) to an Operation, which can run now, or
+// later and on another thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "rabit_engine/api/session.h"
+#include "rabit_engine/call/operation.h"
+#include "rabit_engine/reduce/reduction.h"
+#include "warren/c_api.h"
+
+namespace warren::api {
+
+using Offsets = std::vector<std::size_t>;
+
+/// Slices of equal numbers of elements, or of one number per rank.
+using Counts = std::variant<std::size_t, const std::size_t*>;
+
+/// A WarrenOp, or the caller's operation.
+using Op = std::variant<int, const WarrenCustomOp*>;
+
+/// The arguments of a collective's C function. Each kind uses those that its function has; `type` is a
+/// WarrenType, and counts are in elements.
+struct Arguments {
+  Collective kind = Collective::kBarrier;
+  const void* send = nullptr;
+  void* recv = nullptr;
+  std::size_t count = 0;
+  Counts send_counts{};
+  Counts recv_counts{};
+  int type = 0;
+  Op op{};
+  int root = 0;
+  std::size_t recv_count = 0;  ///< of the message from `from`
+  std::optional<int> to{};
+  std::optional<int> from{};
+
+  static Arguments Allreduce(const void* send, void* recv, std::size_t count, int type, Op op) {
+    return {
+        .kind = Collective::kAllreduce, .send = send, .recv = recv, .count = count, .type = type, .op = op};
+  }
+  static Arguments Reduce(const void* send, void* recv, std::size_t count, int type, Op op, int root) {
+    return {.kind = Collective::kReduce,
+            .send = send,
+            .recv = recv,
+            .count = count,
+            .type = type,
+            .op = op,
+            .root = root};
+  }
+  static Arguments ReduceScatter(const void* send, void* recv, Counts counts, int type, Op op) {
+    return {.kind = Collective::kReduceScatter,
+            .send = send,
+            .recv = recv,
+            .recv_counts = counts,
+            .type = type,
+            .op = op};
+  }
+  static Arguments Broadcast(void* buffer, std::size_t count, int type, int root) {
+    return {.kind = Collective::kBroadcast,
+            .send = buffer,
+            .recv = buffer,
+            .count = count,
+            .type = type,
+            .root = root};
+  }
+  static Arguments Allgather(const void* send, void* recv, Counts counts, int type) {
+    return {.kind = Collective::kAllgather, .send = send, .recv = recv, .recv_counts = counts, .type = type};
+  }
+  static Arguments Gather(const void* send, std::size_t count, void* recv, Counts counts, int type,
+                          int root) {
+    return {.kind = Collective::kGather,
+            .send = send,
+            .recv = recv,
+            .count = count,
+            .recv_counts = counts,
+            .type = type,
+            .root = root};
+  }
+  static Arguments Scatter(const void* send, Counts counts, void* recv, std::size_t count, int type,
+                           int root) {
+    return {.kind = Collective::kScatter,
+            .send = send,
+            .recv = recv,
+            .count = count,
+            .send_counts = counts,
+            .type = type,
+            .root = root};
+  }
+  static Arguments AllToAll(const void* send, Counts send_counts, void* recv, Counts recv_counts, int type) {
+    return {.kind = Collective::kAllToAll,
+            .send = send,
+            .recv = recv,
+            .send_counts = send_counts,
+            .recv_counts = recv_counts,
+            .type = type};
+  }
+  static Arguments Send(const void* send, std::size_t count, int type, int to) {
+    return {.kind = Collective::kSendReceive, .send = send, .count = count, .type = type, .to = to};
+  }
+  static Arguments Recv(void* recv, std::size_t count, int type, int from) {
+    return {.kind = Collective::kSendReceive, .recv = recv, .type = type, .recv_count = count, .from = from};
+  }
+  static Arguments SendRecv(const void* send, std::size_t count, int to, void* recv, std::size_t recv_count,
+                            int from, int type) {
+    return {.kind = Collective::kSendReceive,
+            .send = send,
+            .recv = recv,
+            .count = count,
+            .type = type,
+            .recv_count = recv_count,
+            .to = to,
+            .from = from};
+  }
+};
+
+/// An operation with everything it needs except for the caller's buffers.
+struct OwnedOperation {
+  Operation operation;
+  Offsets send_offsets;
+  Offsets receive_offsets;
+  std::optional<Reduction> reduction;
+  std::shared_ptr<WarrenCustomOp> custom;  ///< called by the reduction
+  std::optional<Outbound> out;
+  std::optional<Inbound> in;
+
+  /// Valid as long as this is neither changed nor moved.
+  Operation View() const {
+    Operation view = operation;
+    view.send_offsets = send_offsets;
+    view.receive_offsets = receive_offsets;
+    if (reduction) view.reduction = &*reduction;
+    if (out) view.sends = {&*out, 1};
+    if (in) view.receives = {&*in, 1};
+    return view;
+  }
+};
+
+/// The size of an element of a WarrenType. Refuses other codes.
+std::size_t CElementBytes(const Session& session, const Call& call, int type);
+
+/// Makes the operation. Refuses the call if an argument is not valid; then the caller's custom operation is
+/// released, as when the call has ended.
+OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments);
+
+}  // namespace warren::api

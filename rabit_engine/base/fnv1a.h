@@ -1,0 +1,16 @@
+// A hash that is the same on all hosts, to compare lists of numbers: FNV-1a (Fowler, Noll and Vo), by numbers
+// instead of bytes.
+#pragma once
+
+#include <cstdint>
+
+namespace warren {
+
+template <typename Numbers>
+constexpr std::uint64_t Fnv1a(const Numbers& numbers) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const auto number : numbers) digest = (digest ^ static_cast<std::uint64_t>(number)) * 0x100000001b3;
+  return digest;
+}
+
+}  // namespace warren

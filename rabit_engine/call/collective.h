@@ -1,0 +1,51 @@
+// The kinds of collectives, which every part of the engine shares.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+namespace warren {
+
+/// The collectives. The values go over the wire.
+enum class Collective : std::uint8_t {
+  kAllreduce = 1,
+  kBroadcast = 2,
+  kAllgather = 3,
+  kReduceScatter = 4,
+  kReduce = 5,
+  kBarrier = 6,
+  kExchange = 7,
+  kGather = 8,
+  kScatter = 9,
+  kAllToAll = 10,
+  kSendReceive = 11,
+  kSplit = 12,
+};
+
+/// The names, by number.
+inline constexpr std::string_view kCollectiveNames[] = {
+    "unknown collective", "allreduce", "broadcast", "allgather",  "reduce-scatter",  "reduce", "barrier",
+    "exchange",           "gather",    "scatter",   "all-to-all", "send or receive", "split"};
+
+/// "allreduce"
+constexpr std::string_view Name(Collective collective) {
+  const auto number = static_cast<std::size_t>(collective);
+  return kCollectiveNames[number < std::size(kCollectiveNames) ? number : 0];
+}
+
+/// Whether the collective combines the ranks' elements.
+constexpr bool Reduces(Collective collective) {
+  return collective == Collective::kAllreduce || collective == Collective::kReduceScatter ||
+         collective == Collective::kReduce;
+}
+
+/// True if only the two ranks of each message know its length: the tag of a message has the bytes as its
+/// count, and the tag of the call has no count.
+constexpr bool CountsAreOfMessages(Collective collective) {
+  return collective == Collective::kGather || collective == Collective::kScatter ||
+         collective == Collective::kAllToAll || collective == Collective::kSendReceive;
+}
+
+}  // namespace warren

@@ -1,0 +1,165 @@
+// One collective call of one rank as a value: the APIs build it, Complaint checks it, and a Communicator runs
+// it. What each field means depends on the kind, as the functions that make operations in place say.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "rabit_engine/call/collective.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren {
+
+/// A message to another rank, or to the sender itself.
+struct Outbound {
+  int to = -1;
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+};
+/// A message from another rank; `bytes` must be the length that was sent.
+struct Inbound {
+  int from = -1;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// A view: the caller's buffers, offsets and reduction must outlive it. Buffers need no alignment; counts may
+/// be 0.
+struct Operation {
+  Collective kind = Collective::kBarrier;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  /// Elements of a reduction; otherwise bytes: of the buffer of a broadcast or an allgather, of what this
+  /// rank gives in a gather and gets in a scatter.
+  std::size_t count = 0;
+  /// Slices, one per rank, of `send` and of `receive`: rank r's is [offsets[r], offsets[r + 1]), in elements
+  /// for a reduce-scatter, otherwise in bytes.
+  std::span<const std::size_t> send_offsets{};
+  std::span<const std::size_t> receive_offsets{};
+  /// This rank's slice of an allgather without offsets.
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  const Reduction* reduction = nullptr;
+  /// Of a reduction: `send` and `receive` are one buffer of all elements. The result replaces those elements
+  /// that the kind gives to this rank, and the others are undefined afterwards. Otherwise `send` is not
+  /// changed, and `receive` has room for this rank's result only; it may be `send` or a part of it, but not
+  /// overlap it.
+  bool in_place = false;
+  bool average = false;  ///< the result is divided by the number of ranks
+  int root = 0;
+  // The messages of kSendReceive.
+  std::span<const Outbound> sends{};
+  std::span<const Inbound> receives{};
+
+  /// Every rank's buffer becomes the reduction of all ranks' buffers of `count` elements.
+  static Operation Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
+    return {.kind = Collective::kAllreduce,
+            .send = buffer,
+            .receive = buffer,
+            .count = count,
+            .reduction = &reduction,
+            .in_place = true};
+  }
+  static Operation Allreduce(const void* send, void* receive, std::size_t count, const Reduction& reduction) {
+    return {.kind = Collective::kAllreduce,
+            .send = send,
+            .receive = receive,
+            .count = count,
+            .reduction = &reduction};
+  }
+  /// Like Allreduce, but only the root's buffer holds the result; the other ranks' are undefined.
+  static Operation Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
+    return {.kind = Collective::kReduce,
+            .send = buffer,
+            .receive = buffer,
+            .count = count,
+            .reduction = &reduction,
+            .in_place = true,
+            .root = root};
+  }
+  /// Like Allreduce, but afterwards only elements [offsets[rank], offsets[rank + 1]) of the buffer hold the
+  /// result. There are world_size + 1 offsets, the same on all ranks.
+  static Operation ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
+                                 const Reduction& reduction) {
+    return {.kind = Collective::kReduceScatter,
+            .send = buffer,
+            .receive = buffer,
+            .receive_offsets = offsets,
+            .reduction = &reduction,
+            .in_place = true};
+  }
+  /// Copies the root's buffer to all ranks.
+  static Operation Broadcast(void* buffer, std::size_t bytes, int root) {
+    return {.kind = Collective::kBroadcast, .send = buffer, .receive = buffer, .count = bytes, .root = root};
+  }
+  /// Each rank contributes its own slice of the buffer and gets the others'. Offsets are the same on all
+  /// ranks. If `send` is set, the slice is copied from there first.
+  static Operation Allgather(void* buffer, std::span<const std::size_t> offsets) {
+    return {.kind = Collective::kAllgather, .receive = buffer, .receive_offsets = offsets};
+  }
+  /// For ranks that know only their own slice [begin, end) of `total` bytes; the slices must be contiguous.
+  static Operation Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
+    return {.kind = Collective::kAllgather, .receive = buffer, .count = total, .begin = begin, .end = end};
+  }
+  /// Returns when all ranks have called it.
+  static Operation Barrier() { return {}; }
+  /// The root gets a slice of every rank, including its own: rank r's goes to [offsets[r], offsets[r + 1]) of
+  /// its buffer. Each rank contributes `bytes`; buffer and offsets are used at the root only.
+  static Operation Gather(const void* data, std::size_t bytes, void* buffer,
+                          std::span<const std::size_t> offsets, int root) {
+    return {.kind = Collective::kGather,
+            .send = data,
+            .receive = buffer,
+            .count = bytes,
+            .receive_offsets = offsets,
+            .root = root};
+  }
+  /// The reverse of Gather: each rank gets its slice of the root's buffer, `bytes` of data.
+  static Operation Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
+                           std::size_t bytes, int root) {
+    return {.kind = Collective::kScatter,
+            .send = buffer,
+            .receive = data,
+            .count = bytes,
+            .send_offsets = offsets,
+            .root = root};
+  }
+  /// Sends bytes [sent[r], sent[r + 1]) of `from` to rank r, and receives what r sends into [received[r],
+  /// received[r + 1]) of `to`; this rank's own slice is copied, too. The buffers do not overlap.
+  static Operation AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                            std::span<const std::size_t> received) {
+    return {.kind = Collective::kAllToAll,
+            .send = from,
+            .receive = to,
+            .send_offsets = sent,
+            .receive_offsets = received};
+  }
+  /// Sends and receives several messages at once; returns when all have arrived or been taken for sending.
+  static Operation SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
+    return {.kind = Collective::kSendReceive, .sends = sends, .receives = receives};
+  }
+};
+
+/// Returns what is wrong with the operation for this rank, as the end of a sentence such as "root 9 is not a
+/// rank; ranks are 0 to 3"; "" if nothing is. Looks at this rank's arguments only.
+std::string Complaint(const Operation& operation, int rank, int world_size);
+
+/// Whether this is an allreduce that needs no closer look, as almost all calls are; false says nothing. Takes
+/// less time than Complaint.
+inline bool IsPlainlyValid(const Operation& operation) {
+  constexpr std::size_t kPlain = std::size_t{1} << 31;  // elements, and bytes of an element
+  return operation.kind == Collective::kAllreduce && operation.send != nullptr &&
+         operation.receive != nullptr && operation.count < kPlain &&
+         operation.reduction->element_bytes() < kPlain;
+}
+
+/// The number of bytes of this rank's side of the call, as statistics count them: of the whole buffer if all
+/// ranks have one, of what this rank gives and gets otherwise.
+std::size_t BytesOf(const Operation& operation, int rank);
+
+/// Copies what this rank sends to itself from `send` to `receive`: its slice of an all-to-all, of a gather or
+/// a scatter at its root, and of an allgather whose `send` is not null. Does nothing for other kinds.
+void CopyOwnSlice(const Operation& operation, int rank);
+
+}  // namespace warren

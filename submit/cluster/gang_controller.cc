@@ -6,6 +6,7 @@
 #include <csignal>
 #include <sstream>
 
+#include "submit/output/last_line.h"
 #include "submit/process/watchdog.h"
 
 namespace warren::submit {
@@ -25,15 +26,6 @@ constexpr std::chrono::milliseconds kAskAtTheEnd{100};
 constexpr int kAsksAboutLoss = 6;
 constexpr std::size_t kLastWordsBytes = 4000;
 constexpr int kLost = 255;
-
-std::string LastLine(const std::string& text) {
-  std::string last;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r-=*") != std::string::npos) last = line;
-  }
-  return last;
-}
 
 ExitStatus LostStatus(const std::string& story) {
   return {kLost, 0, false, story};

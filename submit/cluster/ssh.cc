@@ -16,6 +16,7 @@
 #include "submit/cluster/core_choice.h"
 #include "submit/cluster/script.h"
 #include "submit/options/values.h"
+#include "submit/output/last_line.h"
 #include "submit/process/capture.h"
 #include "submit/process/command.h"
 #include "submit/process/environment.h"
@@ -165,12 +166,6 @@ Binding BindingOn(const Options& options, const std::string& said, std::size_t w
 void Remember(std::string& words, std::string_view bytes) {
   words += bytes;
   if (words.size() > kSshWordsBytes) words.erase(0, words.size() - kSshWordsBytes);
-}
-
-std::string LastLine(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  const std::size_t newline = text.rfind('\n');
-  return std::string(newline == std::string_view::npos ? text : text.substr(newline + 1));
 }
 
 std::string HintFor(std::string_view words) {

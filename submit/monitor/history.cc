@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <climits>
 #include <cmath>
@@ -21,6 +20,7 @@
 #include <system_error>
 #include <utility>
 
+#include "posix/host_name.h"
 #include "posix/private_file.h"
 
 namespace warren::submit {
@@ -199,8 +199,7 @@ JobRecord RecordOfThisProcess() {
   JobRecord record;
   std::error_code gone;
   record.directory = fs::current_path(gone).string();
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) == 0) record.host = host.data();
+  record.host = posix::HostName();
   record.pid = ::getpid();
   record.boot = BootId();
   record.began = std::chrono::system_clock::now();

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "posix/host_name.h"
 #include "submit/process/orphans.h"
 
 namespace warren::submit {
@@ -24,11 +25,6 @@ constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 /// How much is read after a process has ended: more than any pipe holds, but limited, as an escaped
 /// descendant may keep on writing.
 constexpr std::size_t kLastOutputBytes = std::size_t{2} << 20;
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
 
 }  // namespace
 
@@ -65,7 +61,7 @@ class Children::Child {
 };
 
 Children::Children(asio::io_context& io, std::size_t num_processes)
-    : io_(io), host_(HostName()), child_signal_(io), sampler_(io) {
+    : io_(io), host_(posix::HostName()), child_signal_(io), sampler_(io) {
   RaiseFileLimit(num_processes * kDescriptorsPerProcess + kDescriptorsBeside, spawner_);
   BecomeSubreaper();
   child_signal_.add(SIGCHLD);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace warren::submit {
+
+/// The last line of the text that is neither empty nor a rule such as "-----"; "" if there is none.
+inline std::string LastLine(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t newline = text.rfind('\n');
+    std::string_view line = newline == std::string_view::npos ? text : text.substr(newline + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.find_first_not_of(" \t\r-=*") != std::string_view::npos) return std::string(line);
+    text = text.substr(0, newline == std::string_view::npos ? 0 : newline);
+  }
+  return "";
+}
+
+}  // namespace warren::submit

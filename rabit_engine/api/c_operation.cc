@@ -44,6 +44,14 @@ Offsets OffsetsOf(const Session& session, const Call& call, const Counts& counts
   return Equal(session, call, std::get<std::size_t>(counts), unit);
 }
 
+/// Other ranks than the root give no counts; if the slices are equal, all ranks refuse those that are too
+/// large.
+Offsets OffsetsOfRoot(const Session& session, const Call& call, int root, const Counts& counts,
+                      std::size_t unit) {
+  const bool are_equal = std::holds_alternative<std::size_t>(counts);
+  return are_equal || session.rank() == root ? OffsetsOf(session, call, counts, unit) : Offsets();
+}
+
 void TakeTypedReduction(const Session& session, const Call& call, int type, int op, OwnedOperation& owned) {
   CElementBytes(session, call, type);
   if (op < WARREN_MAX || op > WARREN_AVG) {
@@ -118,10 +126,10 @@ OwnedOperation Prepare(const Session& session, const Call& call, const Arguments
       owned.receive_offsets = OffsetsOf(session, call, arguments.recv_counts, unit);
       break;
     case Collective::kGather:
-      if (is_root) owned.receive_offsets = OffsetsOf(session, call, arguments.recv_counts, unit);
+      owned.receive_offsets = OffsetsOfRoot(session, call, arguments.root, arguments.recv_counts, unit);
       break;
     case Collective::kScatter:
-      if (is_root) owned.send_offsets = OffsetsOf(session, call, arguments.send_counts, unit);
+      owned.send_offsets = OffsetsOfRoot(session, call, arguments.root, arguments.send_counts, unit);
       break;
     case Collective::kAllToAll:
       owned.send_offsets = OffsetsOf(session, call, arguments.send_counts, unit);
@@ -141,7 +149,6 @@ OwnedOperation Prepare(const Session& session, const Call& call, const Arguments
         owned.receive_offsets[session.rank() + 1] - owned.receive_offsets[session.rank()];
     if (bytes > 0) session.Refuse(call, fmt::format("the buffer of {} bytes is NULL", bytes));
   }
-  session.Check(call, owned.View());
   return owned;
 }
 

@@ -35,7 +35,7 @@ struct Arguments {
   int type = 0;
   Op op{};
   int root = 0;
-  std::size_t recv_count = 0;  ///< of the message from `from`
+  std::size_t recv_count = 0;  ///< elements of the message from rank `from`
   std::optional<int> to{};
   std::optional<int> from{};
 
@@ -143,8 +143,8 @@ struct OwnedOperation {
 /// The size of an element of a WarrenType. Refuses other codes.
 std::size_t CElementBytes(const Session& session, const Call& call, int type);
 
-/// Makes the operation. Refuses the call if an argument is not valid; then the caller's custom operation is
-/// released, as when the call has ended.
+/// Makes the operation. Refuses the call if the arguments make none; Session::Check finds what else is wrong
+/// with it. The caller's custom operation is released when the call has ended, or is refused here.
 OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments);
 
 }  // namespace warren::api

@@ -68,6 +68,7 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
     }
   }
   OwnedOperation operation = Prepare(*session, call, arguments);
+  session->Check(call, operation.View());
   if (mode.handle == nullptr) session->Refuse(call, "`handle` is NULL");
   if (options) options->timeout = session->Timeout(call, mode.options->timeout_seconds);
   // Keeps the session and the options alive while the work needs them.

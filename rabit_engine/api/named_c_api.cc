@@ -119,6 +119,7 @@ int Enqueue(WarrenCoordinator coordinator, const char* function, const char* nam
       }
     }
     OwnedOperation owned = Prepare(session, call, arguments);
+    session.Check(call, owned.View());
     request.signature = SignatureOf(owned.View());
     if (arguments.kind == Collective::kAllToAll) {
       request.sent = LengthsOf(owned.send_offsets);

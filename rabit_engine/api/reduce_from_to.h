@@ -11,9 +11,9 @@ namespace warren::api {
 /// Runs a reduction in place.
 using RunInPlace = std::function<void(const Operation& in_place)>;
 
-/// Runs a reduction that is not in place or is an average. In place in `receive` if it has room for all
-/// elements, or in `send` if `receive` is this rank's slice of it; otherwise on a copy. An average rounds
-/// once, after the division.
+/// Runs a reduction that is not in place or is an average: in place in `send` if `receive` is this rank's
+/// slice of it, else in `receive` if that has room for all elements, else on a copy; in pieces if
+/// GoesInPieces. An average rounds once, after the division.
 void ReduceFromTo(const Operation& operation, int rank, int world_size, const RunInPlace& run);
 
 /// A large reduce-scatter from one buffer to another is copied and reduced one piece at a time: a copy of the

@@ -125,7 +125,7 @@ class Session {
 
   /// Runs any operation, also a reduction from one buffer to another, or of an average.
   void Run(const Call& call, const Operation& operation);
-  /// Refuses the operation if there is a Complaint: for calls that run later.
+  /// Refuses the operation if there is a Complaint. Run does so, too; calls that run later do it first.
   void Check(const Call& call, const Operation& operation) const {
     if (!IsPlainlyValid(operation)) CheckClosely(call, operation);
   }

@@ -29,6 +29,8 @@ inline constexpr std::string_view kCollectiveNames[] = {
     "unknown collective", "allreduce", "broadcast", "allgather",  "reduce-scatter",  "reduce", "barrier",
     "exchange",           "gather",    "scatter",   "all-to-all", "send or receive", "split"};
 
+static_assert(std::size(kCollectiveNames) == static_cast<std::size_t>(Collective::kSplit) + 1);
+
 /// "allreduce"
 constexpr std::string_view Name(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max();
 
-/// A set of slices, one for each of these ranks.
+/// Checks the offsets of one slice for each rank.
 std::string ComplainOfOffsets(std::span<const std::size_t> offsets, int world_size) {
   const bool is_valid = offsets.size() == static_cast<std::size_t>(world_size) + 1 && offsets.front() == 0 &&
                         std::is_sorted(offsets.begin(), offsets.end());
@@ -57,7 +57,7 @@ std::string ComplainOfReduction(const Operation& operation, std::size_t count, s
   return "";
 }
 
-/// Of a gather, or of a scatter with the two sides exchanged.
+/// Checks a gather, or a scatter with the two sides exchanged.
 std::string ComplainOfGather(const Operation& operation, const void* own, const void* all,
                              std::span<const std::size_t> offsets, int rank, int world_size) {
   if (std::string complaint = ComplainOfRoot(operation.root, world_size); !complaint.empty())
@@ -110,7 +110,7 @@ std::string Complaint(const Operation& operation, int rank, int world_size) {
       return complaint.empty() ? ComplainOfBytes(operation.receive, operation.count) : complaint;
     }
     case Collective::kAllgather:
-      if (!operation.receive_offsets.empty()) {
+      if (!operation.without_offsets) {
         return ComplainOfSlices(operation.receive, operation.receive_offsets, world_size);
       }
       if (operation.begin > operation.end || operation.end > operation.count) {
@@ -144,6 +144,14 @@ std::string Complaint(const Operation& operation, int rank, int world_size) {
   return fmt::format("{} is not a call of a program", Name(operation.kind));
 }
 
+std::string EngineComplaint(const Operation& operation, int rank, int world_size) {
+  if (operation.average) return "an average, which only the APIs compute";
+  if (Reduces(operation.kind) && operation.kind != Collective::kAllreduce && !operation.in_place) {
+    return "it is not in place";
+  }
+  return Complaint(operation, rank, world_size);
+}
+
 std::size_t BytesOf(const Operation& operation, int rank) {
   switch (operation.kind) {
     case Collective::kAllreduce:
@@ -154,7 +162,7 @@ std::size_t BytesOf(const Operation& operation, int rank) {
     case Collective::kBroadcast:
       return operation.count;
     case Collective::kAllgather:
-      return operation.receive_offsets.empty() ? operation.count : operation.receive_offsets.back();
+      return operation.without_offsets ? operation.count : operation.receive_offsets.back();
     case Collective::kGather:
       return rank == operation.root ? operation.receive_offsets.back() : operation.count;
     case Collective::kScatter:

@@ -37,14 +37,15 @@ struct Operation {
   /// for a reduce-scatter, otherwise in bytes.
   std::span<const std::size_t> send_offsets{};
   std::span<const std::size_t> receive_offsets{};
-  /// This rank's slice of an allgather without offsets.
+  /// Of an allgather whose ranks know only their own slices, [begin, end) of `count` bytes of `receive`.
+  bool without_offsets = false;
   std::size_t begin = 0;
   std::size_t end = 0;
   const Reduction* reduction = nullptr;
-  /// Of a reduction: `send` and `receive` are one buffer of all elements. The result replaces those elements
-  /// that the kind gives to this rank, and the others are undefined afterwards. Otherwise `send` is not
-  /// changed, and `receive` has room for this rank's result only; it may be `send` or a part of it, but not
-  /// overlap it.
+  /// Whether `send` and `receive` of a reduction are one buffer of all elements. Then the result replaces
+  /// those elements that the kind gives to this rank, and the others are undefined afterwards. Otherwise
+  /// `receive` has room for this rank's result only: it is `send`, this rank's slice of `send`, or memory
+  /// that does not overlap it, and `send` is not changed unless they overlap.
   bool in_place = false;
   bool average = false;  ///< the result is divided by the number of ranks
   int root = 0;
@@ -94,13 +95,18 @@ struct Operation {
     return {.kind = Collective::kBroadcast, .send = buffer, .receive = buffer, .count = bytes, .root = root};
   }
   /// Each rank contributes its own slice of the buffer and gets the others'. Offsets are the same on all
-  /// ranks. If `send` is set, the slice is copied from there first.
+  /// ranks. If `send` is set, this rank's slice is copied from there first.
   static Operation Allgather(void* buffer, std::span<const std::size_t> offsets) {
     return {.kind = Collective::kAllgather, .receive = buffer, .receive_offsets = offsets};
   }
   /// For ranks that know only their own slice [begin, end) of `total` bytes; the slices must be contiguous.
   static Operation Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
-    return {.kind = Collective::kAllgather, .receive = buffer, .count = total, .begin = begin, .end = end};
+    return {.kind = Collective::kAllgather,
+            .receive = buffer,
+            .count = total,
+            .without_offsets = true,
+            .begin = begin,
+            .end = end};
   }
   /// Returns when all ranks have called it.
   static Operation Barrier() { return {}; }
@@ -145,13 +151,16 @@ struct Operation {
 /// rank; ranks are 0 to 3"; "" if nothing is. Looks at this rank's arguments only.
 std::string Complaint(const Operation& operation, int rank, int world_size);
 
+/// Like Complaint, for communicators, which run reductions in place and no averages; an allreduce may go from
+/// one buffer to another.
+std::string EngineComplaint(const Operation& operation, int rank, int world_size);
+
 /// Whether this is an allreduce that needs no closer look, as almost all calls are; false says nothing. Takes
-/// less time than Complaint.
+/// less time than Complaint and EngineComplaint.
 inline bool IsPlainlyValid(const Operation& operation) {
   constexpr std::size_t kPlain = std::size_t{1} << 31;  // elements, and bytes of an element
-  return operation.kind == Collective::kAllreduce && operation.send != nullptr &&
-         operation.receive != nullptr && operation.count < kPlain &&
-         operation.reduction->element_bytes() < kPlain;
+  return operation.kind == Collective::kAllreduce && !operation.average && operation.send != nullptr &&
+         operation.receive != nullptr && (operation.count | operation.reduction->element_bytes()) < kPlain;
 }
 
 /// The number of bytes of this rank's side of the call, as statistics count them: of the whole buffer if all

@@ -24,6 +24,9 @@ constexpr int kLooksToName = 20;
 }  // namespace
 
 std::string Complaint(const Operation& call, int rank, int world_size) {
+  const bool is_known = call.kind == Collective::kAllreduce || call.kind == Collective::kBroadcast ||
+                        call.kind == Collective::kAllgather || call.kind == Collective::kReduceScatter;
+  if (!is_known) return fmt::format("there is no {} on devices", Name(call.kind));
   const auto type = static_cast<int>(call.type);
   const auto operation = static_cast<int>(call.operation);
   if (type < 0 || type >= kNumTypes)

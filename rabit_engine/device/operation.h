@@ -1,5 +1,5 @@
-// A collective on device memory, as every part of the engine sees it: kinds, element types, operations. The
-// codes are those of rabit/device.h, which are NCCL's.
+// A collective on device memory, as every part of the engine sees it. The codes of element types and
+// reductions are those of rabit/device.h, which are NCCL's.
 #pragma once
 
 #include <cstddef>

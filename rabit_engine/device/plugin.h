@@ -81,7 +81,7 @@ struct WarrenDevices {
 }  // extern "C"
 
 /// Changes with every change of the tables.
-inline constexpr std::int32_t kWarrenDevicesVersion = 4;
+inline constexpr std::int32_t kWarrenDevicesVersion = 5;
 /// The only symbol a plugin exports: `extern "C" const WarrenDevices* warren_devices()`.
 inline constexpr const char* kWarrenDevicesSymbol = "warren_devices";
 using WarrenDevicesEntry = const WarrenDevices* (*)();

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -330,6 +329,7 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
   tag.collective = called;
+  if (called == Collective::kSplit) tag.root = 0;  // its slices are the ranks' texts
   // The size in which elements travel: messages are cut into whole elements.
   if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
     tag.element_bytes = sizeof(float);
@@ -439,25 +439,30 @@ void NativeCommunicator::ThrowIfLost() {
 // --- the collectives ---
 
 void NativeCommunicator::RequireValid(const Operation& operation) const {
-  const std::string complaint = Complaint(operation, rank_, world_size_);
+  const std::string complaint = EngineComplaint(operation, rank_, world_size_);
   if (complaint.empty()) return;
   throw Refused(fmt::format("rank {}: {}: {}", me(), Name(operation.kind), complaint));
 }
 
 void NativeCommunicator::Run(const Operation& operation) {
-  if (!IsPlainlyValid(operation)) RequireValid(operation);
-  if (operation.kind == Collective::kSendReceive) return RunMessages(operation);
-  if (operation.kind == Collective::kAllgather && operation.receive_offsets.empty()) {
-    const std::vector<std::size_t> offsets =
-        GatherOffsets(*this, {operation.count, operation.begin, operation.end});
-    return Run(Operation::Allgather(operation.receive, offsets));
+  if (!IsPlainlyValid(operation)) {
+    RequireValid(operation);
+    if (operation.kind == Collective::kSendReceive) return RunMessages(operation);
+    if (operation.without_offsets) {
+      const std::vector<std::size_t> offsets =
+          GatherOffsets(*this, {operation.count, operation.begin, operation.end});
+      return Run(Operation::Allgather(operation.receive, offsets));
+    }
   }
-  if (world_size_ == 1) {
-    if (operation.kind != Collective::kAllreduce) return CopyOwnSlice(operation, rank_);
-    if (operation.send == operation.receive) return;
-    return CopyBytes(operation.receive, operation.send, BytesOf(operation, rank_));
-  }
+  if (world_size_ == 1) return RunAlone(operation);
   Counted(BytesOf(operation, rank_), [&] { RunBegun(BeginBest(operation.kind, operation), operation); });
+}
+
+/// In a world of one there is only this rank's own part to move.
+void NativeCommunicator::RunAlone(const Operation& operation) const {
+  if (operation.kind != Collective::kAllreduce) return CopyOwnSlice(operation, rank_);
+  if (operation.send == operation.receive) return;
+  CopyBytes(operation.receive, operation.send, BytesOf(operation, rank_));
 }
 
 void NativeCommunicator::RunBegun(const collective::Algorithm& algorithm, const Operation& operation) {
@@ -472,7 +477,8 @@ void NativeCommunicator::RunBegun(const collective::Algorithm& algorithm, const 
     }
     CopyBytes(operation.receive, operation.send, BytesOf(operation, rank_));
   }
-  if (operation.kind != Collective::kAllToAll) CopyOwnSlice(operation, rank_);  // whose algorithms do it
+  // The algorithms of an all-to-all copy this rank's own slice, too.
+  if (!Reduces(operation.kind) && operation.kind != Collective::kAllToAll) CopyOwnSlice(operation, rank_);
   RunInPlace(algorithm, operation);
 }
 

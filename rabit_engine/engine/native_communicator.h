@@ -103,6 +103,7 @@ class NativeCommunicator final : public Communicator {
   void LeaveJob();
   void ReportPlace(std::size_t links) const;
   void RequireValid(const Operation& operation) const;
+  void RunAlone(const Operation& operation) const;
   void RunMessages(const Operation& operation);
   /// Runs a call that has begun.
   void RunBegun(const collective::Algorithm& algorithm, const Operation& operation);

@@ -161,7 +161,7 @@ std::unique_ptr<Communicator> MpiCommunicator::Split(int color, int key) {
 
 void MpiCommunicator::Run(const Operation& operation) {
   RequireOpen(Name(operation.kind));
-  if (const std::string complaint = Complaint(operation, rank_, world_size_); !complaint.empty()) {
+  if (const std::string complaint = EngineComplaint(operation, rank_, world_size_); !complaint.empty()) {
     throw Refused(fmt::format("{}: {}: {}", Who(), Name(operation.kind), complaint));
   }
   if (operation.reduction != nullptr && operation.reduction->rounds() && world_size_ > 1) {
@@ -190,8 +190,10 @@ void MpiCommunicator::Run(const Operation& operation) {
       return RunMessages(operation);
     case Collective::kExchange:
     case Collective::kSplit:
-      break;  // there is a Complaint
+      break;
   }
+  throw Refused(
+      fmt::format("{}: this engine has no {}; set WARREN_ENGINE=native", Who(), Name(operation.kind)));
 }
 
 void MpiCommunicator::RunAllreduce(const Operation& operation) {
@@ -265,7 +267,7 @@ void MpiCommunicator::RunBroadcast(const Operation& operation) {
 
 void MpiCommunicator::RunAllgather(const Operation& operation) {
   void* const buffer = operation.receive;
-  if (operation.receive_offsets.empty()) {
+  if (operation.without_offsets) {
     return Allgather(buffer, GatherOffsets(*this, {operation.count, operation.begin, operation.end}));
   }
   CopyOwnSlice(operation, rank_);

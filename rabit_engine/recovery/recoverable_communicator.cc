@@ -259,6 +259,7 @@ void RecoverableCommunicator::Record(const Operation& operation) {
     }
     return inner_->Run(operation);
   }
+  if (!IsPlainlyValid(operation)) RequireValid(operation);
   const std::size_t bytes = BytesOf(operation, rank_);
   Buffer result;
   while (!Replays(name, operation.receive, bytes)) {
@@ -281,15 +282,18 @@ void RecoverableCommunicator::Record(const Operation& operation) {
 }
 
 void RecoverableCommunicator::Run(const Operation& operation) {
+  if (operation.kind == Collective::kAllreduce) [[likely]]
+    return Record(operation);
   switch (operation.kind) {
     case Collective::kReduce:
       if (!recovers()) return inner_->Run(operation);
+      RequireValid(operation);
       return Record(Operation::Allreduce(operation.receive, operation.count, *operation.reduction));
     case Collective::kReduceScatter:
       if (!recovers()) return inner_->Run(operation);
+      RequireValid(operation);
       return Record(
           Operation::Allreduce(operation.receive, operation.receive_offsets.back(), *operation.reduction));
-    case Collective::kAllreduce:
     case Collective::kBroadcast:
     case Collective::kAllgather:
     case Collective::kBarrier:
@@ -298,6 +302,13 @@ void RecoverableCommunicator::Run(const Operation& operation) {
       RequireNoRecovery(Name(operation.kind));
       return inner_->Run(operation);
   }
+}
+
+/// For results that may be replayed, without the communicator below, which checks the others.
+void RecoverableCommunicator::RequireValid(const Operation& operation) const {
+  const std::string complaint = EngineComplaint(operation, rank_, world_size_);
+  if (complaint.empty()) return;
+  throw Refused(fmt::format("rank {}: {}: {}", rank_, Name(operation.kind), complaint));
 }
 
 void RecoverableCommunicator::RequireNoRecovery(std::string_view call) const {

@@ -98,6 +98,7 @@ class RecoverableCommunicator final : public Communicator {
 
  private:
   void Record(const Operation& operation);
+  void RequireValid(const Operation& operation) const;
   void RequireNoRecovery(std::string_view call) const;
   void Mock(std::string_view call);
   const Buffer* Kept(std::string_view name, std::size_t bytes);

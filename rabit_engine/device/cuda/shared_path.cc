@@ -262,7 +262,7 @@ class SharedPath final : public CollectivePath {
         if (from != working.receive) Copy(working.receive, from, call.count * size, stream);
         return;
       }
-      default:  // device/operation.h has no other kinds
+      default:  // the caller has refused other kinds
         return;
     }
   }

@@ -94,6 +94,7 @@ TEST_F(OperationTest, OffsetsAscendFromZeroForEachRank) {
   for (const std::vector<std::size_t>& offsets : invalid) {
     for (const Operation& operation :
          {Operation::ReduceScatter(buffer_.data(), offsets, sum_),
+          Operation::Allgather(buffer_.data(), offsets),
           Operation::Gather(buffer_.data(), 1, other_.data(), offsets, kRank),
           Operation::Scatter(buffer_.data(), offsets, other_.data(), 1, kRank),
           Operation::AllToAll(buffer_.data(), offsets, other_.data(), offsets_),
@@ -115,6 +116,18 @@ TEST_F(OperationTest, ARanksOwnSliceIsOneLengthOnBothSides) {
             "the slice [4, 3) is not within 8 bytes");
   EXPECT_EQ(ComplaintHere(Operation::Allgather(buffer_.data(), 8, 4, 9)),
             "the slice [4, 9) is not within 8 bytes");
+}
+
+TEST_F(OperationTest, CommunicatorsReduceInPlaceAndComputeNoAverages) {
+  EXPECT_EQ(EngineComplaint(Operation::Allreduce(buffer_.data(), other_.data(), 1, sum_), kRank, kRanks), "");
+  Operation reduce = Operation::Reduce(buffer_.data(), 1, sum_, 0);
+  EXPECT_EQ(EngineComplaint(reduce, kRank, kRanks), "");
+  reduce.in_place = false;
+  EXPECT_EQ(EngineComplaint(reduce, kRank, kRanks), "it is not in place");
+  Operation average = Operation::Allreduce(buffer_.data(), 1, sum_);
+  average.average = true;
+  EXPECT_EQ(ComplaintHere(average), "");
+  EXPECT_EQ(EngineComplaint(average, kRank, kRanks), "an average, which only the APIs compute");
 }
 
 TEST_F(OperationTest, WhatMemoryCannotHoldIsRefused) {

@@ -122,6 +122,8 @@ function(warren_fetched_targets package folder)
     list(TRANSFORM ROW_OWN_HEADERS PREPEND ${folder}/)
     file(GLOB sources ${ROW_SOURCES})
     add_library(${library} STATIC EXCLUDE_FROM_ALL ${sources})
+    # Each file stays an object of its own, so that GoogleTest's `main` is linked only into programs that have none.
+    set_target_properties(${library} PROPERTIES UNITY_BUILD OFF)
     set(scope PUBLIC)
     target_include_directories(${library} PRIVATE ${ROW_OWN_HEADERS})
     target_compile_options(${library} PRIVATE -w)

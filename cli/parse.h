@@ -9,8 +9,8 @@
 namespace warren::cli {
 
 /// Parses the command line with `app`, after rewriting each option as CLI11 needs it. After the name of a
-/// subcommand, its options are accepted too. `other_names` gives names that CLI11 does not accept, and what
-/// they stand for: {"-np", "--num-workers"}. Throws UsageError, and what App::parse throws.
+/// subcommand, its options are accepted too. `other_names` maps names that CLI11 does not accept to the
+/// names they stand for: {"-np", "--num-workers"}. Throws UsageError, and what App::parse throws.
 void Parse(CLI::App& app, int argc, const char* const* argv,
            const std::vector<std::pair<std::string, std::string>>& other_names = {});
 

@@ -10,7 +10,7 @@
 
 namespace warren::data {
 
-/// The rows of a block, or of a cache mapped into memory. Valid as long as its source is unchanged. See
+/// The rows of a block, or of a cache mapped into memory. Valid until its source changes. See
 /// RowBlock.
 template <typename Index>
 struct RowView {

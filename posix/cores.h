@@ -18,8 +18,7 @@ inline int NumCores() {
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
-/// The numbers of the cores that this process may use, each below CPU_SETSIZE; empty if the kernel does not
-/// tell.
+/// The numbers of the cores that this process may use, each below CPU_SETSIZE; empty if they are unknown.
 inline std::vector<int> OwnCores() {
   std::vector<int> cores;
   cpu_set_t set;

@@ -8,8 +8,8 @@
 
 namespace warren::posix {
 
-/// Owns a file descriptor and closes it, as std::unique_ptr does with memory. Empty if negative, like the
-/// result of a failed call. Not thread-safe.
+/// Owns a file descriptor and closes it in the destructor. A negative descriptor, such as the result of a
+/// failed call, counts as empty. Not thread-safe.
 class Descriptor {
  public:
   Descriptor() = default;

@@ -8,7 +8,7 @@
 
 namespace warren::posix {
 
-/// What gethostname says; "localhost" if it fails.
+/// The name returned by gethostname; "localhost" if it fails.
 inline std::string HostName() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";

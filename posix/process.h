@@ -34,8 +34,8 @@ inline std::string SignalAbbreviation(int signal) {
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
-/// Has the kernel send `signal` to this process when its parent exits. Does nothing on other systems, which
-/// must notice the parent's exit in another way.
+/// Has the kernel send `signal` to this process when its parent exits. Does nothing on systems other than
+/// Linux, where the process must notice the parent's exit in another way.
 inline void SignalAtParentsEnd(int signal) {
   prctl(PR_SET_PDEATHSIG, signal);
 }

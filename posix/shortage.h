@@ -1,6 +1,6 @@
-// Errors of system calls that name a shortage of this process or its host, as opposed to a failure of a peer.
-// Code that takes one for the loss of a peer blames the wrong process and may retry forever. Depends on
-// nothing else in the tree.
+// Errors of system calls that indicate a shortage in this process or its host, as opposed to a failure of a
+// peer. Code that mistakes such an error for the loss of a peer blames the wrong process and may retry
+// forever. Depends on nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>
@@ -34,8 +34,8 @@ inline bool ConcernsAddress(int error) {
   return error == EADDRNOTAVAIL || error == EACCES || error == EPERM;
 }
 
-/// The error that opening a descriptor gives at this moment; 0 if one is available. For calls that do not
-/// report why they failed, such as getaddrinfo.
+/// The error with which opening a descriptor currently fails; 0 if it succeeds. For calls that do not report
+/// why they failed, such as getaddrinfo.
 inline int DescriptorShortage() {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return IsLocalShortage(errno) ? errno : 0;
@@ -45,7 +45,7 @@ inline int DescriptorShortage() {
 
 /// A text like "64 of the 64 files that this process may open (ulimit -n) are open".
 inline std::string DescribeOpenFiles() {
-  constexpr rlim_t kMostCounted = 65'536;  // takes a few milliseconds; /proc/self/fd would need a descriptor
+  constexpr rlim_t kMostCounted = 65'536;  // counted in a few ms; /proc/self/fd would need a descriptor
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return "its limit of open files (ulimit -n) is unknown";
   const rlim_t most = std::min(limit.rlim_cur, kMostCounted);
@@ -55,7 +55,8 @@ inline std::string DescribeOpenFiles() {
          " files that this process may open (ulimit -n) are open";
 }
 
-/// One or two sentences on what is short, as far as known, and what to do about it. Empty for other errors.
+/// One or two sentences on which resource is exhausted, if known, and how to fix that. Empty for other
+/// errors.
 inline std::string ShortageAdvice(int error) {
   switch (error) {
     case EMFILE:

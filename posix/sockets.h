@@ -22,7 +22,7 @@ inline constexpr short kPeerDone = POLLRDHUP;
 inline constexpr short kPeerDone = POLLHUP;
 #endif
 
-/// The socket option for the idle seconds after which the kernel probes the peer of a TCP connection.
+/// The socket option that sets after how many idle seconds the kernel probes the peer of a TCP connection.
 #ifdef TCP_KEEPIDLE
 inline constexpr int kKeepIdle = TCP_KEEPIDLE;
 #else
@@ -48,8 +48,8 @@ inline bool ConcernsOneConnection(int error) {
   }
 }
 
-/// Whether a connection waits at this listener. accept cannot tell in a process without a free descriptor: it
-/// fails either way.
+/// Whether a connection is pending on this listener. accept cannot tell if the process has no free
+/// descriptor: it fails in either case.
 inline bool HasConnection(int listener) {
   pollfd ready{listener, POLLIN, 0};
   return poll(&ready, 1, 0) > 0;
@@ -89,7 +89,8 @@ inline bool NewPipe(std::array<int, 2>& ends) {
 
 #else
 
-// A program that another thread starts between creating a descriptor and setting FD_CLOEXEC inherits it.
+// If another thread starts a program between the creation of a descriptor and the setting of FD_CLOEXEC, that
+// program inherits the descriptor.
 
 inline int Prepared(int fd, Blocking blocking) {
   if (fd < 0) return fd;

@@ -11,9 +11,9 @@ enum class FirstRecord {
   kWhole
 };
 
-/// Looks at the first record without consuming it. A session takes about 50 KiB, so servers make one only for
-/// pending connections that have sent a whole record: until the rest of it has arrived, the socket does not
-/// count as readable (SO_RCVLOWAT).
+/// Looks at the first record without consuming it. A session takes about 50 KiB, so servers create a session
+/// only for pending connections that have sent a whole record. Until the record is complete, the socket does
+/// not become readable (SO_RCVLOWAT).
 FirstRecord LookAtFirstRecord(int fd);
 
 }  // namespace warren::tls

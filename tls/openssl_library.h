@@ -1,5 +1,5 @@
-// OpenSSL, loaded when TLS is first needed. So our programs and libraries also run on machines without it,
-// and processes that have already loaded one (Python's) use that one.
+// OpenSSL, loaded when TLS is first needed. So Warren's programs and libraries also run on machines without
+// OpenSSL, and a process that has already loaded a copy (such as Python's) uses that copy.
 #pragma once
 
 // OpenSSL 3.5 deprecates BIO_meth_get_*; 3.0 has no alternative.
@@ -75,8 +75,8 @@ struct OpenSsl {
 #undef WARREN_DECLARE
 };
 
-/// Returns the functions of OpenSSL, which is loaded once and never unloaded. Throws std::runtime_error on
-/// every call if that failed; it says what was looked for and which package has it.
+/// Returns the functions of OpenSSL, which is loaded once and never unloaded. If loading failed, every call
+/// throws std::runtime_error, which says what was searched for and which package contains it.
 const OpenSsl& LoadOpenSsl();
 
 }  // namespace warren::tls

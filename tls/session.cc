@@ -18,7 +18,7 @@ namespace {
 
 // The most data one record may hold.
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-// Once the peer is known, several records are read from the socket at once.
+// Once the peer is known, several records are read from the socket per call.
 constexpr std::size_t kReadBufferBytes = std::size_t{64} << 10;
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
@@ -61,7 +61,7 @@ int WithRetryFlag(BIO* bio, int flag, const Call& call) {
 // library.
 int Write(BIO* bio, const char* data, int bytes) {
   const OpenSsl& ssl = LoadOpenSsl();
-  // With kernel TLS, records other than data need a control message, which OpenSSL's own function makes.
+  // With kernel TLS, records other than data need a control message, which OpenSSL's own function creates.
   if (ssl.BIO_ctrl(bio, BIO_CTRL_GET_KTLS_SEND, 0, nullptr) > 0)
     return Sockets().write_of_openssl(bio, data, bytes);
   const auto& socket = *static_cast<const Socket*>(ssl.BIO_get_ex_data(bio, 0));
@@ -81,8 +81,8 @@ int Read(BIO* bio, char* data, int bytes) {
   return count;
 }
 
-// Refuses every other operation, above all kernel TLS for receiving: before Linux 6.14 it cannot follow when
-// the peer changes its key, and would end the connection. For sending, the kernel only has to keep its
+// Refuses all other operations, above all kernel TLS for receiving: before Linux 6.14 the kernel cannot
+// handle a key change by the peer, and would end the connection. For sending, the kernel only needs its
 // current key.
 long ControlReading(BIO* bio, int command, long, void*) {
   if (command == BIO_CTRL_FLUSH) return 1;
@@ -204,8 +204,9 @@ struct Session::Impl {
   bool kernel_sends = false;
   int failure = 0;  ///< errno of a permanent failure, or 0
   std::string error;
-  std::uint64_t records = 0;  ///< number sent under the current key
-  /// Data to be sent: joined pieces, or a record that must be written again because there was no room.
+  std::uint64_t records = 0;  ///< number of records sent under the current key
+  /// Data to be sent: pieces joined together, or a record that must be written again because there was no
+  /// room.
   std::vector<char> staged;
   bool has_to_repeat = false;
   /// Bytes already sent that Send has not yet reported as taken.
@@ -233,7 +234,7 @@ struct Session::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // What it means that a call returned `returned`, as an errno; 0 for the end of the stream.
+  // Converts the return value of a failed call to an errno; 0 means the end of the stream.
   int Classify(int returned) {
     const int seen = errno;
     switch (ssl.SSL_get_error(connection, returned)) {
@@ -285,8 +286,8 @@ struct Session::Impl {
     socket.keeps_silent = false;
     ssl.SSL_set_default_read_buffer_len(connection, kReadBufferBytes);
     kernel_sends = ssl.BIO_ctrl(ssl.SSL_get_wbio(connection), BIO_CTRL_GET_KTLS_SEND, 0, nullptr) > 0;
-    // If the peer changes its key, OpenSSL 3.5 asks the kernel again and loses what it has read of the next
-    // record.
+    // If the peer changes its key, OpenSSL 3.5 tries to enable kernel TLS again and loses the part of the
+    // next record that it has already read.
     ssl.SSL_clear_options(connection, SSL_OP_ENABLE_KTLS);
     return 0;
   }

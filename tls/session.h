@@ -1,7 +1,7 @@
 // TLS 1.3 on a connected, non-blocking socket. Both ends prove that they know a common secret, an external
-// pre-shared key (RFC 8446, section 4.2.11), and also agree on fresh keys (psk_dhe_ke), so that the secret,
-// if it leaks later, does not reveal earlier traffic. There are no certificates, tickets or early data, and
-// only one cipher suite, TLS_AES_128_GCM_SHA256.
+// pre-shared key (RFC 8446, section 4.2.11), and also agree on fresh keys (psk_dhe_ke), so that a secret that
+// leaks later does not reveal earlier traffic. There are no certificates, tickets or early data, and only one
+// cipher suite, TLS_AES_128_GCM_SHA256.
 //
 // If the kernel supports TLS, it encrypts sent data, which goes to the socket as without TLS. Received data
 // is always decrypted here.
@@ -25,11 +25,11 @@ enum class Role { kClient, kServer };
 /// RFC 8446, section 5.5, allows for AES-GCM.
 inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 22;
 
-/// The first byte from a client, and of each handshake record. A server that also accepts connections without
-/// TLS can tell them apart by it.
+/// The first byte of every handshake record, and so the first byte from a client. A server that also accepts
+/// connections without TLS can recognise TLS by it.
 inline constexpr char kFirstByte = 0x16;
 
-/// The state shared by all connections for one purpose; copies share it too. Thread-safe.
+/// The state shared by all connections for one purpose; copies share the same state. Thread-safe.
 class Context {
  public:
   /// `purpose` names the secret and is sent in the clear. Throws std::runtime_error if OpenSSL 3 is not
@@ -59,19 +59,20 @@ class Session {
   /// Whether the handshake waits for room to send.
   bool wants_to_write() const;
 
-  /// Like sendmsg(2) of both pieces, as far as there is room now: returns the number of bytes taken, or -1
-  /// with errno set (EAGAIN: no room; EPROTO: see error()). The rest must be sent in the next calls, in
-  /// pieces of any size: a part of it may be encrypted already.
+  /// Like sendmsg(2) of both pieces, without waiting for room: returns the number of bytes taken, or -1 with
+  /// errno set (EAGAIN: no room; EPROTO: see error()). The rest must be sent in the next calls, in pieces of
+  /// any size: a part of it may be encrypted already.
   ssize_t Send(const void* head, std::size_t head_bytes, const void* data, std::size_t bytes);
   /// Like recv(2), without waiting: returns fewer bytes than asked for only if no more have arrived.
   ssize_t Receive(void* data, std::size_t bytes);
-  /// Whether data was taken from the socket but not received yet; poll(2) on the socket does not show it.
+  /// Whether data has been read from the socket but not yet returned by Receive; poll(2) on the socket does
+  /// not show such data.
   bool has_unread() const;
   /// Bytes taken from the socket so far, including the handshake.
   std::size_t bytes_read() const;
   /// Describes the failure after EPROTO.
   const std::string& error() const;
-  /// Whether the kernel encrypts what is sent.
+  /// Whether the kernel encrypts sent data.
   bool kernel_sends() const;
 
  private:

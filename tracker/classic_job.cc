@@ -208,7 +208,7 @@ void ClassicJob::HandleStart(ConnectionId connection, Peer& peer, TimePoint now)
   }
   if (rank < 0) return AddPending(connection, peer, now);
   const Member& member = members_[rank];
-  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its end has not been reported yet
+  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its exit has not been reported yet
   if (member.shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
   }
@@ -277,7 +277,7 @@ void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   if (!linked_) CallBackThoseWhoWait();  // the lost worker is already back
 }
 
-/// The rank had shut down and was waiting for the others; now it or its replacement takes part again.
+/// The rank had shut down and was waiting for the others; now it or its replacement has rejoined.
 void ClassicJob::ReturnToJob(int rank) {
   members_[rank].waits = 0;
   members_[rank].shut_down = members_[rank].shut_down_before = false;
@@ -312,7 +312,7 @@ void ClassicJob::FinishWhenAllHaveShutDown(TimePoint now) {
   for (const auto& [connection, peer] : peers_) {
     if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
   }
-  // A worker about to ask to wait may leave, too. The others have closed the connection.
+  // A worker that is about to ask to wait may leave, too. All others have closed their connections.
   for (const ConnectionId connection : leaving) {
     connections_.Send(connection, classic::Encode(classic::TrackerWord::kReleased));
     Forget(connection);

@@ -28,7 +28,7 @@ class ClassicJob final : public DialectJob {
  public:
   ClassicJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Workers that were being linked are expected to come again.
+  /// Workers that were being linked are expected to reconnect.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }

@@ -286,7 +286,7 @@ void CollectiveJob::ErrorConnectionClosed(ConnectionId error_connection, std::st
   connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(error_connection), why));
   error_ports_.erase(error_connection);
   connections_.Close(error_connection);
-  if (port.rank < 0) {  // if the worker has ended, the connection of its start shows it
+  if (port.rank < 0) {  // if the worker has exited, its start connection shows that
     peers_.at(port.waiting).error_connection = 0;
     return;
   }

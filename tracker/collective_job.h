@@ -3,9 +3,9 @@
 // values, like classic_job.h.
 //
 // Workers keep no connection to their tracker. This tracker connects to each worker's error port, where the
-// worker can be told to stop. The connection stays open, so that a worker's death is noticed at once,
-// whatever started it. It is made as soon as the worker has joined, since the port accepts only one
-// connection, from any peer.
+// worker can be told to stop. The connection stays open, so that a worker's death is noticed immediately,
+// however the worker was started. The tracker connects as soon as the worker has joined, since the
+// port accepts only one connection, from any peer.
 #pragma once
 
 #include <chrono>
@@ -22,16 +22,16 @@
 
 namespace warren::tracker {
 
-/// A worker that ends properly announces its shutdown on a different connection than the one to its error
-/// port: the announcement may arrive this long after that one has closed.
+/// Maximum time between the close of a worker's error connection and the arrival of its shutdown
+/// announcement, which uses a different connection.
 inline constexpr std::chrono::milliseconds kShutdownGrace{250};
 
 /// When a worker dies, the other workers may notice and report an error slightly before the tracker does. A
 /// worker that reports an error is taken for the first to fail only if no other is lost within this time.
 inline constexpr std::chrono::milliseconds kSilentFailureGrace{50};
 
-/// Time a worker has to close its connection after its shutdown. In between it only ends the thread at its
-/// error port, which is quick.
+/// Time limit for a worker to close its connection after its shutdown. Until then it only ends the thread
+/// that serves its error port, which is quick.
 inline constexpr std::chrono::seconds kLeaveTimeout{5};
 
 class CollectiveJob final : public DialectJob {
@@ -51,7 +51,7 @@ class CollectiveJob final : public DialectJob {
   void Tick(TimePoint now) override;
   std::optional<TimePoint> NextDeadline() const override;
   void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
-  /// Breaks the job off if it runs and the task takes part in it.
+  /// Breaks the job off if it is running and the task is one of its members.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) override;
   std::vector<Send> FinalMessages() const override;
 

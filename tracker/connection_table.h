@@ -25,7 +25,7 @@ class ConnectionTable {
   bool Has(ConnectionId connection) const { return connections_.contains(connection); }
 
   const std::string& host(ConnectionId connection) const { return connections_.at(connection).host; }
-  /// Sets what is known of the peer besides its address: "task 3, rank 2".
+  /// Sets the description shown after the peer's address: "task 3, rank 2".
   void SetName(ConnectionId connection, std::string name);
   /// "10.0.0.1:40123, task 3, rank 2"
   std::string Name(ConnectionId connection) const;

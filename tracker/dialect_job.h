@@ -1,4 +1,4 @@
-// The common interface of the two dialects' jobs. job.h hands them their connections.
+// The common interface of the two dialects' jobs. Job (job.h) passes each connection to one of them.
 #pragma once
 
 #include <chrono>

@@ -14,10 +14,10 @@ namespace warren::tracker {
 /// Throws std::runtime_error if a name does not resolve or an address has a port.
 std::string ResolveHostIp(const std::string& choice);
 
-/// The address at which others reach this machine, and the host that it was determined for.
+/// The address at which other machines reach this one, and the host for which it was determined.
 struct Reached {
   std::string address;
-  std::string by;  ///< empty: none of the hosts; the address is the default route's
+  std::string by;  ///< empty: no host; the address is the default route's
 };
 
 /// The source address of this machine towards the first of `hosts` (names or addresses) that resolves here

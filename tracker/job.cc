@@ -68,7 +68,7 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   }
 }
 
-/// What a peer that falls silent now has failed to send.
+/// The message that the peer has not completed, for the error if it stays silent.
 std::string_view Job::Expected(const Inbound& inbound) {
   switch (inbound.step) {
     case Inbound::Step::kMagic:
@@ -173,7 +173,7 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   }
 }
 
-/// Hands the bytes to the job whose dialect the connection speaks.
+/// Passes the bytes to the job of the connection's dialect.
 void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now) {
   try {
     DialectJob& job = *inbound_.at(connection).job;
@@ -226,7 +226,7 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
                       static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
     }
     if (const auto why = RefusalOfUnproved(connection)) {
-      // The task id is known only after the peer has got the magic number, which reveals nothing.
+      // The task id is known only after the peer has received the magic number, which reveals nothing.
       const bool may_show_ticket =
           *magic == wire::kMagic && admission_.ExpectsFrom(connections_.host(connection));
       if (!may_show_ticket) throw wire::ProtocolError(*why);

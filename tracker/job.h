@@ -1,8 +1,8 @@
 // One job as the tracker sees it. Determines who may take part (wire/authentication.h, admission.h) and which
-// dialect each connection speaks, and hands the connection to that dialect's job: classic_job.h for rabit and
-// XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Connections with reports go to
+// dialect each connection speaks, and passes the connection to that dialect's job: classic_job.h for rabit
+// and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Connections with reports go to
 // report_connections.h. A state machine over values: connections are numbers, time is an argument, results
-// come out as actions. It has no sockets, threads or clocks.
+// are returned as actions. It has no sockets, threads or clocks.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@
 namespace warren::tracker {
 
 /// Time limit from connecting to the end of the hello. A worker needs microseconds, or seconds on a machine
-/// that starts hundreds at once; a slower peer is stuck or no worker.
+/// that starts hundreds together; a slower peer is stuck or not a worker.
 inline constexpr std::chrono::seconds kHelloTimeout{30};
 /// Time that a pending connection is guaranteed when no more connections fit.
 inline constexpr std::chrono::seconds kPendingGrace{2};
@@ -67,9 +67,9 @@ class Job {
   /// When Tick is next needed, if ever.
   std::optional<TimePoint> NextDeadline() const;
   /// For a launcher, which sees the processes: the task has failed; `how` is readable text ("was killed by
-  /// signal 9"). Workers of XGBoost 2.1 and later cannot continue without it and are told to stop.
+  /// signal 9"). Workers of XGBoost 2.1 and later cannot continue without this task and are told to stop.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
-  /// Restarts the time limit for missing workers: until now they could not come, e.g. because they were
+  /// Restarts the time limit for missing workers: until now they could not join, e.g. because they were
   /// queued.
   void WaitAnew(TimePoint now);
 
@@ -95,7 +95,7 @@ class Job {
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
   /// True if every worker has been given a rank.
   bool all_assigned() const { return Current().all_assigned(); }
-  /// Describes the workers that came and those that did not, for people to read.
+  /// Describes the workers that joined and those that are missing, for people to read.
   std::string DescribeMissing() const { return Current().DescribeMissing(); }
 
  private:
@@ -109,9 +109,9 @@ class Job {
     wire::Nonce tracker_nonce{};
     wire::Reader head;
     DialectJob* job = nullptr;
-    /// Bytes received since the dialect is known that may be needed again: from peers with the token while
-    /// unauthenticated peers are admitted as well (replayed if the job starts over), and from peers that must
-    /// show a ticket (until their hello is complete).
+    /// Bytes received since the dialect became known that may be needed again: from peers with the token
+    /// while unauthenticated peers are admitted as well (replayed if the job starts over), and from peers
+    /// that must show a ticket (until their hello is complete).
     std::string received;
     /// Why the peer may not take part, unless its hello shows a ticket.
     std::optional<std::string> refusal;

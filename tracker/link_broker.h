@@ -37,14 +37,14 @@ class LinkBroker {
   /// A peer that already listens for certain ranks cannot be asked to accept one more, and it may be waiting
   /// for a worker that in turn waits for this one: C connects to A and B, A to B, and A was restarted after B
   /// had been told to wait for C only. A worker that has waited this long therefore takes the place of
-  /// another; a rank that then finds no place waits until the peer, which lacks a link, comes to recover.
+  /// another. A rank that then finds no place waits until the peer, which lacks a link, recovers.
   static constexpr std::chrono::milliseconds kBorrowDelay{500};
 
   explicit LinkBroker(const Topology& topology);
 
   /// `rank` begins an exchange; its previous listening port is void.
   void Join(int rank);
-  /// The exchange of `rank` ended before it listened.
+  /// The exchange of `rank` ended before `rank` listened.
   void Leave(int rank);
   /// `rank` wants links to all its neighbours except `good`. `retry`: connections of its last plan failed.
   /// Returns the first rank in `good` that is no neighbour, if any; the report is then ignored.
@@ -69,7 +69,7 @@ class LinkBroker {
   const std::set<int>& awaited(int rank) const { return nodes_[rank].accept; }
 
   bool listening(int rank) const { return nodes_[rank].state == State::kListening; }
-  /// Ranks that another rank waits for and that are not in an exchange: they would have to come and recover.
+  /// Ranks that another rank waits for and that are not in an exchange: they must recover first.
   std::set<int> Absentees() const;
   /// True if every rank has been through an exchange and every accepted link has been made.
   bool complete() const { return num_listening_ == topology_->size() && open_links_ == 0; }
@@ -78,9 +78,9 @@ class LinkBroker {
   enum class State { kAbsent, kJoined, kWaiting, kPlanned, kListening };
   struct Node {
     State state = State::kAbsent;
-    std::vector<int> connect;            ///< peers this rank has to connect to
+    std::vector<int> connect;            ///< peers this rank must connect to
     std::vector<std::uint64_t> planned;  ///< the generation in which each one listened when the plan was sent
-    std::set<int> accept;                ///< peers that still have to connect to this rank
+    std::set<int> accept;                ///< peers that must still connect to this rank
     std::uint64_t generation = 0;        ///< counts exchanges; distinguishes a new port from an old one
     std::vector<std::pair<int, std::uint64_t>> failed;  ///< unreachable peers, and their generations
     std::chrono::milliseconds retry_delay{0};

@@ -29,7 +29,7 @@ struct ManPage {
 };
 
 /// Returns the page, for section 1. Texts are plain: nothing in them is interpreted as roff. A word between
-/// two ` is printed bold; it marks names of options and variables.
+/// two backquotes is printed bold; it marks names of options and variables.
 std::string ManText(const ManPage& page);
 
 }  // namespace warren::tracker

@@ -14,11 +14,11 @@ struct Note {
     kAssigned,    ///< `rank` was given to `task_id` at `host`, which now makes its links
     kUnassigned,  ///< `rank` is free again
     kLinked,      ///< `rank` connected to `peers`
-    kListens,     ///< `rank` listens at `port`; `peers` are still to connect to it
+    kListens,     ///< `rank` listens at `port`; `peers` must still connect to it
     kShutDown,    ///< `rank` has announced its shutdown
-    kReturned,    ///< `rank` takes part again after its shutdown
+    kReturned,    ///< `rank` rejoined after its shutdown
     kMember,      ///< collective dialect: `rank` was given to `task_id` at `host`; all ranks follow, from 0
-    kBroken,      ///< collective dialect: `rank` failed, so all workers have to join again
+    kBroken,      ///< collective dialect: `rank` failed, so all workers must join again
     kClosed,      ///< only peers that prove the token are admitted from here on; the job starts over
     kVouched      ///< `task_id` at `host` was vouched for, with `ticket`
   };

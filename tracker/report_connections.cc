@@ -57,7 +57,7 @@ bool ReportConnections::MayReport(ConnectionId connection, Source& source, const
   return is_proved || !proved_tasks_.contains(task_id);
 }
 
-/// `connection` is the one that sent last.
+/// `connection` is the connection that sent last.
 void ReportConnections::LimitUnreadBytes(ConnectionId connection) {
   const std::string reason =
       fmt::format("more than {} MiB of incomplete reports, the limit for all connections together",

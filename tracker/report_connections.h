@@ -27,7 +27,7 @@ class ReportConnections {
  public:
   explicit ReportConnections(ConnectionTable& connections) : connections_(connections) {}
 
-  /// Treats the connection as one of these. It may stay silent forever.
+  /// Adds a report connection. It may stay silent forever.
   void Open(ConnectionId connection, int num_workers);
   bool Has(ConnectionId connection) const { return sources_.contains(connection); }
   /// Handles what follows the magic. Clock requests are answered with `now`. Reports of an unproved peer are

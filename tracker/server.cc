@@ -36,7 +36,7 @@ using std::chrono::steady_clock;
 /// Pause before accepting again when the process is out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 /// Connections accepted at a time from one listening socket, whose queue is no longer on most systems
-/// (net.core.somaxconn). Existing connections are served in between.
+/// (net.core.somaxconn). Existing connections are served between batches.
 constexpr int kAcceptBatch = 4096;
 /// Maximum number of listening sockets; their queues should hold a burst of all workers of a job.
 constexpr std::size_t kMostListeners = 64;
@@ -44,7 +44,7 @@ constexpr std::size_t kMostListeners = 64;
 constexpr std::size_t kReadBytes = 512;
 /// Limit of the answers held for a peer that does not read. A worker's answers are below a kilobyte.
 constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
-/// Descriptors of the process besides the workers' connections.
+/// Descriptors that the process needs in addition to the workers' connections.
 constexpr rlim_t kOtherDescriptors = 128;
 
 /// Raises the limit to the hard limit, and beyond it if the workers need more and the process may have it. A
@@ -530,7 +530,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void ArmTimer() {
     const auto deadline = job_.NextDeadline();
-    // A timer that fires too early does nothing but set itself again: deadlines change with each message.
+    // A timer that fires too early only sets itself again: deadlines change with each message.
     if (!deadline || (armed_for_ && *armed_for_ <= *deadline)) return;
     armed_for_ = deadline;
     timer_.expires_at(*deadline);

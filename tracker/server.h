@@ -52,8 +52,8 @@ struct ServerEvents {
 /// Serves one job. Single-threaded: use it from the thread that runs the io_context.
 class Server {
  public:
-  /// Binds and listens at once, so that workers may be started when this returns; serves once the io_context
-  /// runs. If no port is free, throws std::runtime_error naming the address and the ports tried.
+  /// Binds and listens immediately, so that workers may be started when this returns; serves once the
+  /// io_context runs. If no port is free, throws std::runtime_error naming the address and the ports tried.
   Server(boost::asio::io_context& io, const ServerOptions& options, ServerEvents events);
   ~Server();
   Server(const Server&) = delete;

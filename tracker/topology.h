@@ -18,8 +18,8 @@ class Topology {
   int size() const { return static_cast<int>(parent_.size()); }
   int parent(int rank) const { return parent_[rank]; }                            ///< -1 at rank 0
   const std::vector<int>& tree_neighbors(int rank) const { return tree_[rank]; }  ///< parent first
-  int ring_prev(int rank) const;                                                  ///< -1 in a world of one
-  int ring_next(int rank) const;                                                  ///< -1 in a world of one
+  int ring_prev(int rank) const;  ///< -1 if the world size is 1
+  int ring_next(int rank) const;  ///< -1 if the world size is 1
   /// All ranks that `rank` has a link with, in tree and ring, ascending and unique: at most five.
   const std::vector<int>& neighbors(int rank) const { return neighbors_[rank]; }
 

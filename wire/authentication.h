@@ -11,7 +11,7 @@
 //   then the worker's dialect, from its magic on
 //
 // If a claim or proof is wrong, the connection is closed without a further answer. A peer without a valid
-// claim gets no byte at all; a peer that replays an overheard claim gets a nonce, but nothing more.
+// claim receives no byte at all; a peer that replays an overheard claim receives a nonce, but nothing more.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ enum class Party { kWorker, kTracker };
 class AuthenticationKeys {
  public:
   explicit AuthenticationKeys(const JobToken& token);
-  /// The claim that the worker begins with.
+  /// The claim that the worker sends first.
   Digest Claim(const Nonce& of_worker) const;
   /// The proof of one of the two parties, for the nonces of both.
   Digest Proof(Party who, const Nonce& of_worker, const Nonce& of_tracker) const;

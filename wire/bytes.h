@@ -37,7 +37,7 @@ class Writer {
 };
 
 /// Collects bytes as they arrive and hands out whole fields. A field that has not fully arrived is
-/// `std::nullopt` and consumes nothing, so the caller tries again after the next Append.
+/// `std::nullopt` and consumes nothing, so the caller can try again after the next Append.
 class Reader {
  public:
   void Append(std::string_view bytes);

@@ -76,10 +76,11 @@ inline constexpr std::int32_t kWaitForOthers = 1;
 enum class TrackerWord : std::int32_t {
   /// To ListenPort: the port is saved for a tracker that takes over; the connection ends.
   kNoted = 4,
-  /// A rank was lost before all had shut down: this worker counts as not shut down, and closes.
+  /// A rank was lost before all had shut down: this worker does not count as shut down, and closes the
+  /// connection.
   kComeBack = 1,
-  kHeld = 2,     ///< received; another word follows
-  kReleased = 3  ///< all have shut down
+  kHeld = 2,     ///< request received; another word follows
+  kReleased = 3  ///< all workers have shut down
 };
 
 using WorkerMessage = std::variant<Hello, PrintText, GoodLinks, LinkErrors, ListenPort, WaitForOthers>;
@@ -93,15 +94,16 @@ std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
 std::string Encode(TrackerWord word);
 
-/// Decodes what one worker sends to the tracker, in pieces of any size. The creator has already read the
-/// magic and detected the classic dialect.
+/// Decodes the bytes that one worker sends to the tracker, in pieces of any size. The creator has already
+/// read the magic and detected the classic dialect.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
   /// Returns the next whole message, or `std::nullopt` until more bytes arrive. Throws ProtocolError if no
   /// worker would send these bytes; the stream is then unusable.
   std::optional<WorkerMessage> Next();
-  /// What a worker that falls silent now still has to send, for the log: "the task id", "the listening port".
+  /// The item expected next from the worker, for the log if it falls silent: "the task id", "the listening
+  /// port".
   std::string_view Expected() const;
   /// True if the worker has nothing more to send on this connection.
   bool done() const { return step_ == Step::kDone || step_ == Step::kWait; }
@@ -156,9 +158,8 @@ struct LinkPlan {
 std::string Encode(const Assignment& assignment);
 std::string Encode(const LinkPlan& plan);
 
-/// Decodes what the tracker sends to a worker: answers in the order in which a worker asks for them. Each
-/// call returns `std::nullopt` until the whole message has arrived, and throws ProtocolError on invalid
-/// values.
+/// Decodes the tracker's answers to a worker, in the order in which the worker asks for them. Each call
+/// returns `std::nullopt` until the whole message has arrived, and throws ProtocolError on invalid values.
 class TrackerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

@@ -8,8 +8,8 @@
 //                                           <-    magic
 //   Hello (world size, rank, task)          ->
 //     Start (port, error port)              ->
-//                                           <-    World (its size), at once
-//                                           <-    Next (the peer to connect to), when all have come
+//                                           <-    World (its size), immediately
+//                                           <-    Next (the peer to connect to), when all have arrived
 //     Shutdown | Failure | Print, closes    ->
 //
 //   the error port of a worker              tracker
@@ -31,7 +31,7 @@ namespace warren::wire::collective {
 /// Limits on what a peer may announce.
 inline constexpr std::size_t kMaxTaskIdBytes = 1024;
 inline constexpr std::size_t kMaxHelloBytes = 8 * 1024;
-/// A failure includes a stack trace, and escapes can make text six times as long.
+/// A failure message includes a stack trace, and escaping can make text six times as long.
 inline constexpr std::size_t kMaxCommandBytes = std::size_t{512} << 10;
 inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
 
@@ -45,7 +45,7 @@ struct Hello {
 
 struct Start {
   std::int32_t port = 0;        ///< where it accepts links from other workers
-  std::int32_t error_port = 0;  ///< where it can be told to stop; 0 if nowhere
+  std::int32_t error_port = 0;  ///< where it can be told to stop; 0 if it has no such port
 };
 
 struct Shutdown {};
@@ -67,15 +67,15 @@ std::string Encode(const Shutdown& shutdown);
 std::string Encode(const Failure& failure);
 std::string Encode(const Print& print);
 
-/// Decodes what one worker sends to the tracker, in pieces of any size. The creator has already read the
-/// magic and detected the collective dialect.
+/// Decodes the bytes that one worker sends to the tracker, in pieces of any size. The creator has already
+/// read the magic and detected the collective dialect.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
   /// Returns the next whole message, or `std::nullopt` until more bytes arrive. Throws ProtocolError if no
   /// worker would send these bytes; the stream is then unusable.
   std::optional<WorkerMessage> Next();
-  /// What a worker that falls silent now still has to send, for the log.
+  /// The item expected next from the worker, for the log if it falls silent.
   std::string_view Expected() const;
 
  private:
@@ -91,22 +91,22 @@ struct World {
   std::int32_t size = 0;
 };
 
-/// The next worker in the ring. It also tells a worker its own rank: the one before.
+/// The next worker in the ring. It also tells a worker its own rank, the one before `rank`.
 struct Next {
   std::int32_t rank = 0;
   std::string host;
   std::int32_t port = 0;
 };
 
-/// What a worker's error port accepts. XGBoost up to 3.4 treats only 1 as an error; the -1 sent by its own
-/// tracker has no effect.
+/// The signals that a worker's error port accepts. XGBoost up to 3.4 treats only 1 as an error; the -1 sent
+/// by its own tracker has no effect.
 enum class Signal : std::int32_t { kEnd = 0, kError = 1 };
 
 std::string Encode(const World& world);
 std::string Encode(const Next& next);
 std::string Encode(Signal signal);
 
-/// Decodes what the tracker sends to a worker: answers in the order in which they arrive. Each call returns
+/// Decodes the tracker's answers to a worker, in the order in which they arrive. Each call returns
 /// `std::nullopt` until the whole message has arrived, and throws ProtocolError on invalid values.
 class TrackerStream {
  public:

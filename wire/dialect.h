@@ -1,5 +1,5 @@
-// The two tracker dialects. Both begin with the same magic; what follows tells them apart: classic sends two
-// small int32 (rank and world size), collective a length and then a JSON object.
+// The two tracker dialects. Both begin with the same magic and differ in the bytes after it: classic sends
+// two small int32 (rank and world size), collective a length and then a JSON object.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 namespace warren::wire {
 namespace {
 
-/// No message is nested deeper.
+/// The maximum nesting depth of a message.
 constexpr int kMaxDepth = 32;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 

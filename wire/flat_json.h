@@ -1,4 +1,4 @@
-// JSON objects as used in messages: names with plain values. Nested values are skipped.
+// The JSON objects used in messages: names with plain values. Nested values are skipped.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace warren::wire {
 
-/// The whole numbers and texts of one JSON object, without nested ones.
+/// The whole numbers and texts of one JSON object, except those in nested values.
 class FlatJson {
  public:
   /// `what` names the message in errors. Throws ProtocolError unless `text` is a JSON object. Bytes that are

@@ -1,6 +1,7 @@
-// The secret of one job: 256 random bits known only to its tracker and its workers. It never travels over a
-// connection; what does is derived from it by a one-way function (authentication.h, and the handshake of
-// links in rabit_engine/transport/tcp/handshake.h). docs/how-to/security.md says what it protects.
+// The secret of one job: 256 random bits known only to its tracker and its workers. It is never sent over a
+// connection; only values derived from it by a one-way function are (authentication.h, and the handshake of
+// links in rabit_engine/transport/tcp/handshake.h). docs/how-to/security.md describes what the token
+// protects.
 #pragma once
 
 #include <array>
@@ -12,15 +13,15 @@
 
 namespace warren::wire {
 
-/// The environment variable that gives a process the job's token, as 64 hexadecimal digits.
+/// The environment variable that holds the job's token, as 64 hexadecimal digits.
 inline constexpr std::string_view kTokenVariable = "DMLC_JOB_TOKEN";
 
 class JobToken {
  public:
   /// Makes a new token from the kernel's random numbers. Throws std::runtime_error if they are not available.
   static JobToken Random();
-  /// Parses 64 hexadecimal digits; surrounding blanks are ignored. Throws std::invalid_argument, which does
-  /// not quote the text.
+  /// Parses 64 hexadecimal digits; surrounding blanks are ignored. Throws std::invalid_argument, whose
+  /// message does not quote the text.
   static JobToken Parse(std::string_view text);
   std::string ToHex() const;
 

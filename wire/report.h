@@ -9,7 +9,7 @@
 //   Report, Report, ..., closes ->
 //
 // After the magic every message is a string (its length, then its bytes) that holds one JSON object. A reader
-// ignores members that it does not know. All texts of a report that was read are safe for a terminal: control
+// ignores members that it does not know. All texts of a decoded report are safe for a terminal: control
 // characters are written as \xNN.
 #pragma once
 
@@ -32,14 +32,14 @@ inline constexpr std::int32_t kReportMagic = 0x50525257;  // "WRRP"
 inline constexpr std::size_t kMaxReportBytes = std::size_t{512} << 10;
 /// The most waits (calls that took long) in one report; the longest ones are kept.
 inline constexpr std::size_t kMaxReportedWaits = 1024;
-/// Further metrics and kinds of collectives are left out.
+/// Metrics and kinds of collectives beyond these numbers are left out.
 inline constexpr std::size_t kMaxReportedMetrics = 64;
 inline constexpr std::size_t kMaxReportedTraffic = 64;
 /// The most events of a timeline in one report. With names of usual length they do not exceed
 /// kMaxReportBytes.
 inline constexpr std::size_t kMaxTracedEvents = 128;
 inline constexpr std::size_t kMaxTracedNumbers = 4;
-/// The writer cuts longer texts.
+/// The encoder cuts longer texts.
 inline constexpr std::size_t kMaxReportedNameBytes = 256;
 inline constexpr std::size_t kMaxReportedTaskIdBytes = 1024;
 
@@ -52,8 +52,8 @@ struct ReportedTraffic {
   double seconds = 0;       ///< time spent in these calls
 };
 
-/// A collective call that has ended and took long. A rank that came late spent less time in it than the
-/// others, which waited. All ranks of a communicator number its calls alike.
+/// A long collective call that has ended. A rank that came late spent less time in it than the others, which
+/// waited. All ranks of a communicator number its calls alike.
 struct ReportedWait {
   std::uint64_t call = 0;
   double seconds = 0;  ///< time spent in the call
@@ -102,36 +102,37 @@ struct WorkerReport {
   double every = 0;
   std::optional<ReportedCall> call;
   std::vector<ReportedTraffic> traffic;
-  std::vector<ReportedWait> waits;  ///< that ended since the previous report
+  std::vector<ReportedWait> waits;  ///< waits that ended since the previous report
   std::uint64_t waits_dropped = 0;  ///< number of waits left out because there were too many
   std::optional<ReportedProgress> progress;
   std::optional<ReportedReading> reading;
   std::vector<TracedEvent> trace;  ///< events since the previous report
-  /// The report only asks for the time: the tracker answers at once.
+  /// The report only asks for the time, and the tracker answers immediately.
   bool asks_clock = false;
 };
 
-/// The time on the tracker's clock. From a few answers a worker learns how far its own clock is off.
+/// The time on the tracker's clock. From a few answers a worker computes the difference between its own clock
+/// and the tracker's.
 struct ClockAnswer {
   std::int64_t now_ns = 0;
 };
 
-/// Encodes the whole message, with its length in front. It is never too long for a reader: names are cut, and
-/// what exceeds the limits is left out.
+/// Encodes the whole message, preceded by its length. It is never too long for a reader: names are cut, and
+/// entries beyond the limits are left out.
 std::string Encode(const WorkerReport& report);
 
 std::string Encode(const ClockAnswer& answer);
-/// Decodes the tracker's answer, without its length in front. Throws ProtocolError.
+/// Decodes the tracker's answer, not including its length. Throws ProtocolError.
 ClockAnswer DecodeClockAnswer(std::string_view bytes);
 
-/// Decodes what one worker sends, in pieces of any size. The creator has already read the magic.
+/// Decodes the bytes that one worker sends, in pieces of any size. The creator has already read the magic.
 class ReportStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
   /// Returns the next whole report, or `std::nullopt` until more bytes arrive. Throws ProtocolError if no
   /// worker would send these bytes; the stream is then unusable.
   std::optional<WorkerReport> Next();
-  /// Bytes that have arrived and do not form a whole report yet.
+  /// The number of received bytes that do not form a whole report yet.
   std::size_t num_buffered() const { return reader_.available(); }
 
  private:

@@ -106,7 +106,7 @@ Digest HmacKey::Code(std::initializer_list<std::string_view> parts) const {
 
 bool Same(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
-  // `volatile` keeps the compiler from stopping at the first difference.
+  // `volatile` prevents the compiler from stopping at the first difference.
   volatile unsigned char difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), all the cryptography that a job token needs. Implemented
+// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), the only cryptography that a job token needs. Implemented
 // here because librabit is preloaded into other people's programs and must not require any library there;
 // encryption, which is optional, uses OpenSSL.
 #pragma once
@@ -28,11 +28,12 @@ class Sha256 {
   std::uint64_t bytes_ = 0;
 };
 
-/// A key for many codes: for a short message, half of the work depends only on the key.
+/// A key for several HMACs; the work that depends only on the key, half of the total for a short message, is
+/// done once.
 class HmacKey {
  public:
   explicit HmacKey(std::string_view key);
-  /// The code of the parts, one after the other. If their lengths vary, the caller has to make the boundaries
+  /// The HMAC of the concatenated parts. If their lengths vary, the caller must make the boundaries
   /// unambiguous.
   Digest Code(std::initializer_list<std::string_view> parts) const;
 
@@ -50,7 +51,7 @@ inline std::string_view BytesOf(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// Compares in constant time, wherever the texts differ.
+/// Compares in constant time, regardless of where the texts differ.
 bool Same(std::string_view a, std::string_view b);
 
 }  // namespace warren::wire

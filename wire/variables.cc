@@ -186,7 +186,7 @@ std::vector<std::string> ContradictingNames(const LookUp& look_up) {
     const auto value = look_up(variable.name);
     const auto former = look_up(variable.former);
     if (!value || !former || *value == *former) continue;
-    // Without the values: one of them is a secret.
+    // The values are not shown: some variables hold secrets.
     lines.push_back(fmt::format("{} and its old name {} are set to different values; using {}", variable.name,
                                 variable.former, variable.name));
   }

@@ -1,5 +1,5 @@
-// The environment variables that users can set. One table serves to look them up under their current and
-// former names, and to write the reference page (`dmlc-submit --help-environment`).
+// The environment variables that users can set. One table is used both to look them up under their current
+// and former names and to write the reference page (`dmlc-submit --help-environment`).
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace warren::wire {
 struct Variable {
   std::string_view group;
   const char* name;
-  const char* former;  ///< its former name, which is still read; null if none
+  const char* former;  ///< the former name, which is still read; null if there was none
   std::string_view values;
   std::string_view default_value;
   std::string_view meaning;  ///< in Markdown
@@ -36,7 +36,7 @@ struct SetVariable {
 std::optional<SetVariable> FindVariable(const char* name, const LookUp& look_up);
 
 /// Returns a message for each variable that is set to different values under both of its names; the new name
-/// counts.
+/// takes precedence.
 std::vector<std::string> ContradictingNames(const LookUp& look_up);
 
 /// The table as a page in Markdown.

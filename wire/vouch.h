@@ -1,8 +1,8 @@
-// Admits a worker that joins by the protocol of XGBoost or rabit, in which nothing can be proved. Before it
-// joins, its process vouches for it over a connection that has proved the job's token (authentication.h, or
-// TLS). The vouch names the worker's task and a ticket, a random text. The worker then calls itself
-// TASK#TICKET in its hellos, from the same address, and the tracker takes it for TASK. This file deals in
-// bytes only, without any I/O.
+// Admits a worker that joins with the protocol of XGBoost or rabit, which has no way to prove the job's
+// token. Before it joins, its process vouches for it over a connection that has proved the job's token
+// (authentication.h, or TLS). The vouch names the worker's task and a ticket, a random text. The worker then
+// calls itself TASK#TICKET in its hellos, from the same address, and the tracker treats it as TASK. This file
+// deals in bytes only, without any I/O.
 //
 //   worker                                            tracker
 //   int kVouchMagic, string "TICKET TASK"        ->
@@ -32,7 +32,7 @@ struct Vouch {
 
 /// Includes the magic.
 std::string Encode(const Vouch& vouch);
-/// Decodes what follows the magic; std::nullopt until it has arrived completely. Throws ProtocolError.
+/// Decodes the message after the magic; std::nullopt until it has arrived completely. Throws ProtocolError.
 std::optional<Vouch> NextVouch(Reader& reader);
 
 /// Splits a task id with a ticket, TASK#TICKET; std::nullopt if it has no ticket.

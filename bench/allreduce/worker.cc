@@ -24,7 +24,7 @@ void Print(const Case& what, const Timing& timing) {
   std::fflush(stdout);
 }
 
-/// Exits at once: an orderly exit could wait for the other ranks, which wait for this one.
+/// Exits immediately: an orderly exit could wait for the other ranks, which wait for this one.
 [[noreturn]] void Abandon(const char* program, const std::exception& error, int exit_code) {
   fmt::print(stderr, "{}: {}\n", program, error.what());
   std::fflush(stderr);

@@ -18,7 +18,7 @@ class Crew {
   /// Creates a worker for each of `members`, which that worker fills in. Task ids count up from `first_task`.
   Crew(int first_task, std::span<Membership> members, const WorkerOptions& options);
 
-  /// Join and ShutDown start all workers at once and return when the last one has finished. They throw
+  /// Join and ShutDown start all workers together and return when the last one has finished. They throw
   /// std::runtime_error if a worker fails, with its task id and stage; the crew is then unusable.
   void Join();
   void ShutDown();

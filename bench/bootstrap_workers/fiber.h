@@ -47,7 +47,7 @@ class Fiber {
   Task<Descriptor> Accept(const Descriptor& listener);
   /// Returns some bytes, at most `limit`. The end of the stream is an error: no peer may close its end first.
   Task<std::string> Receive(const Descriptor& socket, std::size_t limit);
-  /// Sends at once: messages are far smaller than a socket's buffer.
+  /// Sends without waiting: messages are far smaller than a socket's buffer.
   void Send(const Descriptor& socket, std::string_view bytes) const;
   /// Listens at a free port of `address` and stores the port there.
   Descriptor Listen(sockaddr_in& address);

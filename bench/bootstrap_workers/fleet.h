@@ -30,9 +30,9 @@ class Fleet {
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
-  /// All workers join the job at once. Returns kDone when all their links are established.
+  /// All workers join the job together. Returns kDone when all their links are established.
   Outcome Join(Clock::time_point deadline) { return RunPhase(deadline); }
-  /// All workers report shutdown at once. Call only after Join has returned kDone.
+  /// All workers report shutdown together. Call only after Join has returned kDone.
   Outcome ShutDown(Clock::time_point deadline) { return RunPhase(deadline); }
 
   int num_processes() const { return static_cast<int>(processes_.size()); }

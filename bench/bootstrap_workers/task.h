@@ -77,7 +77,7 @@ class [[nodiscard]] Task {
   std::coroutine_handle<promise_type> coroutine_;
 };
 
-/// A coroutine that is not awaited: it runs at once and frees itself. It must not let exceptions out.
+/// A coroutine that is not awaited: it starts immediately and frees itself. It must not let exceptions out.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }

@@ -20,7 +20,7 @@ DEBIANS = "xgboost-1.7"
 
 
 class Missing(Exception):
-    """A booster is missing; the message says how to get it."""
+    """A booster is missing; the message says how to install it."""
 
 
 def environment_of(booster, build):

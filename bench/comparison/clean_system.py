@@ -13,7 +13,7 @@ CERTIFICATES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 class Failure(Exception):
-    """Setting up a system or a command in it failed."""
+    """The setup of a system, or a command in it, failed."""
 
 
 class System:

@@ -46,7 +46,7 @@ def memory_rates(bin_dir, sizes):
 
 
 # Cores are far from each other if a cache line takes longer than this between them, in seconds: on one die it takes some 20 to 80 ns,
-# between dies and sockets at least twice as long.
+# between dies and sockets at least twice that.
 FAR_S = 100e-9
 
 

@@ -41,7 +41,7 @@ class Peer:
         self.program = os.path.join(bin_dir, f"allreduce-{self.key}")
 
     def missing(self):
-        """The reason why the peer cannot take part, or None."""
+        """The reason why the peer is not usable, or None."""
         return None if os.access(self.program, os.X_OK) else f"{os.path.basename(self.program)} is not built (scripts/build release bench-programs)"
 
     def version(self):
@@ -453,7 +453,7 @@ class TorchWarren(TorchGloo):
 
 
 class TorchAlone(TorchGloo):
-    """The same training steps on the same number of ranks at once, without communication."""
+    """The same training steps on the same number of ranks concurrently, without communication."""
 
     key = "torch-alone"
     title = "without communication"
@@ -468,7 +468,7 @@ PEERS = (Warren, Handles, Named, Packed, NewNames, WarrenRabit, TorchWarren, Ope
 
 
 def find(bin_dir, wanted, install=False, python=None):
-    """Returns the peers with the wanted keys that can take part; prints to standard error why others cannot. `install` installs those from
+    """Returns the peers with the wanted keys that are usable; prints to standard error why others are not. `install` installs those from
     PyPI first. `python` is an interpreter that has PyTorch."""
     present = []
     for kind in PEERS:

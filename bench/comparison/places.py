@@ -1,4 +1,4 @@
-"""The places where the ranks of a world run: on this host with all it has, on this host over TCP alone, or each in its own network
+"""The places where the ranks of a world run: on this host over any transport, on this host over TCP alone, or each in its own network
 namespace, as if on separate hosts."""
 
 import os

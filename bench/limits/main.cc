@@ -60,8 +60,8 @@ void Add(float* to, const float* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-/// Returns the payload bytes per second and thread if `threads` do `work` at once, each on two buffers of
-/// `bytes`.
+/// Returns the payload bytes per second and thread if `threads` do `work` concurrently, each on two buffers
+/// of `bytes`.
 double MemoryRate(void (*work)(float*, const float*, std::size_t), std::size_t bytes, int threads) {
   const std::size_t count = bytes / sizeof(float);
   const std::size_t passes = std::max<std::size_t>(1, kLeastWork / bytes);

@@ -224,8 +224,8 @@ struct CallCosts {
   double all = 0;  ///< the whole exchange, or half a round trip
 };
 
-/// Repeated exchanges in `pairs` pairs of processes at the same time, both ends of each sending at once.
-/// Returns the costs at one end.
+/// Repeated exchanges in `pairs` pairs of processes at the same time, both ends of each pair sending
+/// simultaneously. Returns the costs at one end.
 CallCosts Exchange(std::size_t bytes, int times, int pairs, Waiting waiting) {
   std::vector<Connection> connections;
   connections.reserve(pairs);

@@ -281,7 +281,7 @@ void Cache<Index>::ReadHeader(std::string_view identity) {
 
 template <typename Index>
 void Cache<Index>::ReadIdentity(const CacheHeader& header, std::string_view identity) {
-  // Never reads more than the file has, whatever the header says.
+  // Never reads beyond the end of the file, whatever the header says.
   const std::uint64_t most = file_bytes_ - sizeof(CacheHeader) - sizeof(CacheFooter);
   if (header.identity_bytes > most || AlignUp(header.identity_bytes) > most) {
     throw DataError(fmt::format("{}: has {} bytes after the header, expected an identity of {}", path_, most,

@@ -32,17 +32,19 @@ struct Unmap {
 };
 }  // namespace internal
 
-/// Writes a cache. Until Commit() has flushed the new contents to disk, the path refers to the old file or to
-/// none: even if the writer is killed, no reader sees a partial cache. Readers of the old cache keep it.
+/// Writes a cache. Until Commit() has flushed the new contents to disk, the path refers to the old file, or
+/// to no file: even if the writer is killed, no reader sees a partial cache. Readers of the old cache keep
+/// it.
 ///
 /// All functions throw DataError naming the file and the reason, such as a full disk; the file is then
 /// removed and the writer can no longer be used. `Index` is std::uint32_t or std::uint64_t. Not thread-safe.
-/// If several writers write the same path at once, also in different processes, the last one to commit wins.
+/// If several writers write the same path concurrently, also in different processes, the last one to commit
+/// wins.
 template <typename Index>
 class CacheWriter {
  public:
   /// `identity` describes the source of the cache in any bytes: names, sizes and times of files, options, the
-  /// share. Removes what killed writers of the same path have left.
+  /// share. Removes temporary files left by killed writers of the same path.
   CacheWriter(const std::string& path, std::string_view identity);
   ~CacheWriter();
   CacheWriter(const CacheWriter&) = delete;
@@ -65,7 +67,7 @@ class CacheWriter {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// A page of a cache. It stays in memory as long as this object lives, even after the Cache is gone. Movable,
+/// A page of a cache. It stays in memory while this object lives, even after the Cache is gone. Movable,
 /// not copyable.
 template <typename Index>
 class CachePage {

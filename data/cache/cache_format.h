@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kCacheAlignment = 64;
 inline constexpr std::array<char, 8> kCacheMagic = {'w', 'a', 'r', 'r', 'e', 'n', 'R', 'B'};
 inline constexpr std::array<char, 8> kCacheEndMagic = {'B', 'R', 'n', 'e', 'r', 'r', 'a', 'w'};
 inline constexpr std::uint32_t kCacheVersion = 1;
-/// Reads as another value on a machine with the other byte order.
+/// Has a different value when read on a machine with the opposite byte order.
 inline constexpr std::uint32_t kByteOrderMark = 0x01020304;
 
 /// The arrays of a page, in file order.

@@ -16,11 +16,11 @@
 namespace warren::data {
 
 struct PageOptions {
-  /// Limit for all pages, texts and blocks in memory at once. A row or a query that is larger takes what it
+  /// Limit for all pages, texts and blocks in memory together. A row or a query that is larger takes what it
   /// needs.
   std::size_t memory_bytes = std::size_t{256} << 20;
   ReaderOptions reader;  ///< its chunk_bytes is reduced if memory_bytes requires it
-  /// Called with the reason if an existing cache cannot be used and is made again.
+  /// Called with the reason if an existing cache is unusable and is rebuilt.
   std::function<void(const std::string&)> on_stale_cache;
 };
 
@@ -38,7 +38,7 @@ template <typename Index>
 class Pages {
  public:
   /// Reads the data once if there is no usable cache. A collective call if `allreduce_max` connects workers:
-  /// they agree on the columns. Throws DataError, also for Indexing::kDetect, which would have to read all
+  /// they agree on the columns. Throws DataError, also for Indexing::kDetect, which would need to read all
   /// rows before it could return the first.
   Pages(const DataUri& uri, Share share, const PageOptions& options = {},
         const AllreduceMax& allreduce_max = NobodyElse);

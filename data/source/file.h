@@ -11,8 +11,8 @@
 
 namespace warren::data {
 
-/// A file that can be read at any position, by several threads at once. Its size is fixed at opening: later
-/// additions are not seen.
+/// A file that can be read at any position, by several threads concurrently. Its size is fixed at opening:
+/// later additions are not seen.
 class File {
  public:
   virtual ~File() = default;

@@ -63,7 +63,7 @@ void LookAtRemotes(std::vector<Input>& inputs) {
       try {
         LookAtRemote(*remotes[i]);
       } catch (...) {
-        next = remotes.size();  // the files after this one need not be looked at
+        next = remotes.size();  // later files need not be checked
         const std::lock_guard lock(mutex);
         if (i < failed) failure = std::current_exception();
         failed = std::min(failed, i);
@@ -111,7 +111,7 @@ Input Look(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode)) return input;  // a pipe or a device, which is read as a stream
   input.container = Recognise(path);
   input.divisible = IsDivisible(input.container);
-  // Symbolic and hard links lead to the same inode. Size and time are added for file systems that make up
+  // Symbolic and hard links lead to the same inode. Size and time are added for file systems that invent
   // inodes.
   const timespec modified = posix::ModifiedAt(status);
   input.identity = fmt::format("{}:{}:{}:{}.{}", status.st_dev, status.st_ino, status.st_size,

@@ -23,7 +23,7 @@ struct Input {
   /// The measure for shares: bytes of text if divisible, otherwise stored bytes. 0 for a stream of unknown
   /// length (standard input, a pipe).
   std::uint64_t size = 0;
-  /// The same for all names of one file, different for different files; empty for streams.
+  /// Identifies the file: the same for all names of one file; empty for streams.
   std::string identity = {};
 
   // For remote files only:

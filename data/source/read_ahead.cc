@@ -55,7 +55,7 @@ class Window {
   const std::string& file() const { return file_; }
   const Span& span() const { return span_; }
 
-  /// Copies what the window has of `bytes` bytes at `offset`, which must be in it, and returns their number.
+  /// Copies up to `bytes` bytes at `offset`, which must be in the window, and returns the number copied.
   /// The first call reads the window.
   std::size_t Read(const File& file, std::uint64_t offset, char* to, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);

@@ -9,7 +9,7 @@
 namespace warren::data {
 namespace {
 
-/// Bytes read beyond the end of a range at once; they usually contain the rest of its last row.
+/// Bytes per read beyond the end of a range; they usually contain the rest of its last row.
 constexpr std::uint64_t kTail = 4096;
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
 

@@ -155,8 +155,8 @@ struct Damage {
   std::string reason;
 };
 
-/// Decodes one format. After a member (frame, stream) comes another one, padding as the format defines it, or
-/// damage.
+/// Decodes one format. A member (frame, stream) is followed by another one, by padding as the format defines
+/// it, or by damaged bytes.
 class Decoder {
  public:
   virtual ~Decoder() = default;

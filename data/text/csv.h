@@ -6,8 +6,8 @@
 // one quote. No cell, quoted or not, may contain a line end: rows must be found from any position in a file.
 //
 // An empty cell, quoted or not, is missing and makes no entry. Every other cell must be a number as in
-// number.h; nan is an ordinary value. A row of one missing cell must be written as "", since empty lines are
-// skipped.
+// number.h; nan is an ordinary value. A row with a single missing cell must be written as "", since empty
+// lines are skipped.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ void RequireValid(const CsvOptions& options);
 ///
 /// Header lines are treated as rows; the caller, which knows where files begin, must leave them out.
 ///
-/// As long as `text` is well formed, only `block` takes memory. Needs no padding after the text. Thread-safe
+/// While `text` is well formed, only `block` takes memory. Needs no padding after the text. Thread-safe
 /// for different blocks. Throws like RequireValid.
 template <typename Index>
 void ParseCsv(std::string_view text, const CsvOptions& options, RowBlock<Index>& block,

@@ -16,7 +16,7 @@
 namespace warren::data {
 
 /// Appends the rows of `text` to `block`, which must be empty or have rows of libfm text. Fields and indices,
-/// which the text counts from `first`, are changed to count from 0. As long as `text` is well formed, only
+/// which the text counts from `first`, are changed to count from 0. While `text` is well formed, only
 /// `block` takes memory. Needs no padding after the text. Thread-safe for different blocks.
 template <typename Index>
 void ParseLibFm(std::string_view text, FirstIndex first, RowBlock<Index>& block,

@@ -18,7 +18,7 @@
 namespace warren::data {
 
 /// Appends the rows of `text`, which must be followed by kTextPadding bytes, to `block`. Indices are changed
-/// to count from 0. As long as `text` is well formed, only `block` takes memory: at most 8 bytes (16 with
+/// to count from 0. While `text` is well formed, only `block` takes memory: at most 8 bytes (16 with
 /// 64-bit indices) for two bytes of text, and 32 for each row. Thread-safe for different blocks.
 ///
 /// `has_queries` says whether rows have a qid; if it is nullopt, the first row of the block decides.

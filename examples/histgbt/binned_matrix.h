@@ -18,7 +18,7 @@ enum class Layout : std::uint8_t {
   kSparse,   ///< present values only
 };
 
-/// Plain data that many threads can read at once. In a dense layout a missing value has bin
+/// Plain data that many threads can read concurrently. In a dense layout a missing value has bin
 /// Cuts::Bins(feature), one above the last bin.
 struct BinnedMatrix {
   Layout layout = Layout::kDense8;

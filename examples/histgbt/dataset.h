@@ -34,7 +34,8 @@ struct Dataset {
 class DatasetLoader {
  public:
   /// An empty `agreed` is filled; loading is then a collective call. Otherwise it must be the result of an
-  /// earlier loader in a run with the same data, and no other worker takes part. It must outlive the loader.
+  /// earlier loader in a run with the same data, and loading is local to this worker. It must outlive the
+  /// loader.
   DatasetLoader(Agreed& agreed, int max_bin, int verbosity, Threads& threads);
 
   /// `uri` is described in docs/how-to/data-text.md. Throws data::DataError or std::runtime_error.

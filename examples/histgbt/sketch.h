@@ -25,7 +25,7 @@ inline bool Usable(float& value) {
   return true;
 }
 
-/// A sketch of one feature: the number of values, the least, all distinct values as long as they are few, and
+/// A sketch of one feature: the number of values, the least, all distinct values while they are few, and
 /// a sample.
 ///
 /// The sample has the values of the `sample_size` rows with the least hashes (a bottom-k sample, Cohen and

@@ -39,8 +39,8 @@ int PrintIfFailed(int result) {
   return result;
 }
 
-/// Prints the error and exits, because rabit's callers do not check results. _Exit, because other threads may
-/// be in the middle of anything.
+/// Prints the error and exits, because rabit's callers do not check results. Uses _Exit, because other
+/// threads may still be running.
 int OrLeave(int result) {
   if (PrintIfFailed(result) != 0) std::_Exit(kErrorExitCode);
   return 0;
@@ -88,7 +88,7 @@ int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(voi
   });
 }
 
-/// Returns where the ranks' slices begin, in units of `unit`, and where the last ends.
+/// Returns the offsets of the ranks' slices and the end of the last one. Each count is multiplied by `unit`.
 std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, const size_t* counts,
                                          std::size_t unit) {
   if (counts == nullptr) session.Refuse(call, "the counts are NULL; expected one for each rank");
@@ -156,7 +156,7 @@ bool RabitInit(int argc, char* argv[]) {
 
 int RabitFinalize() {
   bool well = false;
-  // If an earlier error had ended the job, it was printed then.
+  // An earlier error that ended the job has already been printed.
   PrintIfFailed(Attempt([&] { well = Session::Finalize(Call{"RabitFinalize"}, Threads::kShare); }));
   return well ? 1 : 0;
 }

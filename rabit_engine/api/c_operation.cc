@@ -44,7 +44,7 @@ Offsets OffsetsOf(const Session& session, const Call& call, const Counts& counts
   return Equal(session, call, std::get<std::size_t>(counts), unit);
 }
 
-/// Other ranks than the root give no counts; if the slices are equal, all ranks refuse those that are too
+/// Ranks other than the root pass no counts. If the slices are equal, every rank refuses a count that is too
 /// large.
 Offsets OffsetsOfRoot(const Session& session, const Call& call, int root, const Counts& counts,
                       std::size_t unit) {
@@ -75,7 +75,7 @@ void CallCustom(const void* right, void* left, std::size_t count, void* context)
   throw Misuse("the caller's operation reported a failure");
 }
 
-/// Releases the caller's operation when the call has ended, or is refused.
+/// The caller's operation is released when the call has ended or is refused.
 void TakeCustomReduction(const Session& session, const Call& call, const WarrenCustomOp* op,
                          OwnedOperation& owned) {
   if (op == nullptr) session.Refuse(call, "the operation is NULL");

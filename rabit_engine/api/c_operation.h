@@ -1,5 +1,5 @@
-// From the arguments of a collective's C function (warren/c_api.h) to an Operation, which can run now, or
-// later and on another thread.
+// Converts the arguments of a collective's C function (warren/c_api.h) to an Operation, which can run
+// immediately, or later on another thread.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ namespace warren::api {
 
 using Offsets = std::vector<std::size_t>;
 
-/// Slices of equal numbers of elements, or of one number per rank.
+/// The number of elements in every rank's slice, or an array with one number per rank.
 using Counts = std::variant<std::size_t, const std::size_t*>;
 
 /// A WarrenOp, or the caller's operation.
 using Op = std::variant<int, const WarrenCustomOp*>;
 
-/// The arguments of a collective's C function. Each kind uses those that its function has; `type` is a
-/// WarrenType, and counts are in elements.
+/// The arguments of a collective's C function; members that the function lacks are not used. `type` is a
+/// WarrenType; counts are in elements.
 struct Arguments {
   Collective kind = Collective::kBarrier;
   const void* send = nullptr;
@@ -128,7 +128,7 @@ struct OwnedOperation {
   std::optional<Outbound> out;
   std::optional<Inbound> in;
 
-  /// Valid as long as this is neither changed nor moved.
+  /// Valid until this object is changed, moved or destroyed.
   Operation View() const {
     Operation view = operation;
     view.send_offsets = send_offsets;
@@ -143,8 +143,9 @@ struct OwnedOperation {
 /// The size of an element of a WarrenType. Refuses other codes.
 std::size_t CElementBytes(const Session& session, const Call& call, int type);
 
-/// Makes the operation. Refuses the call if the arguments make none; Session::Check finds what else is wrong
-/// with it. The caller's custom operation is released when the call has ended, or is refused here.
+/// Makes the operation. Refuses the call if the arguments cannot be converted; Session::Check makes the
+/// remaining checks. The caller's custom operation is released when the call has ended, or when it is refused
+/// here.
 OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments);
 
 }  // namespace warren::api

@@ -20,12 +20,12 @@ namespace {
 using std::chrono::microseconds;
 using Clock = std::chrono::steady_clock;
 
-// Waking the queue's thread takes as long as a small operation. If operations are waited for at once, the
-// waiting threads run them, undisturbed: the queue's thread only polls at this interval, for operations that
-// no caller waits for.
+// Waking the queue's thread takes as long as a small operation. If callers wait for operations as soon as
+// they have added them, the waiting threads run them, and the queue's thread only polls at this interval, for
+// operations that no caller waits for.
 constexpr microseconds kSeldom{1'000};
-// If the queue's thread ran the last operation, it polls at kOften for kAttentive, and needs waking after
-// that.
+// If the queue's thread ran the last operation, it polls every kOften until kAttentive after the last
+// addition, and then sleeps until it is notified.
 constexpr microseconds kOften{20};
 constexpr microseconds kAttentive{1'000};
 // The queue's thread ends when there has been no work for this long.
@@ -76,7 +76,7 @@ std::shared_ptr<QueuedCall> CallQueue::Add(std::function<void()> work) {
 
 /// If no thread can be started, waiting threads run the operations.
 void CallQueue::StartThread() {
-  // Signals are to be handled by the program's threads.
+  // Leave signals to the program's threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -146,7 +146,7 @@ void CallQueue::RunFirst(Lock& lock) {
   } catch (...) {
     error = std::current_exception();
   }
-  work = nullptr;  // release what it holds before anyone learns that it has ended
+  work = nullptr;  // release what it holds before any thread sees that the operation has ended
   running_queue = before;
   lock.lock();
   is_running_ = false;

@@ -1,10 +1,10 @@
 // The asynchronous operations of one communicator. They run one after another, in the order in which they
-// were added: on the queue's thread, or on the first thread that waits for one of them. Without the latter, a
-// small operation that is waited for at once would cost two thread switches.
+// were added: on the queue's thread, or on the first thread that waits for one of them. The latter saves two
+// thread switches, which matters for small operations.
 //
-// Each communicator has its own thread, while there is work and for a short time after. One thread for
-// several communicators could deadlock: a collective waits for other ranks, which may have started the
-// operations of two communicators in another order.
+// Each communicator has its own thread, which lives while there is work and for a short time after. One
+// thread for several communicators could deadlock: a collective waits for other ranks, which may have started
+// the operations of two communicators in a different order.
 #pragma once
 
 #include <chrono>
@@ -46,12 +46,12 @@ class QueuedCall final : public PendingCall {
 /// Thread-safe.
 class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
-  /// `work` is called once, after all that were added before, and then destroyed.
+  /// `work` is called once, after all work added before it, and then destroyed.
   std::shared_ptr<QueuedCall> Add(std::function<void()> work);
-  /// Returns when the queue is empty; runs operations that no other thread runs. Returns at once if called
-  /// from within an operation.
+  /// Returns when the queue is empty; runs operations that no other thread runs. Returns immediately if
+  /// called from within an operation.
   void Drain();
-  /// No operations will be added any more: the thread ends when it has run the remaining ones.
+  /// Ends the thread once it has run the remaining operations. None may be added after this call.
   void Close();
 
  private:

@@ -20,8 +20,8 @@ namespace warren::api {
 
 using CallerReduceFunction = void(const void* src, void* dst, int count, const MPI::Datatype& type);
 
-/// Throws Misuse if this process was forked, by a function of the caller's, since NumForks returned
-/// `num_forks`.
+/// Throws Misuse in a process forked since NumForks returned `num_forks`. `function` says in the message
+/// which of the caller's functions forked it.
 void RequireNoFork(std::uint64_t num_forks, const char* function);
 
 /// Must outlive the reductions made from it.

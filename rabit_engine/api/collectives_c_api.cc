@@ -1,6 +1,6 @@
 // The C API of the collectives: warren/c_api.h without named operations (named_c_api.cc) and device memory
-// (device_api.cc). Turns counts and types into bytes and offsets; session.h tells what calls do and which are
-// refused.
+// (device_api.cc). Turns counts and types into bytes and offsets; session.h describes what calls do and when
+// they are refused.
 #include <fmt/format.h>
 
 #include <array>
@@ -42,8 +42,8 @@ using warren::api::Prepare;
 using warren::api::Session;
 using warren::api::Threads;
 
-/// How a collective is called: the function's name, and for asynchronous calls the options and a place for
-/// the handle.
+/// How a collective is called: the function's name; for asynchronous calls also the options and where to
+/// store the handle.
 struct CallMode {
   const char* name;
   bool is_async = false;
@@ -114,7 +114,7 @@ void RequireSameList(Session& session, const Call& call, std::span<const int> ra
   }
 }
 
-/// Returns each rank's position in the list; -1 if it is not in it.
+/// Returns each rank's position in the list, or -1 if the rank is not listed.
 std::vector<int> Places(const Session& session, const Call& call, std::span<const int> list) {
   std::vector<int> place(static_cast<std::size_t>(session.world_size()), -1);
   for (std::size_t i = 0; i < list.size(); ++i) {

@@ -1,5 +1,5 @@
-// Shared by the C APIs of the collectives (warren/c_api.h): communicators and handles as C sees them, and how
-// a function of C runs.
+// Shared by the C APIs of the collectives (warren/c_api.h): the structs behind the C types, and helpers that
+// run a C function's work.
 #pragma once
 
 #include <fmt/format.h>

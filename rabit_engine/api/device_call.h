@@ -1,4 +1,4 @@
-// A collective on device memory as a handle: the work enqueued on its stream, followed by a mark.
+// The handle of a collective on device memory. The collective is enqueued on its stream, followed by a mark.
 #pragma once
 
 #include <exception>

@@ -39,7 +39,7 @@ class Face {
     return Translated([&] { return Session::Finalize(call, threads); });
   }
 
-  // Outside a job these answer as in a job of one process.
+  // Outside a job, these return what a job of one process would return.
   static int rank() {
     return Ask(0, [](const Session& session) { return session.rank(); });
   }

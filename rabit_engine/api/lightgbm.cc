@@ -35,24 +35,23 @@ using ReduceFunction = void (*)(const char* input, char* output, int type_size, 
 thread_local ReduceFunction current_reducer = nullptr;
 thread_local int current_type_size = 0;
 
-/// Adapts LightGBM's reduction to the signature of rabit's user-defined reductions, which get aligned
+/// Adapts LightGBM's reduction to the signature of rabit's user-defined reductions, which receive aligned
 /// elements.
 void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type) {
   current_reducer(static_cast<const char*>(src), static_cast<char*>(dst), current_type_size,
                   count * static_cast<int>(type.type_size));
 }
 
-/// Returns how many bytes have to stay together. In histograms of quantized gradients with integers of less
-/// than 64 bits, LightGBM adds up a gradient and a hessian at once, as one integer of twice the size (its
-/// include/LightGBM/bin.h). Other sums of integers are recognised by blocks that are not multiples of that
-/// size.
+/// Returns how many bytes must stay together. In histograms of quantized gradients with 16- or 32-bit
+/// integers, LightGBM adds a gradient and a hessian as one integer of twice the size (its
+/// include/LightGBM/bin.h). Blocks that are not multiples of that size belong to other sums of integers.
 int ElementBytes(int type_size, std::span<const std::int32_t> lengths) {
   if (type_size != 2 && type_size != 4) return type_size;
   const int pair = 2 * type_size;
   return std::ranges::all_of(lengths, [pair](int bytes) { return bytes % pair == 0; }) ? pair : type_size;
 }
 
-/// Whether the function computes bitwise the same as adding these elements.
+/// Whether the function's result for these elements is bitwise equal to their sum.
 template <typename Element, std::size_t kCount>
 bool Sums(ReduceFunction reducer, int type_size, const std::array<Element, kCount>& left,
           const std::array<Element, kCount>& right) {
@@ -90,8 +89,8 @@ std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
   return std::nullopt;
 }
 
-/// Returns the engine's reduction for the sums of histograms, nullopt for anything else, which LightGBM's
-/// function has to do. Answers are cached.
+/// Returns the engine's reduction if the function sums histograms; otherwise nullopt, and LightGBM's function
+/// must be called. Answers are cached.
 std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
   struct Answer {
     ReduceFunction reducer = nullptr;

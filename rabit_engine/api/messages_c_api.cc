@@ -1,4 +1,4 @@
-// The C API of messages with tags (warren/c_api.h): mailboxes and their handles.
+// The C API of tagged messages (warren/c_api.h): mailboxes and their handles.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -59,7 +59,7 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
   return result;
 }
 
-/// What must be the same on all ranks.
+/// The properties of an operation that must be the same on all ranks.
 Signature SignatureOf(const Operation& operation) {
   Signature signature;
   signature.kind = operation.kind;
@@ -82,7 +82,6 @@ Signature SignatureOf(const Operation& operation) {
   return signature;
 }
 
-/// The lengths of the slices.
 std::vector<std::uint64_t> LengthsOf(std::span<const std::size_t> offsets) {
   std::vector<std::uint64_t> lengths;
   for (std::size_t i = 1; i < offsets.size(); ++i) lengths.push_back(offsets[i] - offsets[i - 1]);

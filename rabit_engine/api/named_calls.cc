@@ -30,10 +30,10 @@ using coordinator::Ready;
 using coordinator::Request;
 using coordinator::Signature;
 
-// Number of names that can have bits, which take 512 bytes in each cycle.
+// The number of names that can have a bit. The bits take 512 bytes in each cycle.
 constexpr std::size_t kCapacity = 4096;
-// About the most that runs between two cycles, so that operations of a higher priority get a chance; the same
-// on all ranks.
+// Approximate limits of the work between two cycles, so that an operation with a higher priority can
+// overtake. Must be the same on all ranks.
 constexpr std::uint64_t kCycleBytes = 2 << 20;
 constexpr int kCycleBatches = 64;
 // The largest packing buffer kept between cycles.
@@ -120,7 +120,7 @@ std::shared_ptr<NamedCalls> NamedCalls::Make(const Call& call, Session& parent,
     try {
       calls->Close();
     } catch (const EngineError&) {
-      // Finalize deals with the same ranks and reports what it finds.
+      // Finalize communicates with the same ranks and reports the error if it persists.
     }
   });
   made->StartThread();
@@ -133,7 +133,7 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
       num_forks_(NumForks()),
       participant_(session_->rank(), SettingsOf(options), kCapacity) {
   session_->StayOffTimeline();
-  // A rank that does not come to a cycle is treated like one that a name waits for.
+  // A rank that does not start a cycle times out like one that does not submit a name.
   if (options.fails_after > 0) {
     constexpr double kLongest = 1e9;
     session_->SetTimeout(std::chrono::ceil<std::chrono::milliseconds>(
@@ -147,19 +147,19 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
   if (options.autotune) tuner_ = std::make_unique<coordinator::Tuner>(participant_.settings());
 }
 
-/// Does not run while the thread runs, because the thread holds a reference. The thread may drop the last one
-/// itself, or this may be a forked process.
+/// Never runs before the thread ends, because the thread holds a reference. It may run on that thread, if the
+/// thread drops the last reference, or in a forked process.
 NamedCalls::~NamedCalls() {
   if (thread_.joinable()) thread_.detach();
 }
 
 void NamedCalls::StartThread() {
-  // Signals are to be handled by the program's threads.
+  // Leave signals to the program's threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  has_thread_ = true;  // until the thread ends, which may be at once
+  has_thread_ = true;  // until the thread ends, which may happen immediately
   try {
     thread_ = std::thread([self = shared_from_this()] { self->Serve(); });
   } catch (const std::system_error& error) {
@@ -233,8 +233,8 @@ void NamedCalls::Close() {
   changed_.wait(lock, [this] { return !has_thread_; });
   const std::exception_ptr error = was_over ? nullptr : error_;
   lock.unlock();
-  // The thread drops its reference, too, so that the closing thread frees the communicator, before the job is
-  // left.
+  // Wait until the thread has dropped its reference, so that the communicator is freed here, before this rank
+  // leaves the job.
   {
     const std::lock_guard joining(join_mutex_);
     if (thread_.joinable()) thread_.join();
@@ -263,7 +263,8 @@ void NamedCalls::Serve() {
   changed_.notify_all();
 }
 
-/// The waiting thread runs cycles itself, which saves two thread switches. The first cycle starts at once.
+/// The waiting thread runs cycles itself, which saves two thread switches. The first cycle starts
+/// immediately.
 template <typename Reached>
 void NamedCalls::HelpUntil(Lock& lock, Reached&& reached) {
   if (reached()) return;
@@ -355,7 +356,7 @@ void NamedCalls::Cycle(Lock& lock) {
   }
 }
 
-/// All ranks tell rank 0 what they have, and get its answer.
+/// All ranks send their reports to rank 0 and receive its answer.
 void NamedCalls::Talk(Lock& lock) {
   const std::string message = Encode(participant_.TakeReport(Now()));
   lock.unlock();
@@ -398,7 +399,7 @@ void NamedCalls::Tune(std::uint64_t bytes) {
       tuner_->settings().fusion_bytes, tuner_->settings().cycle_us);
 }
 
-// --- running what all have agreed on -----------------------------------------------------------------------
+// --- running what all ranks have agreed on -----------------------------------------------------------------
 
 /// The waiting calls of a batch, in batch order; nullopt if this rank has joined. Names stay reserved until
 /// the calls end.
@@ -444,8 +445,8 @@ void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::opt
   for (const auto& callback : callbacks) callback();
 }
 
-/// Ends everything: all waiting calls get the error, or one made from `why`. Called with the lock held;
-/// returns with it held.
+/// Ends everything: all waiting calls fail with the error, or with one made from `why` if it is null. Called
+/// with the lock held; returns with it held.
 void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_ptr& error) {
   over_ = why;
   error_ = error;
@@ -503,7 +504,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
     error = std::make_exception_ptr(EngineError(
         fmt::format("'{}'{}: {}", batch.front().request->name, packed, MessageOf(std::current_exception()))));
   }
-  // Release what they hold before anyone learns that they have ended.
+  // Release what the calls hold before any thread sees that they have ended.
   for (std::optional<WaitingCall>& one : taken) {
     if (one) one->work.run = nullptr;
   }
@@ -512,7 +513,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
   return bytes;
 }
 
-/// Takes part for this rank, which has joined, with neutral elements.
+/// Runs an operation with neutral elements, because this rank has joined.
 void NamedCalls::RunWithout(const Signature& what) {
   if (what.kind == Collective::kBarrier) return session_->Run(kCall, Operation::Barrier());
   packed_.resize(std::max<std::size_t>(packed_.size(), what.bytes()));

@@ -1,9 +1,10 @@
-// Named operations in any order: a thread, or a caller that waits for an operation, takes part in the cycles
-// in which the ranks agree on what is ready everywhere (coordinator/), packs small operations, and runs them
-// in the same order on all ranks. They have a separate communicator, so that nothing else has to wait.
+// Named operations, which ranks may submit in any order. In cycles, the ranks agree on the operations that
+// are ready everywhere (coordinator/), pack small ones, and run them in the same order. Cycles run on a
+// thread, or on a caller that waits for an operation. They use a separate communicator, so that other calls
+// need not wait.
 //
-// Errors are EngineError. An error of the engine closes the NamedCalls on all ranks, and everything that
-// waits gets the error; if ranks disagree on a name, only that name fails.
+// Errors are EngineError. An error of the engine closes the NamedCalls on all ranks, and all waiting
+// operations fail with it. If ranks disagree on a name, only that name fails.
 #pragma once
 
 #include <chrono>
@@ -28,9 +29,9 @@
 
 namespace warren::api {
 
-/// What a rank submits under a name.
+/// The work that a rank submits under a name.
 struct NamedWork {
-  std::function<void()> run;   ///< runs it unpacked, on the session of the NamedCalls
+  std::function<void()> run;   ///< runs the work unpacked, on the session of the NamedCalls
   const void* send = nullptr;  ///< input of an allreduce that may be packed
   void* receive = nullptr;     ///< its output
 };
@@ -49,11 +50,12 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   Session& session() { return *session_; }
   /// Throws Misuse if the name is already waiting, EngineError after an error or after the end.
   std::shared_ptr<PendingCall> Add(const Call& call, coordinator::Request request, NamedWork work);
-  /// Completes what this rank submitted, then takes part in the other ranks' sums with neutral elements until
+  /// Completes this rank's operations, then contributes neutral elements to those of the other ranks until
   /// all ranks have joined. Returns the rank that joined last.
   int Join(const Call& call);
-  /// Closes this for all ranks: operations that are not ready everywhere by now end with an error. Throws if
-  /// an error ends it while this waits for the other ranks, but not if it had ended before.
+  /// Closes the NamedCalls on all ranks; operations that are not ready everywhere yet end with an error.
+  /// Throws if an error occurs while this call waits for the other ranks, but not if an earlier error had
+  /// closed them.
   void Close();
 
  private:
@@ -103,9 +105,9 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   coordinator::Participant participant_;
   std::unordered_map<std::string, WaitingCall> waiting_;
   std::optional<Clock::time_point> first_added_;  ///< since the last cycle
-  bool is_urgent_ = false;                        ///< since the last cycle, a caller waits
+  bool is_urgent_ = false;                        ///< a caller has begun to wait since the last cycle
   bool is_running_ = false;                       ///< a cycle is running
-  bool runs_in_thread_ = false;                   ///< and runs on the thread
+  bool runs_in_thread_ = false;                   ///< the running cycle runs on the thread
   int num_helpers_ = 0;                           ///< callers that wait and run cycles
   Clock::time_point last_cycle_ = start_;         ///< when it ended
   std::chrono::microseconds idle_{100};           ///< time until the next cycle if there is no reason for one

@@ -14,8 +14,8 @@ class PendingCall {
   virtual bool HasEnded() = 0;
   /// Waits until it has ended. Throws its error, or Misuse in a process forked after the call was made.
   virtual void Wait() = 0;
-  /// Calls the function, with the error or nullptr, once the call has ended: on any thread, or at once if it
-  /// already has. The function must neither throw nor wait for operations.
+  /// Calls the function, with the error or nullptr, once the call has ended: on any thread, or immediately if
+  /// it has already ended. The function must neither throw nor wait for operations.
   virtual void WhenEnded(std::function<void(const std::exception_ptr& error)> function) = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace warren::api {
 namespace {
 
-/// The most bytes of a piece, which has a part of every rank's slice.
+/// The maximum size of a piece, which contains a part of every rank's slice.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 template <typename Float>
@@ -27,7 +27,7 @@ void Divide(void* buffer, std::size_t count, int by) {
   }
 }
 
-/// Elements [first, first + length) of `count`: what this rank gets.
+/// This rank's part of the result: elements [first, first + length) of `count`.
 struct Share {
   std::size_t count = 0;
   std::size_t first = 0;
@@ -43,7 +43,7 @@ Share ShareOf(const Operation& operation, int rank) {
   return {operation.count, 0, gets_result ? operation.count : 0};
 }
 
-/// The operation in place in `buffer`, without the division.
+/// The same operation in place on `buffer`, without the division.
 Operation InPlace(const Operation& operation, void* buffer, const Reduction& reduction) {
   Operation in_place = operation;
   in_place.send = in_place.receive = buffer;
@@ -53,7 +53,7 @@ Operation InPlace(const Operation& operation, void* buffer, const Reduction& red
   return in_place;
 }
 
-/// An average of elements that are rounded: on floats, which are rounded after the division.
+/// Averages elements of a type that rounds: computes in float, and rounds once, after the division.
 void AverageInFloats(const Operation& operation, const Share& share, void* result, int world_size,
                      const RunInPlace& run) {
   const Reduction& reduction = *operation.reduction;

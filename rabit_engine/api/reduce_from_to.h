@@ -1,5 +1,5 @@
-// Reductions from one buffer to another, and averages, built on the engine's, which are in place and have no
-// averages.
+// Reductions from one buffer to another, and averages. The engine's own reductions are in place and do not
+// average.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,15 @@ namespace warren::api {
 /// Runs a reduction in place.
 using RunInPlace = std::function<void(const Operation& in_place)>;
 
-/// Runs a reduction that is not in place or is an average: in place in `send` if `receive` is this rank's
-/// slice of it, else in `receive` if that has room for all elements, else on a copy; in pieces if
-/// GoesInPieces. An average rounds once, after the division.
+/// Runs a reduction that is not in place, or is an average. It runs in `send` if `receive` is this rank's
+/// slice of it, else in `receive` if all elements fit there, else in a copy; piece by piece if GoesInPieces.
+/// An average rounds once, after the division.
 void ReduceFromTo(const Operation& operation, int rank, int world_size, const RunInPlace& run);
 
-/// A large reduce-scatter from one buffer to another is copied and reduced one piece at a time: a copy of the
-/// whole would be newly allocated memory in each call, which costs more than the reduction. The engine then
-/// sees only the pieces, so that whoever makes the call compares the offsets of the ranks first.
+/// Whether the operation is a large reduce-scatter from one buffer to another. Such an operation is copied
+/// and reduced one piece at a time, because allocating a full copy in each call costs more than the
+/// reduction. The engine sees only the pieces, so the caller must first check that all ranks have the same
+/// offsets.
 bool GoesInPieces(const Operation& operation, int world_size);
 
 }  // namespace warren::api

@@ -1,4 +1,4 @@
-// The rules of sessions. All sessions are in one list; each thread remembers its own.
+// The rules of sessions. All sessions made by Init are in one list; each thread remembers its own.
 #include "rabit_engine/api/session.h"
 
 #include <fmt/format.h>
@@ -99,7 +99,7 @@ std::string Place(const std::string& who, const Call& call) {
   return fmt::format("{}: {}", who, Describe(call));
 }
 
-// Rethrows the current exception as the same type, with a message that tells which call the user made.
+// Rethrows the current exception as the same type, with a message that names the user's call.
 [[noreturn]] void RethrowFor(const std::string& place) {
   try {
     throw;
@@ -116,7 +116,7 @@ std::string Place(const std::string& who, const Call& call) {
   }
 }
 
-/// The timeline shared by all current users in this process; null if none is wanted.
+/// The timeline that all sessions made by Meet share in this process; null if no timeline is written.
 std::shared_ptr<Timeline> TimelineOf(const Settings& settings, const Communicator& communicator) {
   static std::mutex mutex;
   static std::weak_ptr<Timeline> current;
@@ -482,8 +482,8 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
                         Prepare prepare) {
   const Operation operation = Operation::Allreduce(buffer, count, reduction);
   Check(call, operation);
-  // Outside Communicate, because it may ask for the rank. Skipped in a restarted process that is catching up,
-  // because the result is already known.
+  // Outside Communicate, because the function may ask for the rank. Skipped in a restarted process that is
+  // catching up, because the result is already known.
   if (prepare.function != nullptr && !IsReplayed()) {
     prepares_ = true;
     const std::unique_ptr<bool, void (*)(bool*)> end(&prepares_, [](bool* prepares) { *prepares = false; });
@@ -527,7 +527,7 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
     Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", total, element_bytes));
   }
   Communicate(call, [&] {
-    // One rank alone often cannot tell a size from an end; all slices together can.
+    // A single slice often does not show whether it is given by size or by end; all slices together do.
     const std::vector<Slice> slices = GatherSlices(*communicator_, {total, begin, size_or_end});
     auto offsets = JoinedOffsets(slices, total, true);
     if (offsets.size() <= slices.size()) offsets = JoinedOffsets(slices, total);
@@ -597,7 +597,7 @@ std::size_t Session::ElementBytes(const Call& call, int type) const {
 
 void Session::TrackerPrint(const Call& call, const std::string& text) {
   // Not in Communicate: failing to reach the tracker does not end the job, and a rank that is out of the job
-  // may still say why.
+  // may still print the reason.
   const CallLock lock(*this, call);
   if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(place_, call), first_error_));
   try {
@@ -618,7 +618,8 @@ device::DeviceCollectives& Session::Devices() {
   return *devices_;
 }
 
-/// The flag is set first and cleared last, so that a call that finds this rank busy can tell the reason.
+/// is_held_when_idle_ is set first and cleared last, so that a call that finds this rank busy can tell the
+/// reason.
 void Session::WhenIdle(const std::function<void()>& function) {
   is_held_when_idle_ = true;
   if (!busy_.test_and_set(std::memory_order_acquire)) {

@@ -67,7 +67,7 @@ struct SessionOptions {
 
 /// Which session is used by a thread that has not called Init.
 enum class Threads {
-  kShare,    ///< the process's, if there is only one
+  kShare,    ///< the process's session, if it has exactly one
   kSeparate  ///< no session: the thread has not joined a job
 };
 
@@ -80,8 +80,8 @@ class Session {
   static std::shared_ptr<Session> Find(Threads threads);
   /// Returns the session this thread uses. Throws Misuse if it has none.
   static std::shared_ptr<Session> Require(const Call& call, Threads threads);
-  /// Makes a session of ranks that meet over this bootstrap; it is not bound to a thread. Each rank leaves by
-  /// itself, by destroying its session.
+  /// Makes a session of ranks that meet over this bootstrap; it is not bound to a thread. Each rank leaves
+  /// independently, by destroying its session.
   static std::shared_ptr<Session> Meet(const Call& call, std::unique_ptr<Bootstrap> bootstrap);
   /// Ends this thread's session, if it has one. Returns false if an error had already ended the job.
   static bool Finalize(const Call& call, Threads threads);
@@ -123,9 +123,10 @@ class Session {
   bool is_distributed() const { return is_distributed_; }
   const std::string& host() const { return host_; }
 
-  /// Runs any operation, also a reduction from one buffer to another, or of an average.
+  /// Runs any operation, including averages and reductions from one buffer to another.
   void Run(const Call& call, const Operation& operation);
-  /// Refuses the operation if there is a Complaint. Run does so, too; calls that run later do it first.
+  /// Refuses the operation if Complaint finds fault with it. Run does this too; asynchronous calls do it
+  /// before they are enqueued.
   void Check(const Call& call, const Operation& operation) const {
     if (!IsPlainlyValid(operation)) CheckClosely(call, operation);
   }
@@ -137,8 +138,8 @@ class Session {
   /// Like Allreduce, with rabit's codes for the element type and the operation.
   void AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
                       Prepare prepare);
-  /// An allgather in elements; `size_or_end` is the slice's size or its end, whichever makes the ranks'
-  /// slices contiguous.
+  /// An allgather with positions in elements. `size_or_end` is the slice's size or its end, whichever makes
+  /// the ranks' slices contiguous.
   void AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
                       std::size_t begin, std::size_t size_or_end);
   /// The typed reduction for rabit's codes. Refuses invalid codes.
@@ -146,7 +147,7 @@ class Session {
   void TrackerPrint(const Call& call, const std::string& text);
 
   /// Runs `work`, which makes calls on this session, after everything enqueued before; direct calls wait
-  /// until the queue is empty. Returns at once.
+  /// until the queue is empty. Returns immediately.
   std::shared_ptr<PendingCall> Enqueue(const Call& call, std::function<void()> work);
 
   // --- device memory: see device/device_collectives.h ---
@@ -165,16 +166,16 @@ class Session {
   /// The size of an element of rabit's type with this code.
   std::size_t ElementBytes(const Call& call, int type) const;
 
-  /// The number of versions that have been ended.
+  /// The number of checkpoints that the job has made.
   int version() const { return version_; }
   /// A checkpoint. The pointers are valid until the next checkpoint.
   struct Loaded {
     int version;
-    const std::string* global;  ///< null unless asked for
+    const std::string* global;  ///< null unless requested
     const std::string* local;
   };
-  /// Returns the newest checkpoint, or nullopt if there is none. Throws Misuse if it lacks a model that is
-  /// asked for.
+  /// Returns the newest checkpoint, or nullopt before the first one. Throws Misuse if it lacks a requested
+  /// model.
   std::optional<Loaded> LoadCheckPoint(const Call& call, bool want_global, bool want_local);
   void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
   void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
@@ -223,7 +224,7 @@ class Session {
   void RunEndings();
 
   std::shared_ptr<CallQueue> call_queue_ = std::make_shared<CallQueue>();
-  /// Calls were enqueued at least once; until then the queue is never asked.
+  /// Whether any call has been enqueued; until then, the queue need not be drained.
   std::atomic<bool> has_queued_ = false;
   std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
   std::unique_ptr<device::DeviceCollectives> devices_;  ///< made on first use
@@ -246,7 +247,7 @@ class Session {
   std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
   std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's
-  std::atomic<bool> is_held_when_idle_ = false;  ///< WhenIdle may be holding busy_ for a moment
+  std::atomic<bool> is_held_when_idle_ = false;  ///< WhenIdle may briefly hold busy_
   bool has_met_ = false;                         ///< made by Meet, or from a session that was
   bool prepares_ = false;                        ///< the prepare function of an allreduce is running
   std::string first_error_;                      // empty until a call fails

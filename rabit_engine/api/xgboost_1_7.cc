@@ -89,8 +89,8 @@ using Face = warren::api::Face<Threads::kSeparate>;
 
 // --- XGBoost's own communication ---
 
-/// XGBoost's own five functions. WARREN_XGBOOST_ENGINE=own uses them, so that both can be compared without
-/// relinking.
+/// XGBoost's own five functions. WARREN_XGBOOST_ENGINE=own selects them, so that both engines can be compared
+/// without relinking.
 struct OwnEngine {
   decltype(&rabit::engine::Init) init;
   decltype(&rabit::engine::Finalize) finalize;
@@ -140,7 +140,7 @@ const OwnEngine* Own() {
 
 // --- Warren's engine ---
 
-/// Versions ended outside a job, which XGBoost counts, too.
+/// The number of checkpoints outside a job, which XGBoost counts, too.
 thread_local int version_outside = 0;
 
 class Seam final : public IEngine {

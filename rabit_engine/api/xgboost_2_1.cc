@@ -46,7 +46,7 @@ Choice ReadChoice() {
       fmt::format("WARREN_XGBOOST_ENGINE is '{}', expected 'own', 'warren' or 'auto'", choice));
 }
 
-/// Returns XGBoost's own function of this name, or null if there is none.
+/// Returns XGBoost's own function of this name, or null if it is not found.
 template <typename Function>
 Function* OwnFunction(const char* name) {
   void* address = dlsym(RTLD_NEXT, name);
@@ -71,7 +71,7 @@ std::chrono::seconds TimeoutOf(const char* config) {
   return {};
 }
 
-/// An error that XGBoost does not know of, for XGBGetLastError; and XGBoost's own last error at that time.
+/// For XGBGetLastError: the last error of this library, and XGBoost's own last error at that time.
 thread_local std::string last_error;
 thread_local std::string own_error_before;
 
@@ -80,8 +80,8 @@ std::string OwnLastError() {
   return own == nullptr ? "" : own();
 }
 
-/// Turns the engine on in the communicator that has just been joined. Returns false, after an error message,
-/// if this rank or another demands the engine and it cannot serve.
+/// Turns the engine on in the communicator that has just been joined. Prints an error and returns false if
+/// this rank or another demands the engine and it cannot serve.
 bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
@@ -90,7 +90,7 @@ bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   if (world_size == nullptr || own("XGCommunicatorAllgather") == nullptr) return true;
   warren::api::NoteXgboostsUse();
   if (world_size() < 2) return true;
-  // The other ranks have to learn of any objection of this rank.
+  // Any objection of this rank must reach the other ranks.
   warren::xgboost::Wish wish;
   wish.timeout = timeout;
   Choice choice = Choice::kWarren;

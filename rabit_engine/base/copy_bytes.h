@@ -5,7 +5,7 @@
 
 namespace warren {
 
-/// memcpy that may get null pointers for 0 bytes, and one pointer twice.
+/// Like memcpy, but `to` may equal `from`, and both may be null if `bytes` is 0.
 inline void CopyBytes(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }

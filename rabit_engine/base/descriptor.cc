@@ -46,7 +46,7 @@ Owned& AllOwned() {
 }  // namespace
 
 std::uint64_t NumForks() {
-  AllOwned();  // registers the fork handlers, which count
+  AllOwned();  // registers the fork handlers, which count the forks
   return num_forks.load(std::memory_order_relaxed);
 }
 

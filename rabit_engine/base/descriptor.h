@@ -1,6 +1,6 @@
-// Owns a file descriptor: of a socket, an event, memory or epoll. Closes it in its destructor, and also in a
-// process forked from this one: a connection lives as long as any process holds it, so a child that outlives
-// its parent would hide the parent's death from the other ranks.
+// Owns a file descriptor (a socket, an event, shared memory or epoll). Closes it in the destructor, and also
+// in a process forked from this one: a connection stays open while any process holds it, so a child that
+// outlives its parent would hide the parent's death from the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class CloseOnForkDescriptor {
   explicit operator bool() const { return fd_ >= 0; }
   /// Gives up ownership: the caller closes the descriptor, which then also stays open in forked processes.
   int Release();
-  /// In a forked process, does nothing to a descriptor of its parent: it is already closed there, and its
-  /// number may have been reused.
+  /// In a forked process, does nothing to a descriptor inherited from the parent: it is already closed, and
+  /// its number may have been reused.
   void Close();
 
  private:

@@ -1,6 +1,6 @@
-// Errors of the engine. Every message tells who failed (rank, host), what was being done, what was seen, and
-// what to do next. Errors are always reported as exceptions; the APIs in api/ translate them into what their
-// callers expect.
+// Errors of the engine. Every message says which rank and host failed, what was being done, what was
+// observed, and what to do next. Errors are always reported as exceptions; the APIs in api/ translate them
+// into what their callers expect.
 #pragma once
 
 #include <stdexcept>
@@ -62,7 +62,7 @@ class Misuse : public EngineError {
   using EngineError::EngineError;
 };
 
-/// A call that was refused before it began, on all ranks that make it; all can continue as if it had not been
+/// A call was refused before it began, on all ranks that make it. They can continue as if it had not been
 /// made.
 class Refused : public Misuse {
  public:
@@ -74,7 +74,8 @@ class TrackerLost : public EngineError {
  public:
   enum class When { kConnecting, kTalking };
   TrackerLost(When when, const std::string& message) : EngineError(message), when_(when) {}
-  /// kConnecting: it could not be reached, after all retries. kTalking: it ended the conversation.
+  /// kConnecting: the tracker could not be reached, after all retries. kTalking: a connection to it failed or
+  /// was refused.
   When when() const { return when_; }
 
  private:

@@ -12,7 +12,7 @@ class Event {
   static Event Make();
 
   explicit operator bool() const { return static_cast<bool>(heard_); }
-  /// Readable from Ring until Drain.
+  /// The descriptor to wait for: readable from Ring until Drain.
   int fd() const { return heard_.fd(); }
   /// May be called on any thread, and in a signal handler.
   void Ring() const noexcept;
@@ -20,7 +20,7 @@ class Event {
 
  private:
   CloseOnForkDescriptor heard_;
-  CloseOnForkDescriptor rung_;  ///< the other end, if it is another descriptor
+  CloseOnForkDescriptor rung_;  ///< the write end, if it is a separate descriptor
 };
 
 }  // namespace warren

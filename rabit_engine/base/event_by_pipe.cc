@@ -1,4 +1,5 @@
-// Event for systems without eventfd. If the pipe is full, further rings are dropped; they are not needed.
+// Event for systems without eventfd. If the pipe is full, further rings are dropped: a wake-up is pending
+// anyway.
 #include <fcntl.h>
 #include <unistd.h>
 

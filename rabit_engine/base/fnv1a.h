@@ -1,5 +1,5 @@
-// A hash that is the same on all hosts, to compare lists of numbers: FNV-1a (Fowler, Noll and Vo), by numbers
-// instead of bytes.
+// A hash that is the same on all hosts, to compare lists of numbers: FNV-1a (Fowler, Noll and Vo), applied to
+// whole numbers instead of bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Lines for people, on stderr. Failures to write are ignored.
+// Messages for the user on stderr. Write errors are ignored.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 
 namespace warren {
 
-/// Formats a line and writes it.
 template <typename... Arguments>
 void Say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   std::fputs((fmt::format(format, std::forward<Arguments>(arguments)...) + "\n").c_str(), stderr);

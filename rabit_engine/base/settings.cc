@@ -105,7 +105,7 @@ bool ParseWord(const std::string& text, const Word<T> (&words)[kCount], T& value
 }
 
 // One setting: its names as an argument of Init and in the environment (both are accepted in both places;
-// programs also pass DMLC_TRACKER_URI=... as an argument), and how to read it. wire/variables.h has the
+// programs also pass DMLC_TRACKER_URI=... as an argument), and how to read it. wire/variables.cc has the
 // former names and the accepted values.
 struct Setting {
   const char* argument;
@@ -160,7 +160,7 @@ constexpr Setting kSettings[] = {
      }},
     {nullptr, "DMLC_NUM_WORKER",
      [](const std::string& text, Reading& r) {
-       // Invalid values are ignored: this variable is not the engine's.
+       // Invalid values are ignored, because this variable belongs to the launcher.
        static_cast<void>(ParseNumber(text, 0, kMaxCount, r.settings.num_workers));
        return true;
      }},
@@ -311,7 +311,7 @@ void ReadArguments(std::span<const std::string> arguments, Reading& reading) {
   }
 }
 
-// Only once per process, because it may read its settings again, for reports.
+// Only once per process: the settings may be read again, for reports.
 void SayWhatContradicts() {
   static std::atomic<bool> said = false;
   const std::vector<std::string> lines = wire::ContradictingNames(&wire::FromEnvironment);
@@ -326,7 +326,7 @@ std::string LaunchersTaskId() {
     const auto value = wire::FromEnvironment(name);
     if (value && ParseNumber(*value, 0, kMaxWorldSize, rank)) return *value;
   }
-  // Counts from 1; "undefined" in a job without tasks.
+  // SGE_TASK_ID counts from 1; it is "undefined" in a job that is not an array job.
   int task = 0;
   const auto value = wire::FromEnvironment("SGE_TASK_ID");
   if (value && ParseNumber(*value, 1, kMaxWorldSize, task)) return std::to_string(task - 1);

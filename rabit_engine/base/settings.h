@@ -1,5 +1,5 @@
-// All settings of users, read in one place: `key=value` arguments of Init take precedence over the
-// environment. wire/variables.cc has the names, and the table of settings for users.
+// All user settings, read in one place: `key=value` arguments of Init take precedence over the environment.
+// wire/variables.cc has the names and the users' table of settings.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct Settings {
   // --- the job ---
   std::string tracker_host;  ///< DMLC_TRACKER_URI, rabit_tracker_uri; empty or "NULL": no tracker
   int tracker_port = 9000;   ///< DMLC_TRACKER_PORT, rabit_tracker_port
-  /// DMLC_JOB_TOKEN: proved to the tracker and between ranks, in both directions; none: nothing is proved
+  /// DMLC_JOB_TOKEN: the tracker and the ranks prove to each other that they know it; nullopt: no proofs
   std::optional<wire::JobToken> job_token;
   bool tls = false;              ///< WARREN_TLS: connections to the tracker and links are encrypted
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
@@ -39,16 +39,16 @@ struct Settings {
   SharedMemory shared_memory = SharedMemory::kAuto;  ///< WARREN_SHARED_MEMORY = auto | off
   /// WARREN_HOST_GROUP: ranks of one host with different names share no memory, as if on different hosts
   std::string host_group;
-  bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order depends only on the ranks
+  bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order of reduction depends only on the ranks
   std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
   std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name under which that was given, for errors
   bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: log each new choice to stderr
   /// rabit_reduce_buffer = 256MB: limit of scratch memory
   std::size_t reduce_buffer_bytes = std::size_t{256} << 20;
   /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: forever. The death
-  /// of a peer is noticed at once in any case.
+  /// of a peer is noticed immediately in any case.
   std::chrono::seconds collective_timeout{0};
-  std::chrono::seconds connect_timeout{30};  ///< WARREN_CONNECT_TIMEOUT: for one connection or handshake
+  std::chrono::seconds connect_timeout{30};  ///< WARREN_CONNECT_TIMEOUT: per connection or handshake
   std::chrono::seconds host_timeout{30};     ///< WARREN_HOST_TIMEOUT: silence after which a host is lost
   bool tcp_no_delay = true;                  ///< rabit_enable_tcp_no_delay
   bool debug = false;                        ///< rabit_debug
@@ -56,14 +56,14 @@ struct Settings {
 
   /// WARREN_REPORT_SECONDS: how often this process reports its state to the tracker; 0: never
   std::chrono::milliseconds report_every{0};
-  /// WARREN_REPORT_TIMELINE: whether it also reports its timeline
+  /// WARREN_REPORT_TIMELINE: whether this process also reports its timeline
   bool report_timeline = false;
 
   // --- named operations: read here, used by api/named_calls.h ---
   /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to this size; 0: never
   std::size_t fusion_bytes = std::size_t{2} << 20;
-  std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long names are collected
-  bool autotune = false;                  ///< WARREN_AUTOTUNE: find both values above by trial
+  std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long submitted names are collected
+  bool autotune = false;                  ///< WARREN_AUTOTUNE: find the best of both values above by trial
   /// WARREN_STALL_SECONDS: time until a warning names the ranks that a name or a call (engine/call_watch.h)
   /// waits for
   std::chrono::seconds stall_warning{60};

@@ -9,8 +9,8 @@
 
 namespace warren {
 
-/// Throws LocalShortage: "<doing>: <call> failed on <this host>: <the error's text>. <advice>". `doing` tells
-/// who wanted what: "rank 1 cannot link with rank 2".
+/// Throws LocalShortage: "<doing>: <call> failed on <this host>: <the error's text>. <advice>". `doing` says
+/// what failed: "rank 1 cannot link with rank 2".
 [[noreturn]] void ThrowShortage(const std::string& doing, std::string_view call, int error);
 
 /// Throws LocalShortage if the error is a local shortage; otherwise does nothing.

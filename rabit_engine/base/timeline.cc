@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-// Events reach the file after this time at the latest, if the process goes on: programs are often killed.
+// Events are not held back longer than this while new ones are added, because programs are often killed.
 constexpr std::chrono::seconds kFlush{1};
 constexpr std::size_t kMostUnwritten = 64 << 10;
 // Readers keep microseconds in a double, which cannot hold nanoseconds since 1970: two consecutive events
@@ -42,7 +42,7 @@ std::size_t LengthOfLetter(std::string_view text) {
   return is_beyond ? 0 : length;
 }
 
-/// Quotes the text as JSON. Bytes that are not UTF-8 become the code points of the same number.
+/// Quotes the text as JSON. Bytes that are not valid UTF-8 become the code points with the same numbers.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {
@@ -100,7 +100,7 @@ void Timeline::Finish() {
   file_.Close();
 }
 
-/// Events that cannot be written are lost; that does not fail the job.
+/// Events that cannot be written are lost, which does not fail the job.
 void Timeline::Flush() {
   std::string_view left = unwritten_;
   while (!left.empty()) {

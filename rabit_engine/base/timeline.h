@@ -45,7 +45,7 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   /// Adds an event that lasted from `begin` to `end`. Events on one line must be disjoint or nested. After
-  /// Finish only the listener gets events. Does nothing in a forked process.
+  /// Finish, events go only to the listener. Does nothing in a forked process.
   void Add(const Line& line, std::string_view what, Clock::time_point begin, Clock::time_point end,
            std::initializer_list<Number> numbers = {});
   void Finish();
@@ -66,7 +66,7 @@ class Timeline {
   bool has_events_ = false;
   int rank_;
   Clock::time_point start_ = Clock::now();
-  std::int64_t start_ns_;  ///< the same moment in a time common to all ranks
+  std::int64_t start_ns_;  ///< the same instant on a clock common to all ranks
   std::unordered_map<std::string, std::int64_t> lines_;
   Clock::time_point last_flush_ = start_;
 };

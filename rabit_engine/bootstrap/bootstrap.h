@@ -1,5 +1,5 @@
-// How the ranks of a job find each other before they have transports: through a tracker, MPI or Slurm, or not
-// at all (a world of one).
+// How the ranks of a job find each other before they have transports: through a tracker, MPI or Slurm. A
+// world of one needs none of these.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ class Bootstrap : public OobAllgather {
  public:
   /// Returns the connections made between ranks; empty afterwards. Allgather must not be called after this.
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
-  /// Shows a line to the user who watches the job, on the tracker's console, or on stdout without a tracker.
+  /// Shows a line to the user: on the tracker's console, or on stdout without a tracker.
   virtual void Print(const std::string& text) = 0;
   /// Tells the tracker that this rank has finished successfully. Called once.
   virtual void Shutdown() = 0;
   /// Like Shutdown, but waits until all ranks have called it. Returns false if another rank was lost: this
-  /// one has not left the job and must join again. Does not wait if there is no tracker, or it cannot be
-  /// reached.
+  /// rank has not left the job and must join again. Does not wait if there is no tracker or the tracker
+  /// cannot be reached.
   virtual bool ShutdownTogether() {
     Shutdown();
     return true;

@@ -8,14 +8,14 @@
 
 namespace warren {
 
-/// What a launcher with PMI-1 puts into the environment.
+/// The environment variables of a launcher with PMI-1.
 struct PmiPlace {
   int descriptor = -1;  ///< PMI_FD
   int rank = 0;         ///< PMI_RANK
   int world_size = 1;   ///< PMI_SIZE
 };
 
-/// Greets the launcher. Throws EngineError or TimedOut. Shutdown tells the launcher that the process has
+/// Contacts the launcher. Throws EngineError or TimedOut. Shutdown tells the launcher that the process has
 /// finished successfully; if a process ends without it, the launcher considers the whole job failed.
 std::unique_ptr<Bootstrap> MakePmiBootstrap(const PmiPlace& place, std::chrono::seconds timeout);
 

@@ -1,6 +1,6 @@
-// PMI-1, the protocol by which an MPI launcher lets its processes find each other: lines of `key=value` words
-// over a descriptor that the launcher leaves open. This client needs no MPI. MPICH's mpiexec (hydra) and
-// Slurm's `srun --mpi=pmi2` serve the protocol. It is described in "PMI: A Scalable Parallel
+// PMI-1, the protocol through which the processes of an MPI launcher find each other: lines of `key=value`
+// words over a descriptor that the launcher leaves open. This client needs no MPI. MPICH's mpiexec (hydra)
+// and Slurm's `srun --mpi=pmi2` serve the protocol. It is described in "PMI: A Scalable Parallel
 // Process-Management Interface" (Balaji et al., EuroMPI 2010); the words were checked against hydra 4.0 and
 // Slurm 22.05.
 //
@@ -14,7 +14,7 @@
 //   cmd=put kvsname=K key=.. value=..         ->
 //                                             <-  cmd=put_result rc=0 ...
 //   cmd=barrier_in                            ->
-//                                             <-  cmd=barrier_out (when all processes have come)
+//                                             <-  cmd=barrier_out (when all have arrived)
 //   cmd=get kvsname=K key=..                  ->
 //                                             <-  cmd=get_result rc=0 value=..
 //   cmd=finalize                              ->
@@ -31,23 +31,24 @@
 
 namespace warren {
 
-/// Parses the words of one line: "cmd=maxes keylen_max=64" gives two. Words without `=` are left out.
+/// Parses the words of one line; "cmd=maxes keylen_max=64" has two. Words without `=` are ignored.
 std::map<std::string, std::string> ParsePmiLine(std::string_view line);
 
 /// Encodes a record in characters that PMI can carry (letters, digits, - and _, as in RFC 4648's base64url
 /// without padding), cut into pieces of at most `max_chars`. The first piece begins with the number of pieces
 /// and a dot.
 std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t max_chars);
-/// Returns the number that the first piece begins with. Throws EngineError if it does not begin with one.
+/// Returns the number of pieces, read from the beginning of the first piece. Throws EngineError if it is
+/// missing.
 std::size_t NumPmiPieces(std::string_view first_piece);
-/// Decodes a record. Throws EngineError unless these are the pieces of one.
+/// Decodes a record. Throws EngineError unless `pieces` are the pieces of a record.
 std::string DecodePmiRecord(std::span<const std::string> pieces);
 
 /// The conversation with the launcher. Not thread-safe.
 class PmiClient {
  public:
-  /// Greets the launcher at the other end of `descriptor` (PMI_FD), which remains owned by the process. Every
-  /// wait ends after `timeout`. Throws EngineError or TimedOut, as do all calls here.
+  /// Contacts the launcher at the other end of `descriptor` (PMI_FD), which remains owned by the process.
+  /// Every wait ends after `timeout`. Throws EngineError or TimedOut, as do all calls here.
   PmiClient(int descriptor, std::chrono::seconds timeout);
 
   /// Makes a value available to all processes after the next Barrier. A key can be put only once.

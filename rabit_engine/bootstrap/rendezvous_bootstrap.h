@@ -12,7 +12,7 @@ namespace warren {
 
 class RendezvousBootstrap final : public Bootstrap {
  public:
-  /// Gives every rank's text to every rank, in rank order. Errors are exceptions of any kind.
+  /// Returns the texts of all ranks, in rank order, on every rank. May throw any exception.
   using Exchange = std::function<std::vector<std::string>(const std::string& text)>;
 
   RendezvousBootstrap(int rank, int world_size, Exchange exchange);

@@ -1,5 +1,4 @@
-// WARREN_BOOTSTRAP=slurm: ranks find each other without a tracker and without MPI, using what their launcher
-// offers.
+// WARREN_BOOTSTRAP=slurm: ranks find each other without a tracker and without MPI, through their launcher.
 #pragma once
 
 #include <memory>
@@ -9,8 +8,9 @@
 
 namespace warren {
 
-/// Uses the launcher's PMI-1 if PMI_FD is open (`srun --mpi=pmi2`, MPICH's mpiexec), otherwise meets at rank
-/// 0 of the Slurm step (plain `srun`). Every wait ends after settings.connect_timeout. Throws EngineError.
+/// Uses the launcher's PMI-1 if PMI_FD is open (`srun --mpi=pmi2`, MPICH's mpiexec), otherwise all ranks
+/// connect to rank 0 of the Slurm step (plain `srun`). Every wait ends after settings.connect_timeout. Throws
+/// EngineError.
 std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings);
 
 }  // namespace warren

@@ -30,9 +30,9 @@ using namespace std::chrono_literals;
 
 /// How long a pending connection may take for its greeting, and rank 0 for its answer.
 constexpr auto kGreetingTime = 5s;
-/// How much longer the other ranks wait than rank 0, so that its explanation of a failure can arrive.
+/// How much longer than rank 0 the other ranks wait, so that its explanation of a failure can arrive.
 constexpr auto kGrace = 5s;
-/// Polls may end early without harm.
+/// Limit of one poll; ending early does no harm.
 constexpr std::chrono::milliseconds kLongestPoll = 1s;
 constexpr std::size_t kMaxTextBytes = 4096;
 
@@ -112,7 +112,7 @@ std::string Answer(bool well, std::string_view text) {
   return wire::Writer().Int(well ? 0 : 1).String(text).Take();
 }
 
-/// Tells the ranks of all open connections that the job cannot go on, and why. Closes the connections.
+/// Tells the ranks of all open connections that the job cannot continue, and why. Closes the connections.
 void TellAll(std::vector<DeadlineStream>& connections, const std::string& story) {
   for (DeadlineStream& connection : connections) {
     try {
@@ -161,7 +161,7 @@ tcp::Socket ListenOnOneOf(const SlurmStep& step) {
                   Who(step), tried));
 }
 
-/// Rank 0 while the other ranks arrive.
+/// Accepts the other ranks at rank 0 until all have arrived.
 class Door {
  public:
   Door(const SlurmStep& step, const std::optional<tls::Context>& tls, Clock::time_point deadline)
@@ -210,8 +210,8 @@ class Door {
     }
   }
 
-  /// Drops the oldest pending connection so that another can be accepted. If there is none, the job cannot go
-  /// on.
+  /// Drops the oldest pending connection so that another can be accepted. Fails the job if no connection is
+  /// pending.
   void MakeRoom(int shortage) {
     if (!pending_.empty()) return pending_.pop_front();
     try {
@@ -235,7 +235,7 @@ class Door {
         return true;
       }
       stream.Send(Answer(true, ""), Clock::now() + kGreetingTime);
-      // A rank that connects again has given up its first connection.
+      // A rank that connects again has given up its earlier connection.
       DeadlineStream& seat = seats_[greeting->rank];
       if (!seat.is_open()) ++num_seated_;
       seat = std::move(stream);
@@ -342,7 +342,7 @@ class MeetingHost : public Bootstrap {
 
 // --- the other ranks ---------------------------------------------------------------------------------------
 
-/// Rank 0 has said that the job cannot go on.
+/// Rank 0 has reported that the job cannot continue.
 class Refused : public EngineError {
  public:
   using EngineError::EngineError;
@@ -366,7 +366,7 @@ class MeetingGuest : public Bootstrap {
     try {
       host_.Send(wire::Writer().String(record).Take(), deadline);
     } catch (const EngineError&) {
-      // Rank 0 may have said why before it closed the connection; that can still be read.
+      // Rank 0 may have sent the reason before it closed the connection; it can still be read.
     }
     wire::Reader all;
     all.Append(Await(kDoing, step_.world_size * (kMaxRecordBytes + sizeof(std::int32_t)), deadline));
@@ -419,7 +419,7 @@ class MeetingGuest : public Bootstrap {
     host_ = std::move(stream);
   }
 
-  /// Returns rank 0's answer. Throws if it says that the job cannot go on.
+  /// Returns rank 0's answer. Throws if the job cannot continue.
   std::string Await(std::string_view doing, std::size_t limit, Clock::time_point deadline) {
     try {
       const std::int32_t failed = ReceiveInt(host_, deadline);

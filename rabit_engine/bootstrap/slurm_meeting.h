@@ -1,6 +1,6 @@
 // Ranks of a Slurm step without PMI meet at rank 0: it listens, and all others connect. Each sends its record
-// to rank 0, which returns all of them. If two jobs use the same port by chance, the greeting tells them
-// apart.
+// to rank 0, which returns all of them. If two jobs use the same port by chance, the greeting distinguishes
+// them.
 //
 //   rank r                                              rank 0
 //   int kMeetingMagic, string step, string token,
@@ -10,8 +10,8 @@
 //   and then in every Allgather:
 //   string record                                   ->
 //                                                   <-  int 0, string of all records, each a string
-// Instead of any answer rank 0 may send int 1 and a text that says why the job cannot go on. Ints and strings
-// are encoded as in wire/bytes.h.
+// Instead of any answer rank 0 may send int 1 and a text that says why the job cannot continue. Ints and
+// strings are encoded as in wire/bytes.h.
 #pragma once
 
 #include <chrono>

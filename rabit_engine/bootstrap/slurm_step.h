@@ -1,5 +1,5 @@
-// What Slurm tells a task that srun has started, and where rank 0 of its step can be reached. Pure functions
-// over text.
+// What a task started by srun learns from Slurm's variables, and where rank 0 of its step can be reached.
+// Pure functions over text.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace warren {
 
 /// Expands Slurm's short form of a host list, keeping its order: "n[1-3,7],gpu[01-04]" names eight hosts. A
-/// name may have several brackets. Throws EngineError, which shows the list and what is wrong with it.
+/// name may have several brackets. Throws EngineError, which quotes the list and says what is wrong with it.
 std::vector<std::string> ExpandHostList(std::string_view list);
 
 /// One task of a job step.
@@ -19,11 +19,10 @@ struct SlurmStep {
   std::string id;  ///< "<job>.<step>"
   int rank = 0;    ///< SLURM_PROCID
   int world_size = 1;
-  std::string meeting_host;        ///< the host of rank 0, as this task reaches it
+  std::string meeting_host;        ///< the host of rank 0, as reached from this task
   std::vector<int> meeting_ports;  ///< ports that rank 0 may listen on, best first
-  /// A text that only tasks of this step can easily know. It keeps jobs apart that use the same port by
-  /// chance; it does not protect against a user of the same host, unless WARREN_BOOTSTRAP_TOKEN holds a
-  /// secret.
+  /// A text that only tasks of this step can easily know. It separates jobs that use the same port by chance;
+  /// it does not protect against a user of the same host, unless WARREN_BOOTSTRAP_TOKEN holds a secret.
   std::string token;
   /// Whether `token` is derived from the job's token. If so, connections without the right token get no
   /// answer.

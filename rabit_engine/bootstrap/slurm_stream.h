@@ -33,8 +33,8 @@ class DeadlineStream {
   void Send(std::string_view bytes, Clock::time_point deadline);
   /// Receives exactly this many bytes. Throws like Send.
   std::string Receive(std::size_t bytes, Clock::time_point deadline);
-  /// Returns what has arrived, at most `limit` bytes; may be empty. Throws EngineError if the connection has
-  /// ended.
+  /// Returns the bytes that have arrived, at most `limit`; may be empty. Throws EngineError if the connection
+  /// has ended.
   std::string ReceiveSome(std::size_t limit);
 
  private:

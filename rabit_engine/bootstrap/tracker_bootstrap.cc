@@ -39,15 +39,17 @@ constexpr milliseconds kMaxLinkPause{2000};
 // The most connections whose rank is not known yet. Beyond this the oldest is dropped.
 constexpr std::size_t kMaxPending = 256;
 
-// A stock tracker links one worker after the other, so in a large job the first ones wait long for the last.
+// A stock tracker links one worker after the other, so in a large job the first workers wait long for the
+// last.
 constexpr seconds kLeastPatience{1800};
 
-// What the engine sends on every new link after the rank; in a job with a token, nonces and proofs too:
+// What the engine sends on every new link after the rank. In a job with a token there are also nonces and
+// proofs:
 //
 //   connector                                     acceptor
 //   rank, nonce c, claim for c               ->
 //                                            <-   rank, engine's hello, nonce a
-//   engine's hello, proof for c and a        ->                                   the link stands here
+//   engine's hello, proof for c and a        ->                                   the acceptor has its link
 //                                            <-   proof for c and a
 struct EngineHello {
   std::uint32_t magic = 0x4b4c5257;  // "WRLK"
@@ -56,7 +58,7 @@ struct EngineHello {
 };
 static_assert(sizeof(EngineHello) == 8);
 
-// A peer without a valid claim is not a rank of this job and gets no answer.
+// A peer without a valid claim is not a rank of this job and receives no answer.
 wire::Digest ClaimOf(const wire::JobToken& token, int connector, const wire::Nonce& of_connector) {
   return wire::HmacSha256(wire::BytesOf(token.Derive("link's claim")),
                           {wire::BytesOf(of_connector), std::to_string(connector)});
@@ -119,13 +121,13 @@ bool HasEnded(int fd) {
 
 }  // namespace
 
-/// An accepted connection whose peer has not told its rank, or not proved that it belongs to the job.
+/// An accepted connection whose peer has not sent its rank, or not proved that it belongs to the job.
 struct TrackerBootstrap::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   std::string received = {};
-  int rank = -1;               ///< set once it was answered
-  wire::Digest expected = {};  ///< the proof expected from it, set then too
+  int rank = -1;               ///< set once the peer has been answered
+  wire::Digest expected = {};  ///< the proof expected from it, set together with `rank`
   wire::Digest own = {};       ///< the proof that this rank will send
 };
 
@@ -137,8 +139,8 @@ TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> 
   assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
   Join(rank ? classic::Command::kRecover : classic::Command::kStart);
-  // While workers die and come back, a tracker may give a neighbour's place to a worker that needs it more
-  // urgently; it then expects this one to ask again.
+  // While workers die and are restarted, a tracker may assign a neighbour to another worker that needs it
+  // more urgently; it then expects this worker to ask again.
   for (int round = 0; !MissingNeighbors().empty(); ++round) {
     if (round >= std::max(1, settings_.connect_retry)) {
       throw EngineError(fmt::format("{} has no links with ranks {}, asked the tracker {} times", Name(),
@@ -296,8 +298,8 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shor
 void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   const Clock::time_point deadline = Clock::now() + patience_;
   std::list<PendingConnection> pending;  // oldest first
-  // If a tracker dies before it has noted that this rank listens, its successor sends no ranks here. A
-  // tracker that knows job tokens confirms that it has noted it.
+  // If a tracker dies before it has saved this rank's port, its successor sends no ranks here. A tracker that
+  // knows job tokens confirms that the port is saved.
   bool noted = !settings_.job_token;
   while (count > 0 || !noted) {
     Clock::time_point next = deadline;
@@ -318,7 +320,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     } else {
       noted = tracker.HasNoted();
     }
-    // A broken link means that the peer may have given up this meeting and waits for all ranks in the next.
+    // A broken link means that the peer may have abandoned this attempt and waits for all ranks in the next
+    // one.
     for (std::size_t link = 0; link < linked.size(); ++link) {
       if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], 0);
     }
@@ -356,8 +359,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   }
 }
 
-// Closes the oldest connection whose rank is unknown. Returns false if all are known: the other end of an
-// answered connection takes it for a link.
+// Closes the oldest connection whose rank is unknown. Returns false if all ranks are known: the peer of an
+// answered connection regards it as a link.
 bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
   const auto unanswered =
       std::find_if(pending.begin(), pending.end(),
@@ -367,10 +370,10 @@ bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
   return true;
 }
 
-// Reads what has arrived. Returns true if the connection has become a link or is to be dropped.
+// Reads the bytes that have arrived. Returns true if the connection has become a link or is to be dropped.
 bool TrackerBootstrap::Greet(PendingConnection& connection) {
   const std::size_t claim_bytes = settings_.job_token ? sizeof(wire::Nonce) + sizeof(wire::Digest) : 0;
-  // Reads no more bytes than belong to the handshake: what follows belongs to the link.
+  // Reads no more bytes than belong to the handshake; those after it belong to the link.
   const std::size_t wanted =
       connection.rank < 0 ? sizeof(std::int32_t) + claim_bytes : sizeof(EngineHello) + sizeof(wire::Digest);
   std::array<char, 128> bytes;
@@ -389,7 +392,7 @@ bool TrackerBootstrap::Greet(PendingConnection& connection) {
   return true;
 }
 
-// Answers with this rank, and with a nonce in a job with a token. Returns the same as Greet.
+// Answers with this rank, and with a nonce if the job has a token. Returns the same as Greet.
 bool TrackerBootstrap::Answer(PendingConnection& connection, const std::string& message) {
   std::int32_t theirs = -1;
   std::memcpy(&theirs, message.data(), sizeof theirs);
@@ -429,7 +432,7 @@ bool TrackerBootstrap::IsWanted(int rank) const {
   return IsNeighbor(rank) && (old == links_.end() || HasEnded(old->second.fd()));
 }
 
-// The bytes of `digest` in a job with a token, nothing otherwise.
+// The bytes of `digest` if the job has a token, otherwise an empty view.
 std::string_view TrackerBootstrap::IfProved(const wire::Digest& digest) const {
   return settings_.job_token ? wire::BytesOf(digest) : std::string_view();
 }
@@ -449,9 +452,9 @@ std::vector<int> TrackerBootstrap::MissingNeighbors() const {
   return neighbors;
 }
 
-// Both ends send their hello right after the handshake, so it has arrived or is about to. In a job with a
-// token the hellos have been read before; for the links that this rank connected, the acceptor's proof is
-// read here.
+// Both ends send their hello right after the handshake, so the peer's has arrived or is about to. In a job
+// with a token the hellos have already been read; then only the acceptor's proof is read here, for links that
+// this rank connected.
 void TrackerBootstrap::CheckEngines() {
   const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
   const auto read = [&](int rank, tcp::Stream& stream, void* data, std::size_t bytes) {
@@ -491,9 +494,9 @@ void TrackerBootstrap::CheckEngines() {
 // --- records -----------------------------------------------------------------------------------------------
 
 // Records go up the tree to rank 0, then down again. Each link of the tree carries a count, then for each
-// rank its number, the length of its record, and the record. Each other link of the ring carries a byte from
-// a rank that has all records. No rank goes on before its neighbours have all records too; a link that breaks
-// earlier belongs to a rank that gave up.
+// rank its number, the length of its record, and the record. Each ring link outside the tree carries one
+// byte, which a rank sends once it has all records. No rank continues before its neighbours have all records
+// too; a link that breaks earlier belongs to a rank that gave up.
 std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) {
   if (record.size() > kMaxRecordBytes) {
     throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
@@ -546,7 +549,7 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
   return records;
 }
 
-// Reads the bytes in the order in which they arrive: a neighbour that has this rank's byte too may leave
+// Reads the bytes in the order in which they arrive: a neighbour that has received this rank's byte may leave
 // right after sending its own.
 void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
   const auto& tree = assignment_.tree_neighbors;
@@ -619,8 +622,8 @@ void TrackerBootstrap::ThrowLost(int peer, int error) const {
                         Name(), place, error == 0 ? "it closed the connection" : stream.TextOf(error)));
 }
 
-// Waits until the peer has sent something or any link breaks. No rank has gone on without this one, and a
-// rank that gives up this meeting waits for all others in the next.
+// Waits until the peer has sent something or any link breaks. No rank has continued without this one, so a
+// broken link belongs to a rank that abandoned this attempt and waits for all others in the next one.
 void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
   std::vector<pollfd> waits;
   std::vector<int> ranks;
@@ -692,7 +695,7 @@ bool TrackerBootstrap::ShutdownTogether() {
                                 classic::Encode(classic::WaitForOthers{}));
       return tracker.ReadRelease(Clock::now() + patience_);
     } catch (const TrackerLost& error) {
-      // A tracker that was restarted from its saved state answers soon.
+      // A tracker restarted from its saved state will answer soon.
       if (error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry) continue;
       SayThatItLeavesUntold(error);
       return true;
@@ -704,7 +707,7 @@ bool TrackerBootstrap::ShutdownTogether() {
   }
 }
 
-// All ranks have finished, so it does no harm if the tracker does not know.
+// All ranks have finished, so it does no harm if the tracker is not told.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
   Say("rabit: {} has finished, but could not tell the tracker: {}", Name(), error.what());
 }

@@ -1,10 +1,10 @@
 // The bootstrap through a tracker: this process acts as a classic rabit worker
-// (docs/reference/tracker-protocol.md). The tracker assigns the rank and the ranks to link with: the
-// neighbours in a tree and in a ring. Records are gathered along the tree.
+// (docs/reference/tracker-protocol.md). The tracker assigns this process's rank and the ranks to link with:
+// the neighbours in a tree and in a ring. Records are gathered along the tree.
 //
 // On every new link both ends send their rank (the protocol's handshake) and then the engine's own hello, so
-// that a worker of another engine, which speaks the same protocol up to here, is detected now instead of
-// mistaking our bytes for data.
+// that a worker of another engine, which speaks the same protocol up to this point, is detected before it
+// mistakes our bytes for data.
 #pragma once
 
 #include <list>
@@ -29,7 +29,7 @@ class TrackerBootstrap final : public Bootstrap {
   static constexpr std::size_t kMaxRecordBytes = std::size_t{64} << 10;
 
   /// Joins the job: returns when this rank has all its links, and blocks while other workers are missing.
-  /// `rank` is given if this process already has a rank and has to be linked again.
+  /// `rank` is set if this process already has a rank and must be linked again.
   TrackerBootstrap(const Settings& settings, std::optional<int> rank);
 
   int rank() const override { return assignment_.rank; }

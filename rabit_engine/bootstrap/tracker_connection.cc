@@ -27,8 +27,8 @@ using std::chrono::milliseconds;
 // to start.
 constexpr milliseconds kFirstTrackerPause{250};
 constexpr milliseconds kMaxTrackerPause{5000};
-// A stock tracker reads one worker's hello after the other and takes 90 s for 1,000 of them, so the first
-// answer may take this many times the usual timeout.
+// A stock tracker reads the workers' hellos one after the other and takes 90 s for 1,000 of them, so the
+// first answer may take this many times the usual timeout.
 constexpr int kFirstAnswerPatience = 10;
 
 }  // namespace
@@ -120,7 +120,8 @@ void TrackerConnection::Authenticate() {
       try {
         Receive(what, deadline);
       } catch (const TrackerLost& error) {
-        // A tracker accepted the connection and then closed it: it is shutting down, or is another job's.
+        // A tracker accepted the connection and then closed it: it is shutting down, or belongs to another
+        // job.
         throw TrackerLost(
             error.when(),
             fmt::format(
@@ -258,7 +259,7 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
   bool held = false;
   for (;;) {
     std::int32_t word = 0;
-    // Words are written as a whole, and there is room for them.
+    // A word never arrives in parts: the tracker writes it as a whole, into a buffer that has room for it.
     const ssize_t count = connection_.Receive(&word, sizeof word);
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kComeBack)) return false;
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kHeld)) {
@@ -270,8 +271,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
         throw TimedOut(fmt::format("the tracker at {} still waits for others to end", tracker_));
       }
     } else {
-      // A tracker without this feature closes the connection when all have ended. One that knows job tokens
-      // sends a word instead.
+      // A tracker without this feature closes the connection when all workers have ended. A tracker that
+      // knows job tokens sends a word instead.
       if (!held && !settings_.job_token) return true;
       throw TrackerLost(
           TrackerLost::When::kTalking,
@@ -284,7 +285,7 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
 bool TrackerConnection::HasNoted() {
   using wire::classic::TrackerWord;
   std::int32_t word = 0;
-  // Words are written as a whole, and there is room for them.
+  // A word never arrives in parts: the tracker writes it as a whole, into a buffer that has room for it.
   const ssize_t count = connection_.Receive(&word, sizeof word);
   if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kNoted)) return true;
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;

@@ -1,7 +1,7 @@
 // A worker's conversation with a rabit tracker: connect, prove the job's token to each other if there is one
 // (by TLS with WARREN_TLS=1, otherwise wire/authentication.h), exchange magics, send the hello; then the
-// caller sends and reads the messages of wire/classic.h. Works with our tracker, dmlc-core's and XGBoost's;
-// the latter two answer one worker at a time, so in a large job an answer may take minutes.
+// caller sends and reads the messages of wire/classic.h. Works with Warren's tracker, dmlc-core's and
+// XGBoost's; the latter two answer one worker at a time, so in a large job an answer may take minutes.
 #pragma once
 
 #include <chrono>
@@ -19,28 +19,28 @@ namespace warren {
 class TrackerConnection {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Only connects and proves the token. Throws like the other constructor. `connected` is called between the
-  /// two steps with the descriptor; an exception from it ends the attempt.
+  /// Only connects and proves the token. Throws like the other constructor. `connected` is called with the
+  /// descriptor between these two steps; if it throws, the attempt ends.
   explicit TrackerConnection(const Settings& settings, const std::function<void(int)>& connected = {});
   /// Connects, retrying as often as the settings allow, and sends the hello, directly followed by `more`.
-  /// Throws TrackerLost, EngineError or TimedOut, which name the tracker and what to do, or LocalShortage if
-  /// this process is kept from connecting.
+  /// Throws TrackerLost, EngineError or TimedOut, which name the tracker and say what to do, or LocalShortage
+  /// if this host keeps this process from connecting.
   TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
                     const std::string& more = {});
 
   void Send(const std::string& bytes);
-  /// Wait for an answer, which the tracker sends when other workers have come: until the deadline, and as
-  /// long as the tracker keeps the connection. `what` names the answer in errors: "this worker's rank".
+  /// Wait for an answer, which the tracker sends when other workers have arrived; until the deadline, or
+  /// until the tracker closes the connection. `what` names the answer in errors: "this worker's rank".
   wire::classic::Assignment ReadAssignment(const char* what, Clock::time_point deadline);
   wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
   /// Reads a string that the tracker sends. `what` names it in errors.
   std::string ReadString(const char* what, std::size_t max_bytes, Clock::time_point deadline);
-  /// To be called after WaitForOthers: returns true if this rank may leave, false if it is called back.
+  /// To be called after WaitForOthers: returns true if this rank may leave, false if it must join again.
   /// Throws TimedOut, or TrackerLost if the tracker was lost before it decided.
   bool ReadRelease(Clock::time_point deadline);
-  /// To be called after sending a listen port to a Warren tracker: returns whether it has confirmed that a
-  /// tracker replacing it would know the port. Does not wait. Throws TrackerLost if the connection ended
-  /// before that.
+  /// To be called after sending a listen port to a Warren tracker: returns whether the tracker has confirmed
+  /// that it saved the port for a tracker that replaces it. Does not wait. Throws TrackerLost if the
+  /// connection ended before the confirmation.
   bool HasNoted();
   /// Throws TrackerLost if the connection broke. (A regular close by the tracker is expected.)
   void ThrowIfBroken();
@@ -62,7 +62,7 @@ class TrackerConnection {
   const Settings& settings_;
   std::string tracker_;  ///< for messages
   tcp::Stream connection_;
-  std::string received_;  ///< by the last Receive
+  std::string received_;  ///< bytes received by the last Receive
   wire::Reader strings_;
   wire::classic::TrackerStream stream_;
 };
@@ -72,8 +72,8 @@ class TrackerConnection {
 /// (wire/vouch.h). Throws like the constructors.
 void VouchAtTracker(const Settings& settings, const std::string& ticket);
 
-/// Lets the tracker print the text unchanged. `worker` identifies the sender (its command is set here). If
-/// the tracker cannot be reached, the text still reaches the user on stdout, with a line on stderr: a failed
+/// Has the tracker print the text unchanged. `worker` identifies the sender (its command is set here). If the
+/// tracker cannot be reached, the text still reaches the user on stdout, with a line on stderr: a failed
 /// print must not end a job.
 void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const std::string& text);
 

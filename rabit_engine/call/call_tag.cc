@@ -89,8 +89,8 @@ std::string Describe(const CallTag& tag) {
 }
 
 std::uint64_t DigestWith(const CallTag& tag) {
-  // Each word has its own odd constant, so that swapped words change the digest; good enough against
-  // accidents.
+  // Each word has its own odd constant, so that swapped words change the digest; this suffices to detect
+  // mistakes.
   constexpr std::array<std::uint64_t, 4> kOdd{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9,
                                               0xd6e8feb86659fd93};
   const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(tag);

@@ -1,4 +1,4 @@
-// Describes the collective that a rank is in, so that ranks which call different collectives notice it.
+// Describes the collective that a rank has called, so that ranks detect it if they call different ones.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace warren {
 
-/// What all ranks of a call must agree on. Sent in its memory layout: 32 bytes, no padding.
+/// The properties of a call that must be the same on all its ranks. Sent in its memory layout: 32 bytes, no
+/// padding.
 struct CallTag {
   std::uint32_t sequence = 0;  ///< number of collectives this communicator has begun
   Collective collective{};
@@ -27,8 +28,8 @@ struct CallTag {
 };
 static_assert(sizeof(CallTag) == 32);
 
-/// The tag of the operation as all ranks that make the call know it: without the fields that the communicator
-/// fills in (`sequence`, `algorithm`, `before`), and without a count if CountsAreOfMessages.
+/// The operation's tag without the fields that the communicator fills in (`sequence`, `algorithm`, `before`),
+/// and without a count if CountsAreOfMessages: the part that is the same on all ranks.
 CallTag TagOf(const Operation& operation);
 
 /// "allreduce of 12 float, sum (call 7)"

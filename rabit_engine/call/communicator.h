@@ -3,7 +3,7 @@
 //
 // All ranks of a communicator make the same calls in the same order. Errors: LostPeer, TimedOut, Misuse
 // (error.h). After an error other than Refused the communicator can only be destroyed. Not thread-safe, but
-// threads may use several communicators at once.
+// different threads may use different communicators concurrently.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ class Communicator {
   virtual int local_rank() const = 0;
 
   /// Runs one collective. Reductions are in place, except that an allreduce may go from one buffer to
-  /// another; averages are the callers' work (api/reduce_from_to.h). Throws Refused, before other ranks
-  /// notice anything, if there is a Complaint or this engine does not have the collective.
+  /// another; callers compute averages themselves (api/reduce_from_to.h). Throws Refused, before it involves
+  /// other ranks, if EngineComplaint finds fault with the operation or this engine lacks the collective.
   ///
   /// Two ranks make all calls that involve both, messages included, in the same order. Messages from one rank
   /// to another keep their order.
@@ -78,12 +78,13 @@ class Communicator {
   /// negative color. All ranks call it. A rank leaves the new communicator by destroying it; the others may
   /// continue with calls that do not need this rank.
   virtual std::unique_ptr<Communicator> Split(int color, int key);
-  /// Makes a communicator of these ranks, in this order; only they call it. They find each other by
-  /// `members`, whose ranks are the positions in the list. `name` must be unique in the job. Left in the same
-  /// way as one made by Split.
+  /// Makes a communicator of these ranks, in this order; only they call it. They find each other through
+  /// `members`, whose ranks are the positions in the list. `name` must be unique in the job. A rank leaves it
+  /// as it leaves one made by Split.
   virtual std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                               OobAllgather& members);
-  /// For messages with tags between these ranks, independent of this communicator's calls. All ranks call it.
+  /// Makes a mailbox for tagged messages between these ranks, independent of this communicator's calls. All
+  /// ranks call it.
   virtual std::unique_ptr<TaggedMessages> MakeMailbox();
   /// Equal for ranks on the same host (WARREN_HOST_GROUP can split a host into several).
   virtual int host_of(int rank) const;

@@ -1,5 +1,5 @@
 // One collective call of one rank as a value: the APIs build it, Complaint checks it, and a Communicator runs
-// it. What each field means depends on the kind, as the functions that make operations in place say.
+// it. The meaning of each field depends on the kind; see the functions that make operations in place.
 #pragma once
 
 #include <cstddef>
@@ -30,22 +30,22 @@ struct Operation {
   Collective kind = Collective::kBarrier;
   const void* send = nullptr;
   void* receive = nullptr;
-  /// Elements of a reduction; otherwise bytes: of the buffer of a broadcast or an allgather, of what this
-  /// rank gives in a gather and gets in a scatter.
+  /// Elements of a reduction; otherwise bytes: the size of the buffer of a broadcast or an allgather, of this
+  /// rank's contribution to a gather, or of its slice of a scatter.
   std::size_t count = 0;
   /// Slices, one per rank, of `send` and of `receive`: rank r's is [offsets[r], offsets[r + 1]), in elements
   /// for a reduce-scatter, otherwise in bytes.
   std::span<const std::size_t> send_offsets{};
   std::span<const std::size_t> receive_offsets{};
-  /// Of an allgather whose ranks know only their own slices, [begin, end) of `count` bytes of `receive`.
+  /// For an allgather whose ranks know only their own slices: [begin, end) of the `count` bytes of `receive`.
   bool without_offsets = false;
   std::size_t begin = 0;
   std::size_t end = 0;
   const Reduction* reduction = nullptr;
-  /// Whether `send` and `receive` of a reduction are one buffer of all elements. Then the result replaces
-  /// those elements that the kind gives to this rank, and the others are undefined afterwards. Otherwise
-  /// `receive` has room for this rank's result only: it is `send`, this rank's slice of `send`, or memory
-  /// that does not overlap it, and `send` is not changed unless they overlap.
+  /// Whether `send` and `receive` of a reduction are one buffer of all elements. Then this rank's part of the
+  /// result replaces the corresponding elements, and the others are undefined afterwards. Otherwise `receive`
+  /// has room for this rank's result only: it is `send`, this rank's slice of `send`, or memory that does not
+  /// overlap it, and `send` is not changed unless they overlap.
   bool in_place = false;
   bool average = false;  ///< the result is divided by the number of ranks
   int root = 0;
@@ -110,8 +110,8 @@ struct Operation {
   }
   /// Returns when all ranks have called it.
   static Operation Barrier() { return {}; }
-  /// The root gets a slice of every rank, including its own: rank r's goes to [offsets[r], offsets[r + 1]) of
-  /// its buffer. Each rank contributes `bytes`; buffer and offsets are used at the root only.
+  /// The root gets a slice from every rank, including its own: rank r's goes to [offsets[r], offsets[r + 1])
+  /// of its buffer. Each rank contributes `bytes`; buffer and offsets are used at the root only.
   static Operation Gather(const void* data, std::size_t bytes, void* buffer,
                           std::span<const std::size_t> offsets, int root) {
     return {.kind = Collective::kGather,
@@ -131,8 +131,9 @@ struct Operation {
             .send_offsets = offsets,
             .root = root};
   }
-  /// Sends bytes [sent[r], sent[r + 1]) of `from` to rank r, and receives what r sends into [received[r],
-  /// received[r + 1]) of `to`; this rank's own slice is copied, too. The buffers do not overlap.
+  /// Sends bytes [sent[r], sent[r + 1]) of `from` to rank r, and receives the bytes from rank r into
+  /// [received[r], received[r + 1]) of `to`; this rank's own slice is copied, too. The buffers do not
+  /// overlap.
   static Operation AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
                             std::span<const std::size_t> received) {
     return {.kind = Collective::kAllToAll,
@@ -141,34 +142,36 @@ struct Operation {
             .send_offsets = sent,
             .receive_offsets = received};
   }
-  /// Sends and receives several messages at once; returns when all have arrived or been taken for sending.
+  /// Sends and receives several messages concurrently. Returns when all have arrived or been accepted for
+  /// sending.
   static Operation SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
     return {.kind = Collective::kSendReceive, .sends = sends, .receives = receives};
   }
 };
 
-/// Returns what is wrong with the operation for this rank, as the end of a sentence such as "root 9 is not a
-/// rank; ranks are 0 to 3"; "" if nothing is. Looks at this rank's arguments only.
+/// Returns the error in this rank's arguments, as the end of a sentence such as "root 9 is not a rank; ranks
+/// are 0 to 3"; "" if they are valid.
 std::string Complaint(const Operation& operation, int rank, int world_size);
 
 /// Like Complaint, for communicators, which run reductions in place and no averages; an allreduce may go from
 /// one buffer to another.
 std::string EngineComplaint(const Operation& operation, int rank, int world_size);
 
-/// Whether this is an allreduce that needs no closer look, as almost all calls are; false says nothing. Takes
-/// less time than Complaint and EngineComplaint.
+/// A fast check that accepts almost all allreduces. If it returns false, Complaint or EngineComplaint must
+/// decide.
 inline bool IsPlainlyValid(const Operation& operation) {
   constexpr std::size_t kPlain = std::size_t{1} << 31;  // elements, and bytes of an element
   return operation.kind == Collective::kAllreduce && !operation.average && operation.send != nullptr &&
          operation.receive != nullptr && (operation.count | operation.reduction->element_bytes()) < kPlain;
 }
 
-/// The number of bytes of this rank's side of the call, as statistics count them: of the whole buffer if all
-/// ranks have one, of what this rank gives and gets otherwise.
+/// The number of bytes of this rank's side of the call, for statistics: the whole buffer if all ranks have
+/// one, else the bytes that this rank sends and receives.
 std::size_t BytesOf(const Operation& operation, int rank);
 
-/// Copies what this rank sends to itself from `send` to `receive`: its slice of an all-to-all, of a gather or
-/// a scatter at its root, and of an allgather whose `send` is not null. Does nothing for other kinds.
+/// Copies the bytes that this rank sends to itself from `send` to `receive`: its slice of an all-to-all, of a
+/// gather or a scatter at its root, and of an allgather whose `send` is not null. Does nothing for other
+/// kinds.
 void CopyOwnSlice(const Operation& operation, int rank);
 
 }  // namespace warren

@@ -1,4 +1,4 @@
-// Slices of one buffer, one per rank, if each rank knows only its own.
+// The slices of one buffer, one per rank, for calls in which each rank knows only its own.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ std::vector<std::size_t> EqualOffsets(int size, std::size_t bytes);
 /// Returns every rank's slice, by rank. All ranks call it. Throws what Communicator::Run throws.
 std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 
-/// Returns where the slices, in rank order, begin and where the last one ends if they fill a buffer of
-/// `total` without gaps: slices.size() + 1 offsets. Otherwise returns fewer offsets: the last one is where
-/// the first slice that does not fit in would have to begin. `end_is_size`: each slice's `end` is its length.
+/// If the slices, in rank order, fill a buffer of `total` without gaps, returns their offsets and the end of
+/// the last one: slices.size() + 1 numbers. Otherwise returns fewer, the last of which is where the first
+/// misplaced slice should begin. `end_is_size`: each slice's `end` is its length.
 std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
                                        bool end_is_size = false);
 
@@ -38,8 +38,8 @@ std::vector<std::size_t> GatherOffsets(Communicator& communicator, const Slice& 
 /// Gathers slices of a buffer, at these offsets.
 using AllgatherBytes = std::function<void(void* buffer, std::span<const std::size_t> offsets)>;
 
-/// Returns a text of every rank, by rank, with two allgathers: of the lengths, then of the texts. All ranks
-/// call it.
+/// Returns every rank's text, in rank order. Makes two allgathers: of the lengths, then of the texts. All
+/// ranks call it.
 std::vector<std::string> AllgatherTexts(int rank, int world_size, const std::string& own,
                                         const AllgatherBytes& allgather);
 std::vector<std::string> AllgatherTexts(Communicator& communicator, const std::string& own);

@@ -6,13 +6,13 @@
 //  - The result has the bits of the engine's order of reduction (reduce/order.h) over the group's indices,
 //    for every group size, count and chunk size. Another order may be used only if it does not affect the
 //    result (Reduction::order_matters()).
-//  - A result is rounded once. Algorithms do not get reductions that round (Reduction::rounds()), but floats
-//    instead, unless they declare that they combine all members' values at once, or there are only two
-//    members.
+//  - A result is rounded once. Algorithms are given floats instead of reductions that round
+//    (Reduction::rounds()), unless they declare that they combine all members' values in one step, or there
+//    are only two members.
 //  - Elements are never split. Buffers need no alignment. Counts may be 0, groups may have one member.
-//  - Scratch memory is bounded by a constant of the algorithm or, if that is more, a few elements.
-//  - They call PeerGroup::Connect with the peers that they use. Errors are those of PeerGroup::Exchange; the
-//    buffer is undefined after one.
+//  - Scratch memory is bounded by a constant of the algorithm, or by a few elements if those are larger.
+//  - They call PeerGroup::Connect with the peers that they use. Errors are those of PeerGroup::Exchange;
+//    after an error the buffer's contents are undefined.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,9 @@ namespace warren::collective {
 using AllreduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t count,
                                    const Reduction& reduction);
 
-/// Like AllreduceFunction, from an unchanged input to another buffer that does not overlap it. Only for
-/// algorithms that need no copy for it; for the others the engine makes one.
+/// Like AllreduceFunction, but leaves the input unchanged and writes to another buffer, which does not
+/// overlap it. Only for algorithms that can do this without a copy; for the others the engine copies the
+/// input first.
 using AllreduceIntoFunction = void (*)(PeerGroup& group, const void* input, void* buffer, std::size_t count,
                                        const Reduction& reduction);
 
@@ -43,19 +44,19 @@ using ReduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t coun
 using ReduceScatterFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
                                        const Reduction& reduction);
 
-/// Every member contributes bytes [offsets[index], offsets[index + 1]) of the buffer and gets the others'.
-/// There are size() + 1 offsets in bytes, the same on all members.
+/// Every member contributes bytes [offsets[index], offsets[index + 1]) of the buffer and receives the
+/// others'. There are size() + 1 offsets in bytes, the same on all members.
 using AllgatherFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
 
 /// Copies the root's buffer to all members.
 using BroadcastFunction = void (*)(PeerGroup& group, void* buffer, std::size_t bytes, int root);
 
-/// The root gets every member's bytes: member m's go to [offsets[m], offsets[m + 1]) of its buffer, which
-/// already contains its own. The others contribute `bytes` and have no offsets: only the root knows them.
+/// The root receives every member's data: member m's in bytes [offsets[m], offsets[m + 1]) of its buffer,
+/// which already contains the root's own. Only the root passes offsets; the others pass `data` and `bytes`.
 using GatherFunction = void (*)(PeerGroup& group, const void* data, std::size_t bytes, void* buffer,
                                 std::span<const std::size_t> offsets, int root);
 
-/// The reverse of gather: every other member gets its part of the root's buffer.
+/// The reverse of gather: every other member receives its part of the root's buffer.
 using ScatterFunction = void (*)(PeerGroup& group, const void* buffer, std::span<const std::size_t> offsets,
                                  void* data, std::size_t bytes, int root);
 
@@ -89,8 +90,8 @@ enum Need : unsigned {
 struct Algorithm {
   std::string_view name;  ///< its name in WARREN_ALGORITHM
   unsigned needs = kNothing;
-  /// For reductions: whether all members' values of an element are combined by a single CombineAll, and
-  /// partial results are never combined further.
+  /// For reductions: whether all members' values of an element are combined by a single CombineAll, so that
+  /// no partial results are combined further.
   bool combines_at_once = false;
   AllreduceFunction allreduce = nullptr;
   AllreduceIntoFunction allreduce_into = nullptr;  ///< only in addition to allreduce

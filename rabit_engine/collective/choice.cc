@@ -26,13 +26,13 @@ enum Condition : unsigned {
   kAlways = 0,
   kPowerOfTwo = 1U << 0,       ///< number of ranks
   kCrowded = 1U << 1,          ///< cores are scarce: few messages matter more than few steps
-  kRounds = 1U << 2,           ///< 16-bit floats: algorithms that do not combine at once send twice the bytes
-  kFewToServe = 1U << 3,       ///< each member of a small last node serves at most kMostServed of its sibling
+  kRounds = 1U << 2,           ///< 16-bit floats: algorithms without combines_at_once send twice the bytes
+  kFewToServe = 1U << 3,       ///< each member of a small last node serves at most kMostServed members
   kFewHostsToServe = 1U << 4,  ///< the same for hosts
 };
 
 /// Each member served is one more message that a rank sends in one step (recursive_doubling.h,
-/// halving_doubling.h). With more of them a tree is faster for short vectors.
+/// halving_doubling.h). If there are more, a tree is faster for short vectors.
 constexpr int kMostServed = 16;
 
 struct Row {
@@ -43,8 +43,8 @@ struct Row {
   int max_ranks;
 };
 
-// Read from the top; the first row that fits is taken. The last row of each collective always fits. For the
-// origin of the numbers see docs/explanation/engine.md, "How fast". Those marked as simulated were not
+// Read from the top; the first row that applies is taken. The last row of each collective always applies. For
+// the origin of the numbers see docs/explanation/engine.md, "How fast". Those marked as simulated were not
 // measured: they come from the simulation of hosts connected by a network with full bisection bandwidth
 // (bench/loggp, bench/results/simulation.md).
 constexpr Row kTable[] = {
@@ -221,14 +221,14 @@ const Algorithm* ForcedAlgorithms::Find(Collective collective) const {
 
 const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forced) {
   if (const Algorithm* wish = forced.Find(situation.collective)) {
-    // A forced algorithm may be used beyond the sizes and numbers that it is best for, but not if it cannot
-    // work.
+    // A forced algorithm may be used for sizes and rank counts for which it is not the best, but not if it
+    // cannot work.
     const unsigned unmet = UnmetNeeds(*wish, situation);
     if (unmet == kNothing) return *wish;
     throw Misuse(fmt::format("{}: {} cannot use {} here: {}", forced.name(), Name(situation.collective),
                              wish->name, Explain(unmet)));
   }
-  // Never destroyed: another thread may end the process while this one is in a call.
+  // Never destroyed: another thread may end the process during a call.
   static const auto& table = *new std::vector<ResolvedRow>(Resolve());
   for (const ResolvedRow& row : table) {
     if (row.row->collective == situation.collective && ConditionsHold(*row.row, situation) &&

@@ -1,6 +1,6 @@
 // Selects the algorithm for a call: from a table (choice.cc), read from the top, unless WARREN_ALGORITHM
-// overrides it. Depends only on its arguments, and gives the same result on every rank, because all ranks
-// have the same facts.
+// overrides it. The choice depends only on the arguments, and is the same on every rank because all ranks
+// pass the same arguments.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace warren::collective {
 struct Situation {
   Collective collective{};
   std::size_t bytes = 0;  ///< size of the whole vector
-  int ranks = 1;          ///< number of ranks that take part
+  int ranks = 1;          ///< number of participating ranks
   bool one_host = false;  ///< all ranks share memory
   bool levels = false;    ///< several hosts, some with several ranks
   /// Elements are small enough for the stages in shared memory.
@@ -26,8 +26,8 @@ struct Situation {
   bool consecutive = true;  ///< the ranks of each host are consecutive
   int hosts = 1;
   bool order_matters = false;
-  /// Results are rounded, and there are more than two ranks: algorithms that do not combine all values at
-  /// once get floats instead of 16-bit ones (in_floats.h), which doubles the bytes.
+  /// Results are rounded, and there are more than two ranks: algorithms that do not combine all values in one
+  /// step are given floats instead of 16-bit ones (in_floats.h), which doubles the bytes.
   bool rounds = false;
   bool crowded = false;  ///< some machine has more than two ranks per core
 };
@@ -36,11 +36,11 @@ struct Situation {
 class ForcedAlgorithms {
  public:
   ForcedAlgorithms() = default;
-  /// "ring": for every collective that ring serves. "allreduce=ring,broadcast=tree": for these. Throws Misuse
-  /// if the text is invalid; `name` is the setting's name in messages.
+  /// "ring": for every collective that ring serves. "allreduce=ring,broadcast=tree": for the collectives
+  /// named. Throws Misuse if the text is invalid; `name` is the setting's name in messages.
   explicit ForcedAlgorithms(const std::string& text, std::string name = "WARREN_ALGORITHM");
   const std::string& name() const { return name_; }
-  /// Returns nullptr if nothing is requested.
+  /// Returns nullptr if no algorithm is requested.
   const Algorithm* Find(Collective collective) const;
 
  private:
@@ -48,8 +48,8 @@ class ForcedAlgorithms {
   std::map<Collective, const Algorithm*> by_collective_;
 };
 
-/// Returns the forced algorithm, else that of the first row of the table that fits; it serves the collective.
-/// Throws Misuse if a forced algorithm cannot work here.
+/// Returns the forced algorithm, or else that of the first row of the table that applies. The algorithm
+/// serves the collective. Throws Misuse if a forced algorithm cannot work here.
 const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forced);
 
 }  // namespace warren::collective

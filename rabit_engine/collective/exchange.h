@@ -19,7 +19,7 @@ struct PlannedMessage {
 namespace collective {
 
 /// Every member passes the same list, with its own pointers in its own messages. No message goes from a
-/// member to itself. All messages travel at once; each member handles only its own.
+/// member to itself. All messages travel concurrently; each member handles only its own.
 void ExchangeMessages(PeerGroup& group, std::span<const PlannedMessage> messages);
 
 }  // namespace collective

@@ -11,7 +11,7 @@
 //   steps                          2 L
 //   bytes sent by a member         2 S (n - 1)/n for powers of two, at most 2 S otherwise
 //   messages sent by a member      2 L; next to a small last node up to L + n
-// No scratch: received data is combined with the buffer at once.
+// No scratch: received data is combined directly with the buffer.
 //
 // Best for medium and long vectors on few members: the fewest bytes in few steps.
 //

@@ -2,12 +2,13 @@
 // hosts by the algorithm that the choice table selects for one rank, or all ranks, of each host.
 //
 // Allreduce of short vectors, or on hosts of different sizes: each host reduces to its leader, the leaders
-// allreduce, each leader broadcasts. Of long vectors, on hosts of equal size: each host reduce-scatters, so
-// that its i-th rank holds slice i; the i-th ranks of all hosts allreduce their slice; each host allgathers.
-// All ranks of a host then use the network at the same time, and the traffic is the same as between leaders
-// only.
+// allreduce, each leader broadcasts. Allreduce of long vectors on hosts of equal size: each host
+// reduce-scatters, so that its i-th rank holds slice i; the i-th ranks of all hosts allreduce their slice;
+// each host allgathers. All ranks of a host then use the network at the same time, and the traffic is the
+// same as between leaders only.
 //
-// With H hosts, S bytes: between hosts as the flat algorithm with H members; inside a host S in, S out.
+// Cost with H hosts and S bytes: between hosts that of the flat algorithm with H members; inside a host S
+// bytes in and S bytes out.
 //
 // Contributions are combined in the engine's order over the ranks (reduce/order.h) if
 // HostLayout::keeps_order() (base/layout.h).

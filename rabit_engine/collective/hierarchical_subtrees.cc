@@ -34,7 +34,7 @@ std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduct
   return ends;
 }
 
-/// The partial sums of a run of hosts, which one rank of each host joins with those of other hosts.
+/// The partial sums of consecutive hosts, which one rank of each host combines with those of other hosts.
 class HostSums {
  public:
   HostSums(const HostLayout& layout, const Reduction& reduction, std::size_t max_count)
@@ -48,7 +48,8 @@ class HostSums {
     return own_.values();
   }
 
-  /// Joins them with those of all other hosts and stores the sum of all ranks in the vector.
+  /// Combines this host's partial sums with those of all other hosts, and stores the sum of all ranks in the
+  /// vector.
   void Allreduce(PeerGroup& hosts, const VectorView& vector, std::size_t count, bool halves) {
     const auto plan = halves ? PlanHalving : PlanDoubling;
     const std::vector<PlanStep> steps = plan(hosts.index(), hosts.size(), count);

@@ -9,14 +9,15 @@
 //              long ones as in halving-doubling (plans.h)
 //   inside     each host broadcasts or allgathers the sum
 //
-// For short vectors, or hosts of different sizes, one rank of each host takes part between hosts. For long
-// ones, on hosts of equal size, all ranks do, with a slice each, as in hierarchical.h.
+// For short vectors, or hosts of different sizes, one rank of each host communicates with other hosts. For
+// long vectors on hosts of equal size, all ranks do, with a slice each, as in hierarchical.h.
 //
 // With H hosts and p partial sums (one, two or three for most hosts, at most 2 log2 of the ranks):
-//                 steps        bytes sent by a host    messages sent by a rank that takes part
+//                 steps        bytes sent by a host    messages sent by a participating rank
 //   short         log2 H       p S log2 H              log2 H
 //   long          2 log2 H     (1 + p) S               (1 + p) log2 H
-// If the last run of hosts is smaller, it serves its whole sibling, as in those algorithms.
+// If the last run of hosts is smaller, it serves its whole sibling, as in recursive doubling and
+// halving-doubling.
 //
 // The ranks of each host must be consecutive. Chunks bound the scratch, which holds the partial sums of one
 // chunk.

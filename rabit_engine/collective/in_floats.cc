@@ -29,7 +29,7 @@ Operation OnFloats(const Operation& operation, void* floats, const Reduction& on
   return result;
 }
 
-/// For an allreduce and a reduce. A member that gets no result has no output.
+/// For an allreduce and a reduce. `output` is null on a member that receives no result.
 void ReduceInFloats(const Operation& operation, void* output, const RunOnFloats& run) {
   const Reduction& reduction = *operation.reduction;
   const std::size_t count = operation.count;
@@ -52,7 +52,7 @@ void ReduceScatterInFloats(const Operation& operation, int member, const RunOnFl
   const std::span<const std::size_t> offsets = operation.receive_offsets;
   const Reduction on_floats = reduction.Wide();
   const int members = static_cast<int>(offsets.size()) - 1;
-  // A piece consists of a chunk of every slice, so that each member has a part in it.
+  // A piece consists of a chunk of every slice, so that it contains data for each member.
   const std::size_t per_chunk = std::max<std::size_t>(1, kFloats / static_cast<std::size_t>(members));
   const std::size_t longest = LongestSlice(offsets);
   const Scratch floats(std::min(offsets.back(), per_chunk * static_cast<std::size_t>(members)) *

@@ -1,5 +1,5 @@
 // Direct messages between the root and all others: each message is sent once, and the root's link is the
-// bottleneck. For slices whose lengths are known only to the two ranks concerned.
+// bottleneck. Used for slices whose lengths are known only to the two ranks concerned.
 #pragma once
 
 #include <cstddef>

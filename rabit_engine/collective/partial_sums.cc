@@ -8,8 +8,8 @@
 namespace warren::collective {
 namespace {
 
-/// Consecutive ranks consist of at most one range before the wrap and one after it, each of which decomposes
-/// into subtrees of different sizes; a range that does not wrap decomposes into two such runs.
+/// Each range of ranks decomposes into at most two runs of subtrees, and the subtrees of a run have different
+/// sizes. Ranks that wrap around form two ranges, of one run each.
 std::size_t MaxSums(const Reduction& reduction, int world_size) {
   return reduction.order_matters() ? std::max(1, 2 * NumLevels(world_size)) : 1;
 }

@@ -1,10 +1,10 @@
-// Partial sums of subtrees of the order of reduction (reduce/order.h): what can be combined of some ranks'
-// values before the others are known. A rank, or a host of several, holds the partial sums of consecutive
-// ranks; it receives them from its neighbour, absorbs its own, and passes them on. There are few of them:
-// siblings are combined as soon as they meet, so that there is one for each maximal subtree of the ranks
-// (Decompose in order.h), and only one if the order does not matter.
+// Partial sums of subtrees of the order of reduction (reduce/order.h): the results of combining some ranks'
+// values as far as possible before the others are known. A rank, or a host with several ranks, holds the
+// partial sums of consecutive ranks; it receives them from its neighbour, adds its own values, and passes
+// them on. There are few of them: siblings are combined as soon as they meet, so that there is one for each
+// maximal subtree of the ranks (Decompose in order.h), and only one if the order does not matter.
 //
-// Ranks are consecutive cyclically: 0 follows the last. Partial sums on both sides of that wrap stay in the
+// Ranks are consecutive cyclically: 0 follows the last. Partial sums on both sides of the wrap stay in the
 // order of arrival until Total(), when all are present.
 #pragma once
 
@@ -36,15 +36,16 @@ class PartialSums {
   /// The values of a range of elements of all partial sums, in as few pieces as possible.
   std::vector<std::span<const std::byte>> ValuesOf(Range range) const;
 
-  /// Drops all other elements.
+  /// Drops all elements outside the range.
   void Keep(Range range);
 
   /// Adds the value of a subtree, whose ranks must follow those added last.
   void Absorb(Subtree ranks, const void* value);
-  /// Adds the partial sums of `others`, of the same number of elements, whose ranks must follow.
+  /// Adds the partial sums of `others`, which must have the same number of elements, and whose ranks must
+  /// follow those added last.
   void Absorb(const PartialSums& others);
 
-  /// Writes the sum of all ranks, which must have been absorbed. Afterwards nothing is held.
+  /// Writes the sum of all ranks, which must have been absorbed, and drops all partial sums.
   void Total(void* out);
 
  private:

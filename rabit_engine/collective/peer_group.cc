@@ -10,10 +10,10 @@
 namespace warren {
 namespace {
 
-// Size of pieces for `consume`: they fit the second-level cache together with what they are combined with.
+// Size of pieces for `consume`: a piece and the data it is combined with fit the second-level cache.
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
-// If nothing more can be read, a partial piece above this size is combined at once, instead of idling until
-// the rest arrives.
+// If nothing more can be read, a partial piece above this size is combined immediately instead of waiting for
+// the rest.
 constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
 // The most bytes per call to a link, so that sending and receiving take turns.
 constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
@@ -38,7 +38,7 @@ struct PeerGroup::Outgoing {
   CallTag tag;
   std::size_t tag_bytes;  ///< 0 if the peer has already been sent the tag
   std::size_t done = 0;   ///< bytes sent, of tag and data
-  int after = -1;         ///< an earlier message to the same peer, which must end first
+  int after = -1;         ///< index of an earlier message to the same peer, which must end first
   bool finished() const { return done == tag_bytes + send->bytes; }
 };
 
@@ -105,7 +105,7 @@ void PeerGroup::Exchange(std::span<const Send> sends, std::span<const Receive> r
         if (message.finished()) continue;
         const bool took_all = (message.after < 0 || messages[message.after].finished()) && Advance(message);
         all_finished = all_finished && message.finished();
-        // A message that ends leaves nothing to do, except for one that comes after it.
+        // After a message has ended, there is nothing to do except perhaps for a later message.
         any_more = any_more || (took_all && (!message.finished() || messages.size() > 1));
       }
     };
@@ -155,7 +155,7 @@ CallTag PeerGroup::TagOf(std::size_t message_bytes) const {
   return tag;
 }
 
-// Runs one turn of a message. Returns whether another may follow at once.
+// Runs one turn of a message. Returns whether another turn may follow immediately.
 bool PeerGroup::Advance(Outgoing& out) {
   const auto* data = static_cast<const std::byte*>(out.send->data);
   std::size_t taken = 0;
@@ -198,7 +198,7 @@ bool PeerGroup::Advance(Incoming& in) {
   return got == wanted;
 }
 
-// Passes on the whole elements of the piece; the beginning of an incomplete one stays.
+// Passes on the whole elements of the piece and keeps the beginning of an incomplete one.
 void PeerGroup::Consume(Incoming& in) {
   const std::size_t rest = in.finished() ? 0 : in.piece_bytes % std::max<std::size_t>(1, tag_.element_bytes);
   const std::size_t whole = in.piece_bytes - rest;

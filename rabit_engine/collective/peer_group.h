@@ -1,10 +1,11 @@
-// The ranks that take part in one collective and the bytes they exchange: the only interface to communication
-// for the algorithms in this folder. A group numbers its members 0, 1, ...; peers below are such numbers. The
-// members may be all ranks of the world, one host's, or one of each host.
+// The ranks that participate in one collective, and the bytes they exchange. This is the algorithms' only
+// interface for communication. A group numbers its members 0, 1, ...; `peer` is always such a number. The
+// members may be all ranks of the world, those of one host, or one of each host.
 //
-// On every link a collective begins with a CallTag, which the receiver compares with its own call: two ranks
-// that call different collectives, or with different counts, both get Misuse, not garbage. If only the two
-// ranks of a message know its length (CountsAreOfMessages), each message has a tag.
+// On every link a collective begins with a CallTag, which the receiver compares with its own call: if two
+// ranks call different collectives, or pass different counts, both throw Misuse instead of producing garbage.
+// If only the sender and the receiver of a message know its length (CountsAreOfMessages), each message has a
+// tag.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +46,8 @@ struct Hosts {
 
 /// Not thread-safe; one collective at a time.
 ///
-/// A message of 0 bytes transfers only the tag, and only if no message preceded it in this collective. That
-/// is enough for a barrier in which no member sends to the same peer twice.
+/// A message of 0 bytes transfers only the tag, and not even that if another message on its link preceded it
+/// in this collective. That is enough for a barrier in which no member sends to the same peer twice.
 class PeerGroup {
  public:
   /// `members` are the ranks of the group, `index` is this rank's position among them. The transport and the
@@ -62,7 +63,7 @@ class PeerGroup {
 
   void Begin(const CallTag& tag, Clock::time_point deadline);
 
-  /// nullptr: it is unknown which ranks share memory.
+  /// nullptr if it is unknown which ranks share memory.
   const Hosts* hosts() const { return hosts_; }
   Transport& transport() const { return transport_; }
   const CallTag& tag() const { return tag_; }
@@ -73,14 +74,14 @@ class PeerGroup {
   /// All other members, starting with the next one, so that not all members send to the same one first.
   std::vector<int> Others() const;
 
-  /// Makes the links. All members call it with their peers before the first Exchange with them.
+  /// Makes the links. All members must call it with their peers before the first Exchange with them.
   void Connect(std::span<const int> peers);
 
-  /// Moves all of these bytes, in both directions at once; returns when the transport has taken all sends and
-  /// all receives have ended. Messages between two members keep their order over several calls. Pieces passed
-  /// to `consume` are whole elements of `tag.element_bytes`, and about 128 KiB long unless elements are
-  /// larger. Throws LostPeer, TimedOut, or Misuse if a peer's tag differs (the transport is then aborted, so
-  /// that no rank waits for this one). Messages to this member itself are not supported.
+  /// Sends and receives concurrently; returns when the transport has taken all sends and all receives have
+  /// ended. Messages between two members keep their order over several calls. Pieces passed to `consume` are
+  /// whole elements of `tag.element_bytes`, and about 128 KiB long unless elements are larger. Throws
+  /// LostPeer, TimedOut, or Misuse if a peer's tag differs (the transport is then aborted, so that no rank
+  /// waits for this one). Messages to this member itself are not supported.
   void Exchange(std::span<const Send> sends, std::span<const Receive> receives);
 
  private:

@@ -46,7 +46,7 @@ PlanStep MeetAnEqualNode(int index, int level, const Siblings& nodes, std::size_
 }
 
 /// How often the vector has been halved in a smaller right node: as often as in its largest full subtree,
-/// whose members have got everything from the others.
+/// whose members have received everything from the others.
 int HalvingsIn(Subtree smaller) {
   return std::bit_width(static_cast<unsigned>(Size(smaller))) - 1;
 }
@@ -90,7 +90,7 @@ std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count) {
       steps.push_back(TakeFromASmallerNode(index, level, nodes, count));
     } else {
       steps.push_back(GiveToALargerNode(index, level, nodes, count));
-      break;  // this member holds nothing any longer
+      break;  // this member no longer holds anything
     }
   }
   return steps;

@@ -1,6 +1,7 @@
 // The steps of recursive doubling and halving-doubling for one member: the peers it meets at each level of
-// the order (levels.h), and the parts of the vector that move. The algorithms decide what is sent for them:
-// sums (recursive_doubling.cc, halving_doubling.cc) or several partial sums (hierarchical_subtrees.cc).
+// the order (levels.h), and the parts of the vector that move. The algorithms decide what is sent for these
+// parts: sums (recursive_doubling.cc, halving_doubling.cc) or several partial sums
+// (hierarchical_subtrees.cc).
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ struct Part {
   Range range;
 };
 
-/// One level, at which two nodes meet. A member sends the parts it gives, and combines the part it keeps with
-/// the peer's values, which are those of the whole other node.
+/// One level, at which two nodes meet. A member sends the `given` parts, and combines the part it keeps with
+/// the peer's values, which represent the whole other node.
 struct PlanStep {
   Siblings nodes;
   std::vector<Part> given;
@@ -34,7 +35,8 @@ std::vector<PlanStep> PlanDoubling(int index, int size, std::size_t count);
 /// and gives the other; the members of a smaller right node give all they hold, and are finished.
 std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count);
 
-/// The same steps in reverse, once each member has the result for what it kept: gets back what it gave.
+/// Runs the steps in reverse once each member has the result for the part it kept, so that each member
+/// receives the results for the parts it gave away.
 void AllgatherBack(PeerGroup& group, std::span<const PlanStep> steps, const VectorView& vector);
 
 /// All peers in the steps, each once.

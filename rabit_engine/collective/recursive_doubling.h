@@ -2,8 +2,8 @@
 //
 // Allreduce: in level k the members of two neighbouring nodes of the order (reduce/order.h) exchange their
 // sums, each with its counterpart, so that all members of the joint node hold the joint sum. If the right
-// node is smaller (n is not a power of two), its members also serve, in turn, the left ones without a
-// counterpart: they have climbed fewer levels and have time.
+// node is smaller (n is not a power of two), its members also take turns serving the left members without a
+// counterpart; they have time for that, because they have climbed fewer levels.
 //
 // With n members, L = ceil(log2 n) and S bytes:
 //                steps   bytes sent by a member                     messages

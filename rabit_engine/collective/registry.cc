@@ -68,7 +68,7 @@ constexpr Algorithm kBuiltIn[] = {
 };
 
 std::vector<const Algorithm*>& All() {
-  // Never destroyed: another thread may end the process while one is in a call.
+  // Never destroyed: another thread may end the process during a call.
   static auto& all = *[] {
     auto* rows = new std::vector<const Algorithm*>;
     for (const Algorithm& algorithm : kBuiltIn) rows->push_back(&algorithm);
@@ -118,7 +118,7 @@ const Algorithm* FindAlgorithm(std::string_view name) {
 }
 
 std::uint8_t IdOf(const Algorithm& algorithm) {
-  // A built-in algorithm, as in almost every call, or a registered one.
+  // Almost every call uses a built-in algorithm, whose id follows from its position in the array.
   const std::less<> before;
   if (!before(&algorithm, std::begin(kBuiltIn)) && before(&algorithm, std::end(kBuiltIn))) {
     return static_cast<std::uint8_t>(&algorithm - std::begin(kBuiltIn) + 1);

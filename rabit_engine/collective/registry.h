@@ -13,8 +13,8 @@ namespace warren::collective {
 std::span<const Algorithm* const> Algorithms();
 /// Returns nullptr if there is no algorithm of this name.
 const Algorithm* FindAlgorithm(std::string_view name);
-/// Ids start at 1 and are part of CallTag, so that ranks that use different algorithms for one call notice
-/// it.
+/// Ids start at 1 and are part of CallTag, so that ranks notice if they use different algorithms for one
+/// call.
 std::uint8_t IdOf(const Algorithm& algorithm);
 
 /// Adds a program's own algorithm, which must outlive all communicators. Call it before the first

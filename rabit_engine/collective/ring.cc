@@ -11,7 +11,8 @@
 namespace warren::collective {
 namespace {
 
-// A step costs one message latency for any size; partial sums should stay in the cache until they are sent.
+// Chunks should not be small, because each step costs one message latency; but partial sums should stay in
+// the cache until they are sent.
 constexpr std::size_t kRingChunkBytes = 128 << 10;
 
 /// A member's place in the ring.

@@ -1,10 +1,10 @@
 // Collectives in which every member only sends to the next one and receives from the previous one.
 //
 // Reduce-scatter: slice j starts at member j + 1 and travels around to member j, absorbing each member's
-// values on the way. It travels as the partial sums of the members passed so far (partial_sums.h): one if the
-// order of reduction does not matter, as in the classic ring; otherwise one for each maximal subtree of the
-// order. All slices travel at once, chunk by chunk. Allgather: each slice travels once around the ring.
-// Broadcast: the root's chunks pass down the chain from it.
+// values on the way. It travels as the partial sums of the members passed so far (partial_sums.h): a single
+// sum if the order of reduction does not matter, as in the classic ring; otherwise one for each maximal
+// subtree of the order. All slices travel concurrently, chunk by chunk. Allgather: each slice travels once
+// around the ring. Broadcast: the root's chunks pass down the chain from it.
 //
 // With n members, L = ceil(log2 n), S bytes (equal slices) and C chunks of a slice (broadcast: of the
 // vector):
@@ -15,8 +15,8 @@
 //   broadcast         C + n - 1       S                                               C
 // Scratch: 2 partial sums if the order does not matter, 4 L otherwise, of one chunk each.
 //
-// Best for long vectors of integers, and for long allgathers and broadcasts: two links per member, all
-// members send equally much, and if the network is a chain of hosts, each of its links is used once.
+// Best for long vectors of integers, and for long allgathers and broadcasts: each member has two links, all
+// members send equally much, and if the network is a chain of hosts, each of the chain's links is used once.
 //
 // Sources: P. Patarasu, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
 // 69(2), 2009; R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in

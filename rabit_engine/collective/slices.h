@@ -1,4 +1,4 @@
-// Cuts vectors into chunks, which bound what is in progress at once, and into one slice per member.
+// Cuts vectors into chunks, which bound the amount of data in progress, and into one slice per member.
 // Everything is counted in elements, so that no element is ever split.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace warren::collective {
 
-/// Elements [begin, end); bytes if the caller says so.
+/// Elements [begin, end), or bytes where stated.
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;

@@ -13,8 +13,8 @@
 //   broadcast    L + C - 1       L S (the root)                       L C
 //   allreduce    2 L + C - 1     L S                                  (L + 1) C
 //
-// Best for short messages if few should be sent: n - 1 messages in total for a reduce or a broadcast. The
-// root of a long broadcast sends L S bytes; the ring and scatter algorithms spread that load.
+// Best for short messages if the number of messages matters: n - 1 messages in total for a reduce or a
+// broadcast. The root of a long broadcast sends L S bytes; the ring and scatter algorithms spread that load.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
 // MPICH", IJHPCA 19(1), 2005, sections 3 and 4.

@@ -1,5 +1,5 @@
-// Hosts and their ranks as two levels: shared by collectives that use shared memory inside hosts and links
-// between them.
+// Hosts and their ranks as two levels, for collectives that use shared memory inside hosts and links between
+// them.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace warren::collective {
 
-/// From this size on all ranks of a host use the network, with a slice each; below it, only the leaders do.
-/// Slices cost two more synchronisations inside the host.
+/// From this size on, all ranks of a host use the network, with a slice each; below it, only the leaders do,
+/// because slices cost two more synchronisations inside the host.
 inline constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 
-/// All slices of a host share its network interface, so each takes longer than the same number of bytes
+/// All slices of a host share its network interface, so each takes longer than the same number of bytes would
 /// alone. The algorithm is chosen as if there were no more slices than this, which is the best compromise for
 /// 10 and 100 GbE (simulated: bench/loggp).
 inline constexpr std::size_t kRanksThatShare = 4;
@@ -57,7 +57,7 @@ class Levels {
     body(group);
   }
 
-  /// The situation of a collective in which each host takes part as one rank.
+  /// The situation of a collective in which each host acts as one rank.
   Situation BetweenHosts(Collective collective, std::size_t bytes) const {
     Situation situation;
     situation.collective = collective;

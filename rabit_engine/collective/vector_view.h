@@ -1,4 +1,4 @@
-// A caller's buffer as a vector of elements: locates ranges, and makes messages of them.
+// A caller's buffer as a vector of elements: locates ranges of it and creates messages for them.
 #pragma once
 
 #include <cstddef>

@@ -92,7 +92,7 @@ void Coordinator::Compare(Row& row, int rank, const Request& request) const {
 
 void Coordinator::PutInGroup(const std::string& name, int rank, const Request& request) {
   Group& group = groups_[request.group];
-  // The name is used again: the rest of the previous group, which failed, will not come.
+  // The name is used again: the rest of the previous group, which failed, will not be submitted.
   if (std::find(group.ended.begin(), group.ended.end(), name) != group.ended.end()) {
     group.size = 0;
     group.error.clear();
@@ -113,7 +113,7 @@ void Coordinator::PutInGroup(const std::string& name, int rank, const Request& r
   group.names.push_back(name);
 }
 
-/// Compares what ranks send each other in an all-to-all with what they expect.
+/// Compares the bytes that ranks send each other in an all-to-all with those that they expect.
 void Coordinator::CompareCounts(Row& row) const {
   for (int from = 0; from < size_ && row.error.empty(); ++from) {
     for (int to = 0; to < size_; ++to) {

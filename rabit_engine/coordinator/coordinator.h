@@ -29,7 +29,7 @@ class Coordinator {
   /// `rank_in_job`: maps a rank to its number in messages.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
 
-  /// Whether all ranks have to send their messages even if none has asked for it.
+  /// Whether all ranks must send their messages even if none has asked for it.
   bool IsDue(double now) const { return has_proposal_ || now >= next_due_; }
   /// Sets the settings from the next answer on.
   void Propose(const Settings& settings);
@@ -58,7 +58,7 @@ class Coordinator {
     int first = 0;           ///< the first rank that submitted a member
     std::vector<std::string> names;
     std::vector<std::string> complete;  ///< in the order in which they became complete
-    std::string error;                  ///< applies to all members, also to those not submitted yet
+    std::string error;                  ///< applies to all members, including those not submitted yet
     std::vector<std::string> ended;     ///< members that ended with the error
   };
 

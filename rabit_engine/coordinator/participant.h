@@ -1,6 +1,6 @@
-// One rank's part in the cycles of named operations: what it has ready, the names that all ranks know, and
-// what was agreed. Uses no clock and does no communication. The caches of all ranks are equal after every
-// cycle, because each follows from the same agreements in the same order.
+// One rank's part in the cycles of named operations: its ready operations, the names that all ranks know, and
+// the agreed operations. Uses no clock and does no communication. The caches of all ranks are equal after
+// every cycle, because they result from the same agreements in the same order.
 //
 // A cycle:  words = Words();  words = bitwise and over all ranks;  if (Agree(words)) Accept(rank 0's
 // answer to the TakeReport() of all ranks).
@@ -31,8 +31,8 @@ class Participant {
   /// Times are seconds on any clock of this rank. The name must not be waiting already (see IsWaiting).
   void Add(Request request, double now);
   bool IsWaiting(const std::string& name) const { return waiting_.contains(name); }
-  /// This rank submits no more: once nothing of it is waiting, it takes part with neutral elements until all
-  /// ranks have joined.
+  /// This rank submits nothing more. Once none of its operations is waiting, it contributes neutral elements
+  /// until all ranks have joined.
   void Join() { joins_ = Said::kNew; }
   /// Closes the coordinator for all ranks.
   void Leave() { leaves_ = Said::kNew; }
@@ -40,7 +40,7 @@ class Participant {
 
   /// The bits to combine over all ranks. `has_news`: rank 0 needs everyone's message.
   std::vector<std::uint64_t> Words(double now, bool has_news = false);
-  /// Takes what is ready everywhere. Returns whether all ranks have to send messages.
+  /// Takes the operations that are ready everywhere. Returns whether all ranks must send messages.
   bool Agree(std::span<const std::uint64_t> all);
   /// Whether no rank had anything to do in the last cycle.
   bool all_are_idle() const { return all_are_idle_; }
@@ -102,7 +102,7 @@ class Participant {
   std::uint64_t num_added_ = 0;
   Said joins_ = Said::kNothing;
   Said leaves_ = Said::kNothing;
-  bool has_joined_ = false;  ///< and all ranks know it
+  bool has_joined_ = false;  ///< this rank has joined, and all ranks know it
   bool others_have_joined_ = false;
   std::optional<int> last_joined_;
   int left_ = -1;

@@ -24,8 +24,8 @@ class ReadyList {
   /// Inserts after all entries of the same or a higher priority.
   void Add(Ready ready);
   bool empty() const { return ready_.empty(); }
-  /// Takes the first entry. If it is an allreduce with a built-in operation, also takes, in order, all others
-  /// of the same type and operation, as long as they fit into `fusion_bytes` together.
+  /// Takes the first entry. If it is an allreduce with a built-in operation, also takes, in order, the others
+  /// of the same type and operation that still fit into `fusion_bytes`.
   std::vector<Ready> TakeBatch(std::uint64_t fusion_bytes);
 
  private:

@@ -1,4 +1,4 @@
-// Named operations as values: what a rank requests, what it tells rank 0, and what rank 0 answers.
+// Named operations as values: a rank's request, its report to rank 0, and rank 0's answer.
 //
 // Ranks submit named operations in any order. All ranks take part in cycles, each of which costs one small
 // allreduce:

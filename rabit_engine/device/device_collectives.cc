@@ -44,7 +44,7 @@ std::string Complaint(const Operation& call, int rank, int world_size) {
   return "";
 }
 
-/// Runs what the CUDA part asks of the host, without letting an exception through its frames.
+/// Runs a host function for the CUDA part, without letting an exception through its frames.
 template <typename Function>
 std::int32_t DeviceCollectives::Help(void* context, Function&& function) {
   auto& self = *static_cast<DeviceCollectives*>(context);
@@ -154,7 +154,7 @@ void DeviceCollectives::Execute(std::span<const Operation> calls) {
   OpenFor(communicator_, calls.front());
   Check(devices_->enqueue(group_, calls.data(), calls.size()));
   if (captured > 0) {
-    has_graphs_ = true;  // which may be launched at any time
+    has_graphs_ = true;  // graphs may be launched at any time
   } else {
     for (const Operation& call : calls) streams_.insert(call.stream);
   }
@@ -167,8 +167,8 @@ void DeviceCollectives::Execute(std::span<const Operation> calls) {
   }
 }
 
-/// The result goes into memory of the group, is kept on the host, and only then is copied to where the
-/// program wants it, so that the input, which may be in the same place, stays intact until then. A kept
+/// The result goes to the group's memory first, and is kept on the host. Only then is it copied to the
+/// program's buffer, so that the input, which may be in the same place, stays intact until then. A kept
 /// result serves all ranks, so it is the whole result even if ranks get different parts.
 void DeviceCollectives::RunRecorded(const Operation& call) {
   Operation whole = call;
@@ -337,7 +337,7 @@ void DeviceCollectives::LookOnce() {
   try {
     communicator_.LookForLosses();
     const char* said = devices_->look(group_);
-    // NCCL often notices first that a rank is gone; our own links then tell which one.
+    // NCCL often notices first that a rank is gone; our own links then show which one.
     if (said != nullptr && ++suspicions_ < kLooksToName) return;
     Check(said);
   } catch (const EngineError&) {

@@ -2,10 +2,10 @@
 // work, and with the communicator, through which the CUDA parts of all ranks find each other and a job
 // survives losses.
 //
-// Before LoadCheckPoint a collective is put on its stream and may still run when the call returns, as with
-// NCCL. Meanwhile a thread checks ten times a second whether a rank is lost; if so, it aborts the work in
-// progress, so that no rank waits forever, and the next call reports the loss. After LoadCheckPoint a call
-// returns when its result is there and kept on the host; if a rank is lost, the surviving ranks and the
+// Before LoadCheckPoint a collective is enqueued on its stream and may still run when the call returns, as
+// with NCCL. Meanwhile a thread checks ten times a second whether a rank is lost; if so, it aborts the work
+// in progress, so that no rank waits forever, and the next call reports the loss. After LoadCheckPoint a call
+// returns when its result is complete and kept on the host; if a rank is lost, the surviving ranks and the
 // restarted one create a new group and continue with that call (recovery/).
 #pragma once
 
@@ -30,7 +30,7 @@
 
 namespace warren::device {
 
-/// What is wrong with a collective's arguments; empty if they are right.
+/// Returns the error in a collective's arguments; empty if they are valid.
 std::string Complaint(const Operation& call, int rank, int world_size);
 
 struct DeviceOptions {
@@ -53,24 +53,25 @@ class DeviceCollectives {
   DeviceCollectives(const DeviceCollectives&) = delete;
   DeviceCollectives& operator=(const DeviceCollectives&) = delete;
 
-  /// Returns the GPU for this rank, chosen by its place on its host, and makes it the thread's current one.
+  /// Returns the GPU for this rank, chosen by its index on its host, and makes it the thread's current one.
   int Select();
-  /// Runs one collective; after BeginGroup, the matching EndGroup puts it on its stream. Throws Refused if a
-  /// stream is being captured into a CUDA graph and the call cannot be; then its whole group is refused.
+  /// Runs one collective; in a group, the outermost EndGroup enqueues it on its stream. Throws Refused if a
+  /// stream is being captured into a CUDA graph and the call cannot be captured; then its whole group is
+  /// refused.
   void Run(const Operation& call);
   /// A position on a stream. It is reached when all work that was put on the stream before it is done.
   using Mark = std::shared_ptr<void>;
   /// Like Run, and sets a mark after the call. Refused in a group and while the stream is being captured.
   Mark RunWithMark(const Operation& call);
-  /// Whether Wait would return at once. Thread-safe.
+  /// Whether Wait would return immediately. Thread-safe.
   bool IsReached(const Mark& mark);
-  /// Returns when the mark is reached. Throws if it can no longer be.
+  /// Returns when the mark is reached. Throws if it can no longer be reached.
   void Wait(const Mark& mark);
   void BeginGroup() { ++groups_; }
   /// Requires that a group has been begun.
   void EndGroup();
   bool in_group() const { return groups_ > 0; }
-  /// Returns when all work of the stream is done. Throws if it can no longer be.
+  /// Returns when all work of the stream is done. Throws if the work can no longer finish.
   void Synchronize(void* stream);
   /// How collectives run, e.g. "NCCL 2.28.9"; empty before the first one.
   std::string Describe() const;
@@ -101,13 +102,13 @@ class DeviceCollectives {
   const WarrenDevices* devices_ = nullptr;
   WarrenDeviceHost host_{};
   WarrenDeviceGroup* group_ = nullptr;
-  std::uint64_t linkings_ = 0;       ///< the linkings() that the group was made with
+  std::uint64_t linkings_ = 0;       ///< linkings() when the group was made
   Communicator* links_ = nullptr;    ///< the communicator that the CUDA part uses
   std::exception_ptr host_failure_;  ///< thrown by a function of host_
   std::exception_ptr trouble_;       ///< found between calls, by the watching thread
   std::atomic<bool> has_trouble_ = false;
   Clock::time_point deadline_ = kNoDeadline;
-  bool minds_losses_ = true;  ///< whether a loss breaks off the call that waits
+  bool minds_losses_ = true;  ///< whether a loss aborts a waiting call
   int groups_ = 0;            ///< begun and not yet ended
   bool group_is_refused_ = false;
   std::vector<Operation> grouped_;

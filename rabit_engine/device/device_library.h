@@ -8,8 +8,8 @@
 
 namespace warren::device {
 
-/// The files to try, best first: WARREN_CUDA_LIBRARY alone, else next to librabit, else wherever the loader
-/// looks.
+/// The files to try, best first: only WARREN_CUDA_LIBRARY if it is set; otherwise the file next to librabit,
+/// then the one that the loader finds.
 std::vector<std::string> LibraryCandidates(const std::string& wanted,
                                            const std::vector<std::string>& folders);
 

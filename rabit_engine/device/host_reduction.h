@@ -1,4 +1,4 @@
-// Reductions of device types on the host: those that the engine has, and also float8 and averages.
+// Reductions of device types on the host: the engine's, and those of float8 and averages.
 #pragma once
 
 #include <cstddef>

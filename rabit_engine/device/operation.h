@@ -29,9 +29,8 @@ inline constexpr int kNumTypes = 12;
 enum class ReduceOp : std::int32_t { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAverage = 4 };
 inline constexpr int kNumReduceOps = 5;
 
-/// `count` has the meaning that the calls of rabit/device.h give it: elements of a rank's input for
-/// Allgather, of its output for ReduceScatter, of both for the others. `operation` and `root` are used only
-/// by the kinds that have one.
+/// `count` is as in rabit/device.h: elements of a rank's input for Allgather, of its output for
+/// ReduceScatter, of both for the others. `operation` and `root` are used only by the kinds that have one.
 struct Operation {
   Collective kind = Collective::kAllreduce;
   const void* send = nullptr;
@@ -74,7 +73,7 @@ constexpr std::string_view Name(ReduceOp operation) {
   return kNames[static_cast<int>(operation)];
 }
 
-/// Bytes that a rank gives, and bytes that it gets.
+/// The number of bytes that a rank sends, and that it receives.
 constexpr std::size_t SendBytes(const Operation& call, int world_size) {
   const std::size_t bytes = call.count * SizeOf(call.type);
   return call.kind == Collective::kReduceScatter ? bytes * static_cast<std::size_t>(world_size) : bytes;

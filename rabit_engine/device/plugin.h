@@ -14,8 +14,8 @@
 
 extern "C" {
 
-/// What librabit does for its CUDA part. All ranks call the collectives in the same order. Each function
-/// returns 0, or 1 on failure; the caller then gives up.
+/// The functions of librabit that its CUDA part calls. All ranks call the collectives in the same order. Each
+/// function returns 0, or 1 on failure; the caller then gives up.
 struct WarrenDeviceHost {
   void* context;
   std::int32_t rank;
@@ -47,8 +47,8 @@ struct WarrenDevices {
   /// Finds out which GPUs the ranks use and how they can reach each other. Collective. `memory`: some of the
   /// device memory that will be used; null means the thread's current device. `host` must outlive the group.
   const char* (*open)(const WarrenDeviceHost* host, const void* memory, WarrenDeviceGroup** group);
-  /// Frees everything. With `abort`, breaks off the work in progress without waiting for any rank; without,
-  /// the ranks call it together.
+  /// Frees everything. With `abort`, aborts the work in progress without waiting for any rank; otherwise, the
+  /// ranks call it together.
   void (*close)(WarrenDeviceGroup* group, std::int32_t abort);
   /// How collectives run, for users: "NCCL 2.28.9".
   const char* (*describe)(WarrenDeviceGroup* group);

@@ -15,18 +15,19 @@
 namespace warren {
 namespace {
 
-// A wait after which something may be wrong: longer than any wait for moving bytes.
+// After waiting this long, something may be wrong: no wait for moving bytes takes longer.
 constexpr std::chrono::milliseconds kPatience{150};
-// A rank that is not linked with this one may have left since it was asked, so it is asked again.
+// An unlinked rank may have left since it was asked, so it is asked again after this time.
 constexpr std::chrono::milliseconds kAskAgain{500};
 // How long to wait for an answer. A waiting rank answers after 200 ms, or publishes its wait in shared
 // memory, unless it has no core to run on.
 constexpr std::chrono::seconds kAnswer{2};
-// When a wait times out, kQuickAnswer is usually enough to learn which of the other ranks are waiting, too.
-// This rank then waits at most kGrace longer for one of them to name the rank that is not.
+// When a wait times out, kQuickAnswer is usually enough to learn which of the other ranks are also waiting.
+// If all awaited ranks are, this rank waits at most kGrace longer for one of them to name the rank that is
+// late.
 constexpr std::chrono::milliseconds kQuickAnswer{400};
 constexpr std::chrono::milliseconds kGrace{1500};
-// A record has room for only a few of the awaited ranks; after this time it names the next ones.
+// A record has room for only a few of the awaited ranks; at this interval it switches to the next ones.
 constexpr std::chrono::seconds kNextEdges{8};
 
 std::int64_t Nanoseconds(Clock::time_point time) {
@@ -60,7 +61,8 @@ void CallWatch::Begin(CallTag& tag, bool only_gives) {
   if (segment_ == nullptr) return;
   segment_->SayCall(tag);
   if (!only_gives) return;
-  // If two ranks both only give, the fence lets at least one of them see the other's call.
+  // If neither of two ranks receives anything, the fence ensures that at least one of them sees the other's
+  // call.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   CompareWithHost();
 }
@@ -79,7 +81,7 @@ void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point sinc
   on_links_.clear();
   std::copy_if(awaited.begin(), awaited.end(), std::back_inserter(on_links_),
                [this](const Interest& interest) { return !SharesMemory(interest.peer); });
-  // While this rank waits in shared memory, nothing else looks at its links.
+  // While this rank waits in shared memory, nothing else polls its links.
   tcp_.TakeEvents();
   if (tcp_.AnyReady(on_links_)) return;
   tcp_.ThrowIfLost(on_links_);
@@ -103,7 +105,8 @@ void CallWatch::LookForLossesOfJob() {
   try {
     job_->LookForLosses();
   } catch (const LostPeer&) {
-    // A rank that gave up in this communicator may be the reason; the job can learn of that sooner.
+    // The reason may be a rank that gave up in this communicator, whose alarm may arrive here only after the
+    // job has learnt of the loss.
     tcp_.ThrowIfTold();
     throw;
   }
@@ -178,7 +181,7 @@ void CallWatch::LookForDeadlock(std::span<const Interest> awaited) {
     if (message) tcp_.Send(message->to, message->probe);
   };
   send(search_.Tick(wait_, in_messages_));
-  if (!WaitOf(tcp_.rank())) return;  // this process was stopped after it looked, so it looks again first
+  if (!WaitOf(tcp_.rank())) return;  // suspended since it looked: look again
   for (const auto& [origin, probe] : tcp_.TakeProbes()) {
     const auto own = std::find_if(awaited.begin(), awaited.end(),
                                   [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
@@ -240,8 +243,8 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
       std::chrono::duration<double>(now - since).count(), culprit, call, name_);
 }
 
-/// The end of the chain of waiting ranks on this host that starts at `rank`: the rank that does not wait. -1
-/// if the chain leaves this host or is a circle.
+/// Follows the chain of waiting ranks that starts at `rank`, and returns the rank at its end, which does not
+/// wait; -1 if the chain leaves this host or is a circle.
 int CallWatch::CulpritHere(int rank) const {
   for (int i = 0; i < segment_->local_size(); ++i) {
     const auto wait = WaitOf(rank);

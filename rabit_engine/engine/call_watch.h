@@ -3,14 +3,15 @@
 // Tags that travel with the data (collective/peer_group.h) or lie next to it (host/host_collectives.h) are
 // compared where two ranks meet. But ranks that call different collectives may never meet: one waits in
 // shared memory for a leader, which waits for a host that waits for a link which no rank makes. So a waiting
-// rank looks around. The ranks of its host publish their calls in shared memory. A rank on another host is
-// asked over a short connection that carries the asking rank's call, once per call, or repeatedly as long as
-// the two are not linked; it compares the calls while it waits itself. As each rank of a deadlock waits for
-// another, at least one of them finds a call that differs from its own and tells all ranks.
+// rank compares its call with those of other ranks. The ranks of its host publish their calls in shared
+// memory. To a rank on another host it sends its call over a short connection, once per call, or repeatedly
+// while the two are not linked; that rank compares the calls when it is waiting itself. As each rank of a
+// deadlock waits for another, at least one of them finds a call that differs from its own and tells all
+// ranks.
 //
-// Messages between two ranks are calls that the other ranks do not make; deadlock_search.h finds ranks that
-// wait for each other's messages. A rank that waits very long for a rank that is not waiting itself prints a
-// warning that names it.
+// Calls for messages between two ranks are not made by the other ranks; deadlock_search.h finds ranks that
+// wait for each other's messages. A rank that waits very long for a rank that is not itself waiting prints a
+// warning that names that rank.
 #pragma once
 
 #include <array>
@@ -32,23 +33,23 @@ namespace warren {
 /// `segment`, `tcp` and `job` must outlive it. Not thread-safe.
 class CallWatch final : public WaitObserver {
  public:
-  /// `segment` is nullptr if this rank shares memory with no other. `job` is nullptr for the world; in other
-  /// communicators it is asked for losses. After waiting for `patience`, a warning names the rank that this
+  /// `segment` is nullptr if this rank shares memory with no other. `job` is nullptr for the world; other
+  /// communicators ask the job for losses. After waiting for `patience`, a warning names the rank that this
   /// one waits for, in the communicator `name`.
   CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name, std::chrono::seconds patience,
             Job* job = nullptr);
 
-  /// Begins a call and fills in `tag.before`. With `only_gives` this rank takes nothing from others in this
-  /// call, so no data brings it another rank's tag: its tag is compared here with those of the calls that the
-  /// ranks of its host have begun. Throws Misuse if one differs.
+  /// Begins a call and fills in `tag.before`. If `only_gives` is set, this rank receives nothing in this
+  /// call, and thus no other rank's tag, so its tag is compared here with those of the calls that the ranks
+  /// of its host have begun. Throws Misuse if one differs.
   void Begin(CallTag& tag, bool only_gives);
-  /// Begins a call of messages, which other ranks do not make.
+  /// Begins a call for messages, which other ranks do not make.
   void BeginMessages() { in_messages_ = true; }
 
   /// The digest of this call and all calls before it.
   std::uint64_t digest() const { return digest_; }
 
-  /// Throws Misuse if a rank has called something else or ranks wait for each other's messages; LostPeer if a
+  /// Throws Misuse if a rank is in a different call or ranks wait for each other's messages; LostPeer if a
   /// linked rank is gone.
   void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
@@ -88,8 +89,8 @@ class CallWatch final : public WaitObserver {
   const std::chrono::seconds patience_;
   Clock::time_point warned_since_{};  ///< the wait that next_warning_ belongs to
   Clock::time_point next_warning_{};
-  /// When the first awaited rank was asked whether it waits itself, which decides about the next warning;
-  /// zero if it has not been asked.
+  /// When the first awaited rank was asked whether it is itself waiting; the next warning depends on its
+  /// answer. Zero if it has not been asked.
   Clock::time_point asked_whether_it_waits_{};
   int suspect_ = -1;  ///< the rank of this host that seems not to wait
   Clock::time_point suspected_since_{};

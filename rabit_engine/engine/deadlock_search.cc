@@ -6,7 +6,7 @@
 namespace warren {
 namespace {
 
-// This many probes are sent at intervals of a second; later intervals double each time.
+// This many probes are sent at intervals of a second; after them the interval doubles each time.
 constexpr int kQuickProbes = 4;
 
 std::uint64_t Mix(std::uint64_t value) {
@@ -92,7 +92,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Take(const WaitProbe
     return std::nullopt;
   }
   if (OrderOf(probe.origin) < OrderOf(rank_)) return Follow(probe);
-  // A circle that was seen is checked again first.
+  // If a circle has been seen once, checking it again takes precedence.
   if ((probe.is_new != 0 || !for_messages_) && phase_ != SearchPhase::kSeen) was_asked_ = true;
   return std::nullopt;
 }
@@ -103,7 +103,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe pro
   while (probe.hops < static_cast<std::uint32_t>(size_)) {
     const std::optional<WaitRecord> record = view_.wait_of(rank);
     if (!record || record->num_edges == 0) return std::nullopt;
-    // Each attempt takes another edge; the second look at a circle takes the same ones.
+    // Each attempt may follow another edge; the second look at a circle follows the same edges as the first.
     const std::uint64_t choice = Mix(probe.attempt ^ static_cast<std::uint64_t>(rank) << 32);
     const WaitEdge& edge = record->edges[choice % record->num_edges];
     if (probe.hops < WaitProbe::kPathLength) probe.path[probe.hops] = rank;
@@ -122,7 +122,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe pro
     }
     rank = edge.on;
   }
-  return std::nullopt;  // it runs in a circle that does not contain its origin
+  return std::nullopt;  // the probe has entered a circle that does not contain its origin
 }
 
 void DeadlockSearch::Return(const WaitProbe& probe) {

@@ -1,24 +1,26 @@
 // Detects ranks that wait for each other's messages in a circle, so that none of them can continue.
 //
 // A waiting rank publishes its wait to the ranks of its host in shared memory and keeps renewing it
-// (WaitRecord). Soon after it has begun to wait it sends a probe along the "waits for" edges; in a call of
-// messages it sends more, at growing intervals. A probe follows the records of a host, and travels between
-// hosts over a short connection to the rank at the end of the edge, which passes it on if it is waiting
-// itself. A probe that returns to its origin has gone round a circle (K. M. Chandy, J. Misra and L. M. Haas,
-// "Distributed deadlock detection", ACM TOCS 1(2), 1983; a rank waits for all of its edges, not for any of
-// them: an exchange ends when all of its messages have).
+// (WaitRecord). Soon after it has begun to wait, it sends a probe along the "waits for" edges; in a call for
+// messages it sends further probes at growing intervals. A probe follows the records of a host, and travels
+// between hosts over a short connection to the rank at the end of the edge, which passes it on if it is
+// itself waiting. A probe that returns to its origin has gone round a circle (K. M. Chandy, J. Misra and L.
+// M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges, not for
+// any of them: an exchange ends only when all of its messages have ended.
 //
-// One such probe is not enough, since it saw the waits of the circle one after the other. The same circle of
-// the same waits has to be seen a second time: then all of these waits existed at once, between the two
+// One such probe is not enough, since it saw the waits of the circle one after the other. If a second probe
+// finds the same circle of the same waits, all of these waits existed at the same time, between the two
 // probes. For ranks that talk over TCP, byte counts show that nothing is in flight between them: the rank
-// that gets a probe compares what it has sent with what the other has received. In shared memory nothing is
-// in flight: a rank that has looked after the other began to wait has seen everything.
+// that receives a probe compares the number of bytes it has sent with the number that the other has received.
+// In shared memory nothing is in flight: a rank that has looked after the other began to wait has seen
+// everything.
 //
 // Values in, values out: no sockets, and the caller provides the clock. The rank with the lowest hash finds
 // the circle, since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n
-// ranks that wait for a late one sends n log n messages, not n * n. A rank that drops the probe of a rank
-// which has just begun to wait sends its own instead, since the new wait may have closed a circle. A rank
-// that sends no further probes by itself does so for every probe that it drops.
+// ranks that wait for a late rank sends n log n messages instead of n * n. A rank that drops the probe of a
+// rank which has just begun to wait sends its own instead, since the new wait may have closed a circle. A
+// rank that is not in a call for messages, and so sends no further probes by itself, sends one for every
+// probe that it drops.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +44,8 @@ struct LinkState {
 };
 /// The edge that describes rank `rank` waiting for `interest`; nullopt if this wait may end by itself.
 std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkState& link);
-/// Whether the probed wait still holds: while the rank that received the probe waits itself, it does nothing
-/// that would end probe.waiter's wait for it. `own`: this rank's wait for probe.waiter, nullptr if it has
-/// none.
+/// Whether the probed wait still holds: the rank that received the probe is itself waiting and meanwhile does
+/// nothing that would end probe.waiter's wait for it. `own`: this rank's wait for probe.waiter, or nullptr.
 bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link);
 
 class DeadlockSearch {
@@ -53,14 +54,15 @@ class DeadlockSearch {
   static constexpr double kSecondLook = 1;  ///< seconds until a circle is checked again
   static constexpr double kAtLeast = 0.8;   ///< minimum seconds between probes requested by others
   static constexpr double kLongestPause = 30;
-  /// Seconds after which a record is ignored, the rank's own too: its wait may have ended. Well below
-  /// kSecondLook.
+  /// Seconds after which a record is ignored, including the rank's own, because the wait may have ended. Well
+  /// below kSecondLook.
   static constexpr double kFresh = 0.5;
 
   struct View {
     /// Whether the record of a rank can be read here; always true for this rank.
     std::function<bool(int rank)> shares_memory;
-    /// The record of such a rank if it is fresh, by a clock that is read after the record.
+    /// The record of a rank for which shares_memory is true; nullopt unless the record is fresh. The clock is
+    /// read after the record.
     std::function<std::optional<WaitRecord>(int rank)> wait_of;
     /// Seconds, on the clock of the records.
     std::function<double()> now;
@@ -73,11 +75,11 @@ class DeadlockSearch {
   /// `size`: the size of the communicator; `rank`: this rank, in the numbering that probes use.
   DeadlockSearch(int rank, int size, View view) : rank_(rank), size_(size), view_(std::move(view)) {}
 
-  /// Call regularly while this rank waits. `own` is its record; `for_messages`: it is in a call of messages,
+  /// Call regularly while this rank waits. `own` is its record; `for_messages`: it is in a call for messages,
   /// which the other ranks do not make. Returns a probe to send, if one is due.
   std::optional<ProbeMessage> Tick(const WaitRecord& own, bool for_messages);
-  /// Takes a probe that arrived during the same wait and whose edge really leads here (Holds). Returns the
-  /// probe to send on, if any.
+  /// Handles a probe that arrived during the same wait and whose edge really leads here (Holds). Returns the
+  /// probe to pass on, if any.
   std::optional<ProbeMessage> Take(const WaitProbe& probe);
   /// The known ranks of a circle, this rank first; empty if none was found.
   const std::vector<int>& found() const { return found_; }
@@ -93,7 +95,7 @@ class DeadlockSearch {
   int rank_;
   int size_;
   View view_;
-  std::int64_t since_ = 0;  ///< start of the wait that is being searched
+  std::int64_t since_ = 0;  ///< start of the wait that this search is for
   std::uint32_t attempt_ = 0;
   SearchPhase phase_ = SearchPhase::kSearching;
   std::uint64_t seen_ = 0;  ///< the digest of a circle that was seen once

@@ -1,8 +1,9 @@
-// What the communicators of a process share: where the ranks of the job are, and whether one was lost.
+// The state shared by the communicators of a process: where the ranks of the job are, and whether a rank was
+// lost.
 //
 // The world is the communicator of all ranks; the others are split off from it or from one another. Each has
-// its own links and shared memory, so that threads may use several at once, but deaths are detected on the
-// world's links, which hold the job together. A rank that waits in another communicator checks them, too.
+// its own links and shared memory, so that threads may use several concurrently, but deaths are detected on
+// the world's links. A rank that waits in another communicator checks these links, too.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,7 @@ class Job {
   bool crowded = false;   ///< some machine has more than two ranks per core
   bool may_spin = false;  ///< each rank of this host has its own core
 
-  /// The world's segment on this host; nullptr if it has none or the job was left.
+  /// The world's segment on this host; nullptr if there is none or this process has left the job.
   std::shared_ptr<HostSegment> Segment() const;
   void SetSegment(std::shared_ptr<HostSegment> segment);
 
@@ -43,13 +44,13 @@ class Job {
   }
   /// From now on other communicators may use the world's links.
   void BeginSharing() { is_shared_ = true; }
-  /// What the world does for the other communicators; called while its turn is held. `look_for_losses` throws
-  /// LostPeer if it knows of a loss; `print` shows a line to the user. Empty before the world is ready and
-  /// after it was left.
+  /// Functions of the world for the other communicators; called while the world's turn is held.
+  /// `look_for_losses` throws LostPeer if it knows of a loss; `print` shows a line to the user. Empty before
+  /// the world is ready and after it was left.
   struct World {
     std::function<void()> look_for_losses;
     std::function<bool(int rank)> has_ended;  ///< whether the process of that rank has ended
-    std::function<void(int rank)> give_up;    ///< tells all ranks that this rank is lost
+    std::function<void(int rank)> give_up;    ///< tells all ranks that `rank` is lost
     std::function<void(const std::string& text)> print;
   };
   void SetWorld(World world);
@@ -59,13 +60,13 @@ class Job {
   bool is_shared() const { return is_shared_.load(std::memory_order_relaxed); }
   /// Records the loss that ended a call of the world.
   void NoteLoss(const PeerError& loss);
-  /// Throws LostPeer if the job has lost a rank, as far as the world's links know. Does not wait.
-  /// Thread-safe.
+  /// Throws LostPeer if the job has lost a rank, according to the world's links. Does not wait. Thread-safe.
   void LookForLosses();
-  /// Handles the loss that ended a call of another communicator: if that process has ended, the whole job is
-  /// told, before this process ends because of it and is itself taken for the first one lost.
+  /// Handles the loss that ended a call of another communicator: if the lost rank's process has ended, tells
+  /// the whole job, because this process may end as a consequence and would otherwise be taken for the first
+  /// one lost.
   void ReportLoss(const PeerError& loss);
-  /// Shows a line to the user who watches the job.
+  /// Shows a line to the user.
   void Print(const std::string& text);
 
  private:

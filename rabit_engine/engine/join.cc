@@ -15,8 +15,8 @@
 namespace warren {
 namespace {
 
-/// The world size that torchrun or a similar launcher gives its workers; 1 if none started this process.
-/// WORLD_SIZE alone is no evidence: other programs set it, too.
+/// The world size set by torchrun or a similar launcher; 1 if no such launcher started this process.
+/// WORLD_SIZE alone proves nothing: other programs set it, too.
 int TorchWorldSize(const wire::LookUp& look_up) {
   if (!look_up("RANK") || !look_up("MASTER_ADDR") || !look_up("MASTER_PORT")) return 1;
   const std::string text = look_up("WORLD_SIZE").value_or("");
@@ -52,7 +52,7 @@ std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstra
 }
 
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up) {
-  // In a job with parameter servers the launcher has also started those, and they are not ranks.
+  // In a job with parameter servers the launcher has also started the servers, which are not ranks.
   if (look_up("DMLC_PS_ROOT_URI")) return BootstrapKind::kNone;
   const int torch_size = look_up("DMLC_JOB_CLUSTER") ? 1 : TorchWorldSize(look_up);
   if (torch_size > 1 && torch_size != clues.launched_processes) {
@@ -63,7 +63,7 @@ BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& loo
         *look_up("RANK"), torch_size, torch_size, torch_size));
   }
   if (clues.launched_processes <= 1) return BootstrapKind::kNone;
-  // If MPI is in this process, it has taken the launcher's process management interface, or will.
+  // If this process uses MPI, MPI occupies the launcher's process management interface, or will do so.
   if (clues.in_process || look_up("OMPI_COMM_WORLD_SIZE")) return BootstrapKind::kMpi;
   return look_up("PMI_FD") || look_up("SLURM_STEP_ID") ? BootstrapKind::kSlurm : BootstrapKind::kMpi;
 }

@@ -18,13 +18,14 @@ std::unique_ptr<Communicator> Join(const Settings& settings);
 
 /// How the ranks that mpirun or srun started find each other; kNone if no launcher started this process, or
 /// it started only this one, or the job has parameter servers. Throws Misuse if torchrun or a similar
-/// launcher started several processes: they meet through PyTorch, which this library does not know.
+/// launcher started several processes: they find each other through PyTorch, which this library does not
+/// support.
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up);
 
 /// Whether Join goes through a tracker. Only then can ranks be linked again after a loss.
 bool JoinsThroughTracker(const Settings& settings);
-/// Like Join, for such settings. `rank`: the rank of this process if it was in the job before. `greeting`:
-/// see NativeCommunicator.
+/// Like Join, for settings for which JoinsThroughTracker is true. `rank`: the rank of this process if it was
+/// in the job before. `greeting`: see NativeCommunicator.
 std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank = {},
                                                        const std::string& greeting = "");
 

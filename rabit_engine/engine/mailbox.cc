@@ -39,7 +39,7 @@ Mailbox::~Mailbox() {
 
 void Mailbox::Send(int to, std::uint64_t tag, const void* data, std::size_t bytes,
                    std::chrono::milliseconds patience, Ended ended) {
-  // Data to send is only read.
+  // Data to be sent is only read.
   Post({true, to, {tag, bytes}, const_cast<void*>(data), Deadline(patience), std::move(ended)});
 }
 
@@ -71,7 +71,7 @@ void Mailbox::Post(PendingTransfer operation) {
 }
 
 void Mailbox::StartThread() {
-  // Signals are left to the threads of the program.
+  // The new thread blocks all signals, so that the program's own threads handle them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -197,7 +197,7 @@ bool Mailbox::MoveReceives(Peer& peer) {
     ArrivingMessage& message = messages_.at(*peer.incoming);
     if (!message.receive && !message.is_aside) {
       if (!matching_.AwaitsFrom(from)) return moved;
-      message.is_aside = true;  // a wanted message may come after it
+      message.is_aside = true;  // a matching message may follow it
       message.aside.resize(message.header.bytes);
     }
     const std::size_t before = message.done;
@@ -215,7 +215,7 @@ bool Mailbox::MoveBytes(Peer& peer, ArrivingMessage& message) {
     const PendingTransfer& receive = receives_.at(*message.receive);
     if (receive.header.bytes == message.header.bytes) {
       to = static_cast<std::byte*>(receive.data);
-    } else {  // an error of that receive; later messages are fine
+    } else {  // this receive fails; later messages are unaffected
       message.is_aside = true;
       message.aside.resize(message.header.bytes);
       to = message.aside.data();
@@ -247,7 +247,7 @@ void Mailbox::Finish(std::uint64_t id) {
   operation.ended(error, got.from);
 }
 
-/// What the thread waits for. The peer of the message with the earliest deadline comes first.
+/// Returns what the thread waits for, with the peer of the message with the earliest deadline first.
 std::vector<Interest> Mailbox::Interests(Clock::time_point& deadline) const {
   std::vector<Interest> interests;
   std::vector<Clock::time_point> deadlines(peers_.size(), kNoDeadline);

@@ -1,11 +1,11 @@
-// Messages with tags: any number of them may be in progress between any two ranks, in no order among
-// different tags or between the two directions. A thread transfers them over links that only the mailbox
+// Messages with tags: any number of them may be in progress between any two ranks. Messages with different
+// tags or in different directions have no order. A thread transfers them over links that only the mailbox
 // uses.
 //
 // A message is a header (tag and bytes, 16 bytes in the machines' byte order) followed by its bytes. Each
-// pair of ranks has one stream per direction. A message that no receive wants is not read, so long messages
-// stay with their senders. It is read into memory only if a wanted message may follow it in the stream.
-// message_matching.h decides which message is for which receive.
+// pair of ranks has one stream per direction. A message that no receive matches is not read, so long messages
+// stay with their senders. It is read into memory only if a matching message may follow it in the stream.
+// message_matching.h assigns messages to receives.
 #pragma once
 
 #include <chrono>
@@ -31,11 +31,12 @@ namespace warren {
 
 class Mailbox final : public TaggedMessages {
  public:
-  /// `communicator` is used by nothing else, and `transport` is its transport, linked to all ranks (nullptr
-  /// in a world of one). `patience`: the timeout of messages that give none; 0 waits forever.
+  /// `communicator` must not be used for anything else. `transport` is its transport, linked to all ranks
+  /// (nullptr in a world of one). `patience`: the timeout of messages without a timeout of their own; 0 waits
+  /// forever.
   Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
           std::chrono::milliseconds patience);
-  /// Messages that have not ended end with an error.
+  /// Messages in progress end with an error.
   ~Mailbox() override;
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
@@ -65,10 +66,10 @@ class Mailbox final : public TaggedMessages {
     int from = -1;
     Header header;
     std::size_t done = 0;
-    /// The bytes of a message that precedes a wanted one or has an unexpected length.
+    /// The bytes of a message that precedes a matching one in the stream, or has an unexpected length.
     std::vector<std::byte> aside;
     bool is_aside = false;
-    std::optional<std::uint64_t> receive;  ///< the receive that it is for
+    std::optional<std::uint64_t> receive;  ///< the matching receive
 
     bool is_whole() const { return done == header.bytes; }
   };

@@ -19,7 +19,7 @@
 namespace warren {
 namespace {
 
-// --- what ranks tell each other when they meet ---
+// --- the records that ranks exchange ---
 
 /// One rank's record: lines of text.
 struct Record {
@@ -28,7 +28,7 @@ struct Record {
   int cores = 0;          ///< the machine's core count
   std::string own_cores;  ///< the cores the rank may run on, by EncodeCores
   std::string offer;      ///< HostSegment::Offer::text
-  std::string secret;     ///< the link key is made from that of rank 0
+  std::string secret;     ///< the link key is derived from rank 0's secret
   std::string greeting;
   std::vector<std::string> addresses;
 };
@@ -62,7 +62,7 @@ Record Decode(std::string_view text) {
   return record;
 }
 
-/// If there is a job token, a secret overheard while the ranks met is useless.
+/// If there is a job token, the key cannot be derived from an overheard `secret` alone.
 tcp::LinkKey KeyOfLinks(const Settings& settings, const std::string& secret) {
   return settings.job_token ? settings.job_token->Derive("links", secret)
                             : wire::Sha256().Update(secret).Finish();
@@ -125,7 +125,7 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
   std::vector<std::vector<int>> cores_here;  // by rank of this host
-  std::map<std::string, int> ranks_on;       // by machine: containers may share one without sharing memory
+  std::map<std::string, int> ranks_on;       // by machine: containers may share a machine but no memory
   std::map<std::string, int> first_on;
   greetings.clear();
   for (const std::string& text : bootstrap.Allgather(Encode(own))) {
@@ -141,8 +141,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
     offers.push_back(std::move(record.offer));
     addresses.push_back(std::move(record.addresses));
   }
-  // All ranks know whether any rank makes an offer; if one does, all of them take part in finding out which
-  // ranks share memory.
+  // All ranks know whether any rank makes an offer. If so, all of them participate in finding out which ranks
+  // share memory.
   const bool any_offer =
       std::any_of(offers.begin(), offers.end(), [](const auto& text) { return !text.empty(); });
   if (any_offer) {
@@ -184,7 +184,8 @@ SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index
   membership_.layout = LayoutOf(job, members);
   membership_.ranks = std::move(members);
   if (membership_.ranks.size() == 1) return;
-  // The first line is the offset of the memory that the lowest rank of each host reserves; addresses follow.
+  // The first line of an offer is the offset of the memory reserved by the lowest rank of each host;
+  // addresses follow.
   const HostLayout& layout = membership_.layout;
   const int host = layout.host_of(index);
   const std::size_t local_size = layout.ranks_of(host).size();

@@ -32,13 +32,13 @@ struct Membership {
   std::unique_ptr<TcpTransport> tcp;  ///< uses the ranks of the job; nullptr if there is only one member
 };
 
-/// Creates the world: tells the other ranks of the bootstrap where this rank is and finds out which ranks
-/// share memory. All ranks call it together. `greetings`: on entry this rank's greeting only, on return those
-/// of all ranks, by rank. Fills in `job`.
+/// Creates the world: tells the other ranks where this rank can be reached, and finds out which ranks share
+/// memory. All ranks call it together. `greetings`: on entry this rank's greeting only, on return those of
+/// all ranks, by rank. Fills in `job`.
 Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& settings,
                      std::vector<std::string>& greetings, Job& job);
 
-/// What a rank tells the other members about a group that it is to join.
+/// The information that a rank sends to the other members of a group before it joins the group.
 class SubgroupOffer {
  public:
   /// `members`: the ranks of the job that are in the group, in the group's order; `index`: this rank's

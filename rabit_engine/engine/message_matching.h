@@ -1,6 +1,6 @@
 // Matches messages to receives as MPI does (MPI 4.1, section 3.5): among messages from one rank with one tag,
-// the first one sent goes to the first receive that wants it. Different tags have no order. Values only: no
-// links, no buffers.
+// the first one sent is matched with the first suitable receive. Different tags have no order. Values only:
+// no links, no buffers.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ class MessageMatching {
   /// Identifies a message or a receive; chosen by the caller.
   using Id = std::uint64_t;
 
-  /// Adds a receive. Returns the message for it if that has already arrived.
+  /// Adds a receive. Returns the matching message if it has already arrived.
   std::optional<Id> Post(Id receive, int from, std::uint64_t tag);
-  /// Adds a message that has arrived, or whose beginning has. Returns the receive for it if that was already
+  /// Adds a message that has at least begun to arrive. Returns the matching receive if it has already been
   /// posted.
   std::optional<Id> Arrive(Id message, int from, std::uint64_t tag);
-  /// Whether a receive is posted that a future message of this rank might match.
+  /// Whether a posted receive might match a future message from this rank.
   bool AwaitsFrom(int rank) const;
 
  private:

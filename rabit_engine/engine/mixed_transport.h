@@ -1,4 +1,4 @@
-// The links of a rank that shares memory with some of its peers: rings to these, TCP to the others.
+// The links of a rank that shares memory with some of its peers: rings to those peers, TCP to the others.
 #pragma once
 
 #include <span>

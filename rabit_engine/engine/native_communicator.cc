@@ -61,10 +61,11 @@ NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const s
       name_(name),
       reporter_(parent.reporter_) {
   Take(std::move(membership));
-  LetRanksLeave();  // a rank that frees it leaves at once and is not lost
+  LetRanksLeave();  // a rank that destroys the communicator leaves immediately and is not lost
 }
 
-/// Reports to the tracker of this process's environment, unless it has joined another tracker's job.
+/// Reports to the tracker named in the environment, unless this process has joined the job of another
+/// tracker.
 void NativeCommunicator::BeginReports() {
   if (!is_distributed_) return;
   reporting::Reporter* const reporter = reporting::Reporter::OfThisProcess();
@@ -101,8 +102,8 @@ void NativeCommunicator::Take(Membership membership) {
   world_.emplace(transport(), members_, rank_, hosts_);
 }
 
-/// If the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one: each
-/// rank hears of it from a neighbour, through shared memory or these links.
+/// Used if the bootstrap made no links, so that the death of a rank is noticed even before any algorithm has
+/// made links: each rank is watched by a neighbour, through shared memory or these links.
 void NativeCommunicator::LinkWithNeighbours() {
   std::vector<int> neighbours;
   for (const int rank : {(rank_ + world_size_ - 1) % world_size_, (rank_ + 1) % world_size_}) {
@@ -137,8 +138,8 @@ void NativeCommunicator::LeaveJob() {
 // --- communicators split off from this one ---
 
 namespace {
-/// The first byte of a rank's text before it joins a group: either an offer follows, or the reason why the
-/// rank has none.
+/// The first byte of the text that a rank sends before it joins a group. An offer follows it, or the reason
+/// why the rank cannot make one.
 constexpr char kOffers = '+';
 constexpr char kCannotOffer = '-';
 }  // namespace
@@ -187,8 +188,8 @@ std::unique_ptr<Communicator> NativeCommunicator::Group(std::span<const int> ran
   return MakeGroup(ranks, name, [&](const std::string& text) { return members.Allgather(text); });
 }
 
-/// If one rank of a group fails, all ranks learn the reason before any continues, and none gets a
-/// communicator. A rank without an offer sends its reason instead; then no rank reads the other offers.
+/// If one rank of a group fails, all ranks learn the reason before any continues, and no rank receives a
+/// communicator. A rank without an offer sends the reason instead; then all offers are ignored.
 std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int> group,
                                                             const std::string& name, const Tell& tell) {
   std::string failure;
@@ -220,7 +221,7 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
   if (offer && all_offer) {
     attempt([&] { made.reset(new NativeCommunicator(*this, name, offer->Join(offers, name, settings_))); });
   }
-  // Ranks outside this group may take part in this exchange, too.
+  // Ranks outside this group may also participate in this exchange.
   const std::vector<std::string> joined = tell(failure);
   if (all_offer) failures = joined;
   for (std::size_t i = 0; i < failures.size(); ++i) {
@@ -231,8 +232,8 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
   return made;
 }
 
-/// Its links belong to a communicator that nothing else uses. They are all made now: a rank that made one
-/// later might find its peer not taking part in messages at that time.
+/// The mailbox's links belong to a communicator that nothing else uses. All of them are made now, because
+/// later a peer might not be exchanging messages and so would not make its end of the link.
 std::unique_ptr<TaggedMessages> NativeCommunicator::MakeMailbox() {
   std::unique_ptr<Communicator> made = Split(0, rank_);
   auto& own = static_cast<NativeCommunicator&>(*made);
@@ -284,7 +285,7 @@ collective::Situation NativeCommunicator::Describe(const Operation& operation, s
   return situation;
 }
 
-/// Whether `rank` takes nothing from other ranks in this call.
+/// Whether `rank` receives nothing from other ranks in this call.
 static bool OnlyGives(const CallTag& tag, int rank) {
   switch (tag.collective) {
     case Collective::kBroadcast:
@@ -330,7 +331,7 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   tag.algorithm = collective::IdOf(algorithm);
   tag.collective = called;
   if (called == Collective::kSplit) tag.root = 0;  // its slices are the ranks' texts
-  // The size in which elements travel: messages are cut into whole elements.
+  // The size of elements as sent: messages are cut into whole elements.
   if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
     tag.element_bytes = sizeof(float);
   }
@@ -585,7 +586,7 @@ bool NativeCommunicator::LeaveTogether() {
 
 void NativeCommunicator::FinishCalls() {
   reporting::Reporter* const reporter = is_followed_ ? reporter_ : nullptr;
-  StopCounting();  // the following calls are not made by the program
+  StopCounting();  // the calls that follow are the engine's own
   if (world_size_ > 1) {
     transport().ExpectPeersToLeave();
     Barrier();

@@ -37,9 +37,9 @@ namespace warren {
 
 class NativeCommunicator final : public Communicator {
  public:
-  /// Meets the other ranks of the bootstrap's world: tells them its addresses, finds out which ranks share
-  /// memory, and links with its neighbours if the bootstrap made no links. All ranks construct together.
-  /// `greeting` is a text from the caller to all other ranks.
+  /// Joins the bootstrap's world: tells the other ranks this rank's addresses, finds out which ranks share
+  /// memory, and links with the neighbours if the bootstrap made no links. Collective: blocks until all ranks
+  /// do the same. `greeting` is a text from the caller to all other ranks.
   NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings,
                      const std::string& greeting = "");
   ~NativeCommunicator() override;
@@ -55,7 +55,7 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                       OobAllgather& members) override;
-  /// From now on a rank that ends, or destroys its communicator, is not a loss unless others need it. For a
+  /// From now on a rank that ends, or destroys its communicator, counts as lost only if others need it. For a
   /// world whose ranks may leave without Finalize.
   void LetRanksLeave();
   std::unique_ptr<TaggedMessages> MakeMailbox() override;
@@ -74,12 +74,13 @@ class NativeCommunicator final : public Communicator {
   const std::vector<std::string>& greetings() const { return greetings_; }
   /// Sends messages from any rank to any other. All ranks pass the same list (collective/exchange.h).
   void Exchange(std::span<const PlannedMessage> messages);
-  /// Waits for all ranks, then releases links and shared memory: a process that is killed after its last
-  /// message to the tracker has nothing left to clean up. No collective may follow. Throws LostPeer or
-  /// TimedOut; then nothing is closed.
+  /// Waits for all ranks, then releases links and shared memory: after that, a process that is killed once it
+  /// has sent its last message to the tracker leaves nothing to clean up. No collective may follow. Throws
+  /// LostPeer or TimedOut, and then releases nothing.
   void FinishCalls();
-  /// Call after FinishCalls: says goodbye to the tracker and waits until all ranks have. Returns false if a
-  /// rank was lost before; then this rank has not left and has to be linked again. Throws TimedOut.
+  /// To be called after FinishCalls: tells the tracker that this rank leaves, and waits until all ranks have
+  /// done so. Returns false if a rank was lost before that; then this rank has not left and must be linked
+  /// again. Throws TimedOut.
   bool LeaveTogether();
 
   /// Which ranks share memory.
@@ -108,7 +109,7 @@ class NativeCommunicator final : public Communicator {
   /// Runs a call that has begun.
   void RunBegun(const collective::Algorithm& algorithm, const Operation& operation);
   void RunInPlace(const collective::Algorithm& algorithm, const Operation& operation);
-  /// Begins a call that has this tag and is served by `algorithm`, if it is.
+  /// Begins a call with this tag. `algorithm` is empty if no algorithm serves the call.
   void Begin(CallTag& tag, std::string_view algorithm = {});
   /// Begins a call with the algorithm that will serve it. `called`: the kind that other ranks see.
   const collective::Algorithm& BeginBest(Collective called, const Operation& operation);
@@ -120,7 +121,7 @@ class NativeCommunicator final : public Communicator {
   bool RunsInFloats(const collective::Algorithm& algorithm, const Reduction& reduction) const;
   collective::Situation Describe(const Operation& operation, std::size_t bytes) const;
   void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
-  /// Guard, which also counts the call and its `bytes` on this rank if there is a reporter.
+  /// Like Guard, and also counts the call and its `bytes` on this rank if there is a reporter.
   template <typename Body>
   void Counted(std::size_t bytes, Body&& body);
   void BeginCounting(const CallTag& tag, std::string_view algorithm);
@@ -161,7 +162,7 @@ class NativeCommunicator final : public Communicator {
   std::optional<PeerGroup> world_;  ///< all ranks; empty in a world of one
   std::uint32_t calls_ = 0;
   int splits_ = 0;
-  std::uint64_t num_forks_ = NumForks();  ///< in the process that joined
+  std::uint64_t num_forks_ = NumForks();  ///< its value in the process that joined
   std::set<std::string> reported_;
 
   /// Reports the calls of this process; nullptr if nothing is reported.

@@ -27,8 +27,9 @@ Doorbell::Seat::~Seat() {
   doorbell_->seats_.fetch_sub(1);
 }
 
-/// Returns whether this is the only seat. It stays the only one during the sleep: another seat is created by
-/// splitting an existing communicator, which is done by the thread that uses it, the one about to sleep.
+/// Returns whether this is the only seat. It stays the only one during the sleep: another seat is created
+/// only by splitting an existing communicator. That is done by the thread that uses the communicator, which
+/// is about to sleep here.
 bool Doorbell::Seat::Begin() {
   if (doorbell_->seats_.load() == 1) return true;
   if (!nudge_) nudge_ = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

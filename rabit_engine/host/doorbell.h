@@ -1,8 +1,8 @@
 // The event with which the ranks of a host wake a process that sleeps on descriptors (ShmTransport::Sleep).
 //
 // A process has one doorbell for all of its communicators: several of its threads may sleep on it, each in a
-// different communicator. A ring may be meant for any of them, and the first thread that wakes consumes it,
-// so that thread wakes the others that sleep.
+// different communicator. A ring may be meant for any of them, and the first thread that wakes consumes it.
+// That thread therefore wakes the other sleeping threads.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ class Doorbell {
     Seat& operator=(const Seat&) = delete;
 
     /// Sleeps until the bell rings, `other_descriptor` is readable (-1 for none), or the limit has passed;
-    /// may return for no reason. `arm()` makes others ring from now on and returns whether there is still
-    /// nothing to do; it is called once no ring can be missed.
+    /// may return spuriously. `arm()` makes others ring from now on and returns whether there is still
+    /// nothing to do; it is called at a point after which no ring is missed.
     template <typename Arm>
     void Sleep(int other_descriptor, std::chrono::milliseconds limit, Arm&& arm) {
       const bool alone = Begin();

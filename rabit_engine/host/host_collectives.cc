@@ -14,11 +14,12 @@ namespace {
 /// Up to this many ranks, each rank reads the others' whole vectors: no more cache lines cross between cores
 /// than in three stages, and there is one wait less.
 constexpr int kOneStageRanks = 2;
-/// The fewer rounds the better, as long as the data in flight fits the second-level cache.
+/// Bytes of a round of a one-stage allreduce: as many as possible while the data in flight fits the
+/// second-level cache. Vectors of at most two long rounds use long rounds.
 constexpr std::size_t kOneStageBytes = kEntryBytes / 2;
 constexpr std::size_t kLongOneStageBytes = kEntryBytes;
 
-/// Bytes that are combined at once before they are copied into the entry.
+/// Bytes that are combined before they are copied into the entry.
 constexpr std::size_t kCombineBytes = std::size_t{8} << 10;
 
 std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
@@ -34,9 +35,9 @@ std::size_t PieceBytes(int size) {
   return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
-/// Once the output of all members fills about half of a last-level cache, it no longer stays there; copied
-/// past the caches, the destination need not be read before it is overwritten. The limit is higher if the
-/// result replaces the input: its place was read a few rounds before and is still in some cache.
+/// Results are copied past the caches once the output of all members fills about half of a last-level cache
+/// and so would not stay there: then the destination need not be read before it is overwritten. The limit is
+/// higher if the result replaces the input, which was read a few rounds before and is still in some cache.
 constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 constexpr std::size_t kCachedInputBytes = std::size_t{64} << 20;
 
@@ -44,9 +45,9 @@ void CopyOut(void* to, const void* from, std::size_t bytes, bool past_caches) {
   past_caches ? CopyPastCaches(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
 }
 
-/// Bytes of one round of a broadcast. A single reader copies out while the root copies in the next round, so
-/// that only the first round is not overlapped, and rounds are short. With more readers each round costs more
-/// waits, so rounds are long.
+/// Bytes of one round of a broadcast. With a single reader, which copies out while the root copies in the
+/// next round, only the first round is not overlapped, so rounds are short. With more readers each round
+/// costs more waits, so rounds are long.
 std::size_t BroadcastBytes(int size, std::size_t bytes) {
   constexpr std::size_t kRounds = 4;
   constexpr std::size_t kLeast = std::size_t{16} << 10;
@@ -264,7 +265,7 @@ void HostCollectives::ReducePieces(const std::byte* input, const Outputs& output
     for (std::size_t done = 0; done < piece.bytes; done += block) {
       const std::size_t now = std::min(block, piece.bytes - done);
       CombineInputs(outputs, piece.offset + done, now / reduction.element_bytes(), reduction);
-      // This rank's input was never in the entry, so its place is free for the result.
+      // This rank's own input is not in the entry, so its place there is free for the result.
       if (receiver != kNobody) {
         CopyToShared(segment_.entry(me_, number) + place + done, outputs.first + piece.offset + done, now);
       }
@@ -517,7 +518,7 @@ void HostCollectives::AllToAll(const CallTag& tag, const void* from, std::span<c
 
   const std::size_t part = kEntryBytes / size / kCacheLine * kCacheLine;
   std::size_t rounds = 0;
-  std::vector<int> senders;  // members whose slices come in rounds
+  std::vector<int> senders;  // members that send their slices in rounds
   for (int turn = 0; turn < size_; ++turn) {
     const int local = (me_ + turn) % size_;
     const SentRow row(AwaitSlot(local).payload, size_);

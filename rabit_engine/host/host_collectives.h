@@ -15,11 +15,11 @@
 // allgather and all-to-all need no second.
 //
 // In an all-to-all a rank knows only what it sends and receives. Its slot holds the lengths of its slices,
-// and the slices themselves if they fit: small slices take one round of waiting, and for larger ones all
-// ranks know how many rounds they take.
+// and the slices themselves if they fit: small slices take one round of waiting, and for larger ones the
+// lengths tell all ranks how many rounds are needed.
 //
-// A rank may be some calls and rounds ahead of ranks that only read what it wrote. It checks their progress
-// only when this lead is used up, not each time, since their counters are on cache lines that they write.
+// A rank may be several calls and rounds ahead of ranks that only read its data. It checks their progress
+// only when this lead is used up, because reading their counters fetches cache lines that they write.
 //
 // All reductions follow the engine's order (reduce/order.h).
 #pragma once
@@ -57,7 +57,7 @@ class HostCollectives {
   void Allreduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction) {
     Allreduce(tag, buffer, buffer, count, reduction);
   }
-  /// Like Allreduce, from one buffer, which is not changed, into another that does not overlap it.
+  /// Like Allreduce, but leaves the input unchanged and writes to another buffer, which does not overlap it.
   void Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
                  const Reduction& reduction);
   void Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction, int root);
@@ -72,27 +72,28 @@ class HostCollectives {
   /// `offsets`: size() + 1 offsets in bytes.
   void Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets);
   void Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root);
-  /// Member m gets bytes [sent[m], sent[m + 1]) of `from`, and its bytes for this member go to [received[m],
-  /// received[m + 1]) of `to`, which does not overlap `from`. A member knows its own offsets only.
+  /// Sends bytes [sent[m], sent[m + 1]) of `from` to member m, and stores those received from it in
+  /// [received[m], received[m + 1]) of `to`, which does not overlap `from`. A member knows its own offsets
+  /// only.
   void AllToAll(const CallTag& tag, const void* from, std::span<const std::size_t> sent, void* to,
                 std::span<const std::size_t> received);
   void Barrier(const CallTag& tag);
 
  private:
   using Counter = std::atomic<std::uint64_t> RankLines::*;
-  /// A run of bytes of the caller's buffer.
+  /// A range of bytes of the caller's buffer.
   struct Piece {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  /// Where the results of a reduction go: one result for each group of members; the groups end at `ends`.
+  /// Where the results of a reduction are stored: one for each group of members. The groups end at `ends`.
   struct Outputs {
     std::span<const int> ends;
     std::byte* first = nullptr;
     std::size_t offset = 0;  ///< where the first result begins in the caller's buffer
     std::size_t stride = 0;  ///< bytes from the result of one group to that of the next
   };
-  /// Which members get the result, and so copy it out: one local index, or one of these.
+  /// Special values for the receiver of the result, which is otherwise a local index.
   static constexpr int kAllMembers = -1;
   static constexpr int kNobody = -2;
 
@@ -103,9 +104,10 @@ class HostCollectives {
   [[noreturn]] void ThrowOtherLength(int local, std::size_t sent, std::size_t expected) const;
   void Await(int local, Counter counter, std::uint64_t value);
   void AwaitInput(int local, std::uint64_t value);
-  /// Awaits the counter of all other members. Returns the lowest value of all members, this one included.
+  /// Waits until the counters of all other members reach `value`. Returns the lowest counter of all members,
+  /// this one included.
   std::uint64_t AwaitAll(Counter counter, std::uint64_t value);
-  /// Waits until all members are done with what the entries held before the round with this number.
+  /// Waits until all members no longer need what the entries held before the round with this number.
   void AwaitEntry(std::uint64_t number);
   void Publish(Counter counter, std::uint64_t value);
 
@@ -118,10 +120,10 @@ class HostCollectives {
   /// The three stages. `in`, `combine` and `out` are called with the round and its number since the start.
   template <typename In, typename Combine, typename Out>
   void RunThreeStages(std::size_t rounds, In in, Combine combine, Out out);
-  /// Two of the stages; `last` is combine or out. Members with `writes` false have no input.
+  /// Two of the stages; `last` is combine or out. Members without input pass `writes` false.
   template <typename In, typename Last>
   void RunTwoStages(std::size_t rounds, bool writes, In in, Last last);
-  /// Reduces pieces: `piece_of(round, member)` is what the member combines in that round.
+  /// Reduces pieces: `piece_of(round, member)` is the piece that the member combines in that round.
   template <typename PieceOf>
   void ReducePieces(const std::byte* input, const Outputs& outputs, const Reduction& reduction,
                     std::size_t rounds, PieceOf piece_of, int receiver);

@@ -22,8 +22,8 @@ struct HostSegment::Header {
   /// 0, or, from the lowest bits up: the lost rank + 1 (32), the rank that reported it (24), the shortage
   /// (8).
   std::atomic<std::uint64_t> aborted;
-  std::atomic<std::uint64_t> reserved;   ///< bytes after the segment that were given out
-  std::atomic<std::uint64_t> have_left;  ///< number of members
+  std::atomic<std::uint64_t> reserved;   ///< bytes after the segment that are reserved
+  std::atomic<std::uint64_t> have_left;  ///< number of members that have left
 };
 
 namespace {
@@ -37,14 +37,15 @@ constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) 
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// A ring takes a message of usual size whole. With many ranks there are many rings, so they are smaller.
+/// A whole message of usual size fits into a ring. With many ranks there are many rings, so they are smaller.
 std::size_t RingBytes(std::size_t local_size) {
   return local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
 }
 
 /// Entries begin half a page away from where large buffers of a program begin. If both have the same offset
-/// in their pages, each load of a copy is taken to depend on the last store and waits for it (4K aliasing):
-/// 256 KiB with two ranks took 1.2 times as long between near cores and 2.6 times between far ones.
+/// in their pages, the processor assumes that each load of a copy depends on the last store, and waits for it
+/// (4K aliasing): 256 KiB with two ranks took 1.2 times as long between near cores and 2.6 times between far
+/// ones.
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kEntryOffset = kPageBytes / 2;
 
@@ -102,7 +103,7 @@ HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_i
 }
 
 HostSegment::~HostSegment() {
-  if (NumForks() != num_forks_) return;  // a forked child does not leave for its parent
+  if (NumForks() != num_forks_) return;  // a forked child must not leave on its parent's behalf
   lines_[local_index_].left.store(1);
   RingBell();
   const bool is_last = header_->have_left.fetch_add(1) + 1 == members_.size();

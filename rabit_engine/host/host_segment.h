@@ -1,21 +1,21 @@
 // The memory that the ranks of one host share, and how it is handed out.
 //
-// The segment is a memfd: it has no name in any file system, so nothing of it can outlive the last process of
-// the job, however the processes end. The lowest rank of the host (the leader) creates it and passes the
+// The segment is a memfd: it has no name in any file system, so it cannot outlive the last process of the
+// job, however the processes end. The lowest rank of the host (the leader) creates it and passes the
 // descriptor to the others through a Unix socket in the abstract namespace. A rank that cannot reach that
-// socket or cannot map the descriptor does not share memory, whatever its host is called; it uses TCP.
+// socket or cannot map the descriptor does not share memory, whatever its host name; it uses TCP.
 //
-// Through the same socket every rank gets two descriptors of every other: its *lifeline*, which becomes
-// readable when that process ends (a pidfd, or a pipe on kernels without), and its *doorbell*, an eventfd
-// that wakes it when it sleeps in ShmTransport.
+// Through the same socket every rank receives two descriptors of every other: its *lifeline*, which becomes
+// readable when that process ends (a pidfd, or a pipe on kernels that lack pidfds), and its *doorbell*, an
+// eventfd that wakes it when it sleeps in ShmTransport.
 //
 // The memfd is far longer than the segment; untouched pages take no memory. Ranges after the segment are
 // given to segments of some of the same ranks (Reserve, Within), which need no further descriptors. Their
-// memory goes back to the kernel when the last of these ranks has left.
+// memory is returned to the kernel when the last of these ranks has left.
 //
 // Contents of the segment, for L local ranks (all offsets are multiples of 64; docs/explanation/engine.md
 // draws it):
-//   header      the lost rank, if any; how much of the memfd was given out; how many ranks have left
+//   header      the lost rank, if any; how much of the memfd is reserved; how many ranks have left
 //   lines       per rank: its progress (RankLines), read by the others, written only by itself
 //   slots       per rank: kSlots small messages, by call number
 //   entries     per rank: kEntries buffers of kEntryBytes, the stages of large collectives
@@ -57,18 +57,18 @@ inline constexpr std::size_t kSlots = 8;
 inline constexpr std::size_t kEntries = 4;
 inline constexpr std::size_t kEntryBytes = std::size_t{256} << 10;
 
-/// Calls that a rank remembers. Calls can be compared as long as a rank that needs nothing from the others is
-/// at most this far ahead of them.
+/// Calls that a rank remembers. Calls can be compared while a rank that needs nothing from the others is at
+/// most this far ahead of them.
 inline constexpr std::uint32_t kRememberedCalls = 16;
 
-/// What a rank published about one of its calls. `sequence` is 0 while the words are being written.
+/// A rank's published record of one of its calls. `sequence` is 0 while the words are being written.
 struct alignas(kCacheLine) CallRecord {
   static constexpr std::size_t kWords = sizeof(CallTag) / sizeof(std::uint64_t);
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint64_t> words[kWords];
 };
 
-/// What a rank published about its current wait. `renewed` is 0 while the words are being written.
+/// A rank's published record of its current wait. `renewed` is 0 while the words are being written.
 struct alignas(kCacheLine) WaitLines {
   static constexpr std::size_t kWords = sizeof(WaitRecord) / sizeof(std::uint64_t);
   std::atomic<std::int64_t> renewed;
@@ -94,9 +94,10 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint32_t> core_plus_1;
   /// Set when the rank has left normally; no rank may wait for it after that.
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
-  /// Its last collectives, by sequence: a rank that waits for it checks whether it is in the same call.
+  /// The rank's last collectives, by sequence: a rank that waits for this one checks whether both are in the
+  /// same call.
   CallRecord calls[kRememberedCalls];
-  /// The ranks it waits for, if it has waited long.
+  /// The ranks that this rank waits for, published once it has waited long.
   WaitLines wait;
 };
 
@@ -120,7 +121,7 @@ class HostSegment {
   /// memory: each rank puts `text()` into its record; Join takes the texts of all ranks.
   class Offer;
 
-  /// One rank of the segment, as the others see it.
+  /// The descriptors of one rank of the segment, as the others hold them.
   struct Member {
     int rank = -1;
     std::shared_ptr<const CloseOnForkDescriptor> lifeline;
@@ -149,13 +150,13 @@ class HostSegment {
   /// World ranks of the members, ascending.
   const std::vector<int>& ranks() const { return ranks_; }
   const std::vector<Member>& members() const { return members_; }
-  /// Whether there are more ranks here than cores, so that waiting must not spin. By default it counts the
-  /// cores that this process may use, until SetOversubscribed is called with knowledge of the other ranks'
+  /// Whether there are more ranks here than cores, so that waiting must not spin. By default the cores that
+  /// this process may use are counted, until SetOversubscribed is called with knowledge of the other ranks'
   /// cores.
   bool oversubscribed() const { return oversubscribed_; }
   void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
-  /// Where member `local` runs, as far as it has published it. Ranks that started together often begin on one
-  /// core and stay there if they take turns on it.
+  /// Where member `local` last reported to run. Ranks that started together often begin on one core and stay
+  /// there if they take turns on it.
   PeerCore CoreOf(int local);
   /// Publishes the core that this rank runs on; returns it, plus 1. CoreOf calls it, too.
   std::uint32_t SayCore();
@@ -169,17 +170,19 @@ class HostSegment {
   std::byte* ring_bytes(int from, int to) { return RingAt(from, to) + Ring::kHeaderBytes; }
   std::size_t ring_capacity() const { return ring_bytes_; }
 
-  /// Tells the others of the host which collective this rank begins. Sequence numbers grow one by one from 1.
+  /// Tells the other ranks of the host which collective this rank begins. Sequence numbers grow one by one
+  /// from 1.
   void SayCall(const CallTag& tag);
-  /// What member `local` published about its call of this number, if it has begun it and remembers it.
+  /// Returns the tag of the call with this number as published by member `local`; nullopt if the member has
+  /// not begun that call or no longer remembers it.
   std::optional<CallTag> CallOf(int local, std::uint32_t sequence) const;
-  /// Throws Misuse that names the first call in which this rank and member `local` differ, as far back from
-  /// `sequence` as both remember. Returns if they agree.
+  /// Throws Misuse naming the first call, among those up to `sequence` that both remember, in which this rank
+  /// and member `local` differ.
   void ThrowIfCallsDiffer(int local, std::uint32_t sequence) const;
 
-  /// Tells the others of the host that this rank waits, and for which ranks.
+  /// Tells the other ranks of the host that this rank waits, and for which ranks.
   void SayWait(const WaitRecord& wait);
-  /// What member `local` published last, which may be long ago: see WaitRecord::renewed.
+  /// Returns the wait that member `local` published last, which may be out of date: see WaitRecord::renewed.
   std::optional<WaitRecord> WaitOf(int local) const;
 
   /// Makes all waiting in this segment end with LostPeer naming `lost_rank`, which is this rank if it gives
@@ -191,17 +194,18 @@ class HostSegment {
     int shortage;  ///< the errno of the lost rank's own shortage; 0 if none is known
   };
   std::optional<Aborted> aborted() const;
-  /// World ranks of the members whose process has ended or that have left; if members may leave, of those
-  /// whose process ended before they left. Makes a system call.
+  /// World ranks of the members whose process has ended or that have left; if members may leave, only of
+  /// those whose process ended without leaving. Makes a system call.
   std::vector<int> FindLost();
   /// Whether a member that may leave at any time has done so.
   bool HasLeft(int local) const { return members_may_leave_ && lines_[local].left.load() != 0; }
 
-  /// Reserves a range for a segment of `local_size` of these ranks, which is given out only once; nullopt if
-  /// memory or its limits (ulimit -f) leave no room. One of the ranks calls it and tells the others.
+  /// Reserves a range for a segment of `local_size` of these ranks; no range is reserved twice. Returns
+  /// nullopt if memory or its limits (ulimit -f) leave no room. One of the ranks calls it and tells the
+  /// others.
   std::optional<std::size_t> Reserve(std::size_t local_size);
-  /// The segment of these members (local indices, this rank included) in a reserved range. All of them call
-  /// it. Each may leave at any time. Throws EngineError.
+  /// Returns the segment of these members (local indices, this rank included) in a reserved range. All of
+  /// them must call it. Each may leave at any time. Throws EngineError.
   std::unique_ptr<HostSegment> Within(std::size_t offset, std::span<const int> members) const;
 
   /// Wakes the ranks that sleep on this rank's bell. Call it after a store that others wait for.
@@ -219,7 +223,7 @@ class HostSegment {
 
   Memory memory_;
   std::vector<Member> members_;
-  std::vector<pollfd> lifelines_;  ///< for FindLost; kept so that it need not allocate
+  std::vector<pollfd> lifelines_;  ///< for FindLost; kept to avoid allocations
   std::vector<int> ranks_;
   int local_index_ = 0;
   bool oversubscribed_ = false;
@@ -234,8 +238,8 @@ class HostSegment {
   std::byte* rings_ = nullptr;
 };
 
-/// What a rank tells the others about the memory it could share. Listens on an abstract Unix socket until
-/// Join has used it.
+/// A rank's offer to share memory with other ranks. Listens on an abstract Unix socket until Join has used
+/// it.
 class HostSegment::Offer {
  public:
   /// Ranks with different `group`s do not share memory, even on one host.
@@ -244,9 +248,9 @@ class HostSegment::Offer {
   const std::string& text() const { return text_; }
 
   /// Joins the segment of this host. `offers` holds every rank's text (empty if that rank does not share).
-  /// All ranks call it and agree by way of `oob`. Returns nullptr if this rank shares with no other. On
-  /// return all ranks know all hosts: `hosts[r]` is the lowest rank that r shares memory with, r itself if it
-  /// is alone.
+  /// All ranks call it, and agree through `oob`. Returns nullptr if this rank shares with no other. On return
+  /// all ranks know all hosts: `hosts[r]` is the lowest rank that r shares memory with, r itself if it is
+  /// alone.
   std::unique_ptr<HostSegment> Join(OobAllgather& oob, std::span<const std::string> offers,
                                     std::vector<int>& hosts);
 
@@ -254,11 +258,11 @@ class HostSegment::Offer {
   CloseOnForkDescriptor listener_;
   std::string socket_name_;
   std::string text_;
-  std::string trouble_;  ///< why there is no text
+  std::string trouble_;  ///< why text_ is empty
 };
 
-/// Equal for processes that run on one kernel and in one network namespace, where abstract sockets meet;
-/// empty if unknown.
+/// Equal for processes that run on one kernel and in one network namespace, and so can reach each other's
+/// abstract sockets; empty if unknown.
 std::string HostKey();
 /// The part of a host key that is equal for all processes on one kernel, whatever their namespaces.
 std::string_view MachineOf(std::string_view host_key);

@@ -1,5 +1,5 @@
-// What shared memory needs from the kernel besides a mapping. Only Linux has all of it: on other systems no
-// memory is shared (without_shared_memory.cc).
+// Kernel features that shared memory needs apart from the mapping. Only Linux has all of them: on other
+// systems no memory is shared (without_shared_memory.cc).
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// How the ranks of a host come to share a segment on Linux (host_segment.h). Other systems use
+// How the ranks of a host set up a shared segment on Linux (host_segment.h). Other systems use
 // without_shared_memory.cc.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ struct Greeting {
   std::int32_t num_descriptors = 0;
 };
 
-/// The kernel takes at most 253 descriptors at once.
+/// The kernel accepts at most 253 descriptors per message.
 constexpr std::size_t kDescriptorsPerMessage = 128;
 
 bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> descriptors) {
@@ -78,7 +78,7 @@ bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> 
   return true;
 }
 
-/// The first call that failed and so keeps this rank from sharing memory, as one line for the user.
+/// The first failed call, which keeps this rank from sharing memory, as one line for the user.
 class Trouble {
  public:
   /// Returns `succeeded`. Notes errno if it is false.
@@ -88,7 +88,7 @@ class Trouble {
       text_ = fmt::format("{}: {}. {}", call, std::strerror(error), posix::ShortageAdvice(error));
     return succeeded;
   }
-  /// Whether this process cannot open another descriptor at this moment. If so, notes it.
+  /// Returns whether this process currently cannot open another descriptor, and notes it if so.
   bool IsOutOfDescriptors() {
     const int shortage = posix::DescriptorShortage();
     if (shortage == 0) return false;
@@ -162,7 +162,7 @@ bool IsOwnUser(int socket) {
 }
 
 /// Becomes readable when this process ends. On kernels before 5.3 it is the reading end of a pipe whose other
-/// end deliberately stays open as long as the process lives.
+/// end deliberately stays open while the process lives.
 CloseOnForkDescriptor MakeLifeline() {
 #ifdef SYS_pidfd_open
   CloseOnForkDescriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
@@ -191,8 +191,8 @@ std::string RandomName() {
   return fmt::format("warren-{:016x}{:016x}", draw(), draw());
 }
 
-/// Length of the memfd, with the ranges that are given out of it: enough for more communicators than a job
-/// makes, since no range is given out twice.
+/// Length of the memfd, including reserved ranges. No range is reserved twice, so it must suffice for all
+/// communicators that a job ever makes.
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 
 /// Returns no descriptor if the kernel has no room or the limit of file sizes (ulimit -f) is too low; beyond
@@ -347,7 +347,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
       segment = std::make_unique<HostSegment>(Map(std::move(descriptor), 0, Bytes(group.size())),
                                               std::move(members), local);
     } catch (const std::exception& error) {
-      segment = nullptr;  // told to all in the next step; then no rank of this host shares
+      segment = nullptr;  // the next step tells all ranks; then no rank of this host shares memory
       trouble.Note(error.what());
     }
   }

@@ -37,7 +37,7 @@ void CopyToShared(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return;
   }
-  // Whole lines can only be overwritten from where they begin.
+  // The string copy overwrites whole lines only if it starts at the beginning of one.
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
   std::memcpy(to, from, head);
   to = static_cast<std::byte*>(to) + head;
@@ -57,7 +57,7 @@ void CopyPastCaches(void* to, const void* from, std::size_t bytes) {
   for (; done + kCacheLine <= bytes; done += kCacheLine) {
     const auto* in = reinterpret_cast<const __m128i*>(source + done);
     auto* out = reinterpret_cast<__m128i*>(target + done);
-    // A whole line at once: it is written without being read.
+    // Fills a whole line, which is then written without being read first.
     const __m128i words[] = {_mm_loadu_si128(in), _mm_loadu_si128(in + 1), _mm_loadu_si128(in + 2),
                              _mm_loadu_si128(in + 3)};
     for (int i = 0; i < 4; ++i) _mm_stream_si128(out + i, words[i]);

@@ -5,10 +5,10 @@
 
 namespace warren {
 
-/// std::memcpy for a destination whose cache lines are held by other cores, from which they have to be taken
-/// away. Ordinary stores ask for each line and stall as soon as the store buffer is full; the processor's
-/// string copy overwrites many whole lines at a time without fetching their contents. 64 KiB to a distant
-/// core took 1.6 instead of 8.4 us, to a near one 0.7 instead of 1.7 (docs/explanation/engine.md).
+/// std::memcpy for a destination whose cache lines are held by other cores and must be taken from them.
+/// Ordinary stores ask for each line and stall as soon as the store buffer is full; the processor's string
+/// copy overwrites many whole lines at a time without fetching their contents. 64 KiB to a distant core took
+/// 1.6 instead of 8.4 us, to a near one 0.7 instead of 1.7 (docs/explanation/engine.md).
 void CopyToShared(void* to, const void* from, std::size_t bytes);
 
 /// std::memcpy with non-temporal stores, for a destination that is not in a cache and will not be when it is

@@ -17,8 +17,7 @@ std::string GroupOf(const std::string& offer);
 
 /// For each rank, the lowest of the ranks it shares memory with, itself included; -1 if it shares with no
 /// other. `reached`: "1" for a rank that reached the lowest rank of its group; `joined`: the lowest rank that
-/// each rank shares with, as far as it knows, or "-1". One rank that fails late takes its whole group back to
-/// TCP.
+/// each rank believes to share memory with, or "-1". If one rank fails late, its whole group returns to TCP.
 std::vector<int> LeadersOf(std::span<const std::string> offers, std::span<const std::string> reached,
                            std::span<const std::string> joined);
 

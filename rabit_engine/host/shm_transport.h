@@ -37,14 +37,14 @@ class ShmTransport : public Transport {
 
   // --- for a transport that has other links, too ---
 
-  /// Where these ranks of this host run: kOther if each runs on another core, else the result for the first
-  /// that does not.
+  /// Where the ranks of this host among `interests` run: kOther if each runs on another core, otherwise the
+  /// result for the first one that does not.
   PeerCore CoreOf(std::span<const Interest> interests);
-  /// Whether one of the interests may make progress now. Interests in ranks of other hosts are skipped.
+  /// Whether one of the interests may make progress now. Ranks of other hosts are skipped.
   bool AnyReady(std::span<const Interest> interests) const;
   /// Throws LostPeer if a rank of the host has given up, or a process of the host has ended (after
-  /// ExpectPeersToLeave: an awaited one). Makes a few system calls. Does not throw if an interest is ready:
-  /// what was sent before the end counts.
+  /// ExpectPeersToLeave: an awaited one). Makes a few system calls. Does not throw if an interest is ready,
+  /// because data sent before the end still counts.
   void ThrowIfLost(std::span<const Interest> interests);
   /// Sleeps until a local peer has moved bytes, `other_descriptor` (-1 for none) becomes readable, or the
   /// limit has passed.

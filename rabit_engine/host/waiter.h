@@ -16,14 +16,14 @@ class Waiter {
  public:
   explicit Waiter(HostSegment& segment) : segment_(segment) {}
 
-  /// Sets when waiting throws TimedOut.
+  /// Sets the time after which waiting throws TimedOut.
   void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
 
   /// Sets the observer that is called while this rank sleeps; none by default.
   void SetWaitObserver(WaitObserver* observer) { wait_observer_ = observer; }
 
-  /// Returns when `ready()` is true, which must depend on what member `local` stores before it rings its
-  /// bell. Throws LostPeer, TimedOut, or what the observer throws.
+  /// Returns when `ready()` is true. `ready()` must depend on data that member `local` stores before it rings
+  /// its bell. Throws LostPeer, TimedOut, or what the observer throws.
   template <typename Ready>
   void Until(int local, Ready&& ready) {
     if (ready()) [[likely]] {
@@ -60,7 +60,7 @@ class Waiter {
    public:
     explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) {
       count_.fetch_add(1);
-      // Later reads must not be older than the count, or a bell that rings in between would be missed.
+      // Later reads must not be older than the count, or a bell that rings between the two would be missed.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~Sleeper() { count_.fetch_sub(1); }

@@ -22,7 +22,7 @@ namespace {
 
 HostSegment::Offer::Offer(const std::string& /*group*/) {}
 
-// Called if a rank on Linux has made an offer: takes part in the exchange of the ranks that did.
+// Called if a rank on Linux has made an offer: participates in the exchanges of the ranks that made offers.
 std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::span<const std::string> offers,
                                                       std::vector<int>& hosts) {
   const std::vector<std::string> reached = oob.Allgather("0");
@@ -33,7 +33,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   return nullptr;
 }
 
-// Tells machines apart by their names; this only decides whether their ranks may spin.
+// Distinguishes machines by name; this only decides whether their ranks may spin.
 std::string HostKey() {
   return posix::HostName();
 }

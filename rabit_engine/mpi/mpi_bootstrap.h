@@ -1,5 +1,5 @@
-// WARREN_BOOTSTRAP=mpi: ranks are MPI's and find each other through MPI; the collectives then run over the
-// engine's own transports.
+// WARREN_BOOTSTRAP=mpi: ranks are those of MPI and find each other through MPI; the collectives then run over
+// the engine's own transports.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace warren {
 
-/// Joins MPI's world as JoinMpi does (mpi/mpi_engine.h). Shutdown calls MPI_Finalize if MPI was initialised
-/// here. Throws EngineError.
+/// Joins MPI's world as JoinMpi does (mpi/mpi_engine.h). Shutdown calls MPI_Finalize if this function
+/// initialised MPI. Throws EngineError.
 std::unique_ptr<Bootstrap> MakeMpiBootstrap(const Settings& settings);
 
 }  // namespace warren

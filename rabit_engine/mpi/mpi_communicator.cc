@@ -33,16 +33,16 @@ bool IsFloatingPoint(DataType type) {
   return type == DataType::kFloat || type == DataType::kDouble || IsHalf(type);
 }
 
-/// Whether the operands may be swapped without changing the bits of a number; MPI then has more algorithms to
-/// choose from.
+/// Whether the operands may be swapped without changing the bits of the result (NaN excepted); MPI then has
+/// more algorithms to choose from.
 bool IsCommutative(const Reduction& reduction) {
   if (!reduction.order_matters()) return true;
   return !reduction.is_custom() &&
          (reduction.operation() == ReduceOp::kSum || reduction.operation() == ReduceOp::kProduct);
 }
 
-/// MPI's own operations read elements as C types, so these must be aligned, which the engine's buffers need
-/// not be. An unaligned buffer is copied for the duration of the call.
+/// MPI's own operations read elements as C types, so buffers must be aligned, which the engine does not
+/// require. An unaligned buffer is copied for the duration of the call.
 class AlignedBuffer {
  public:
   AlignedBuffer(void* buffer, std::size_t bytes, const Reduction& reduction)
@@ -71,8 +71,8 @@ bool MpiHasSame(const Reduction& reduction) {
   return !(picks_one && IsFloatingPoint(reduction.type()));
 }
 
-/// A reduction on its way through the plugin. An exception must not pass through MPI's frames: one that the
-/// caller's function throws is stored here.
+/// A reduction passed to the plugin. An exception must not pass through MPI's frames, so an exception that
+/// the caller's function throws is stored here.
 class MpiCommunicator::Call {
  public:
   explicit Call(const Reduction& reduction) : reduction_(reduction) {
@@ -320,7 +320,7 @@ void MpiCommunicator::RunAllToAll(const Operation& operation) {
   const std::span<const std::size_t> received = operation.receive_offsets;
   std::vector<Outbound> sends;
   std::vector<Inbound> receives;
-  for (int turn = 0; turn < world_size_; ++turn) {  // so that not all send to the same rank first
+  for (int turn = 0; turn < world_size_; ++turn) {  // so that not all ranks send to the same rank first
     const int to = (rank_ + turn) % world_size_;
     const int from = (rank_ + world_size_ - turn) % world_size_;
     sends.push_back({to, static_cast<const std::byte*>(operation.send) + sent[to], sent[to + 1] - sent[to]});

@@ -1,17 +1,17 @@
 // The engine over MPI: a Communicator whose collectives are MPI's own.
 //
 // Reductions for which MPI's result is exactly the engine's use MPI's operations. The others (the caller's
-// functions, and max and min of floating point, where MPI does not define NaN and signed zeros) go through an
-// MPI operation of our own that keeps the order of the ranks. Floating-point sums and products are MPI's:
-// every rank gets the same bits, but MPI chooses the order, so the last bits may differ from those of the
+// functions, and max and min of floating point, where MPI does not define NaN and signed zeros) use a
+// user-defined MPI operation that keeps the order of the ranks. Floating-point sums and products are MPI's:
+// every rank obtains the same bits, but MPI chooses the order, so the last bits may differ from those of the
 // native engine. 16-bit floats are passed to MPI as floats, and rounded once.
 //
 // Gathers, scatters, all-to-alls and messages are MPI messages, whose length each side knows. Communicators
-// are MPI's: threads may use several at once if MPI was initialised for that (MPI_THREAD_MULTIPLE; a program
-// that initialises MPI itself decides).
+// are MPI communicators: threads may use several concurrently if MPI was initialised with MPI_THREAD_MULTIPLE
+// (a program that initialises MPI itself decides this).
 //
-// Deadlines are MPI's, too: collective_timeout has no meaning here, calls have no timeouts, and a rank that
-// dies ends the job the way MPI's launcher ends it.
+// There are no timeouts: collective_timeout has no effect. If a rank dies, MPI's launcher decides how the job
+// ends.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace warren {
 
-/// Whether MPI's operation of the same name gives the engine's bits.
+/// Whether MPI's operation of the same name produces the engine's bits.
 bool MpiHasSame(const Reduction& reduction);
 
 class MpiCommunicator : public Communicator {
@@ -42,12 +42,12 @@ class MpiCommunicator : public Communicator {
     std::size_t max_call_bytes = std::size_t{1} << 30;
   };
 
-  /// Opens a communicator of all ranks of MPI. Throws EngineError.
+  /// Opens a communicator of all MPI ranks. Throws EngineError.
   MpiCommunicator(const WarrenMpi& mpi, Options options);
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
-  /// Without Finalize, MPI is left as it is, so that the launcher sees a rank that failed. A communicator
-  /// that was split off is freed; MPI may wait until all its ranks have freed it.
+  /// If Finalize was not called, MPI is left initialised, so that the launcher sees a failed rank. A
+  /// communicator that was split off is freed; MPI may wait until all its ranks have freed it.
   ~MpiCommunicator() override;
 
   int rank() const override { return rank_; }

@@ -1,6 +1,6 @@
 // Which MPI this process belongs to, and the plugin for it. A process must use the MPI of the launcher that
-// started it, or else it finds itself alone in a world of one. The variables that the launcher has set show
-// which MPI that is.
+// started it; with another MPI it would be alone in a world of one. The variables that the launcher has set
+// show which MPI that is.
 #pragma once
 
 #include <optional>
@@ -31,8 +31,9 @@ struct MpiClues {
 /// MPICH (and its relatives MVAPICH, Intel MPI and Cray MPICH). Leaves `in_process` empty.
 MpiClues ReadMpiClues(const wire::LookUp& look_up);
 
-/// The files to try, best first: WARREN_MPI_LIBRARY alone, else the plugin of the MPI in the process, else of
-/// the launcher's, else of any. Each is searched for in `folders`, then wherever the loader looks.
+/// The files to try, best first: WARREN_MPI_LIBRARY alone, else the plugin for the MPI in the process, else
+/// for the launcher's MPI, else for any MPI. Each is searched for in `folders`, then wherever the loader
+/// looks.
 std::vector<std::string> PluginCandidates(const MpiClues& clues, std::span<const std::string> folders);
 
 /// The plugin for this process, loaded once and never unloaded. Throws EngineError that lists what was tried.

@@ -1,6 +1,6 @@
 // The MPI side of the MPI engine: implements mpi_plugin.h with the C bindings of the mpi.h it is compiled
-// with. It needs only two headers of the engine, so supporting another MPI takes compiling this one file with
-// that MPI's wrapper:
+// with. It needs only two headers of the engine, so to support another MPI, compile this one file with that
+// MPI's wrapper:
 //   mpicxx -std=c++20 -O2 -shared -fPIC -I<source> mpi_plugin.cc -o librabit_mpi_mine.so
 //   WARREN_MPI_LIBRARY=$PWD/librabit_mpi_mine.so
 #include "rabit_engine/mpi/mpi_plugin.h"
@@ -44,7 +44,7 @@ using warren::DataType;
 using warren::ReduceOp;
 
 thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
-/// Whether MPI was initialised here; then it is finalized with the last group.
+/// Whether this plugin initialised MPI; if so, closing the last group finalizes MPI.
 bool began_here = false;
 std::atomic<int> open_groups = 0;
 /// The reduction for MPI's user functions, which get no context. They are called by the thread that runs the
@@ -155,13 +155,13 @@ const char* BeginMpi() {
     return error;
   }
   began_here = true;
-  // Errors that belong to none of our communicators (of types, operations) are returned as well.
+  // Errors that belong to none of our communicators (errors of types and operations) are also returned.
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   return nullptr;
 }
 
-/// Sets up a group that has its communicator.
+/// Sets up the rest of a group whose communicator is set.
 const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))

@@ -4,9 +4,9 @@
 // exception crosses this interface.
 //
 // Every function returns nullptr on success, else a text with MPI's error message, which is valid until the
-// thread's next call. Several threads may use groups at once if MPI allows it (MPI_THREAD_MULTIPLE, which is
-// requested), but each group is used by one thread only. Collectives as in communicator.h, with counts that
-// fit an int.
+// thread's next call. Several threads may use groups concurrently if MPI allows it (MPI_THREAD_MULTIPLE,
+// which is requested), but each group is used by one thread only. Collectives are those of communicator.h,
+// with counts that fit an int.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct WarrenMpiReduction {
   void* context;
 };
 
-/// A communicator of the plugin: a duplicate of MPI_COMM_WORLD, or one split off.
+/// A communicator of the plugin: a duplicate of MPI_COMM_WORLD, or a communicator split off from another.
 struct WarrenMpiGroup;
 
 /// A message to or from another rank.
@@ -40,7 +40,7 @@ struct WarrenMpi {
   std::int32_t version;  ///< kWarrenMpiVersion of the plugin
   const char* name;      ///< the MPI it was compiled for: "Open MPI 4.1.4"
 
-  /// Initialises MPI unless that has been done, and opens a communicator.
+  /// Initialises MPI if necessary, and opens a communicator.
   const char* (*open)(WarrenMpiGroup** group, int* rank, int* world_size);
   /// Frees the communicator. The last one finalizes MPI if `open` initialised it and it has not been
   /// finalized since.
@@ -54,11 +54,11 @@ struct WarrenMpi {
   const char* (*broadcast)(WarrenMpiGroup*, void* buffer, int bytes, int root);
   const char* (*allgather)(WarrenMpiGroup*, void* buffer, const int* bytes, const int* offsets);
   const char* (*barrier)(WarrenMpiGroup*);
-  /// Transfers all messages at once. Messages between two ranks keep their order; a message of unexpected
-  /// length is an error.
+  /// Transfers all messages concurrently. Messages between two ranks keep their order; a message of
+  /// unexpected length is an error.
   const char* (*exchange)(WarrenMpiGroup*, const WarrenMpiMessage* sends, int num_sends,
                           const WarrenMpiMessage* receives, int num_receives);
-  /// The group of the ranks that give the same color, ordered by key; nullptr for a negative color.
+  /// The group of the ranks that pass the same color, ordered by key; nullptr for a negative color.
   const char* (*split)(WarrenMpiGroup*, int color, int key, WarrenMpiGroup** made, int* rank, int* size);
 };
 

@@ -1,5 +1,5 @@
-// Uninitialized byte buffers and a stock of idle ones: results of calls come and go in the same sizes, and
-// reused memory costs no page faults.
+// Uninitialized byte buffers and a stock of idle ones. Results of calls recur in the same sizes, and reused
+// memory causes no page faults.
 #pragma once
 
 #include <cstddef>

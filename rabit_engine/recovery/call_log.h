@@ -1,9 +1,9 @@
 // The results of a sequence of calls that this rank keeps. Pure: memory only.
 //
 // A rank that is behind or was started again is sent the results it lacks, so the log may hold results of
-// calls that it has not reached yet: those are replayed. Rank and number decide which results are kept
+// calls that it has not reached yet. These calls are replayed. Rank and number decide which results are kept
 // permanently (KeepsResult). In addition, every rank keeps every result until it knows that all ranks have
-// completed the call: the only copy in the world must not be thrown away.
+// completed the call: the last copy in the job must not be discarded.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class CallLog {
   void Append(Buffer result, Meets meets, BufferStock& stock);
   /// Adds a result that another rank has sent.
   void Insert(std::uint64_t call, Buffer result);
-  /// The result of a call; nullptr if it is not here.
+  /// The result of a call; nullptr if this log does not have it.
   const Buffer* Find(std::uint64_t call) const;
   CallsReport Report() const;
   void Clear(BufferStock& stock);

@@ -12,7 +12,7 @@
 namespace warren::recovery {
 namespace {
 
-/// Launchers of rabit's time restart a process that exits with this code.
+/// Launchers written for rabit restart a process that exits with this code.
 constexpr int kExitCode = 254;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What ranks do when they meet after a loss: where all of them continue, and what is sent to which rank for
-// that. Pure: a function of the ranks' reports, the same on all of them. docs/explanation/recovery.md
-// explains recovery as a whole.
+// The plan for ranks that meet after a loss: the call from which all of them continue, and the data that each
+// rank is sent for this. Pure: a function of the ranks' reports, the same on all of them.
+// docs/explanation/recovery.md explains recovery as a whole.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace warren::recovery {
 
-/// Thrown if something is needed that no rank still has.
+/// Thrown if needed data is lost on all ranks.
 class Unrecoverable : public EngineError {
  public:
   using EngineError::EngineError;
@@ -82,7 +82,8 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// Where all ranks are after the meeting. Results up to there are available wherever they are needed.
+/// The point from which all ranks continue after the meeting. The transfers give each rank the results that
+/// it needs to reach this point.
 struct Plan {
   bool loaded = false;             ///< some rank has called LoadCheckPoint
   std::uint64_t calls_before = 0;  ///< calls before LoadCheckPoint that some rank has completed

@@ -21,23 +21,23 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Pauses between two attempts to be linked again: other ranks may not have noticed yet that the last one
+// Pauses between two attempts to be linked again: other ranks may not have noticed yet that the last attempt
 // failed.
 constexpr milliseconds kFirstPause{1};
 constexpr milliseconds kMaxPause{200};
-// What a rank announces in the record with which it joins: whether it has state that others may need.
+// Announced in the record with which a rank joins: whether it has state that others may need.
 constexpr char kWithoutState[] = "new";
 constexpr char kWithState[] = "old";
 
 constexpr std::uint64_t kNoLocal = UINT64_MAX;
 
-/// Whether a rank whose call has ended knows that all others have begun it.
+/// Whether the end of this call proves to a rank that all others have begun it.
 Meets MeetsIn(const Operation& operation) {
   switch (operation.kind) {
     case Collective::kAllreduce:
       return operation.count > 0 ? Meets::kAll : Meets::kNobody;
     case Collective::kAllgather: {
-      // Without offsets, those of all ranks are gathered first.
+      // If each rank knows only its own offsets, those of all ranks are gathered first.
       const auto offsets = operation.receive_offsets;
       const bool all_bring = std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
       return all_bring ? Meets::kAll : Meets::kNobody;
@@ -94,8 +94,8 @@ void RecoverableCommunicator::JoinAs(std::optional<int> rank) {
   if (!state_) state_.emplace(rank_, world_size_, replicas_, settings_.bootstrap_cache);
 }
 
-/// Called when all ranks have just been linked. No rank continues until all know where the others are and
-/// have what they need.
+/// Called when all ranks have just been linked. No rank continues until all ranks know the others' progress
+/// and have the data they need.
 void RecoverableCommunicator::Meet() {
   if (native_ == nullptr) return state_->Met();
   const std::vector<std::string>& greetings = native_->greetings();
@@ -116,7 +116,7 @@ void RecoverableCommunicator::Meet() {
 void RecoverableCommunicator::Follow(const Plan& plan) {
   state_->Follow(plan);
   others_have_loaded_ = plan.loaded;
-  // Everything that goes from one rank to another travels as one message.
+  // All transfers from one rank to another travel as one message.
   struct Parcel {
     std::vector<const Transfer*> transfers;
     std::size_t bytes = 0;
@@ -157,8 +157,8 @@ void RecoverableCommunicator::Follow(const Plan& plan) {
   }
 }
 
-/// Joins until all ranks have met. Starts over if a rank or the tracker is lost meanwhile: a rank that closes
-/// its links makes all others do the same.
+/// Joins until all ranks have met. Starts over if a rank or the tracker is lost in the meantime. A rank that
+/// starts over closes its links, which makes all others start over, too.
 void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, const std::string& why) {
   std::optional<Clock::time_point> begin;
   if (rank) begin = Clock::now();  // else the tracker limits how long workers may be missing
@@ -198,8 +198,8 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
 }
 
 void RecoverableCommunicator::Rejoin(const EngineError& loss) {
-  // A stuck rank is worth a line even if the job continues in the end: the others may be killed before they
-  // can report it.
+  // Report a stuck rank even if the job continues in the end: the others may be killed before they can report
+  // it.
   const bool late = dynamic_cast<const TimedOut*>(&loss) != nullptr;
   if (settings_.debug || late) Say("rabit: {}; waiting to be linked again", loss.what());
   JoinUntilAllAreThere(rank_, loss.what());
@@ -217,7 +217,7 @@ bool RecoverableCommunicator::NextIsReplayed() {
   return recovers() && state_->calls().Replay() != nullptr;
 }
 
-/// The result of the next call if it is here already, else nullptr.
+/// The result of the next call if it is already known, else nullptr.
 const Buffer* RecoverableCommunicator::Kept(std::string_view name, std::size_t bytes) {
   const Buffer* result = state_->calls().Replay();
   if (result != nullptr && result->size() != bytes) {
@@ -245,7 +245,7 @@ void RecoverableCommunicator::Mock(std::string_view call) {
 }
 
 /// Runs a call, and keeps its result while this communicator recovers(). A reduction that fails leaves its
-/// buffer undefined and has to be repeated, so its result goes to another buffer first; the other kinds do
+/// buffer undefined and must be repeated, so its result is stored in another buffer first; the other kinds do
 /// not change their input.
 void RecoverableCommunicator::Record(const Operation& operation) {
   const std::string_view name = Name(operation.kind);
@@ -304,7 +304,7 @@ void RecoverableCommunicator::Run(const Operation& operation) {
   }
 }
 
-/// For results that may be replayed, without the communicator below, which checks the others.
+/// Checks a call whose result may be replayed. The communicator below checks all other calls.
 void RecoverableCommunicator::RequireValid(const Operation& operation) const {
   const std::string complaint = EngineComplaint(operation, rank_, world_size_);
   if (complaint.empty()) return;
@@ -450,7 +450,8 @@ void RecoverableCommunicator::Finalize() {
       loss = error.what();
     }
     if (loss.empty()) {
-      // The tracker lets no rank go before all have come here; if one was lost, it calls the others back.
+      // The tracker dismisses no rank until all have reached this point. If one was lost, it calls the others
+      // back.
       if (native_->LeaveTogether()) return;
       loss = "a rank was lost at the end of the job";
     }

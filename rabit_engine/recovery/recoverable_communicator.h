@@ -1,7 +1,7 @@
-// The communicator that programs use: it survives the loss of a rank. As long as all goes well it passes
-// calls on to the communicator below and keeps what a restarted rank will need (state.h). If a peer is lost,
-// it discards that communicator, rejoins the job through the tracker, meets the other ranks (plan.h), and
-// continues with the call that failed. docs/explanation/recovery.md explains recovery as a whole.
+// The communicator that programs use: it survives the loss of a rank. While no rank is lost, it passes calls
+// on to the communicator below and keeps the data that a restarted rank would need (state.h). If a peer is
+// lost, it discards that communicator, rejoins the job through the tracker, meets the other ranks (plan.h),
+// and continues with the call that failed. docs/explanation/recovery.md explains recovery as a whole.
 //
 // Results are kept, and a loss is survived, only in jobs that ranks joined through a tracker, and only after
 // the program has called LoadCheckPoint (with rabit_bootstrap_cache=1, from the beginning). Otherwise a loss
@@ -31,8 +31,8 @@ namespace warren::recovery {
 struct ExternalCollective {
   const char* name;
   std::size_t bytes;  ///< size of the result, which is the same on all ranks
-  /// Runs it, with the help of this communicator, and returns when the result is there. Does not change its
-  /// input. May be called again after it has thrown LostPeer or TimedOut.
+  /// Runs the collective, using `links`, and returns when the result is complete. Does not change the input.
+  /// May be called again after it has thrown LostPeer or TimedOut.
   std::function<void(Communicator& links)> run;
   /// Copies the result of `run` to `to`.
   std::function<void(void* to)> save;
@@ -42,7 +42,7 @@ struct ExternalCollective {
 
 class RecoverableCommunicator final : public Communicator {
  public:
-  /// Joins the job. A restarted process gets what it needs to catch up.
+  /// Joins the job. A restarted process receives the data it needs to catch up.
   static std::unique_ptr<RecoverableCommunicator> Join(const Settings& settings);
   /// For jobs without recovery: checkpoints are kept in this process only.
   explicit RecoverableCommunicator(std::unique_ptr<Communicator> communicator);
@@ -57,16 +57,16 @@ class RecoverableCommunicator final : public Communicator {
   int rank_in_job(int rank) const override { return inner_->rank_in_job(rank); }
   std::string name() const override { return inner_->name(); }
 
-  /// Whether a loss is not an error, and results are kept.
+  /// Whether results are kept, so that the loss of a rank is not an error.
   bool recovers() const { return native_ != nullptr && state_->recording(); }
-  /// Whether the result of the next call is here already; that call then uses neither its input nor other
+  /// Whether the result of the next call is already known; that call then uses neither its input nor other
   /// ranks.
   bool NextIsReplayed();
 
   /// While this communicator recovers(), it keeps the results of allreduces, broadcasts, allgathers and
-  /// barriers. A kept result has to serve all ranks, so a reduce and a reduce-scatter reduce the whole vector
-  /// on all of them. No results of other kinds are kept, and these are refused. A communicator that was split
-  /// off does not recover; it ends when any rank of the job is lost.
+  /// barriers. A kept result must serve all ranks, so a reduce and a reduce-scatter reduce the whole vector
+  /// on all of them. Collectives of other kinds are refused, because their results are not kept. A
+  /// communicator that was split off does not recover; it ends when any rank of the job is lost.
   void Run(const Operation& operation) override;
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
@@ -85,7 +85,7 @@ class RecoverableCommunicator final : public Communicator {
   /// invalid.
   std::uint64_t linkings() const { return linkings_; }
 
-  /// How many versions have been ended.
+  /// The number of checkpoints so far.
   int version() const { return state_->version(); }
   /// From now on a rank may be lost. Returns the models of the newest version (in a restarted process, the
   /// job's), which are valid until the next version.

@@ -26,7 +26,7 @@ struct Models {
   std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of other ranks' models
 
   bool has_global() const { return global.has_value() || serialize || is_gone; }
-  /// The global model, serialized first if necessary. Requires that there is one and that it is not gone.
+  /// The global model, serialized first if necessary. Requires a global model that is not gone.
   const std::string& Global();
   /// `is_wanted`: whether the global model is needed. If so, a lazy one is serialized, since the report
   /// states its size.
@@ -51,8 +51,8 @@ class RecoveryState {
 
   int version() const { return version_; }
   Models& models() { return models_; }
-  /// Whether CheckPoint is ending a version. `next` has the models of the next one; the other ranks' copies
-  /// are added to them.
+  /// Whether CheckPoint is ending a version. `next` has the models of the next version; copies of other
+  /// ranks' local models are added to it.
   bool ending() const { return ending_; }
   Models& next() { return next_; }
   void BeginEnding(Models next);
@@ -60,11 +60,11 @@ class RecoveryState {
 
   /// `with_global`: whether some rank needs the global model.
   Report MakeReport(bool with_global);
-  /// Does what all ranks do before anything is transferred.
+  /// Brings this rank to the plan's version. Called before any transfer.
   void Follow(const Plan& plan);
   /// The bytes that this rank sends.
   std::span<const std::byte> Part(const Transfer& transfer);
-  /// Takes what this rank was sent.
+  /// Stores data that this rank has received.
   void Take(const Transfer& transfer, Buffer bytes);
 
  private:

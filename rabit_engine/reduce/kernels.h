@@ -1,5 +1,5 @@
 // The typed kernels, one table per instruction set. Only for reduce/ and its tests and benchmarks. All tables
-// give the same bits, as a test checks.
+// produce the same bits, as a test checks.
 //
 // This header is also included in files compiled for AVX, so it must not define anything that the linker
 // could use for the whole program (no inline functions, no library templates).
@@ -30,7 +30,7 @@ struct KernelSet {
 
 /// For sums and products of 16-bit floats, which are computed in floats and rounded once: the kernels to use
 /// if no single kernel takes all inputs. (`bytes` is always the size of an input. If the results have another
-/// size, they must not be in place.)
+/// size, `out` must not be one of the inputs.)
 struct WideKernels {
   FusedKernel widen;   ///< converts one input to floats
   KernelSet widened;   ///< combines 16-bit floats into floats

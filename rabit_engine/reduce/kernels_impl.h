@@ -5,7 +5,7 @@
 // library function were compiled here with AVX instructions, the linker might keep that copy for the whole
 // program, which would then crash on a CPU without AVX.
 //
-// Why all tables give the same bits:
+// Why all tables produce the same bits:
 // - integers are combined as unsigned numbers, which wrap;
 // - max and min compare and select, so that NaN and signed zeros behave like the `?:` in reduction.h;
 // - a sum or product of two NaN is the left one, made quiet. The hardware does that, but compilers swap the
@@ -313,7 +313,7 @@ struct Float16 {
   static Floats WidenInOrder(HalfVector half) {
     return Widen(Spread(half));
   }
-  // Widens every other element at once: shuffles would cost more.
+  // Widens even and odd elements separately, because shuffles would cost more.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
     return {Widen(words & 0xffffu), Widen(words >> 16)};
@@ -331,13 +331,13 @@ struct Float16 {
 
 struct BFloat16 {
   /// Returns the bits of the result in the upper half of each word; the lower half is garbage. (AVX512_BF16
-  /// has an instruction for it, but it treats denormals as zero, which gives other bits.)
+  /// has an instruction for this, but it treats denormals as zero, which changes the bits.)
   static Words RoundUpperHalf(Floats value) {
     const Words bits = Bits<Words>(value);
     const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     return IsNan(value) ? bits | 0x0040'0000u : rounded;
   }
-  // Every other element at once, as they lie in the words: no shuffles.
+  // Even and odd elements separately, as they lie in the words, which needs no shuffles.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
     return {Bits<Floats>(words << 16), Bits<Floats>(words & 0xffff'0000u)};
@@ -456,7 +456,7 @@ void Fused(void* out_pointer, const void* const* input_pointers, std::size_t byt
     }
   }
   if (const std::size_t rest = bytes - at; rest > 0) {
-    // Uses the same instructions for the last few elements, so that they get the same bits, too.
+    // Uses the same instructions for the last few elements, so that their bits are the same, too.
     std::byte padded[inputs][kIn] = {};
     const std::byte* copies[inputs];
     for (int i = 0; i < inputs; ++i) {

@@ -27,7 +27,7 @@ bool IsSubtree(int begin, int end, int world_size) {
 }
 
 std::vector<Subtree> Decompose(int begin, int end, int world_size) {
-  // Nodes are nested or disjoint, so taking the largest one at each step gives the fewest.
+  // Nodes are nested or disjoint, so taking the largest one at each step yields the fewest.
   std::vector<Subtree> subtrees;
   while (begin < end) {
     const int next = EndOfLargestNode(begin, end, world_size);

@@ -1,8 +1,8 @@
-// The order of every reduction: a binary counter over the ranks. Ranks 0 and 1 are combined, 2 and 3, and so
-// on; then the pairs {0,1} and {2,3}; then the fours; a subtree without a right-hand sibling is passed up
-// unchanged. The order depends only on the ranks, never on the algorithm, the transport, the hosts or the
-// chunk size; that is why all algorithms give the same bits. The rounding error of a sum grows with log2 of
-// the world size (pairwise summation; Higham, "The accuracy of floating point summation", 1993).
+// The order of every reduction: a binary counter over the ranks. Ranks 0 and 1 are combined, ranks 2 and 3,
+// and so on; then the pairs {0,1} and {2,3}; then groups of four; a subtree without a right-hand sibling is
+// passed up unchanged. The order depends only on the ranks, never on the algorithm, the transport, the hosts
+// or the chunk size; therefore all algorithms produce the same bits. The rounding error of a sum grows with
+// log2 of the world size (pairwise summation; Higham, "The accuracy of floating point summation", 1993).
 //
 // Pure functions over integers.
 #pragma once

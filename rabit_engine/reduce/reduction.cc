@@ -19,7 +19,7 @@ struct TypeFacts {
   bool is_integer;
 };
 
-// Indexed by DataType. Long has 64 bits on every platform, because that is what rabit's peers send.
+// Indexed by DataType. kLong has 64 bits on every platform, because rabit's peers send 64 bits.
 constexpr TypeFacts kTypes[kNumDataTypes] = {
     {"char", 1, true},      {"unsigned char", 1, true},      {"int", 4, true},      {"unsigned int", 4, true},
     {"long", 8, true},      {"unsigned long", 8, true},      {"float", 4, false},   {"double", 8, false},
@@ -53,10 +53,10 @@ using Inputs = std::span<const void* const>;
 
 // --------------------------------------------------------------------------------------- typed reductions
 
-/// Block size for more inputs than one kernel takes, chosen so that intermediate results stay in the
-/// first-level cache: eight of these blocks and as much of the inputs.
+/// Block size if there are more inputs than one kernel takes: eight blocks of intermediate results and eight
+/// of inputs fit into the first-level cache.
 constexpr std::size_t kBlockBytes = 2048;
-/// The most inputs that one kernel takes, and so the most children of a node below.
+/// The most inputs that one kernel takes, and thus the most children of a node in CombineBlock.
 constexpr std::size_t kWidest = 8;
 
 /// Returns the kernel for exactly this many inputs, or null.
@@ -103,8 +103,8 @@ void CombineBlock(const KernelSet& kernels, void* out, Inputs inputs, std::size_
   KernelFor(kernels, count)(out, children, bytes);
 }
 
-/// Like CombineBlock, for 16-bit floats, with the result as floats in `out`, which lies in no input. At most
-/// half a block of input.
+/// Like CombineBlock, for at most half a block of 16-bit floats. The result is stored as floats in `out`,
+/// which must not overlap any input.
 void CombineToFloats(const WideKernels& wide, void* out, Inputs inputs, std::size_t offset,
                      std::size_t bytes) {
   const FusedKernel kernel = inputs.size() == 1 ? wide.widen : KernelFor(wide.widened, inputs.size());
@@ -204,8 +204,8 @@ struct CustomFunction {
   }
 
   void CombineAll(void* out, Inputs inputs, std::size_t count) const {
-    // A function changes its left operand in place. If `out` is also a later input, still to be read, the
-    // result needs another place first.
+    // A function changes its left operand in place. If `out` is also a later input, which is still to be
+    // read, the result must first go elsewhere.
     const Inputs later = inputs.subspan(1);
     const bool needs_copy = std::ranges::find(later, out) != later.end();
     if (inputs.size() == 2 && out == inputs[0] && !needs_copy) {

@@ -1,6 +1,6 @@
-// What a reduction computes: a built-in operation on a built-in element type, or a caller's function. Kernels
-// exist for several instruction sets, selected once per process according to the CPU (kernels.h); all of them
-// give the same bits.
+// Reductions: a built-in operation on a built-in element type, or a caller's function. Kernels exist for
+// several instruction sets, selected once per process according to the CPU (kernels.h); all of them produce
+// the same bits.
 #pragma once
 
 #include <cstddef>
@@ -52,9 +52,9 @@ bool IsDefined(DataType type, ReduceOp operation);
 ///
 /// The order of operands is part of the contract: `left` always holds the lower ranks. Max is
 /// `left < right ? right : left`, min is `right < left ? right : left`, as in rabit, and a sum or product of
-/// two NaN is the left one made quiet, so that NaN and signed zeros also give the same bits on every rank. (A
-/// NaN that results from an invalid operation, such as infinity - infinity, is the processor's.) Integers
-/// wrap.
+/// two NaN is the left one made quiet, so that the bits are the same on every rank even with NaN and signed
+/// zeros. (The bits of a NaN that results from an invalid operation, such as infinity - infinity, are up to
+/// the processor.) Integers wrap.
 ///
 /// Sums and products of 16-bit floats are computed in float: the operands are widened and combined in the
 /// engine's order, and the result is rounded to nearest even, once. Max and min return one of the operands
@@ -72,7 +72,7 @@ class Reduction {
   static Reduction Custom(Function function, void* context, std::size_t element_bytes);
 
   std::size_t element_bytes() const { return element_bytes_; }
-  /// False if every order of the operands gives the same bits. That is only claimed for integers
+  /// False if the result does not depend on the order of the operands. That is only claimed for integers
   /// (floating-point max and min differ by NaN and signed zeros).
   bool order_matters() const { return order_matters_; }
   bool is_custom() const { return function_ != nullptr; }
@@ -84,7 +84,7 @@ class Reduction {
   ReduceOp operation() const { return operation_; }
 
   /// Computes out[i] = left[i] op right[i]. `out` may be `left` or `right`; otherwise the ranges must not
-  /// overlap. Pointers need not be aligned (but custom functions get the caller's pointers: align them if
+  /// overlap. Pointers need not be aligned (but custom functions receive the caller's pointers: align them if
   /// necessary).
   void Combine(void* out, const void* left, const void* right, std::size_t count) const;
 

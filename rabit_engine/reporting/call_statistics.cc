@@ -32,7 +32,7 @@ void CallStatistics::Leave(Clock::time_point now) {
   since_ = now;
 }
 
-/// Keeps the longest waits.
+/// Adds a wait; if there are too many, drops the shortest.
 void CallStatistics::KeepWait(const wire::ReportedWait& wait) {
   if (waits_.size() < wire::kMaxReportedWaits) return waits_.push_back(wait);
   ++waits_dropped_;

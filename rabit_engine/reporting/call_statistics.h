@@ -1,4 +1,4 @@
-// Counters for reports: the traffic of this process's collectives, and its current call.
+// Statistics for reports: the traffic of this process's collectives, and its current call.
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@
 
 namespace warren::reporting {
 
-/// Longer calls are reported one by one, so that comparing ranks shows which rank was late.
+/// Calls longer than this are reported individually, so that a comparison of the ranks shows which one was
+/// late.
 inline constexpr std::chrono::milliseconds kLongCall{1};
 
 /// Thread-safe. Takes the time as an argument.

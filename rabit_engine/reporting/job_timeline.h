@@ -1,5 +1,5 @@
-// Decides where the timeline of a process goes (base/timeline.h): to a separate file (WARREN_TIMELINE), and
-// to the tracker with the reports (WARREN_REPORT_TIMELINE).
+// Decides where the timeline of a process (base/timeline.h) is written: to a file per rank (WARREN_TIMELINE),
+// to the tracker with the reports (WARREN_REPORT_TIMELINE), or both.
 #pragma once
 
 #include <memory>

@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The most reports the tracker gets per interval, from all workers.
+/// The most reports per interval that the tracker receives from all workers together.
 constexpr int kReportsPerInterval = 256;
 constexpr milliseconds kFirstBackoff{1000};
 constexpr milliseconds kMaxBackoff{60'000};
@@ -137,11 +137,11 @@ void Reporter::AwaitSent() {
   const std::uint64_t wanted = wanted_;
   const auto is_done = [&] { return sent_ >= wanted || backoff_.count() > 0 || !has_thread_; };
   if (changed_.wait_for(lock, kLastReportPatience, is_done)) return;
-  // Connecting can take long, so only an established connection is waited for.
+  // Connecting can take long, so this waits only if a connection exists.
   if (!trace_.empty() && line_) changed_.wait_for(lock, kLastEventsPatience, is_done);
 }
 
-/// Without a thread there are no reports.
+/// If the thread cannot be started, there are no reports.
 void Reporter::StartThread() {
   if (!std::exchange(ends_with_process_, true)) {
     try {
@@ -152,7 +152,7 @@ void Reporter::StartThread() {
     }
     std::atexit([] { current.load()->End(); });
   }
-  // Signals are left to the threads of the program.
+  // The new thread blocks all signals, so that the program's own threads handle them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -169,7 +169,7 @@ void Reporter::StartThread() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// When the next report is due, as far as is known now.
+/// The time when the next report is due, unless new events or requests make it due earlier.
 Reporter::Clock::time_point Reporter::Due() const {
   if (last_ == Clock::time_point()) return last_;
   if (backoff_.count() > 0) return last_ + backoff_;
@@ -248,7 +248,8 @@ bool Reporter::Reach() {
   }
 }
 
-/// Called before anything is encrypted. Throws if the process is ending, since OpenSSL may already be gone.
+/// Called on the new connection before it is encrypted. Throws if the process is ending, since OpenSSL may
+/// already be gone.
 void Reporter::Connected(int descriptor) {
   const Lock lock(mutex_);
   if (is_over_) throw EngineError("the process ends");
@@ -290,7 +291,7 @@ bool Reporter::Send(const std::string& bytes) {
 void Reporter::End() {
   if (!IsOfThisProcess()) return;
   Lock lock(mutex_);
-  if (owner_ != nullptr) Want(lock);  // it has not left the job, so its last calls are unreported
+  if (owner_ != nullptr) Want(lock);  // the process has not left the job, so its last calls are unreported
   lock.unlock();
   AwaitSent();
   lock.lock();

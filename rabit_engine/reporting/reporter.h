@@ -1,9 +1,9 @@
 // Reports the state of this process to the tracker from a background thread. WARREN_REPORT_SECONDS, which
-// dmlc-submit sets, turns it on and gives the interval. Reports never hold up a job: if the tracker cannot be
-// reached, the thread tries again later, and only Finalize and the end of the process wait, briefly, for the
-// last report.
+// dmlc-submit sets, turns reports on and is their interval. Reports never hold up a job: if the tracker
+// cannot be reached, the thread tries again later, and only Finalize and the end of the process wait,
+// briefly, for the last report.
 //
-// A forked process does not report: it would speak for its parent's task.
+// A forked process does not report, because its reports would appear to come from its parent's task.
 #pragma once
 
 #include <chrono>
@@ -28,13 +28,14 @@ namespace warren::reporting {
 
 /// The longest wait for the last report.
 inline constexpr std::chrono::milliseconds kLastReportPatience{200};
-/// The longest wait if events of a timeline have to be sent first.
+/// The longest wait if events of a timeline must be sent first.
 inline constexpr std::chrono::seconds kLastEventsPatience{5};
 inline constexpr std::size_t kMostUnsentEvents = std::size_t{1} << 16;
 /// The shortest time between two reports of progress: at most ten a second.
 inline constexpr std::chrono::milliseconds kLeastPause{100};
 
-/// The time between two reports of a worker. The tracker gets at most 256 reports per `every`.
+/// The time between two reports of a worker. Chosen so that the tracker receives at most 256 reports per
+/// `every`.
 std::chrono::milliseconds Interval(std::chrono::milliseconds every, int world_size);
 
 /// Thread-safe.
@@ -54,15 +55,15 @@ class Reporter {
   /// Called once the world communicator is set up. Returns false if the reporter already serves another
   /// communicator. `owner` is any address that identifies the communicator.
   bool Attach(const void* owner, int rank, int world_size);
-  /// The communicator is about to be left: the last counts are sent at once.
+  /// The communicator is about to be left: the last counts are sent immediately.
   void Detach(const void* owner);
   void Tell(wire::ReportedProgress progress);
   void Tell(wire::ReportedReading reading);
-  /// Adds an event to the timeline of the job, timed by this process's steady clock. A full batch is sent at
-  /// once. More than kMostUnsentEvents events are dropped, which the timeline mentions.
+  /// Adds an event to the timeline of the job, timed by this process's steady clock. A full batch is sent
+  /// immediately. Events beyond kMostUnsentEvents unsent ones are dropped, and the timeline says so.
   void Trace(wire::TracedEvent event);
-  /// Waits until everything told so far has been sent, for a limited time; returns at once if the tracker
-  /// cannot be reached.
+  /// Waits for a limited time until everything reported so far has been sent. Returns immediately if the
+  /// tracker cannot be reached.
   void AwaitSent();
 
  private:
@@ -93,7 +94,7 @@ class Reporter {
   std::condition_variable due_;      ///< wakes the thread
   std::condition_variable changed_;  ///< wakes AwaitSent and End
   bool has_thread_ = false;
-  bool has_said_so_ = false;        ///< the failure to start the thread was reported
+  bool has_said_so_ = false;        ///< a failure to start the thread has been reported
   bool ends_with_process_ = false;  ///< End is registered with atexit
   const void* owner_ = nullptr;
   int rank_ = -1;

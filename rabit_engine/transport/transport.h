@@ -1,5 +1,5 @@
-// How bytes move between ranks: one ordered byte stream in each direction between every two ranks that talk.
-// The algorithms in collective/ use only this interface.
+// How bytes move between ranks: one ordered byte stream in each direction between every two linked ranks. The
+// algorithms in collective/ use only this interface.
 #pragma once
 
 #include <chrono>
@@ -47,13 +47,13 @@ inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
-  /// Called at least five times a second, with the peers awaited and the time when this wait began. Nothing
-  /// has come from these peers since then, as checked after `looked`. Throws if waiting any longer is
+  /// Called at least five times a second, with the peers awaited and the time when this wait began. After
+  /// `looked` the rank has checked that nothing has arrived from them since. Throws if waiting any longer is
   /// pointless.
   virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since,
                       Clock::time_point looked) = 0;
-  /// Called after the deadline. Returns the peer to name as late, or -1 if none yet: the peers are waiting
-  /// themselves, and the rank that waits for the late one is about to report it.
+  /// Called after the deadline. Returns the peer to name as late. Returns -1 if the peers are themselves
+  /// waiting: then the rank that waits for the late one is about to report it.
   virtual int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) = 0;
 };
 
@@ -71,13 +71,13 @@ class Transport {
   /// Returns the link to a peer that Connect was called for.
   virtual Link& To(int peer) = 0;
 
-  /// Returns when one of the interests may make progress (sometimes spuriously). Gives the core away while it
+  /// Returns when one of the interests may make progress (sometimes spuriously). Yields the core while it
   /// waits. Throws LostPeer if the peer of any link is gone, even one that is not among the interests,
   /// because the collective cannot end then; throws TimedOut after the deadline.
   virtual void Wait(std::span<const Interest> interests, Clock::time_point deadline) = 0;
 
-  /// Makes Wait return at once until Resume is called. Unlike everything else here, Interrupt may be called
-  /// by any thread, even while another one is in Wait.
+  /// Makes Wait return immediately until Resume is called. Unlike everything else here, Interrupt may be
+  /// called by any thread, even while another one is in Wait.
   virtual void AllowInterrupts() {}  ///< must be called before the other two
   virtual void Interrupt() {}
   virtual void Resume() {}
@@ -87,14 +87,14 @@ class Transport {
 
   /// Tells every linked peer that this rank gives up, so that they do not wait for it: their calls throw
   /// LostPeer naming `lost_rank` (the first rank that was lost, or this rank itself if the error is its own).
-  /// `shortage` is the errno of the call for which that rank ran out of a resource, 0 if unknown; the peers
+  /// `shortage` is the errno of the call in which that rank ran out of a resource, 0 if unknown; the peers
   /// include it in their messages. Afterwards the transport can only be destroyed.
   virtual void Abort(int lost_rank, int shortage) noexcept = 0;
   void Abort(int lost_rank) noexcept { Abort(lost_rank, 0); }
 
   /// From now on a peer that ends counts as lost only if this rank still waits for it. All ranks call this
-  /// before the barrier that ends the job: the ranks that leave it first may be gone before the others are
-  /// through.
+  /// before the barrier that ends the job: the ranks that leave it first may end before the others have left
+  /// it.
   virtual void ExpectPeersToLeave() {}
 };
 

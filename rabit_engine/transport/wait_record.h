@@ -1,4 +1,4 @@
-// What a rank publishes about its waiting, so that ranks which wait for each other notice it
+// Records in which a rank publishes its waits, so that ranks that wait for each other notice it
 // (engine/deadlock_search.h). Plain values, sent in their memory layout.
 #pragma once
 
@@ -15,7 +15,7 @@ enum class WaitKind : std::uint32_t {
   kLink = 3,     ///< waits for the peer to make the link
 };
 
-/// A peer that the rank has to wait for.
+/// A peer that the rank waits for.
 struct WaitEdge {
   std::int32_t on = -1;  ///< the awaited rank
   WaitKind kind = WaitKind::kMemory;
@@ -27,7 +27,7 @@ struct WaitRecord {
   static constexpr std::size_t kMostEdges = 4;
 
   std::int64_t since = 0;    ///< ns on the host's clock; differs for each wait of the rank
-  std::int64_t renewed = 0;  ///< nothing had come when the rank looked after this time; 0 if it does not wait
+  std::int64_t renewed = 0;  ///< after this time the rank checked that nothing had arrived; 0: not waiting
   std::uint64_t num_edges = 0;
   std::array<WaitEdge, kMostEdges> edges{};
 };

@@ -5,21 +5,23 @@
 namespace warren {
 namespace {
 
-/// How long one wait yields: enough for every rank of a crowded core to have had a turn. Waking a sleeper
-/// costs a system call of several microseconds.
+/// How long one wait yields before it sleeps: long enough for every rank on a crowded core to get a turn.
+/// Waking a sleeper costs a system call of several microseconds.
 constexpr auto kYield = std::chrono::microseconds(300);
-/// A longer turn went to a process that computes: a rank that only waits gives the core back sooner.
+/// If yielding takes longer than this, a computing process had the core; a rank that only waits gives it back
+/// sooner.
 constexpr auto kLongTurn = std::chrono::milliseconds(1);
 /// The most waits that sleep immediately before yielding is tried again: 1 after a single long turn (the
 /// machine was briefly busy), doubled after each long turn that soon follows another.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
-/// The answer came as soon as the core was given away.
+/// After at most this many turns, the answer counts as caused by yielding the core.
 constexpr int kTurnsAtOnce = 2;
-/// The most waits that skip spinning before it is tried again: doubled after each failure, which costs 20 us.
+/// The most waits that skip spinning before it is tried again. The number doubles after each failed spin,
+/// which costs 20 us.
 constexpr int kMostWithoutSpinning = 64;
-/// The most waits on a shared core before another sleep tries to separate the ranks: doubled each time. Being
-/// woken costs about 25 us, a turn of two ranks on one core about 1.5 us each.
+/// The most waits on a shared core before another sleep tries to separate the ranks. The number doubles each
+/// time. Being woken costs about 25 us, a turn of two ranks on one core about 1.5 us each.
 constexpr int kMostWithoutParting = 1024;
 
 }  // namespace

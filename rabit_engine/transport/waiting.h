@@ -30,25 +30,26 @@ enum class PeerCore {
 /// How a wait begins.
 enum class WaitPhase { kSpin, kYield, kSleep };
 
-/// Learns from the last waits of a rank how to wait next: a state machine that is told what happened, and
-/// when.
+/// A state machine that learns from a rank's recent waits how to wait next. Its caller reports what happened,
+/// and when.
 ///
 /// Spinning is the quickest way to wait for a rank on another core. But two ranks may share a core though
-/// others are idle: the kernel leaves them there as long as they take turns. Then one of them sleeps, because
-/// the kernel moves a woken thread to an idle core. If no core is idle, this is retried less and less often.
-/// If the core of the peer is unknown, an answer right after a spin without success shows that the ranks
-/// share a core. (Moving by an affinity mask would be surer but worse: on a core where another process
-/// computes, a rank waits for whole time slices.)
+/// others are idle: the kernel leaves them there while they take turns. Then one of them sleeps, because the
+/// kernel moves a woken thread to an idle core. If no core is idle, this is retried less and less often. If
+/// the core of the peer is unknown, an answer right after a spin without success shows that the ranks share a
+/// core. (Setting affinity masks would separate the ranks reliably, but a rank bound to a core where another
+/// process computes would wait for whole time slices.)
 ///
 /// Yielding is quick among ranks that all wait for each other: a turn takes about a microsecond. But a
 /// process that computes keeps the core for a whole time slice, while a sleeper gets the core back as soon as
-/// it is woken. So after long turns the next waits sleep at once; the more long turns, the more such waits.
+/// it is woken. So after a long turn the next few waits sleep immediately; each further long turn doubles
+/// their number.
 class WaitPolicy {
  public:
   WaitPhase Begin(PeerCore peer);
   void SpunWell();
   void SpunInVain() { spun_in_vain_ = true; }
-  /// Returns whether to yield once more; if not, it is time to sleep.
+  /// Returns whether to yield once more; if false, the rank should sleep.
   bool MayYield(Clock::time_point now);
   void Yielded(Clock::time_point now);
   /// The wait has ended after yielding.
@@ -70,7 +71,7 @@ class WaitPolicy {
 
 /// Runs the phases of a wait: calls `ready()` while it spins (if that may help) and yields, then calls
 /// `sleep()` as often as needed. `sleep()` sleeps for a limited time and throws if waiting any longer is
-/// pointless. For waits that have just found that nothing is ready.
+/// pointless. The caller has just found that nothing is ready.
 template <typename Ready, typename Sleep>
 void WaitInPhases(PeerCore peer, WaitPolicy& policy, Ready&& ready, Sleep&& sleep) {
   /// A peer with its own core either answers within microseconds or is busy with something longer.
@@ -99,7 +100,7 @@ void WaitInPhases(PeerCore peer, WaitPolicy& policy, Ready&& ready, Sleep&& slee
   } while (!ready());
 }
 
-/// The longest time a sleeper may take to notice a dead rank; anything else wakes it.
+/// The longest time a sleeper may take to notice a dead rank; all other events wake it.
 inline constexpr auto kLookAround = std::chrono::milliseconds(20);
 
 }  // namespace warren

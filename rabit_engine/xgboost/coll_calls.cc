@@ -132,7 +132,8 @@ std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& 
 }
 
 bool ReadSafely(const void* address, void* out, std::size_t bytes) {
-  // write() refuses an invalid address, where memcpy would crash. A pipe takes 4096 bytes at once.
+  // write() refuses an invalid address, where memcpy would crash. An empty pipe accepts 4096 bytes without
+  // blocking.
   int ends[2];
   if (bytes > 4096 || pipe(ends) != 0) return false;
   const CloseOnForkDescriptor reader(ends[0]);

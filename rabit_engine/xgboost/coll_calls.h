@@ -82,8 +82,8 @@ AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentA
 AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
                               Reading reading = Reading::kTrusting);
 
-/// Returns the only convention in which these words are the expected call (whatever its comm); nullopt
-/// unless exactly one fits. Words that are not valid addresses do no harm.
+/// Returns the only convention in which these words are the expected call (whatever its comm); nullopt unless
+/// exactly one fits. Words that are not valid addresses are harmless.
 std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected,
                                        ArgumentAbi abi = kAbi);
 

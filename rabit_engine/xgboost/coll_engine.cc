@@ -68,7 +68,7 @@ void CheckThatMemoryCanBeRead() {
   }
 }
 
-// --- learning how it is called ---
+// --- learning how XGBoost calls Coll ---
 
 /// The first members of XGBoost's class Comm, 2.1 to 3.4.
 struct HeadOfComm {
@@ -95,8 +95,8 @@ HeadOfComm ReadHead(const Tables& tables, const OwnCommunicator& own, const void
   return head;
 }
 
-/// Inspects calls with known arguments on their way to XGBoost's own functions. Later would be too late:
-/// spans may lie on the caller's stack.
+/// Inspects calls with known arguments on their way to XGBoost's own functions. They must be inspected during
+/// the call, because spans may lie on the caller's stack.
 class Probe final : public CallHandler {
  public:
   AllreduceCall allreduce;
@@ -162,7 +162,7 @@ Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
   return caller;
 }
 
-// --- serving it ---
+// --- serving XGBoost's calls ---
 
 /// Serves the calls of one thread over one communicator.
 class Serving final : public CallHandler {
@@ -181,8 +181,8 @@ class Serving final : public CallHandler {
 
   std::uint64_t num_calls() const { return num_calls_; }
   bool has_failed() const { return !first_error_.empty(); }
-  /// Returns when all ranks are here. There is no time limit: XGBoost's own shutdown does not wait for other
-  /// ranks, so some may still be busy elsewhere.
+  /// Returns when all ranks have called it. There is no time limit: XGBoost's own shutdown does not wait for
+  /// other ranks, so some may still be busy elsewhere.
   void Finalize() {
     engine_->SetCollectiveTimeout({});
     engine_->Finalize();
@@ -218,8 +218,8 @@ class Serving final : public CallHandler {
     return false;
   }
 
-  /// Whether this is the agreed communicator, unchanged: one that XGBoost has finalized has no world, and
-  /// another may have been created at its address. A forked process is not a rank.
+  /// Whether this is the agreed communicator, unchanged: a communicator that XGBoost has finalized has no
+  /// world, and another may have been created at its address. A forked process is not a rank.
   bool IsServed(const void* comm, std::size_t bytes) const {
     if (comm != caller_.comm || bytes > kMostBytes || NumForks() != num_forks_) return false;
     const auto& head = *static_cast<const HeadOfComm*>(comm);
@@ -333,7 +333,7 @@ void TestItself(const OwnCommunicator& own, Serving& serving) {
   if (!right) throw Refusal("a collective over Warren's engine gave a wrong result");
 }
 
-/// What serves the calls of a thread.
+/// Holds the Serving of a thread.
 class ThreadState {
  public:
   ~ThreadState() { Reset(); }
@@ -342,7 +342,7 @@ class ThreadState {
     num_forks_ = NumForks();
     SetHandler(serving_.get());
   }
-  /// Stops serving. Returns what served the thread; null if nothing did, or in a forked process.
+  /// Stops serving. Returns the thread's Serving; null if it had none, or in a forked process.
   std::unique_ptr<Serving> Release() {
     SetHandler(nullptr);
     // In a forked process the links and the memory belong to the parent, whose rank lives on.

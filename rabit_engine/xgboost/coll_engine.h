@@ -2,7 +2,7 @@
 // XGBoost's own communicator, whichever tracker it uses; from then on the engine runs the collectives of its
 // class Coll.
 //
-// If any rank has any doubt, all ranks stay with XGBoost's own.
+// If any rank objects, all ranks keep XGBoost's own communication.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@
 
 namespace warren::xgboost {
 
-/// Returns the reason why the XGBoost at this address cannot be served, as far as inspecting it shows; empty
-/// if there is none. Does not communicate. Thread-safe.
+/// Inspects the XGBoost at this address. Returns the reason why it cannot be served; empty if no reason was
+/// found. Does not communicate. Thread-safe.
 std::string Objections(const void* address_in_xgboost);
 
-/// What a rank passes to Begin.
+/// A rank's input to Begin.
 struct Wish {
   std::string objection;  ///< reason why this rank cannot be served; empty if none
   bool wants = true;      ///< whether its user wants to know if the engine does not serve
@@ -35,7 +35,7 @@ struct Beginning {
 
 /// From now on the engine serves the calls that this thread makes over its XGBoost communicator. All ranks of
 /// a communicator of two or more must call it after initializing the communicator. Throws EngineError if
-/// XGBoost's own communication fails. Errors of the engine come out of XGBoost's calls as its own errors do.
+/// XGBoost's own communication fails. XGBoost's calls report errors of the engine like their own.
 Beginning Begin(const void* address_in_xgboost, const Wish& wish = {});
 
 /// Stops serving; XGBoost's own communication takes over again. The same thread must call it before the

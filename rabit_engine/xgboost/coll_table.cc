@@ -14,9 +14,9 @@
 namespace warren::xgboost {
 namespace {
 
-/// What Coll's functions return, equivalent to XGBoost's Result: a pointer, null for success. It has a
-/// destructor so that, like XGBoost's, it is returned in memory provided by the caller; the caller destroys
-/// what it points to.
+/// The return value of Coll's functions, equivalent to XGBoost's Result: a pointer, null for success. It has
+/// a destructor so that, like XGBoost's, it is returned in memory provided by the caller; the caller destroys
+/// the object it points to.
 class CallResult {
  public:
   CallResult() = default;
@@ -29,9 +29,9 @@ class CallResult {
 };
 static_assert(sizeof(CallResult) == sizeof(void*));
 
-// A virtual function as a plain function: `this`, and more words than any of them takes. A function called
-// with too many words ignores the extra ones; if the caller passes fewer, the rest are arbitrary words that
-// are not used either.
+// A virtual function as a plain function that takes `this` and at least as many words as any function of
+// Coll. A function called with too many words ignores the extra ones; if the caller passes fewer, the rest
+// are arbitrary words that are not used either.
 using Function = CallResult (*)(void* self, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word,
                                 Word);
 

@@ -25,7 +25,8 @@ class CallHandler {
   virtual bool Handle(CollFunction function, const Words& words) = 0;
 };
 
-/// Finds Coll's table in this library, whichever functions are in it now. Throws Refusal. Thread-safe.
+/// Finds Coll's table in this library, even if Intercept has replaced its functions. Throws Refusal.
+/// Thread-safe.
 std::span<void* const> FindCollTable(const LibraryImage& image);
 
 /// Puts our functions into Coll's table, once per process and forever: this library is never unloaded. Throws

@@ -1,6 +1,6 @@
-// A library of this process as the loader sees it: where its memory is and what it defines. Looking at it
-// calls no code of it and does not run its constructors, as dlopen does for a library whose destructors have
-// run.
+// A library of this process as the loader sees it: its memory ranges and its exported symbols. Inspecting a
+// library calls none of its code. In particular, it does not run the constructors again, as dlopen does for a
+// library whose destructors have run.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // XGBoost's communicator, through its C API. Calls go to this thread's handler (coll_table.h), or to
-// XGBoost's own links if there is none. All ranks make the same calls in the same order.
+// XGBoost's own links if no handler is set. All ranks make the same calls in the same order.
 #pragma once
 
 #include <cstddef>
@@ -42,14 +42,14 @@ class OwnCommunicator {
   const char* (*last_error_)() = nullptr;
 };
 
-/// Why all ranks stay with XGBoost's own: one had an objection, and all have been told.
+/// Thrown on all ranks if any of them objects; all keep XGBoost's own communication.
 class AgreedRefusal : public Refusal {
  public:
   using Refusal::Refusal;
 };
 
-/// Rounds in which all ranks take part and any of them can object, so that no rank waits for one that will
-/// not come.
+/// Rounds in which all ranks take part and any of them can object, so that no rank waits for another that has
+/// given up.
 class Rounds {
  public:
   explicit Rounds(const OwnCommunicator& own) : own_(own) {}

@@ -41,7 +41,7 @@ class AgentMessageReader {
   /// call.
   void Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text,
               const std::function<void(const AgentMessage&)>& on_message);
-  /// Call at the end of the stream: what is kept is passed on as text.
+  /// Call at the end of the stream: passes on the incomplete message, if any, as text.
   void Finish(const std::function<void(std::string_view)>& on_text);
 
  private:

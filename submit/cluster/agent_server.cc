@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
-/// How many connections may be unidentified: a quarter of the descriptors that the process may have, but
+/// How many connections may be unidentified: a quarter of the process's descriptor limit, but
 /// between 64 and 1024.
 std::size_t MaxPending() {
   rlimit files{};

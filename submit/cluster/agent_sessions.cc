@@ -113,7 +113,7 @@ void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
   one.hello.clear();
   std::shared_ptr<Agent>& agent = agents_[index];
   if (agent && agent->call != call) {
-    // Another agent for the same process: the one before is gone, and its connections will close.
+    // Another agent for the same process: the earlier one is gone, and its connections will close.
     agent->replaced = true;
     if (agent->has_arrived) Tell(AgentLeft{index});
     agent = nullptr;
@@ -173,8 +173,8 @@ void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, Tim
   Drain(agent, now);
 }
 
-/// Hands on whole lines as far as possible, since it means nothing where they were cut on the way. An
-/// unfinished line waits a moment for its end.
+/// Hands on whole lines as far as possible, since the network may split them anywhere. An
+/// unfinished line waits briefly for its end.
 void AgentSessions::HandOn(ConnectionId connection, std::string_view bytes, TimePoint now) {
   Connection& one = connections_.at(connection);
   // After a process was told to end, its end is awaited even while output is paused, and its output is

@@ -54,7 +54,7 @@ struct AgentSaid {
   std::size_t index;
   AgentMessage message;
 };
-/// The agent's connections have closed. Only output that was on its way may follow.
+/// The agent's connections have closed. Only output already in transit may follow.
 struct AgentLeft {
   std::size_t index;
 };
@@ -74,7 +74,7 @@ struct AgentSend {
 struct AgentHeartbeat {
   ConnectionId connection;
 };
-/// Send nothing any more, but continue to read.
+/// Stop sending, but continue to read.
 struct AgentEndSending {
   ConnectionId connection;
 };
@@ -100,7 +100,7 @@ class AgentSessions {
   /// The peer closed the connection, or it broke.
   void Closed(ConnectionId connection);
   void Tick(TimePoint now);
-  /// When Tick next has something to do.
+  /// When Tick must next be called.
   TimePoint NextDeadline() const;
   /// Closes the oldest unidentified connection; call if no more connections can be accepted.
   void DropOldestPending();
@@ -115,7 +115,7 @@ class AgentSessions {
   bool AskForStacks(std::size_t index);
   /// Makes the agent end its process and itself; AgentLeft follows.
   void End(std::size_t index);
-  /// Leaves what agents send unread until ResumeOutput.
+  /// Stops reading from the agents until ResumeOutput.
   void PauseOutput() { paused_ = true; }
   void ResumeOutput(TimePoint now);
 

@@ -27,12 +27,12 @@ namespace warren::submit {
 /// Events of the processes, each identified by its index in the plan. Called from the io_context.
 struct ClusterEvents {
   std::function<void(std::size_t index, Stream stream, std::string_view bytes)> output;
-  /// It is now known where the process runs; not called if Start returned that already.
+  /// Reports where the process runs; not called if Start has already returned this.
   std::function<void(std::size_t index, const Started& where)> located;
   /// The process and everything it left behind are gone, and all of its output has been delivered.
   std::function<void(std::size_t index, const ExitStatus& status)> exited;
   /// How the process and everything it has started are doing, about every kSampleInterval. This also shows
-  /// that its host is up. Not called if no agent of dmlc-submit runs beside the process (on Kubernetes, or on
+  /// that its host is up. Not called if no agent of dmlc-submit watches the process (on Kubernetes, or on
   /// a host without bash under a launcher), nor while output is left unread (PauseOutput).
   std::function<void(std::size_t index, const ProcessSample& sample)> sampled;
   /// Output of the launcher itself: a line, or a piece of one.
@@ -64,13 +64,13 @@ class Cluster {
   virtual Started Start(std::size_t index, const PlannedProcess& process, int attempt) = 0;
   /// Asks every process to end, and kills it after a grace time. `exited` is called for each.
   virtual void Stop() = 0;
-  /// Kills every process at once.
+  /// Kills every process immediately.
   virtual void Kill() = 0;
   /// Whether something of the cluster itself still runs, such as a launcher or a command that cancels a job.
   /// `idle` is called when it has ended.
   virtual bool busy() const { return false; }
-  /// Whether the scheduler of a parameter-server job also runs on the cluster, rather than beside
-  /// dmlc-submit.
+  /// Whether the scheduler of a parameter-server job also runs on the cluster, rather than on
+  /// dmlc-submit's machine.
   virtual bool runs_scheduler() const { return false; }
   /// Finds out where the process, and what it has started, are in their programs: with py-spy, gdb and the
   /// kernel, as far as they exist on its host and are permitted. Calls `done` once, from the io_context,
@@ -119,7 +119,7 @@ enum class CoreSharing {
 /// Everything dmlc-submit knows about a cluster: a row of the registry. The functions may throw
 /// std::runtime_error, or UsageError if the options are wrong.
 struct ClusterEntry : ClusterFacts {
-  // Required, beside the name and where the processes run.
+  // Required, in addition to the name and where the processes run.
   std::function<std::unique_ptr<Cluster>(ClusterContext)> make;
   /// For --dry-run: what would be started, as commands or files that can be pasted. `host` as in
   /// ClusterContext.

@@ -1,4 +1,4 @@
-// Processes that one launcher starts all at once: mpirun, srun, or the queue of a cluster. A Launch
+// Processes that one launcher starts together: mpirun, srun, or the queue of a cluster. A Launch
 // (launch.h) describes how these differ. Around each process is an agent (scripts/gang.sh), which connects to
 // dmlc-submit (agent_server.h) and starts, watches and stops the process as told, so that a process that
 // fails can be restarted in its place and all end with the job. The controller (gang_controller.h) decides

@@ -13,7 +13,7 @@ namespace warren::submit {
 namespace {
 
 /// How long a launcher may take to end after its last process: Open MPI's takes more than 2 s, and leaves
-/// processes behind if it is rushed.
+/// processes running if it is killed earlier.
 constexpr std::chrono::seconds kLauncherPatience{10};
 /// Extra time after kStopGrace, within which processes end, for the launcher to end by itself.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kAskSoon{500};
 constexpr std::chrono::seconds kAskLater{5};
 /// The interval when all processes have ended well.
 constexpr std::chrono::milliseconds kAskAtTheEnd{100};
-/// How many times a queue may report a job as running before the loss of one of its processes is believed.
+/// How many times a queue may report a job as running before a lost process counts as failed.
 constexpr int kAsksAboutLoss = 6;
 constexpr std::size_t kLastWordsBytes = 4000;
 constexpr int kLost = 255;
@@ -97,7 +97,7 @@ bool GangController::AllAreWanted(const Gang& gang) {
 
 void GangController::LaunchIfAllAreWanted(Gang& gang, TimePoint now) {
   if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the queue has the job already
-  // What is left of the previous launch ends first.
+  // Remaining processes of the previous launch end first.
   if (!gang.launched && AllAreWanted(gang)) Do(StartLauncher{gang.id});
 }
 
@@ -325,7 +325,7 @@ void GangController::On(const AgentSaid& event, TimePoint now) {
     if (message.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
       return End(index, status, now);
     }
-    // The queue has ended the process; the job's new state is worth more to the user than the signal.
+    // The queue has ended the process; the job's new state tells the user more than the signal.
     Lose(gang, *task, status, now);
   } else if (message.kind == "fail") {
     End(index, {1, 0, false, fmt::format("could not be started: {}", message.text)}, now);
@@ -354,7 +354,7 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   End(event.index, stopping_ ? kStopped : kLostWithoutAWord, now);
 }
 
-/// `status`: reported unless the queue knows better.
+/// `status`: reported unless the queue has a more accurate one.
 void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now) {
   task.state = Task::State::kLost;
   task.status = status;
@@ -416,13 +416,14 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     if (gang.job == command.job) EndGang(gang, LostStatus(command.story), now);
   } else {
     if (command.kind == Command::Kind::kCancel && !status.ok()) {
-      // Some queues call it an error to cancel a job that is over, as one may be whose processes have ended.
+      // Some queues report an error if a cancelled job is over, which is possible once its processes have
+      // ended.
       const std::string said = LastLine(printed);
       if (gang.queue->returns) {
         return Run({Command::Kind::kAskWhyNotCancelled, gang.id, command.job, said},
                    gang.queue->ask(command.job));
       }
-      // The launcher of such a queue runs as long as the job.
+      // The launcher of such a queue runs for the whole job.
       if (gang.launcher_runs) WarnNotCancelled(gang, command.job, said);
     } else if (command.kind == Command::Kind::kAskWhyNotCancelled) {
       const auto report = gang.queue->report(command.job, printed, status.ShellCode());
@@ -492,8 +493,8 @@ void GangController::CancelJob(Gang& gang) {
 // --- the end ---------------------------------------------------------------------------------------------
 
 /// The agents end their processes when told to, and the launcher ends with them. A queued job is cancelled
-/// when its agents have left or had time to: the queue would kill the processes at once, and lose what they
-/// print and save at their end.
+/// when its agents have left or had time to: the queue would kill the processes immediately, and
+/// their last output and files would be lost.
 void GangController::Stop(TimePoint now) {
   stopping_ = true;
   for (Gang& gang : gangs_) {

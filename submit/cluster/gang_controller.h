@@ -50,7 +50,7 @@ struct StartLauncher {
 struct StopLauncher {
   GangId gang;
 };
-/// Kill the launcher at once.
+/// Kill the launcher immediately.
 struct KillLauncher {
   GangId gang;
 };

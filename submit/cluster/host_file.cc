@@ -21,7 +21,7 @@ namespace warren::submit {
 namespace {
 
 constexpr int kMaxSlots = 100'000;
-/// Limit for one file; more is a mistake in a range such as node[1-1000000].
+/// Maximum number of hosts in a file; more is a mistake in a range such as node[1-1000000].
 constexpr std::size_t kMaxHosts = 100'000;
 /// Lower ports belong to the system; "node1:4" with a lower number may mean slots.
 constexpr int kFirstPlainPort = 1024;

@@ -129,7 +129,7 @@ constexpr const char* kSessionDirectoryVariable = "OMPI_MCA_orte_local_tmpdir_ba
 
 /// Gives this mpirun its own session directory, unless the user has chosen one. Open MPI 4 keeps the sockets
 /// of all jobs in <temporary directory>/ompi.<host>.<user>, which an mpirun that ends removes if it is empty.
-/// If another mpirun is about to create its own directory there, that one fails ("orte_session_dir failed";
+/// If another mpirun is about to create its own directory there, the other fails ("orte_session_dir failed";
 /// open-mpi/ompi issue 8510). The processes get the directory as orte_tmpdir_base, and refuse to have both
 /// settings.
 void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& launch) {
@@ -154,7 +154,7 @@ void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::v
 }
 
 /// Open MPI and the ssh that it starts both put that ssh into its own process group. On a busy machine Open
-/// MPI comes second, reports that it could not, and goes on: "plm:rsh: Warning: setpgid(5,5) failed in parent
+/// MPI tries second, reports that it failed, and continues: "plm:rsh: Warning: setpgid(5,5) failed in parent
 /// with errno=Permission denied(13)".
 bool IsNoiseOfOpenMpi(std::string_view line) {
   const std::size_t begin = line.find("] plm:");

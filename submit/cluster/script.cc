@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// Quotes every word, even a plain one, so that a shell cannot take it for something else.
+/// Quotes every word, even a plain one, so that a shell cannot misinterpret it.
 std::string Quoted(const std::string& word) {
   const std::string quoted = ShellQuote(word);
   return quoted.starts_with('\'') ? quoted : fmt::format("'{}'", quoted);

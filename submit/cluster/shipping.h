@@ -29,7 +29,7 @@ struct Shipment {
   std::vector<std::string> command;
 };
 
-/// What has to be shipped. Throws UsageError if a file is missing or has the wrong type.
+/// The files to ship. Throws UsageError if a file is missing or has the wrong type.
 Shipment PlanShipment(const Options& options);
 
 /// Places the files of a shipment in the current directory while this object exists. Identical existing files

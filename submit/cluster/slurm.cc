@@ -17,7 +17,7 @@
 namespace warren::submit {
 namespace {
 
-/// The most nodes whose addresses are asked for; one that resolves on this machine is enough.
+/// Maximum number of nodes whose addresses are looked up; one that resolves on this machine is enough.
 constexpr std::size_t kNodesToAsk = 8;
 
 std::vector<std::string> Lines(const std::string& text) {

@@ -30,7 +30,7 @@ namespace {
 constexpr int kSshFailed = 255;
 /// Extra time after kStopGrace for the remote script to end its process and for its last output to arrive.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// How much of the last output of ssh, or of rsync, is kept.
+/// Bytes kept of the last output of ssh or rsync.
 constexpr std::size_t kSshWordsBytes = 2000;
 
 /// ssh and its options, without the host. If an option is given twice, ssh takes the first.
@@ -162,7 +162,7 @@ Binding BindingOn(const Options& options, const std::string& said, std::size_t w
       ProcessesToBind(options, static_cast<int>(workers), static_cast<int>(servers), usable, threads));
 }
 
-/// Appends `bytes`, and drops what is older than the last kSshWordsBytes.
+/// Appends `bytes`, then drops all but the last kSshWordsBytes.
 void Remember(std::string& words, std::string_view bytes) {
   words += bytes;
   if (words.size() > kSshWordsBytes) words.erase(0, words.size() - kSshWordsBytes);

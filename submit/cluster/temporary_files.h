@@ -1,4 +1,4 @@
-// Files that exist as long as a launcher needs them.
+// Files that exist while a launcher needs them.
 #pragma once
 
 #include <string>

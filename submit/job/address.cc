@@ -15,7 +15,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Binds the address for a moment to find out whether the port is free.
+/// Briefly binds the address to find out whether the port is free.
 std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
                                       std::uint16_t port) {
   boost::system::error_code error;

@@ -29,7 +29,7 @@ struct Failure {
   ExitStatus status;
   bool left = false;                   ///< whether it left the job at the tracker before it failed
   std::optional<int> gone_after = {};  ///< how many others the tracker had lost or seen leave before it
-  std::string story = {};              ///< what the tracker says about it; empty if it exited with a failure
+  std::string story = {};              ///< the tracker's description; empty if it exited with a failure
 };
 
 /// The failures collected so far.
@@ -38,7 +38,7 @@ struct FailureCase {
   std::optional<std::size_t> first;  ///< the worker whose error was reported to the tracker first
   std::string story;                 ///< what was reported
 
-  /// Moves the failure that came first to the front. Failures about which nothing is known keep their order.
+  /// Moves the failure that came first to the front. Failures without such information keep their order.
   void PutInOrder();
 };
 

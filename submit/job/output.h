@@ -1,5 +1,6 @@
-// Passes the output of a job's processes to the console and the logs: to the logs everything at once, to the
-// console with the errors that follow from the first one folded (output/error_folding.h).
+// Passes the output of a job's processes to the console and the logs: everything goes to the logs
+// immediately, and to the console with the errors that follow from the first one folded
+// (output/error_folding.h).
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -114,7 +114,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
     return HasVariable(options.environment, name) ||
            std::find(context.inherited.begin(), context.inherited.end(), name) != context.inherited.end();
   };
-  // Makes a Python program's output visible at once, and keeps it from being lost if the program is killed.
+  // Python programs write output immediately, so that none is lost if the program is killed.
   if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
   if (role == tracker::Role::kWorker) {
     AddPlaceEnvironment(options, context, process);

@@ -32,7 +32,7 @@
 namespace warren::submit {
 namespace {
 
-/// How long an interrupted dmlc-submit tries to write output that nobody may be reading.
+/// How long an interrupted dmlc-submit tries to write output that may have no reader.
 constexpr std::chrono::milliseconds kLastWords{500};
 
 /// Ensures that descriptors 0, 1 and 2 are open, so that no pipe gets one of these numbers.

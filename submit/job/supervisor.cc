@@ -101,7 +101,7 @@ void Supervisor::Prepared(TimePoint now) {
   StartNext();
 }
 
-/// Starts one process at a time, so that the tracker, signals and output are served in between.
+/// Starts one process at a time, so that the tracker, signals and output are served between starts.
 void Supervisor::StartNext() {
   if (!is_running() || num_started_ == processes_.size()) return;
   StartOne(num_started_++);
@@ -193,7 +193,7 @@ void Supervisor::CheckThatItWasLinked(std::size_t index) {
 }
 
 /// The same for a worker that ended without Finalize, if the others have to be linked again: it will not
-/// come.
+/// rejoin.
 void Supervisor::CheckThatAllCanBeLinkedAgain() {
   if (!is_running() || left_unfinished_.empty() || num_running_ == 0) return;
   if (arbiter_.pending()) return;
@@ -216,7 +216,7 @@ bool Supervisor::HasDoneItsPart(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker && view_.finished();
 }
 
-/// Whether a worker has left the job at the tracker; it cannot take part again.
+/// Whether a worker has left the job at the tracker; it cannot rejoin.
 bool Supervisor::HasLeft(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker &&
          (view_.finished() || TaskOf(process).has_shut_down);

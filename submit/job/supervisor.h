@@ -56,12 +56,12 @@ struct ReportFailure {
 struct StopTracker {};
 /// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
 struct StopAll {};
-/// Kills every process at once.
+/// Kills every process immediately.
 struct KillAll {};
 /// Ends leftovers of processes and plans the job for another start with a new tracker; Replanned or
 /// ReplanFailed follows.
 struct Replan {};
-/// Shows the error, if any, of the process because of which something is restarted.
+/// Shows the error, if any, of the process that caused the restart.
 struct ShowErrorOf {
   std::size_t index;
 };
@@ -94,7 +94,7 @@ using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFail
 
 // --- queries -----------------------------------------------------------------------------------------------
 
-/// The state of the rest of the job at the moment of an event.
+/// The state of the rest of the job at the time of an event.
 class JobView {
  public:
   /// A worker as the tracker sees it.
@@ -149,7 +149,7 @@ class Supervisor {
   void Prepared(TimePoint now);
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
   void StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now);
-  /// It is now known where the process runs, which Started did not say.
+  /// Reports where the process runs, if Started did not.
   void Located(std::size_t index, const submit::Started& where, TimePoint now);
   void Exited(std::size_t index, const ExitStatus& status, TimePoint now);
   void Resume(TimePoint now);

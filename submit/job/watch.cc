@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr std::chrono::seconds kStoodStill{4};
 /// In a shorter job, stragglers are not reported.
 constexpr double kLongJobSeconds = 10;
-/// More findings at once, e.g. if a file system is gone, would flood the log.
+/// More findings at the same time, e.g. if a file system is gone, would flood the log.
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
 

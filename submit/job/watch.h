@@ -25,7 +25,7 @@
 
 namespace warren::submit {
 
-/// What the watch asks of the job.
+/// The watch's interface to the job.
 struct WatchCallbacks {
   /// A text that names the workers that have joined and those that have not; empty if unknown.
   std::function<std::string()> missing;

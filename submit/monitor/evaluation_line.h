@@ -17,7 +17,7 @@ struct EvaluationLine {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-/// std::nullopt if the line is no evaluation.
+/// Returns nullopt if the line is not an evaluation.
 std::optional<EvaluationLine> ParseEvaluation(std::string_view line);
 
 }  // namespace warren::submit

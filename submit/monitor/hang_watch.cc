@@ -29,7 +29,7 @@ std::string Last(const Signs& signs) {
                      signs.call);
 }
 
-/// What a worker does while others wait for it, for a message.
+/// The activity of a worker that others wait for, as text for a message.
 std::string WhatItDoes(const Signs& signs, TimePoint since) {
   if (!signs.sampled || !signs.cores || signs.cores_since < since)
     return "runs";  // no sample covers only that time

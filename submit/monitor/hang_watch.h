@@ -16,7 +16,7 @@ namespace warren::submit {
 
 using tracker::TimePoint;
 
-/// What is known of a running worker.
+/// The known state of a running worker.
 struct Signs {
   std::string name;  ///< "worker 3 (rank 2, host n1, pid 4242)"
   std::string host;  ///< empty: unknown
@@ -66,8 +66,8 @@ class HangWatch {
   /// `sample_interval`: time between samples, by which a stop may be noticed late.
   HangWatch(std::chrono::milliseconds timeout, std::chrono::milliseconds sample_interval);
 
-  /// Returns what has begun and what has ended since the last call. `workers[i]` is nullopt if the worker
-  /// does not run. `round_ended`: when the job finished its last round.
+  /// Returns the conditions that have begun or ended since the last call. `workers[i]` is nullopt if the
+  /// worker does not run. `round_ended`: when the job finished its last round.
   ///
   /// Output is progress: a worker that prints is neither idle, silent nor late. If a round ended while
   /// workers supposedly waited, that information is outdated. If workers that held up others, or were all
@@ -103,7 +103,7 @@ class HangWatch {
 
   bool is_on_;
   std::chrono::milliseconds silent_after_;  ///< limit for samples, which are infrequent
-  std::chrono::milliseconds timeout_;       ///< limit for information that is available at once
+  std::chrono::milliseconds timeout_;       ///< limit for information that is available immediately
   std::chrono::milliseconds seen_after_;    ///< a state sampled for this long has lasted for the timeout
   Duration late_after_;                     ///< limit for kHoldsUp; raised by LearnFrom
   Duration idle_after_;                     ///< limit for kAllIdle; raised by LearnFrom

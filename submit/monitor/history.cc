@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// To be raised when current readers would misunderstand the file.
+/// Raise this when current readers would misunderstand the file.
 constexpr int kFormat = 1;
 /// Length of "20261127T010203Z-", which precedes the pid.
 constexpr std::size_t kTimeLength = 17;
@@ -68,8 +68,8 @@ bool IsRecord(std::string_view name) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// Writes the record to a temporary file and renames it, so that no reader sees half of it. Only the user may
-/// read it: commands may contain secrets. Returns the file, locked if the job runs and the file system
+/// Writes the record to a temporary file and renames it, so that no reader sees a partial file. Only the user
+/// may read it: commands may contain secrets. Returns the file, locked if the job runs and the file system
 /// supports locks.
 posix::Descriptor WriteRecord(const fs::path& path, const JobRecord& record) {
   const std::string aside = path.string() + ".new";

@@ -1,7 +1,7 @@
 // The records of jobs for `warren jobs`: one JSON file per job in $XDG_STATE_HOME/warren/jobs and, with
 // --log-dir DIR, in DIR/jobs. The whole file is written when the job begins and again when it ends. A file
-// without an end belongs to a job that is running, as long as its dmlc-submit holds a lock on the file, or
-// whose dmlc-submit was killed. docs/how-to/warren.md lists the fields.
+// without an end belongs to a running job if its dmlc-submit holds a lock on the file, or
+// otherwise to one whose dmlc-submit was killed. docs/how-to/warren.md lists the fields.
 #pragma once
 
 #include <chrono>

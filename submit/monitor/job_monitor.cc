@@ -19,7 +19,7 @@ constexpr seconds kLately{30};
 constexpr seconds kBetweenWaits{5};
 /// A process that uses at least this share of a core is busy. The timers of a sleeping process use less.
 constexpr double kBusyCores = 0.01;
-/// In seconds; longer reported times are not believed.
+/// In seconds; longer reported times are ignored as implausible.
 constexpr double kLongest = 1e8;
 /// A worker's report on data that it reads is outdated after this time.
 constexpr seconds kReadingIsOld{20};
@@ -206,7 +206,7 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
   WorkerSnapshot& shown = job_.workers[index];
   if (!worker.runs_since) return;
   ProcessSample seen = sample;
-  // Our own debugger stops the process for a moment; its earlier state is kept.
+  // Our own debugger stops the process briefly; its earlier state is kept.
   if (worker.is_dumped && seen.state == 't') seen.state = shown.sample ? shown.sample->state : '?';
   if (!shown.sample || shown.sample->state != seen.state) worker.state_since = now;
   if (shown.sample && worker.sampled && now > *worker.sampled) {

@@ -1,4 +1,4 @@
-// Collects what is known of a job while it runs: from the job's policy (job/supervisor.h) and tracker, the
+// Collects the state of a job while it runs: from the job's policy (job/supervisor.h) and tracker, the
 // workers' reports (wire/report.h), their hosts' samples (process/sample.h) and the boosters' output. A state
 // machine over values: time is an argument, warnings come out as findings, and the state to display as a
 // snapshot. It has no sockets, files or clocks.
@@ -85,7 +85,7 @@ class JobMonitor {
     TimePoint call_since;
     bool is_dumped = false;
   };
-  /// How long each rank had made others wait, up to a moment.
+  /// How long each rank had made others wait, up to a given time.
   struct Waits {
     TimePoint when;
     std::vector<double> seconds;

@@ -1,4 +1,4 @@
-// The line that the terminal shows of a running job. Pure.
+// The terminal's status line for a running job. Pure.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// The process id of the job's own events, above all ranks.
+/// The process id of the job's own events, greater than every rank.
 constexpr int kJob = 1 << 20;
 
 std::string Quoted(std::string_view text) {

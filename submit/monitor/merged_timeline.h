@@ -23,7 +23,7 @@ class MergedTimeline {
 
   /// Adds a worker's report; a restarted worker continues on the same lines.
   void Add(const wire::WorkerReport& report);
-  /// Marks a moment of the whole job: "round 12", "worker 3 was started again".
+  /// Marks an event of the whole job: "round 12", "worker 3 was started again".
   void Mark(std::string_view what, tracker::TimePoint when);
   /// Ends the list.
   void Finish();

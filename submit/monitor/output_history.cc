@@ -10,7 +10,8 @@
 namespace warren::submit {
 namespace {
 
-/// Limit of what one query searches, since queries are answered in the thread that serves the tracker.
+/// Limit on the data that one query searches, since queries are answered in the thread that serves the
+/// tracker.
 constexpr std::size_t kMaxSearchedBytes = std::size_t{4} << 20;
 
 char LowerCase(char c) {

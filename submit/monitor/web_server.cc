@@ -120,7 +120,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error) self->FinishNow();
     });
-    // Iterates over a copy, since a connection whose write fails is removed at once. No more requests are
+    // Iterates over a copy, since a connection whose write fails is removed immediately. No more requests are
     // answered, but answers in progress are completed.
     const auto connections = connections_;
     for (const auto& connection : connections) {
@@ -173,7 +173,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
         [self = shared_from_this(), &listener](const boost::system::error_code& error, tcp::socket socket) {
           if (error == asio::error::operation_aborted || !listener.acceptor.is_open()) return;
           if (!error && self->HasRoom()) self->Serve(listener, std::move(socket));
-          // Out of descriptors: others may be closed a moment later.
+          // Out of descriptors: others may be closed soon.
           if (error) return self->AcceptLater(listener);
           self->Accept(listener);
         });

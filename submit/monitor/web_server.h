@@ -44,7 +44,7 @@ struct WebServerCallbacks {
 /// Single-threaded: use it from the thread that runs the io_context.
 class WebServer {
  public:
-  /// Listens at once. Throws std::runtime_error naming the address if that fails.
+  /// Starts listening immediately. Throws std::runtime_error naming the address if that fails.
   WebServer(boost::asio::io_context& io, const WebServerOptions& options, WebServerCallbacks callbacks);
   /// Closes everything.
   ~WebServer();

@@ -1,4 +1,5 @@
-// What the options need to know of a cluster. The registry of clusters (cluster/clusters.h) has the rest.
+// The facts about a cluster that the options need. The registry of clusters (cluster/clusters.h) has the
+// rest.
 #pragma once
 
 #include <fmt/format.h>

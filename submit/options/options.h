@@ -27,7 +27,7 @@ enum class Mode {
   kPs,   ///< through parameter servers, if there are any
   kMpi,  ///< among the workers; there are no servers
 };
-/// What the command line asks for: a job, or something else.
+/// The action that the command line requests: a job, or something else.
 enum class Request {
   kRun,
   kHelp,

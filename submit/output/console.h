@@ -1,5 +1,5 @@
-// What the user sees: the lines of all processes, each prefixed with its [rank], messages of dmlc-submit and,
-// on a terminal, a status line below them.
+// The output that the user sees: the lines of all processes, each prefixed with its [rank], messages of
+// dmlc-submit and, on a terminal, a status line below them.
 //
 // Nothing here blocks on a slow pipe, socket or terminal, because the same thread serves the tracker and
 // watches the processes. Output that cannot be written waits in memory, and full() tells the owner to stop
@@ -76,7 +76,7 @@ class Console {
   bool full() const;
   /// Whether everything is written (or the reader is gone).
   bool idle() const;
-  /// Writes what is left, blocking until it is written, or at most for `limit`.
+  /// Writes the pending output, blocking until it is written, or at most for `limit`.
   void Flush(std::optional<std::chrono::milliseconds> limit);
 
  private:

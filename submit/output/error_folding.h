@@ -30,7 +30,7 @@ inline constexpr std::chrono::milliseconds kLongestHold{10000};
 /// Limit per process; text beyond it is shown.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
 
-/// What Fold omits.
+/// The result of Fold: the process that failed first, and those whose output is omitted.
 struct FoldedErrors {
   /// The process that failed first. If that is unknown, the one with the earliest error, unless that came
   /// after the stop.

@@ -17,8 +17,8 @@ bool BeginsError(std::string_view line);
 /// lines, some may look like any other line.
 bool ContinuesError(std::string_view line);
 
-/// The text without what differs between processes that fail for the same reason: numbers (ranks, pids,
-/// times, ports) and addresses.
+/// The text without the parts that differ between processes that fail for the same reason: numbers (ranks,
+/// pids, times, ports) and addresses.
 std::string WithoutNumbers(std::string_view text);
 
 }  // namespace warren::submit

@@ -14,7 +14,7 @@ class KeptLog {
   /// written.
   explicit KeptLog(std::string path);
 
-  /// Writes at once. After a failure, nothing more is written.
+  /// Writes immediately. After a failure, nothing more is written.
   void Write(std::string_view bytes);
 
  private:

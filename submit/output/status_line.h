@@ -24,7 +24,7 @@ class StatusLine {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Sets the text; Draw is then due at once or soon (NextDraw). An empty text hides the line. Control
+  /// Sets the text; Draw is then due immediately or soon (NextDraw). An empty text hides the line. Control
   /// characters are escaped.
   void Set(std::string_view text, TimePoint now);
   /// The terminal's width has changed, so the line must be redrawn.

@@ -105,7 +105,7 @@ struct Pieces {
                            [this](int sum, const CoreList& piece) { return sum + Threads(piece); });
   }
   /// Moves pieces of the node to `cores` until `threads` threads have one or the node has none left. Returns
-  /// how many threads are still without.
+  /// how many threads still lack one.
   int Take(std::size_t node, int threads, CoreList& cores) {
     for (; threads > 0 && !free[node].empty(); free[node].pop_front()) {
       threads -= Threads(free[node].front());
@@ -116,7 +116,7 @@ struct Pieces {
 };
 
 /// Gives each claim its own cores; nullopt if the pieces do not suffice. Claims that fit on one node go
-/// first, each to its preferred node or the next with room; the others share what is left.
+/// first, each to its preferred node or the next with room; the others share the remaining pieces.
 std::optional<std::vector<CoreList>> Deal(const std::vector<Claim>& claims, Pieces pieces) {
   std::vector<CoreList> given(claims.size());
   const std::size_t nodes = pieces.free.size();
@@ -158,7 +158,7 @@ std::vector<CoreList> OwnCores(const std::vector<Claim>& claims, const HostCores
   for (const bool one_thread_each : {true, false}) {
     if (auto given = Deal(claims, Cut(nodes, physical, one_thread_each))) return *given;
   }
-  // The order of physical cores is kept, so that the threads of one stay together if possible.
+  // The order of physical cores is kept, so that the threads of a core stay together if possible.
   Pieces single = Cut(nodes, physical, false);
   for (auto& node : single.free) {
     std::deque<CoreList> alone;

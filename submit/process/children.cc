@@ -222,8 +222,8 @@ void Children::ReadAll(Child& child) {
 }
 
 /// Handles a process that has ended but is not reaped yet, so that its group's number cannot be reused. If
-/// its pipes are still open, something that it started is still running; that gets a moment to write its last
-/// output.
+/// its pipes are still open, something that it started is still running; it gets a short time to write its
+/// last output.
 void Children::Settle(const std::shared_ptr<Child>& child) {
   ReadAll(*child);
   if (!child->HasOutput()) return Finish(*child);

@@ -40,8 +40,8 @@ struct ChildHandlers {
 
 class Children {
  public:
-  /// Starts the watchdog, and raises the limit on open files if `num_processes` at once need it. Throws
-  /// std::runtime_error.
+  /// Starts the watchdog, and raises the limit on open files if `num_processes` simultaneous processes need
+  /// it. Throws std::runtime_error.
   Children(boost::asio::io_context& io, std::size_t num_processes);
   ~Children();
   Children(const Children&) = delete;
@@ -58,8 +58,7 @@ class Children {
   void Stop(const std::set<pid_t>& pids, std::chrono::milliseconds grace = kStopGrace);
   /// Sends SIGKILL to the groups of these processes.
   void Kill(const std::set<pid_t>& pids);
-  /// Kills what ended processes have left running; waits until nothing is left or what is left cannot be
-  /// killed.
+  /// Kills descendants that outlived ended processes; waits until all are gone or the rest cannot be killed.
   void EndLeftovers();
   /// Sets the shell commands that clean up `what` if dmlc-submit dies before doing so itself; an empty string
   /// removes them. All paths in them must be absolute.

@@ -19,7 +19,7 @@ namespace warren::submit {
 namespace {
 
 constexpr std::chrono::milliseconds kEndInterval{2};
-/// A killed process is gone within moments unless it hangs in the kernel; then waiting is pointless.
+/// A killed process is gone almost immediately unless it hangs in the kernel; then waiting is pointless.
 constexpr std::chrono::milliseconds kEndLimit{1000};
 
 /// Returns an empty string if the process is gone, even if it exits between open and read; an iterator over

@@ -78,8 +78,8 @@ class Spawner {
   friend void RaiseFileLimit(std::size_t needed, const Spawner& spawner);
 };
 
-/// Raises the soft limit on descriptors so that `needed` can be open at once. Throws std::runtime_error if
-/// the hard limit is too low. The spawner must exist already: it keeps the old limit.
+/// Raises the soft limit on descriptors so that `needed` can be open simultaneously. Throws
+/// std::runtime_error if the hard limit is too low. The spawner must exist already: it keeps the old limit.
 void RaiseFileLimit(std::size_t needed, const Spawner& spawner);
 
 /// The exit status of a process; nullopt while it runs. The process stays a zombie until Reap, so that its

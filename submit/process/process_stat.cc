@@ -89,7 +89,7 @@ std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,
       }
       const auto found = by_pid.find(pid);
       way.push_back(pid);
-      // The parents were not all read at the same moment and might form a cycle.
+      // The parents were not all read at the same time, so they might form a cycle.
       worker_of[pid] = kNobody;
       if (wanted.contains(pid)) worker = pid;
       if (found != by_pid.end() && wanted.contains(found->second->session)) worker = found->second->session;

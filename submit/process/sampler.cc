@@ -16,7 +16,7 @@
 namespace warren::submit {
 namespace {
 
-/// This many files are read at once, which takes about a millisecond, followed by a pause.
+/// Files read per batch, which takes about a millisecond, followed by a pause.
 constexpr std::size_t kReadAtOnce = 100;
 constexpr std::chrono::milliseconds kPause{10};
 

@@ -1,4 +1,4 @@
-// Samples processes of this machine every kSampleInterval. One pass over /proc serves all of them; it is done
+// Samples processes of this machine every kSampleInterval. One pass over /proc serves all of them; it runs
 // in small portions so that it never blocks the io_context for long.
 #pragma once
 

@@ -45,7 +45,7 @@ struct Notice {
 };
 constexpr std::size_t kMaxCleanupCommandBytes = PIPE_BUF - 2 * sizeof(Notice);
 
-/// What is left when dmlc-submit dies.
+/// Everything to clean up when dmlc-submit dies.
 struct Leftovers {
   std::set<pid_t> groups;
   std::string cleanup_command;  ///< run by a shell
@@ -105,7 +105,7 @@ std::size_t InWholeNotices(std::size_t bytes) {
   return (bytes + sizeof(Notice) - 1) / sizeof(Notice);
 }
 
-/// Follows the notices until dmlc-submit is gone; returns what is left.
+/// Follows the notices until dmlc-submit is gone; returns the leftovers.
 Leftovers Watch(int pipe) {
   Leftovers left;
   std::array<Notice, 512> notices{};

@@ -2,11 +2,11 @@
 //
 // The kernel signals the workers when dmlc-submit dies, but not what they have started (such as a shell
 // script's Python), and a worker may ignore the signal. So the watchdog is forked before any worker, in its
-// own session that no Ctrl-C reaches. It reads from a pipe which process groups come and go. The other end of
-// the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog then sends the remaining groups
-// SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if one is set, which deletes the job
-// elsewhere. It holds no other descriptor open and has another name, so that killing everything called
-// dmlc-submit spares it.
+// own session that no Ctrl-C reaches. dmlc-submit tells it through a pipe which process groups begin and end.
+// The other end of the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog then sends the
+// remaining groups SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if one is set,
+// which deletes the job elsewhere. It holds no other descriptor open and has another name, so that killing
+// everything called dmlc-submit spares it.
 #pragma once
 
 #include <sys/types.h>

@@ -28,8 +28,8 @@ struct LibSvmRows {
   Index least;
 };
 
-/// Reads rows as long as they are ordinary: one label, a weight and a qid if there are arrays for them, and
-/// features. Stops at the end or at the first row that is not ordinary, of which nothing is kept.
+/// Reads rows while they are ordinary: one label, a weight and a qid if there are arrays for them, and
+/// features. Stops at the end or at the first row that is not ordinary and keeps nothing of that row.
 template <typename Index>
 using LibSvmKernel = void (*)(LibSvmRows<Index>&);
 

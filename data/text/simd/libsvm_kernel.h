@@ -209,7 +209,7 @@ class RowReader {
     unsigned begin;
     unsigned colon;
     unsigned value;  ///< after colon and minus
-    unsigned dot;    ///< `end` if there is none
+    unsigned dot;    ///< `end` if there is no dot
     unsigned end;
   };
   struct Entry {
@@ -217,11 +217,11 @@ class RowReader {
     float value;
   };
 
-  /// Reads all features of the row. Returns true with begin_ after its line end; of a row that is not
-  /// ordinary, nothing is kept.
+  /// Reads all features of the row. Returns true with begin_ after its line end. Keeps nothing of a row
+  /// that is not ordinary.
   ///
   /// All state that changes from word to word is in local variables, which the compiler keeps in registers;
-  /// members would have to be in memory for the functions called here.
+  /// members would be kept in memory for the functions called here.
   bool Features() {
     Window window = window_;
     const char* base = base_;

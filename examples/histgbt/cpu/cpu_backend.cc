@@ -351,7 +351,7 @@ class CpuBackend : public Backend {
     piece.lefts = lefts;
   }
 
-  /// Branchless, because the side to which a row goes is unpredictable.
+  /// Branchless, because the side a row falls on is unpredictable.
   void MoveRows(const Range& range, std::size_t left_at, std::size_t right_at) {
     const std::uint8_t* const goes_left = goes_left_.data();
     const std::uint32_t* const rows = rows_.data();

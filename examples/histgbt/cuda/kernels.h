@@ -170,8 +170,8 @@ struct PackKernel {
 
 // --- histograms --------------------------------------------------------------------------------------------
 
-/// Lanes of a warp per row. The other lanes take other rows, so that lanes rarely add to the same bin at
-/// once.
+/// Lanes of a warp per row. The other lanes take other rows, so that lanes rarely add to the same bin
+/// simultaneously.
 HISTGBT_HD inline unsigned LanesFor(std::uint32_t features) {
   unsigned lanes = 1;
   while (lanes < 32 && lanes < features) lanes *= 2;

@@ -9,7 +9,7 @@ namespace warren::xgb_train {
 /// Joins the job given by DMLC_TRACKER_URI and DMLC_TRACKER_PORT through XGBoost's own communicator, so that
 /// training and these calls share its links. Without DMLC_TRACKER_URI, processes started by mpirun or srun
 /// join each other if XGBoost communicates through Warren's engine; otherwise Join throws. A process without
-/// a launcher is a job of one.
+/// a launcher is a job with one worker.
 ///
 /// Leave() leaves the job in an orderly way. A worker that fails must not call it, or the tracker would count
 /// the worker as done; without it, the broken links make the other workers fail.

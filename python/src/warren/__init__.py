@@ -1,4 +1,4 @@
-"""Warren for Python: rabit's API over Warren's engine, and XGBoost of every version under dmlc-submit.
+"""Warren for Python: rabit's API over Warren's engine, and any version of XGBoost under dmlc-submit.
 
 `warren.rabit` is rabit's Python API; `warren.xgboost` joins XGBoost to the job that dmlc-submit started; `warren.compat` provides
 `xgboost.rabit` for old scripts; `warren.tracker` and `warren.submit` start the programs. `warren.progress` reports the progress of a
@@ -13,9 +13,9 @@ def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> 
             ...
             warren.progress(epoch + 1, epochs, loss=loss, accuracy=accuracy)
 
-    Works in every worker started by dmlc-submit, whatever library it communicates with. Does nothing elsewhere, nor in a process forked
-    from one that has called it or joined the job. Returns immediately. Metrics are numbers, or anything that float() accepts;
-    `**{"train-rmse": 0.2}` allows any text as a name. XGBoost's own evaluation lines are reported without it."""
+    Works in every worker started by dmlc-submit, whatever library it communicates with. Does nothing elsewhere, or in a process forked from
+    one that has called it or joined the job. Returns immediately. Metrics are numbers, or anything that float() accepts; any text
+    is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without it."""
     from warren._engine import reporting as _reporting  # imported on demand: programs start faster without it
     _reporting.progress(round, of, metrics)
 

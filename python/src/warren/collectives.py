@@ -83,7 +83,7 @@ def world() -> "Communicator":
 @contextlib.contextmanager
 def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator["Communicator"]:
     """Calls `init`, yields the world, and calls `finalize` at the end. After an exception `finalize` is not called, so that the other ranks
-    do not take this one for finished."""
+    do not take this rank for finished."""
     init(args)
     yield world()
     finalize()
@@ -143,7 +143,7 @@ class Communicator:
         _c.check(_c.LIB.WarrenCommRankInWorld(self._comm, c_int_of(rank, "rank"), ctypes.byref(value)))
         return value.value
 
-    # --- communicators made from this one ---
+    # --- derived communicators ---
 
     def split(self, color: int, key: int = 0) -> "Communicator":
         """Returns the communicator of the ranks that pass the same color, ordered by key, then by rank. A negative color gives an empty
@@ -243,7 +243,7 @@ class Communicator:
     def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
                   stream: Any = None) -> Array:
         """Returns the arrays of all ranks, concatenated along the first axis; a scalar counts as one row. `counts` is needed if the ranks
-        bring different numbers of rows, and must be the same on all of them."""
+        pass different numbers of rows, and must be the same on all of them."""
         return self._calls.allgather(data, counts, out, stream).run()
 
     def allgather_async(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
@@ -294,8 +294,8 @@ class Communicator:
     # --- messages ---
 
     def send(self, data: ArrayLike, to: int) -> None:
-        """Sends a message, which one `recv` of the same number of bytes receives. Returns when `data` may be reused. A long message has to
-        be received first, so two ranks that both send first deadlock; see `sendrecv`."""
+        """Sends a message, which one `recv` of the same number of bytes receives. Returns when `data` may be reused. A long message must be
+        received first, so two ranks that both send first deadlock; see `sendrecv`."""
         self._calls.send(data, to).run()
 
     def send_async(self, data: ArrayLike, to: int,

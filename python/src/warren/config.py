@@ -19,12 +19,12 @@ def cmake_dir() -> pathlib.Path:
 
 
 def include_dir() -> pathlib.Path:
-    """With rabit/, warren/ and dmlc/ in it."""
+    """The folder that contains rabit/, warren/ and dmlc/."""
     return _native.folder() / "include"
 
 
 def lib_dir() -> pathlib.Path:
-    """With librabit and librabit_xgboost in it."""
+    """The folder that contains librabit and librabit_xgboost."""
     return _native.folder() / "lib"
 
 

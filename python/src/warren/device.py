@@ -95,7 +95,7 @@ def allreduce(data: Any, op: int = SUM, stream: Any = None) -> Any:
 
 
 def broadcast(data: Any, root: int, stream: Any = None) -> Any:
-    """Overwrites `data` with that of rank `root`, and returns it. It must have the same type and size on all ranks."""
+    """Overwrites `data` with rank `root`'s, and returns it. `data` must have the same type and size on all ranks."""
     on = stream_address(stream)
     array = array_of(data, on)
     _require(_LIB.RabitDeviceBroadcast(array.pointer, array.pointer, array.size, array.type, root, on))
@@ -115,8 +115,8 @@ def allgather(send: Any, receive: Any, stream: Any = None) -> Any:
 
 
 def reduce_scatter(send: Any, receive: Any, op: int = SUM, stream: Any = None) -> Any:
-    """Reduces `send`, which has world size times as many elements as `receive`, over all ranks. Rank r's `receive` gets the r-th part of
-    the result, and is returned."""
+    """Reduces `send`, which has world size times as many elements as `receive`, over all ranks. Stores the r-th part of the result in
+    rank r's `receive`, and returns `receive`."""
     on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if one.size != two.size * _LIB.RabitGetWorldSize():
@@ -128,8 +128,8 @@ def reduce_scatter(send: Any, receive: Any, op: int = SUM, stream: Any = None) -
 
 @contextlib.contextmanager
 def group(stream: Any = None) -> Iterator[None]:
-    """Enqueues the calls of the block together when it ends, as one group, which is faster for many small arrays. Without `stream`, it
-    returns once all calls that were given no stream are done."""
+    """Enqueues the calls of the block together when it ends, as one group, which is faster for many small arrays. Without `stream`, the
+    block ends once all of its calls without a stream are done."""
     global _GROUPS  # pylint: disable=global-statement
     _require(_LIB.RabitDeviceGroupStart())
     _GROUPS += 1
@@ -149,6 +149,6 @@ def synchronize(stream: Any = None) -> None:
 
 
 def describe() -> str:
-    """Returns the library that runs collectives, such as "NCCL 2.28.9"; empty before the first one."""
+    """Returns the library that runs collectives, such as "NCCL 2.28.9"; empty before the first collective call."""
     text: bytes = _LIB.RabitDeviceDescribe()
     return text.decode()

@@ -9,15 +9,15 @@
     kv.pull("weight", out=weight)
 
 - "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. The keys of one call, and the calls of several threads, may
-  come in a different order on each worker. A call waits for all workers, so one thread's calls for single keys must come in the same order.
+  have a different order on each worker. A call waits for all workers, so one thread's calls for single keys must have the same order.
 - "dist_sync": a server adds up the n-th pushes of all workers for a key, in rank order, and applies the sum once. A pull waits for the
   worker's own earlier pushes and returns exactly their result, so all workers get the same bits.
 - "dist_async": a server applies each push immediately.
 - "local" and "device": the same methods in one process, without a job.
 
 Servers are threads of the workers and start with the first key. A key is stored on one server, chosen by its hash; from
-MXNET_KVSTORE_BIGARRAY_BOUND (1,000,000) elements on, it is spread over all. Start jobs without --num-servers: `dmlc-submit --num-workers 4
-python train.py`.
+MXNET_KVSTORE_BIGARRAY_BOUND (1,000,000) elements on, it is spread over all servers. Start jobs without --num-servers: `dmlc-submit
+--num-workers 4 python train.py`.
 
 Values are NumPy arrays, PyTorch tensors in host memory or on a GPU (these are copied), MXNet arrays, or a list of them with one for each
 device, which are added up first. `push` takes a copy and returns immediately; `pull`, `pushpull` and `broadcast` wait. All workers call

@@ -22,7 +22,7 @@ from warren._lightgbm.network import network as _network
 
 _TREE_LEARNERS = ("data", "voting")
 
-#: The thread that is inside `communicator`, and whether this process has left one.
+#: The thread that is inside `communicator`, and whether this process has left a communicator.
 _inside: Optional[int] = None
 _left = False
 
@@ -39,7 +39,7 @@ def get_world_size() -> int:
 
 def parameters(tree_learner: str = "data") -> Dict[str, Any]:
     """Returns the parameters that LightGBM needs in a job, inside `communicator`; empty in a job of one worker. `tree_learner` is `data` or
-    `voting`. Raises ValueError for any other (LightGBM's `feature` works only on its command line; its C functions refuse it), and
+    `voting`. Raises ValueError for other learners (LightGBM's `feature` works only on its command line; its C functions refuse it), and
     RuntimeError in a job that has not been joined."""
     _check_joined("parameters")
     if tree_learner not in _TREE_LEARNERS:
@@ -53,9 +53,9 @@ def parameters(tree_learner: str = "data") -> Dict[str, Any]:
 @contextlib.contextmanager
 def communicator() -> Iterator[None]:
     """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end. Everything that this thread trains inside
-    the block with `parameters` is trained by all workers together. Metrics cover the rows of all workers, so early stopping stops all of
-    them at the same round (see docs/how-to/lightgbm.md for metrics that are not means over rows). Does nothing outside a job. A job has one
-    communicator: a worker that has left cannot join again. Errors of other workers, including a lost one, are LightGBMErrors. Raises
+    the block with `parameters` is trained by all workers together. Metrics cover the rows of all workers, so early stopping stops all
+    workers at the same round (see docs/how-to/lightgbm.md for metrics that are not means over rows). Does nothing outside a job. A job has
+    one communicator: a worker that has left cannot join again. Errors of other workers, including a lost one, are LightGBMErrors. Raises
     RuntimeError if the job cannot be joined, or has been joined before."""
     global _inside, _left  # pylint: disable=global-statement
     if _inside is not None:
@@ -84,9 +84,9 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
 
     `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, with
     `init_score` as its `base_margin`: Parquet, Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, except for a
-    cache. All workers number categories alike, and they are declared to LightGBM. An absent value is 0 in LibSVM and libfm and missing in
-    all other formats, as in LightGBM. `options` are passed to lightgbm.Dataset. The workers agree on the bins of the features when the
-    Dataset is constructed.
+    cache. All workers number categories alike, and LightGBM is told which features are categorical. An absent value is 0 in LibSVM and
+    libfm and missing in all other formats, as in LightGBM. `options` are passed to lightgbm.Dataset. The workers agree on the bins of the
+    features when the Dataset is constructed.
 
     All workers of a job call it, inside `communicator`. Raises ValueError or OSError that names the file, row group, line and column of the
     problem, ValueError if a worker has no rows, and RuntimeError in a job that has not been joined."""
@@ -98,7 +98,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     peers = data.current_peers()
     table = asked.table(peers, check=check, progress=progress, whole=whole)
     if size > 1 and not whole:
-        # The highest rank without rows, plus 1; 0 if all have rows.
+        # The highest rank without rows, plus 1; 0 if all ranks have rows.
         without = int(rabit.allreduce(np.array([0 if len(table) else rank + 1], "int64"), rabit.MAX)[0])
         if without:
             raise ValueError(f"{uri}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use fewer "

@@ -5,22 +5,22 @@
 
     with collectives.context() as world:
         with ParameterServer(weights, root=0) as server:        # all ranks; the weights of rank 0
-            sent = server.send(gradient, "add", scale=-0.1)     # added on the servers, while this rank goes on
+            sent = server.send(gradient, "add", scale=-0.1)     # added on the servers, while this rank continues
             sent.wait()
             weights = server.receive().wait()
 
-No rank waits for another: each sends and receives whenever it likes. The interface is that of TorchMPI (torchmpi.parameterserver).
+No rank waits for another: each rank sends and receives at any time. The interface is that of TorchMPI (torchmpi.parameterserver).
 
-Data flow: the flat array is cut into as many contiguous parts as there are servers; rank r serves part r. A send goes to all servers at
-once, directly from slices of the caller's array; each server's thread applies it to its part by the rule and confirms. A receive asks all
-servers, and each answer is written directly to its place in the result. See warren/_parameter_server: shard_service.py for the messages
-and shards.py for the servers' logic.
+Data flow: the flat array is cut into as many contiguous parts as there are servers; rank r serves part r. A send goes to all servers
+concurrently, directly from slices of the caller's array; each server's thread applies it to its part by the rule and confirms. A receive
+asks all servers, and each answer is written directly to its place in the result. See warren/_parameter_server: shard_service.py for the
+messages and shards.py for the servers' logic.
 
 Guarantees:
 - A send that has been waited for has been applied on all servers: any rank that receives afterwards sees it.
 - The sends and receives of one rank to one server are carried out in the order in which they were made, whether waited for or not. Those of
   different threads of a rank are not ordered.
-- The effect of one send on one part is visible as a whole or not at all. The parts of one receive may be from different moments.
+- The effect of one send on one part is visible as a whole or not at all. The parts of one receive may reflect different points in time.
 - Do not touch the array of a send or receive until it has ended.
 
 Errors: wrong shapes, types and rules are refused immediately, without side effects. If a rule raises an exception, the send raises a
@@ -46,9 +46,8 @@ class ParameterServer:
 
     def __init__(self, array: Array, communicator: Optional[Communicator] = None, servers: Optional[int] = None,
                  root: Optional[int] = None) -> None:
-        """`communicator` defaults to the world, which is joined if necessary. `servers` is the number of ranks that serve, the first ones;
-        all by default. Each server's part is initialised from its own array, or from the array of rank `root` if that is given; the array
-        is copied."""
+        """`communicator` defaults to the world, which is joined if necessary. The first `servers` ranks serve; by default, all ranks do.
+        Each server's part is initialised from its own array, or from the array of rank `root` if that is given; the array is copied."""
         self._communicator = communicator_or_world(communicator, "a parameter server")
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             raise TypeError(f"a parameter server holds a NumPy array of numbers, not {_named(array)}")
@@ -91,7 +90,7 @@ class ParameterServer:
 
     def free(self) -> None:
         """Ends the parameter server. All ranks call it, in the order of creation. Waits for all pending operations, and raises the first
-        error of this rank that no caller has got."""
+        error of this rank that no caller has received."""
         self._array.free()
 
     def __enter__(self) -> "ParameterServer":

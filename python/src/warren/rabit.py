@@ -67,7 +67,7 @@ def _cannot(_data: NDArray[Any], _op: int) -> bool:
 _LIB = _library()
 _NOTHING = _PREPARE(0)
 _EXTENSION = _native.extension("warren_allreduce")  # after librabit, whose symbols it uses
-_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # returns whether it did the work: only for arrays that need no conversion
+_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # returns whether it reduced the array: only if that needs no conversion
 
 
 def _check(result: int) -> None:
@@ -96,7 +96,7 @@ def finalize() -> None:
 
 @contextlib.contextmanager
 def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator[None]:
-    """Calls `init`, and `finalize` at the end. After an exception `finalize` is not called, so that the other ranks do not take this one
+    """Calls `init`, and `finalize` at the end. After an exception `finalize` is not called, so that the other ranks do not take this rank
     for finished."""
     init(args)
     yield
@@ -206,8 +206,8 @@ def version_number() -> int:
 
 def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[int, Any, Any]]:
     """Returns the newest checkpoint: (version, global model) or, if `with_local`, (version, global model, local model). Without a
-    checkpoint, the version is 0 and the models are None. A rank that was lost gets them from other ranks: raises RuntimeError if they are
-    not sealed with the job's token. Without a token other ranks are trusted, as in `broadcast`."""
+    checkpoint, the version is 0 and the models are None. A rank that was lost receives the models from other ranks: raises RuntimeError if
+    these are not sealed with the job's token. Without a token the other ranks are trusted, as in `broadcast`."""
     global_model = ctypes.POINTER(ctypes.c_char)()
     global_length = ctypes.c_ulong()
     local_model = ctypes.POINTER(ctypes.c_char)()
@@ -227,8 +227,8 @@ def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[in
 
 
 def checkpoint(global_model: Any, local_model: Any = None) -> None:
-    """Saves a checkpoint and increments the version. A rank that is lost later gets the global model (the same on all ranks) and its own
-    local one, and resumes here."""
+    """Saves a checkpoint and increments the version. A rank that is lost later recovers the global model (the same on all ranks) and its
+    own local model, and resumes from here."""
     whole = bytes(_sealed.seal(global_model, _GLOBAL_MODEL, _ANY))
     local = None if local_model is None else bytes(_sealed.seal(local_model, _LOCAL_MODEL, _ANY))
     _check(_LIB.RabitTryCheckPoint(whole, len(whole), local, 0 if local is None else len(local)))

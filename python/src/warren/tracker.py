@@ -1,4 +1,4 @@
-"""A tracker started from Python, for programs that start the workers themselves, such as Dask."""
+"""Starts a tracker from Python, for programs that start the workers themselves, such as Dask."""
 import errno
 import numbers
 import os
@@ -20,7 +20,7 @@ class Tracker:
 
     Parameters:
     - `n_workers`: the number of workers of the job.
-    - `host_ip`: the address of this machine that workers are given; None means the address of the default route.
+    - `host_ip`: this machine's address for the workers; None means the address of the default route.
     - `port`: 0 picks any free port.
     - `sortby`: "host" or "task", the order of ranks.
     - `timeout`: seconds to wait for missing workers; 0 waits forever.
@@ -176,7 +176,7 @@ def _error(text: str, code: Optional[int] = None) -> ValueError:
 
 
 def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
-    """A socket bound to the port. It keeps every other socket out, until SO_REUSEADDR is set for the tracker's own."""
+    """A socket bound to the port. It keeps every other socket out until SO_REUSEADDR is set, which admits the tracker's socket."""
     try:
         entries = socket.getaddrinfo(host_ip or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -190,7 +190,7 @@ def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
         except OSError as error:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
-            place.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))  # an address that is forwarded to this machine
+            place.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))  # an address forwarded to this machine
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError as error:
         place.close()

@@ -1,4 +1,4 @@
-"""XGBoost of any version in a job started by dmlc-submit, mpirun, srun or torchrun.
+"""Any version of XGBoost in a job started by dmlc-submit, mpirun, srun or torchrun.
 
     import xgboost, warren.xgboost
 
@@ -6,7 +6,7 @@
         model = xgboost.train(params, warren.xgboost.load_dmatrix("train.svm"), 100)
 
 Outside a job, the same script trains alone. XGBoost 2.1 and later communicates over Warren's engine if all workers can; `accelerate` does
-the same for communicators made by others (Dask, Spark)."""
+the same for communicators made by other libraries (Dask, Spark)."""
 import contextlib
 import os
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple, Union
@@ -65,7 +65,7 @@ def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
         yield arguments
 
 
-#: The name in xgboost.collective, for scripts that import it from there today.
+#: The name in xgboost.collective, for scripts that import it from there.
 CommunicatorContext = communicator
 
 
@@ -76,12 +76,12 @@ def engine() -> str:
 
 @contextlib.contextmanager
 def accelerate(timeout: Optional[float] = None) -> Iterator[None]:
-    """Runs the collectives of the block on Warren's engine, in a communicator made by someone else (a Dask task, a Spark barrier,
+    """Runs the collectives of the block on Warren's engine, in a communicator made elsewhere (by a Dask task, a Spark barrier,
     xgboost.collective.init). All its workers enter and leave the block. If one of them cannot (WARREN_XGBOOST_ENGINE=own, an unknown
-    XGBoost), all stay on XGBoost's own engine, and one line on standard error says why. A call waits `timeout` seconds for a worker that is
-    alive (None means half an hour; the communicator's `dmlc_timeout` is not known here). Does nothing in a communicator of one worker, or
-    before XGBoost 2.1. If a worker is lost, the errors of the others name it. Raises RuntimeError if another worker of the communicator has
-    not entered the block."""
+    XGBoost), all stay on XGBoost's own engine, and one line on standard error gives the reason. A call waits `timeout` seconds for a worker
+    that is alive (None means half an hour; the communicator's `dmlc_timeout` is not known here). Does nothing in a communicator of one
+    worker, or before XGBoost 2.1. If a worker is lost, the errors of the others name it. Raises RuntimeError if another worker of the
+    communicator has not entered the block."""
     with _acceleration.accelerated(timeout):
         yield
 
@@ -143,8 +143,8 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
 
     `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load: Parquet,
     Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, except for a cache: "day1.gz;day2.gz?indexing_mode=1",
-    "table.csv?format=csv&label_column=0". All workers number categories alike; the matrix's `warren_categories` lists the categories, and
-    is to be passed as `categories` when other rows are loaded for the same model.
+    "table.csv?format=csv&label_column=0". All workers number categories alike. The matrix's `warren_categories` lists the categories; pass
+    it as `categories` when you load other rows for the same model.
 
     `quantile`: makes a QuantileDMatrix (1.7 and later), which takes less memory, for tree_method hist.
 
@@ -188,14 +188,14 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     A failed save (a full disk) is reported on standard error; the previous checkpoint stays, and training continues. The file is removed
     when training is done. Needs XGBoost 1.6 or later.
 
-    At the start, each worker looks for a checkpoint. One of the same training is resumed: "going on from round 10 of FILE". One of another
-    training is ignored, with a line that says what differs, and replaced by the next save. A training is identified by its parameters (all
-    but nthread, verbosity and the like), the number of rounds, the rows of all workers (a digest of features, labels, weights, margins and
-    queries, regardless of their order and the number of workers), the evaluation sets, `obj`, `custom_metric` (name and code, without the
-    globals they refer to), early stopping, learning rates, and the version of XGBoost. Other callbacks are not compared. For a
-    QuantileDMatrix of more than 2^24 values on a worker, and for an ExtMemQuantileDMatrix, the digest covers the quantiles instead of the
-    features; for a DMatrix in external memory it covers neither, and the order of the rows counts. The digest costs one pass over the data:
-    about a second for 20 million values, and up to 200 MB during that time.
+    At the start, each worker looks for a checkpoint. A checkpoint of the same training is resumed: "going on from round 10 of FILE". A
+    checkpoint of another training is ignored, with a line that names the differences, and replaced by the next save. A training is
+    identified by its parameters (all but nthread, verbosity and the like), the number of rounds, the rows of all workers (a digest of
+    features, labels, weights, margins and queries, regardless of their order and the number of workers), the evaluation sets, `obj`,
+    `custom_metric` (name and code, without the globals they refer to), early stopping, learning rates, and the version of XGBoost. Other
+    callbacks are not compared. For a QuantileDMatrix of more than 2^24 values on a worker, and for an ExtMemQuantileDMatrix, the digest
+    covers the quantiles instead of the features; for a DMatrix in external memory it covers neither, and the order of the rows counts. The
+    digest costs one pass over the data: about a second for 20 million values, and up to 200 MB during that time.
 
     The model is the same, bit for bit, as without a restart. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from
     XGBoost 3.3 on, each round draws them from `seed` and its own number, so they differ from those of `xgboost.train`; for randomly drawn
@@ -204,7 +204,8 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     passed to `xgboost.train`; early stopping counts from the restart.
 
     Raises ValueError if the file at `path` is not a checkpoint, RuntimeError if another running training uses it (detected by a lock on
-    `.NAME.lock` in the same folder; if the file system has no locks, a line says so), and OSError if its folder is not writable."""
+    `.NAME.lock` in the same folder; if the file system has no locks, a line on standard error says so), and OSError if its folder is not
+    writable."""
     return _training.train_with_checkpoints(params, dtrain, num_boost_round, path, every, callbacks or (), options)
 
 
@@ -220,9 +221,9 @@ def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", mat
     names in its first line), `.npy` (required for predictions of three or more dimensions). `path` may be in an object store, with
     `storage_options` for it.
 
-    The files appear complete once all workers have written theirs, or not at all. If there are parts of another run (with `whole`: the
-    file), FileExistsError is raised; with `overwrite` they are replaced, and leftover ones removed. An error of one worker is raised on
-    all workers with the same text: OSError (a full disk), ValueError for a format or shape that cannot be written, ImportError without
+    The files appear complete once all workers have written theirs, or not at all. If files of another run exist (with `whole`: the file),
+    raises FileExistsError, unless `overwrite` is true: it then replaces them, and removes leftover parts. An error of one worker is raised
+    on all workers with the same text: OSError (a full disk), ValueError for a format or shape that cannot be written, ImportError without
     pyarrow."""
     _predictions.write(path, lambda: booster.predict(matrix, **options), whole=whole, overwrite=overwrite, form=format,
                        storage_options=storage_options)

@@ -134,8 +134,8 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   return Finish<operation>(Close<operation, T>(result), ranks);
 }
 
-/// Combines the `size` ranks from `begin`, or as many as there are, in the same order; `size` is a power of
-/// two.
+/// Combines the `size` ranks from `begin` (fewer if `ranks` ends before) in the same order; `size` is a power
+/// of two.
 template <ReduceOp operation, typename T, int begin, int size>
 __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const T* values) {
   if constexpr (size == 1) {

@@ -32,7 +32,7 @@ class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
 
  private:
-  int before_ = -1;  ///< -1 if nothing has to be restored
+  int before_ = -1;  ///< -1 if nothing needs to be restored
 };
 
 }  // namespace warren::device

@@ -82,7 +82,7 @@ void* ImportedMemory::Open(const ExportedBuffer& buffer, const std::function<voi
   const std::lock_guard lock(mutex_);
   auto found = mappings_.find(key);
   if (found == mappings_.end()) {
-    // Overlapping allocations were freed by their owner; as long as they are mapped here, nothing else can be
+    // Overlapping allocations were freed by their owner; while they are mapped here, nothing else can be
     // mapped at their place.
     bool waited = false;
     const auto close = [&](auto mapping) {

@@ -1,4 +1,5 @@
-// Device memory that other processes on the GPU can access (CUDA IPC), and their memory in this process.
+// Device memory shared between processes on a GPU (CUDA IPC): exports this process's memory and maps that of
+// others.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +15,7 @@
 
 namespace warren::device {
 
-/// What a rank tells others about one of its buffers. Trivially copyable.
+/// A rank's description of one of its buffers, for other ranks. Trivially copyable.
 struct ExportedBuffer {
   cudaIpcMemHandle_t handle{};  ///< handle of the whole allocation
   std::uint64_t base = 0;       ///< where the allocation begins, in its owner's address space
@@ -42,7 +43,7 @@ class ImportedMemory {
   ~ImportedMemory();
 
   /// Maps a buffer of another process. `wait` is called before a mapping is closed that the device may still
-  /// use. Throws CudaError, and what `wait` throws.
+  /// use. Throws CudaError, and whatever `wait` throws.
   void* Open(const ExportedBuffer& buffer, const std::function<void()>& wait);
 
  private:

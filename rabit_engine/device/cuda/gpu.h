@@ -9,15 +9,15 @@
 
 namespace warren::device {
 
-/// Returns GPU number local_rank of those that this process may see, modulo their number, and makes it the
-/// thread's current one. Throws CudaError if there is no GPU.
+/// Selects GPU number local_rank (modulo the number of GPUs) of those visible to this process: makes it the
+/// thread's current one and returns its number. Throws CudaError if there is no GPU.
 int SelectGpu(int local_rank);
 
 /// The GPU that holds this memory; the current one for null. Throws CudaError for host memory.
 int GpuOf(const void* memory);
 
-/// What this rank tells the others about `device`. `tls`: see WarrenDeviceHost. Does not throw: errors are
-/// part of the result.
+/// Describes `device` for the other ranks. `tls`: see WarrenDeviceHost. Does not throw: errors are part of
+/// the result.
 Place DescribePlace(int device, const std::string& trouble, bool tls);
 
 }  // namespace warren::device

@@ -28,10 +28,9 @@ class CollectivePath {
   virtual void Enqueue(std::span<const Operation> calls) = 0;
   /// Throws if the work in progress can no longer succeed. Does not wait.
   virtual void Look() {}
-  /// All ranks call it together at the end: nothing that a rank may still need is freed before it is done
-  /// with it.
+  /// All ranks call it together at the end, so that no rank frees memory that another still uses.
   virtual void Finish() {}
-  /// Breaks off the work in progress without waiting for any rank; the destructor follows.
+  /// Aborts the work in progress without waiting for any rank; the destructor follows.
   virtual void Abort() noexcept {}
 };
 

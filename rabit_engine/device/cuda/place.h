@@ -15,7 +15,8 @@ namespace warren::device {
 enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged };
 std::optional<Wish> ReadWish(std::string_view text);
 
-/// What a rank tells all others. Trivially copyable: it is sent as is between ranks of one build.
+/// A rank's description of its device, for all others. Trivially copyable: it is sent as is between ranks of
+/// one build.
 struct Place {
   std::array<unsigned char, 16> gpu{};  ///< its UUID
   std::uint64_t host = 0;               ///< equal if processes can map each other's device memory
@@ -39,7 +40,7 @@ enum class Path {
   kStaged   ///< through pinned memory and the engine's own collectives
 };
 
-/// The most ranks that share a GPU through IPC: their pointers are kernel arguments.
+/// The maximum number of ranks that can share a GPU through IPC: their pointers are kernel arguments.
 inline constexpr int kMaxShared = 64;
 
 struct Choice {
@@ -48,7 +49,7 @@ struct Choice {
   std::string trouble;  ///< why device collectives are not available; empty if they are
 };
 
-/// `places` by rank. All ranks get the same answer.
+/// `places` by rank. The result is the same on all ranks.
 Choice Choose(std::span<const Place> places);
 
 /// NCCL's version code as text: "2.28.9".

@@ -8,7 +8,7 @@ namespace warren::device {
 namespace {
 
 constexpr int kThreads = 256;
-/// Bytes that a thread moves at once if all buffers allow it.
+/// Bytes that a thread moves per access if all buffers allow it.
 constexpr int kPackBytes = 16;
 
 template <typename T>
@@ -17,7 +17,7 @@ struct alignas(kPackBytes) Pack {
   T of[kSize];
 };
 
-/// Kernels for up to `most` ranks load the values of all ranks at once; those with kAnyNumber load them one
+/// Kernels for up to `most` ranks load the values of all ranks together; those with kAnyNumber load them one
 /// after the other.
 constexpr int kFew = 8;
 constexpr int kAnyNumber = 0;

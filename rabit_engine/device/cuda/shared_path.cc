@@ -6,9 +6,9 @@
 //      elements, which it reads from all inputs, reduces, and writes to all outputs;
 //   3. each rank records that its share is done, and its stream waits for all others' shares.
 //
-// So an allreduce reads and writes each buffer once. Memory that cannot be mapped (not from cudaMalloc) goes
-// through memory of our own, with a copy before and after. Processes that share a GPU take turns on it, so
-// having fewer steps is more important than having smaller ones.
+// So an allreduce reads and writes each buffer once. Memory that cannot be mapped (not from cudaMalloc) is
+// copied to memory of our own before the call, or from there after it. Processes that share a GPU take turns
+// on it, so having fewer steps is more important than having smaller ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Handles {
 
 /// What a rank announces in the first exchange of a call.
 struct Notice {
-  // The call, which has to be the same on all ranks:
+  // The call, which must be the same on all ranks:
   std::int32_t kind = 0;
   std::int32_t type = 0;
   std::int32_t operation = 0;
@@ -88,7 +88,8 @@ class SharedPath final : public CollectivePath {
     }
   }
 
-  /// Waits until all ranks have closed what they opened, since nothing may be freed before.
+  /// Waits until all ranks have closed the memory and events that they opened, since nothing may be freed
+  /// before.
   void Finish() override {
     WaitForLast();
     held_->others.clear();
@@ -107,7 +108,7 @@ class SharedPath final : public CollectivePath {
   struct Working {
     const void* send = nullptr;
     void* receive = nullptr;
-    bool own_receive = false;  ///< the result has to be copied to the caller's buffer
+    bool own_receive = false;  ///< the result must be copied to the caller's buffer
   };
 
   std::size_t Ranks() const { return static_cast<std::size_t>(host_.world_size); }

@@ -1,6 +1,6 @@
-// Through pinned host memory and the engine's own collectives: works wherever there is a GPU. Large buffers
-// are sent in pieces: while the ranks reduce one, the next is being copied to the host, and the previous one
-// back.
+// The path through pinned host memory and the engine's own collectives, which works with any GPU. Large
+// buffers are sent in pieces: while the ranks reduce one, the next is being copied to the host, and the
+// previous one back.
 #include <algorithm>
 #include <cstring>
 #include <vector>

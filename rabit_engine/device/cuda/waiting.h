@@ -14,7 +14,7 @@ namespace warren::device {
 
 /// Returns when `done()` is true. Gives up the core while waiting: yields at first, since most waits are
 /// short, then sleeps for growing intervals of up to a millisecond. Throws HostFailed if a rank is lost or
-/// late meanwhile, and whatever `done` throws.
+/// late in the meantime, and whatever `done` throws.
 template <typename Done>
 void WaitFor(const WarrenDeviceHost& host, Done&& done) {
   using Clock = std::chrono::steady_clock;
@@ -41,7 +41,7 @@ void WaitFor(const WarrenDeviceHost& host, Done&& done) {
 }
 
 /// Throws `error` unless a rank is found to be lost within two seconds: NCCL often notices first that a rank
-/// is gone; our own links then tell which one.
+/// is gone; our own links then show which one.
 [[noreturn]] void ThrowUnlessLost(const WarrenDeviceHost& host, const CudaError& error);
 
 }  // namespace warren::device

@@ -126,7 +126,7 @@ RABIT_DLL int RabitTryCheckPoint(const char* global_model, rbt_ulong global_len,
  * unchanged until the next such error. Empty if there was no error. */
 RABIT_DLL const char* RabitGetLastError(void);
 
-/* The number of versions that have been ended. */
+/* The current version: the number of checkpoints so far. */
 RABIT_DLL int RabitVersionNumber(void);
 
 /* Returns 0. A symbol to refer to, for linkers that drop unreferenced libraries. */

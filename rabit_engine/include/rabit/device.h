@@ -13,8 +13,8 @@
  * recvbuf == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two must not overlap.
  *
  * Before LoadCheckPoint a call is enqueued on its stream, after the work already there, and may still run
- * when it returns. With NCCL (or with one rank), and after a first call outside, it can be captured into a
- * CUDA graph, by all ranks or none; the graph has to be destroyed before Finalize. Otherwise capture is
+ * when it returns. With NCCL (or with one rank), and after a first call without capture, it can be captured
+ * into a CUDA graph, by all ranks or none; the graph must be destroyed before Finalize. Otherwise capture is
  * refused. Wait with RabitDeviceSynchronize, which notices the loss of a rank, rather than with
  * cudaStreamSynchronize: after a loss the latter returns within a second with NCCL, but with arbitrary
  * results, and may not return at all on a shared GPU. After LoadCheckPoint a call returns only when its
@@ -90,7 +90,7 @@ RABIT_DLL int RabitDeviceSynchronize(void* stream);
  * thread's next call. */
 RABIT_DLL const char* RabitDeviceDescribe(void);
 
-/* Why the last of these functions to fail on this thread did so; valid until the next failure. */
+/* The error of the last of these functions that failed on this thread; valid until the next failure. */
 RABIT_DLL const char* RabitDeviceGetLastError(void);
 
 #ifdef __cplusplus

@@ -16,8 +16,8 @@
 //
 // Errors: every call throws dmlc::Error (a std::runtime_error). The message names the rank, the call and
 // where it was made. Calls that need other ranks throw before Init and after Finalize; queries (GetRank...)
-// then answer as in a job of one process. After an error in a collective all further calls throw; Finalize
-// then only frees resources.
+// then return what a job of one process would return. After an error in a collective all further calls throw;
+// Finalize then only frees resources.
 //
 // Threads: each thread that calls Init has its own rank. A thread that did not call Init uses the process's
 // rank, if there is only one. Two threads must not use a rank at the same time, except for queries.
@@ -87,7 +87,7 @@ inline void TrackerPrintf(const char* fmt, ...);
 /// Copies `size` bytes from rank `root` to all ranks.
 inline void Broadcast(void* sendrecv_data, std::size_t size, int root, const char* _file = _FILE,
                       const int _line = _LINE, const char* _caller = _CALLER);
-/// The same for a vector, which is resized. DType has to be trivially copyable.
+/// The same for a vector, which is resized. DType must be trivially copyable.
 template <typename DType>
 inline void Broadcast(std::vector<DType>* sendrecv_data, int root, const char* _file = _FILE,
                       const int _line = _LINE, const char* _caller = _CALLER);
@@ -120,9 +120,9 @@ inline void Allreduce(DType* sendrecvbuf, std::size_t count, std::function<void(
 /// ranks' slices, in rank order, without gaps; each rank contributes its own and gets the others'.
 ///
 ///     slice_begin        where this rank's slice begins, in elements
-///     slice_size_or_end  its size, which is what rabit's code takes, or its end, which is what rabit's
-///                        documentation says. All ranks have to give the same of the two: the engine finds
-///                        out which one is meant, because the slices are contiguous for only one of them.
+///     slice_size_or_end  its size, as in rabit's code, or its end, as in rabit's documentation. All ranks
+///                        give the same one of the two. The engine finds out which it is, because the
+///                        slices are contiguous for only one of them.
 ///     size_prev_slice    not used; rabit required the size of the previous rank's slice
 template <typename DType>
 inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t slice_begin,
@@ -134,12 +134,13 @@ inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t sl
 inline int LoadCheckPoint(Serializable* global_model, Serializable* local_model = nullptr);
 /// Ends a version: keeps a copy of the models in memory.
 /// global_model: the same on all ranks. local_model: null, or this rank's own. Prefer global models: a local
-/// one has to be sent to other ranks to outlive this process.
+/// one must be sent to other ranks to outlive this process.
 inline void CheckPoint(const Serializable* global_model, const Serializable* local_model = nullptr);
 /// CheckPoint without the copy: remembers the pointer and saves the model only when it is needed. The model
-/// has to stay alive and unchanged until the last collective before the next checkpoint has returned.
+/// must stay alive and unchanged until the last collective before the next checkpoint has returned.
 inline void LazyCheckPoint(const Serializable* global_model);
-/// The number of versions that have been ended, i.e. of calls of CheckPoint and LazyCheckPoint since Init.
+/// The current version: the number of calls of CheckPoint and LazyCheckPoint so far. In a restarted process,
+/// it is the job's version once LoadCheckPoint has been called.
 inline int VersionNumber();
 
 /// From XGBoost's copy of rabit: the first loads nothing and returns 0, the second only ends a version.
@@ -153,8 +154,8 @@ inline void CheckPoint();
 ///     rabit::Reducer<Range, Join> reducer;
 ///     reducer.Allreduce(ranges, count);
 ///
-/// DType has to be trivially copyable, without pointers, and the same on all ranks. `left` always comes from
-/// lower ranks than `right`; the function has to be associative. It must not call rabit, except for queries
+/// DType must be trivially copyable, without pointers, and the same on all ranks. `left` always comes from
+/// lower ranks than `right`; the function must be associative. It must not call rabit, except for queries
 /// such as GetRank. If it throws, the job ends for this rank.
 template <typename DType, void (*freduce)(DType& dst, const DType& src)>
 class Reducer {

@@ -28,8 +28,8 @@
  * whatever the sizes, hosts and algorithms. Sums and products of 16-bit floats are computed in float32 and
  * rounded once.
  *
- * Threads: only one at a time in each communicator; different communicators may be used concurrently. A call
- * on a communicator that another thread is using is refused.
+ * Threads: only one thread at a time may use a communicator; different communicators may be used
+ * concurrently. A call on a communicator that another thread is using is refused.
  *
  * rabit's API (rabit/rabit.h, rabit/c_api.h) uses the same engine: it may be used together with this one, and
  * its communicator is the world. Only rabit's API lets single workers rejoin after a failure: once a program
@@ -118,7 +118,7 @@ WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count,
  * of `comm` call it. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
 /* Makes a communicator of the ranks that have the same index on their hosts: one rank of each host that has
- * that many. All ranks of `comm` call it. */
+ * enough ranks. All ranks of `comm` call it. */
 WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
 /* Leaves the communicator. Other ranks need not do so, and may continue with calls that do not need this
  * rank. NULL is allowed. The world is left by WarrenFinalize. */
@@ -152,13 +152,14 @@ typedef struct WarrenRendezvous {
 #define WARREN_RENDEZVOUS \
   { sizeof(WarrenRendezvous), 0, 1, NULL, NULL }
 
-/* Makes a communicator of the ranks that meet by `rendezvous`; needs neither WarrenInit nor a tracker. It is
- * a separate world, which each rank leaves by itself with WarrenCommFree. The settings in the environment
- * apply (docs/reference/options.md), except those on how ranks meet; the engine is the native one. */
+/* Makes a communicator of the ranks that meet through `rendezvous`; needs neither WarrenInit nor a tracker.
+ * It is a separate world, which each rank leaves independently with WarrenCommFree. The settings in the
+ * environment apply (docs/reference/options.md), except those on how ranks meet; the engine is the native
+ * one. */
 WARREN_DLL int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out);
-/* Makes a communicator of these ranks of `comm`, in this order; only they call it. They meet by `rendezvous`,
- * whose ranks are the positions in the list. `name` is for messages and must be unique among the job's
- * communicators. */
+/* Makes a communicator of these ranks of `comm`, in this order; only they call it. They meet through
+ * `rendezvous`, whose ranks are the positions in the list. `name` is for messages and must be unique among
+ * the job's communicators. */
 WARREN_DLL int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, const char* name,
                                const WarrenRendezvous* rendezvous, WarrenComm* out);
 
@@ -218,7 +219,7 @@ WARREN_DLL int WarrenBarrier(WarrenComm comm);
 /* Each message is received by one call of the same size, in the order of sending; two ranks make all calls
  * that involve both, collectives included, in the same order. Send returns when the buffer may be reused; for
  * a long message that is only after the other rank has started to receive it. Two ranks that both send first
- * therefore deadlock; SendRecv does both at once. */
+ * therefore deadlock; SendRecv does both concurrently. */
 WARREN_DLL int WarrenSend(WarrenComm comm, const void* buffer, size_t count, int type, int to);
 WARREN_DLL int WarrenRecv(WarrenComm comm, void* buffer, size_t count, int type, int from);
 WARREN_DLL int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
@@ -244,13 +245,13 @@ typedef struct WarrenCallOptions {
 #define WARREN_CALL_OPTIONS \
   { sizeof(WarrenCallOptions), NULL, 0 }
 
-/* The asynchronous forms of the calls above; they return at once. The calls on one communicator, synchronous
- * ones included, run one after another in the order in which they were made, which must be the same on all
- * ranks; calls on different communicators may run concurrently, in any order. They run on a thread of this
- * library, or in WarrenWait on the waiting thread. Buffers belong to the operation until it has ended, and a
- * custom function may be called on another thread; counts are copied. Invalid arguments are refused at once,
- * without a handle. A communicator that is freed in the meantime lives until its operations have ended.
- * `options` may be NULL. */
+/* The asynchronous forms of the calls above; they return immediately. The calls on one communicator,
+ * synchronous ones included, run one after another in the order in which they were made, which must be the
+ * same on all ranks; calls on different communicators may run concurrently, in any order. They run on a
+ * thread of this library, or in WarrenWait on the waiting thread. Buffers belong to the operation until it
+ * has ended, and a custom function may be called on another thread; counts are copied. Invalid arguments are
+ * refused immediately, without a handle. A communicator that is freed in the meantime lives until its
+ * operations have ended. `options` may be NULL. */
 WARREN_DLL int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                     int op, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -301,23 +302,23 @@ WARREN_DLL int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t sen
 
 /* Waits until the operation has ended; returns 0, or -1 with its error. Frees the handle. NULL is allowed. */
 WARREN_DLL int WarrenWait(WarrenHandle handle);
-/* Waits for all of them and frees them; returns 0, or -1 with the first error. */
+/* Waits for all operations and frees the handles; returns 0, or -1 with the first error. */
 WARREN_DLL int WarrenWaitAll(const WarrenHandle* handles, size_t count);
 /* Sets *done to 1 if the operation has ended, with success or not, else to 0. */
 WARREN_DLL int WarrenTest(WarrenHandle handle, int* done);
-/* Calls the function with the operation's error, or NULL, once the operation has ended: on any thread, or at
- * once if it already has. The function must not wait for operations. At most one function per handle; the
- * handle may be freed or waited for afterwards. */
+/* Calls the function with the operation's error, or NULL, once the operation has ended: on any thread, or
+ * immediately if it has already ended. The function must not wait for operations. At most one function per
+ * handle; the handle may be freed or waited for afterwards. */
 WARREN_DLL int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void* context),
                               void* context);
 /* Frees the handle; the operation still runs to its end. NULL is allowed. */
 WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
 
-/* --- messages with tags --- */
+/* --- tagged messages --- */
 
-/* For any number of concurrent messages, in any order and from any thread, independent of the calls on the
- * communicator. Messages are told apart by their tags; those with the same sender, receiver and tag keep
- * their order. A thread of this library carries them over separate links. All ranks of `comm` call
+/* A mailbox carries any number of concurrent messages, in any order and from any thread, independent of the
+ * calls on the communicator. Messages are told apart by their tags; those with the same sender, receiver and
+ * tag keep their order. A thread of this library carries them over separate links. All ranks of `comm` call
  * WarrenMailboxCreate. The mailbox may be freed before or after the communicator. */
 typedef struct WarrenMailbox_* WarrenMailbox;
 enum { WARREN_ANY_RANK = -1 };
@@ -336,7 +337,7 @@ WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t byt
 /* --- device memory --- */
 
 /* Collectives on device memory, enqueued on `stream`, a cudaStream_t (NULL: the default stream); they may
- * still run when the call returns. docs/how-to/gpu.md tells how the data travels; rabit/device.h has more
+ * still run when the call returns. docs/how-to/gpu.md describes how the data travels; rabit/device.h has more
  * rules. These functions work on any communicator and return handles. `handle` may be NULL; otherwise it ends
  * when the work on the stream is done, and reports if another rank is lost. Operations: sum, product,
  * maximum, minimum, average. In place as for WarrenAllreduce etc.; a broadcast's `send` and `recv` may be
@@ -354,9 +355,9 @@ WARREN_DLL int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* re
 
 /* Runs operations that each rank may submit in a different order and from any thread, and that are matched by
  * name: for example the gradients of a network, which become ready in a different order on each rank. A
- * thread of this library finds out what is ready on all ranks, in cycles that cost one small allreduce, packs
- * small allreduces into larger ones, and runs them. The results are the same, bit for bit, as without
- * packing. */
+ * thread of this library finds the operations that are ready on all ranks, in cycles that cost one small
+ * allreduce, packs small allreduces into larger ones, and runs them. The results are the same, bit for bit,
+ * as without packing. */
 typedef struct WarrenCoordinator_* WarrenCoordinator;
 
 /* Rank 0's values count. Negative: the default. Initialise with WARREN_COORDINATOR_OPTIONS. */
@@ -389,21 +390,22 @@ typedef struct WarrenEnqueueOptions {
 #define WARREN_ENQUEUE_OPTIONS \
   { sizeof(WarrenEnqueueOptions), 0, NULL, 0 }
 
-/* Creates a coordinator with a communicator and a thread of its own. All ranks of `comm` call it. `options`
+/* Creates a coordinator, which has its own communicator and thread. All ranks of `comm` call it. `options`
  * may be NULL. */
 WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
                                        WarrenCoordinator* out);
 /* Closes the coordinator for all ranks: operations that are not ready on all ranks by then end with an error
  * everywhere, so wait for the handles first. Waits for all ranks; fails if one is lost in the meantime.
- * WarrenFinalize closes all coordinators that are still open. Other threads may be in calls on this one. */
+ * WarrenFinalize closes all coordinators that are still open. Other threads may be in calls on the
+ * coordinator. */
 WARREN_DLL int WarrenCoordinatorClose(WarrenCoordinator coordinator);
-/* Closes and frees it; no other thread may be in a call on it. NULL is allowed. */
+/* Closes and frees the coordinator; no other thread may be in a call on it. NULL is allowed. */
 WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
-/* This rank submits no more. Its operations are completed; then it takes part in the other ranks' allreduces
- * and barriers with neutral elements (an average still divides by the number of all ranks) until all ranks
- * have joined. Then it returns with *last_rank (unless NULL) set to the rank of the job that joined last, and
- * all ranks may submit again. Until then, other kinds of operations and custom functions end with an error.
- */
+/* Declares that this rank submits nothing more. Completes its operations, then contributes neutral elements
+ * to the other ranks' allreduces and barriers (an average still divides by the number of all ranks) until all
+ * ranks have joined. Then it returns with *last_rank (unless NULL) set to the rank of the job that joined
+ * last, and all ranks may submit again. Until then, other kinds of operations and custom functions end with
+ * an error. */
 WARREN_DLL int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank);
 
 /* The corresponding calls, by name. If ranks use one name for different operations, that name ends with an
@@ -435,24 +437,24 @@ WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* n
 /* Tells the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker of this
  * process is about to join by XGBoost's or rabit's protocol, neither of which can prove the token. That
  * worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is `ticket`,
- * 16 to 64 random letters and digits, valid for one worker. `tracker_uri` NULL: the environment's tracker;
- * else the one at tracker_uri:tracker_port. Blocks until the tracker has answered. Needs no session.
- * Thread-safe. */
+ * 16 to 64 random letters and digits, valid for one worker. If `tracker_uri` is NULL, the tracker is the
+ * environment's, else the one at tracker_uri:tracker_port. Blocks until the tracker has answered. Needs no
+ * session. Thread-safe. */
 WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char* task_id,
                            const char* ticket);
 
 /* --- progress reports --- */
 
-/* For people who watch a job started by dmlc-submit. These functions work in any process of the job, on any
- * thread, with or without WarrenInit, and return at once. They do nothing outside such a job, or in a process
- * forked from one that has called them or joined the job. */
+/* Reports for people who watch a job started by dmlc-submit. These functions work in any process of the job,
+ * on any thread, with or without WarrenInit, and return immediately. They do nothing outside such a job, or
+ * in a process forked from one that has called them or joined the job. */
 
-/* The program has finished `round`, counted from 1, out of `of` rounds (0: unknown), with these metrics, e.g.
- * "train-rmse". Replaces the previous report. At most 64 metrics are shown. */
+/* Reports that the program has finished `round`, counted from 1, out of `of` rounds (0: unknown), with these
+ * metrics, e.g. "train-rmse". Replaces the previous report. At most 64 metrics are shown. */
 WARREN_DLL int WarrenReportProgress(long long round, long long of, const char* const* names,
                                     const double* values, size_t count);
-/* This process has read `rows` rows and `bytes` bytes of a data set in `seconds` seconds, out of the
- * total_bytes that it will read (0: unknown). `what` is the data set's name; NULL or empty: reading has
+/* Reports that this process has read `rows` rows and `bytes` bytes of a data set in `seconds` seconds, out of
+ * the total_bytes that it will read (0: unknown). `what` is the data set's name; NULL or empty: reading has
  * ended. */
 WARREN_DLL int WarrenReportReading(const char* what, unsigned long long rows, unsigned long long bytes,
                                    unsigned long long total_bytes, double seconds);

@@ -39,7 +39,7 @@ namespace warren {
 // this header.
 inline namespace v1 {
 
-/// Tells what went wrong, and on which rank.
+/// The message says what went wrong, and on which rank.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -197,7 +197,7 @@ class Handle {
   std::unique_ptr<WarrenHandle_, Free> handle_;
 };
 
-/// Waits for all of them, then throws the first error.
+/// Waits for all operations, then throws the first error, if any.
 inline void WaitAll(std::vector<Handle>& handles) {
   std::string first;
   for (Handle& handle : handles) {
@@ -222,7 +222,7 @@ struct CallOptions {
 
 namespace internal {
 
-/// Converts options for the C API; valid as long as `options` lives.
+/// Converts options for the C API; valid while `options` lives.
 inline WarrenCallOptions InC(const CallOptions& options) {
   WarrenCallOptions wanted = WARREN_CALL_OPTIONS;
   wanted.name = options.name.c_str();
@@ -238,7 +238,7 @@ using AllgatherRecords = std::function<std::vector<std::string>(const std::strin
 
 namespace internal {
 
-/// AllgatherRecords for the C API. Check rethrows what it has thrown.
+/// AllgatherRecords for the C API. Check rethrows any exception it has thrown.
 class Rendezvous {
  public:
   Rendezvous(int rank, int size, const AllgatherRecords& allgather) : allgather_(allgather) {
@@ -280,10 +280,10 @@ class Rendezvous {
 }  // namespace internal
 
 /// A group of ranks of the job. Copies refer to the same communicator; the last of them frees it.
-/// warren/c_api.h tells which ranks and threads may make which calls, and in which order.
+/// warren/c_api.h says which ranks and threads may make which calls, and in which order.
 class Communicator {
  public:
-  /// No communicator: what Split returns to ranks that are in no group.
+  /// No communicator, as returned by Split to ranks that are in no group.
   Communicator() = default;
   explicit operator bool() const { return comm_ != nullptr; }
 

@@ -1,5 +1,5 @@
-// Messages with tags for C++11 and later, independent of the calls on a communicator (warren/collectives.h):
-// any number at once, from any thread, with tags in any order.
+// Tagged messages for C++11 and later, independent of the calls on a communicator (warren/collectives.h): any
+// number concurrently, from any thread, with tags in any order.
 //
 //     warren::Mailbox mailbox(world);
 //     warren::Handle sent = mailbox.Send(row.data(), row.size(), neighbour, /*tag=*/7);
@@ -43,7 +43,7 @@ class Mailbox {
     return Owned(made);
   }
   /// Receives from another rank, or kAnyRank. `source`, unless null, is set to the sender before the handle
-  /// ends. If the message has another length, only this receive fails.
+  /// ends. If the message has a different length, only this receive fails.
   template <typename T>
   Handle Recv(T* buffer, std::size_t count, int from, long long tag,  // NOLINT(google-runtime-int)
               int* source = nullptr, const CallOptions& options = CallOptions()) const {

@@ -7,8 +7,8 @@
 //                                         <-   Hello: kLink, from, to, nonce    proved for both nonces
 //   Proof (32 bytes) for both nonces      ->                                    now raw bytes follow
 //
-//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost, or for want
-//                                                  of a resource if `shortage` is set; closes
+//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost, or lacks
+//                                                  a resource if `shortage` is set; closes
 //   Hello: kQuestion, from, to, call      ->       `from` waits in this call for `to`; closes
 //   Hello: kProbe, from, to, probe        ->       see WaitProbe; closes
 //   Hello: kDoYouWait, from, to           ->       `from` has waited long for `to`; closes
@@ -29,7 +29,7 @@
 
 namespace warren::tcp {
 
-/// A secret shared by the ranks of a job, new each time they meet.
+/// A secret shared by the ranks of a job, new for every rendezvous.
 using LinkKey = wire::Digest;
 
 enum class HelloKind : std::uint16_t {

@@ -26,9 +26,9 @@
 namespace warren::tcp {
 namespace {
 
-// A vanished host is noticed within the host timeout: a third of it passes without data, and the rest with
-// this many unanswered probes. The peer's kernel answers them, so a process that merely computes, or is
-// stopped, is never taken for dead.
+// A vanished host is noticed within the host timeout: probes begin after a third of it without data, and this
+// many unanswered probes take up the rest. The peer's kernel answers them, so a process that merely computes,
+// or is stopped, is never taken for dead.
 constexpr int kKeepCount = 4;
 
 // Connections wait in this queue while this process is busy; the kernel caps it at its own limit (somaxconn).
@@ -40,7 +40,7 @@ void SetOption(int fd, int level, int name, int value) {
 }
 
 #ifdef TCP_CONGESTION
-// The algorithm that needs no privileges and is in every Linux kernel.
+// The algorithm that every Linux kernel has and that needs no privileges.
 constexpr char kPlainCongestionControl[] = "reno";
 #endif
 

@@ -1,5 +1,5 @@
-// What the transport and the bootstrap both need for TCP sockets: addresses, and connections made without
-// blocking. Every socket made here is non-blocking and closed on exec.
+// TCP sockets for the transport and the bootstrap: addresses, and connections made without blocking. Every
+// socket made here is non-blocking and closed on exec.
 #pragma once
 
 #include <sys/socket.h>
@@ -41,16 +41,17 @@ class Address {
   socklen_t length_ = sizeof(sockaddr_storage);
 };
 
-/// Returns all addresses of a host name. Throws EngineError, which names it, or LocalShortage if this process
-/// has no descriptor or memory left for the query.
+/// Returns all addresses of a host name. Throws EngineError, which names the host, or LocalShortage if this
+/// process has no descriptor or memory left for the query.
 std::vector<Address> Resolve(const std::string& host, int port);
 
-/// Begins to connect. Returns the socket, or none with `error` set to the reason. The connection is made, or
-/// has failed, once the socket is writable; ConnectError then tells which.
+/// Begins to connect. Returns the socket, or an empty one with `error` set to the reason. Once the socket is
+/// writable, the connection has been made or has failed; ConnectError tells which.
 Socket StartConnect(const Address& address, int& error);
 /// Returns 0 if the connection has been made, otherwise the reason for the failure.
 int ConnectError(int fd);
-/// Connects and waits for the connection. Returns none with `error` set (ETIMEDOUT after the deadline).
+/// Connects and waits for the connection. On failure returns an empty socket with `error` set (ETIMEDOUT
+/// after the deadline).
 Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
 
 /// Why no connection to one peer could be made, by address.
@@ -60,8 +61,8 @@ class ConnectFailures {
   void Add(const Address& address, int error, const std::string& why);
   /// Returns the errno with which this host keeps this process from connecting, or 0 if the peer, its host or
   /// the network may be at fault. An address that this host refuses (ConcernsAddress) counts only if no
-  /// attempt has reached beyond this host. `own_hosts` are the addresses of this host, where a peer on
-  /// another host is not found.
+  /// attempt has reached beyond this host. `own_hosts` are the addresses of this host; no peer on another
+  /// host can be reached there.
   int OwnShortage(const std::vector<std::string>& own_hosts = {}) const;
   /// "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"
   std::string Text() const;
@@ -88,10 +89,10 @@ Socket ListenAnywhere();
 /// another host). Throws LocalShortage.
 std::vector<std::string> ListenAddresses(int listener, const std::string& first_host);
 
-/// Prepares any socket for use as a link: non-blocking, closed on exec, without Nagle delay if asked, with
-/// keepalive probes so that a vanished host is noticed within `host_timeout`. A connection that stays on this
-/// machine gets plain congestion control, whatever the system's default: there is no network to be congested,
-/// and BBR's pacing halves the speed of large messages (docs/explanation/engine.md).
+/// Prepares any socket for use as a link: non-blocking, closed on exec, without Nagle delay if `no_delay` is
+/// set, with keepalive probes so that a vanished host is noticed within `host_timeout`. A connection that
+/// stays on this machine gets plain congestion control, whatever the system's default: there is no network to
+/// be congested, and BBR's pacing halves the speed of large messages (docs/explanation/engine.md).
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
 /// Sets how long sent bytes may stay unacknowledged before the connection breaks; 0 means the kernel's

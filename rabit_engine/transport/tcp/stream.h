@@ -32,8 +32,8 @@ class Stream {
   void Encrypt(const tls::Context& context, tls::Role role);
   bool is_encrypted() const { return session_ != nullptr; }
   /// Continues the TLS handshake as far as possible without waiting. Returns 0 when it is complete or the
-  /// connection is not encrypted, EAGAIN if it has to wait for `awaited()`, otherwise the errno of the
-  /// failure. A server need not call it: Send and Receive do.
+  /// connection is not encrypted, EAGAIN if it must wait for `awaited()`, otherwise the errno of the failure.
+  /// A server need not call it: Send and Receive do.
   int Handshake();
   /// Calls Handshake until it is over. Returns 0, ETIMEDOUT, or the errno of the failure.
   int HandshakeUntil(std::chrono::steady_clock::time_point deadline);

@@ -69,7 +69,7 @@ struct TcpTransport::PendingConnection {
   Clock::time_point deadline;
   HelloBuffer hello = {};
   int peer = -1;               ///< the claimed rank, set once this rank has answered
-  wire::Digest expected = {};  ///< the proof expected from it, set then too
+  wire::Digest expected = {};  ///< the proof expected from it, set together with `peer`
   ProofBuffer proof = {};
 };
 

@@ -1,6 +1,6 @@
 // Events of the links and of the connections that become links, by epoll. It is edge-triggered, and each link
-// is registered once: a wait costs one system call however many links there are, and data that arrives early
-// on a link that is not awaited wakes the rank only once.
+// is registered once: a wait costs one system call regardless of the number of links, and data that arrives
+// early on a link that is not awaited wakes the rank only once.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 

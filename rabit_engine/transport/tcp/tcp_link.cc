@@ -29,8 +29,8 @@ constexpr std::size_t kDirectBytes = 2048;
 // (TCP_USER_TIMEOUT would be simpler, but it also ends connections to a process that computes and does not
 // read.)
 //
-// The kernel's first retransmission comes after about 200 ms, and each further one after twice the time. The
-// number expected is what fits into the timeout, at most 7.
+// The kernel first retransmits after about 200 ms, and doubles the interval each time. As many
+// retransmissions are expected as fit into the timeout, at most 7.
 constexpr double kFirstRetransmission_s = 0.2;
 constexpr int kMostUnanswered = 7;
 int MaxUnanswered(std::chrono::seconds timeout) {
@@ -70,8 +70,8 @@ std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, c
   }
 }
 
-/// Throws if this host ran out of a resource for the call; errors about addresses come from the network
-/// instead.
+/// Throws if this host lacked a resource for the call. Errors about addresses do not count: here they come
+/// from the network.
 void TcpLink::ThrowIfShort(const char* call, int error) const {
   if (posix::ConcernsAddress(error)) return;
   ThrowIfShortage(fmt::format("no data can be exchanged with rank {} at {}", peer_, address_), call, error);
@@ -82,8 +82,9 @@ void TcpLink::NoteFull() {
   if (!watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = true);
 }
 
-// What the peer sent before it ended may explain why (a different collective than ours), so let it be read
-// first. If it is not read, the transport's Wait throws.
+// Throws if no received data is left. Otherwise returns 0, so that the caller reads that data first: it may
+// explain why the peer ended (a different collective than ours). If it is never read, the transport's Wait
+// throws.
 std::size_t TcpLink::FailedSend(int error) {
   ThrowIfShort("send", error);
   if (error_ == 0) error_ = error;
@@ -147,7 +148,7 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
 
 void TcpLink::Note(std::uint32_t events) {
   if ((events & POLLOUT) != 0) {
-    // The event is redundant: a peer that reads data as it comes causes such events. Links that carry small
+    // The event is redundant: a peer that reads data as it arrives causes such events. Links that carry small
     // messages are better off without them.
     if (may_send_ && watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = false);
     may_send_ = true;

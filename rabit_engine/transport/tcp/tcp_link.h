@@ -22,7 +22,7 @@ class TcpLink final : public Link {
     [[noreturn]] virtual void ThrowLost(int peer, const std::string& seen) = 0;
     /// The connection has ended, but there is something left to read.
     virtual void NoteEnd() = 0;
-    /// Turns the event for new room to send on or off.
+    /// Turns the event that reports new room to send on or off.
     virtual void WatchForRoom(const TcpLink& link, bool watch) = 0;
 
    protected:
@@ -48,14 +48,15 @@ class TcpLink final : public Link {
   bool may_receive() const { return may_receive_ || stash_begin_ < stash_end_; }
   /// Whether the last TryReceive was small enough to go through this link's buffer.
   bool awaits_little() const { return awaits_little_; }
-  /// Fills this link's buffer with what has arrived, if it is empty. Throws LostPeer if the peer is gone.
+  /// If this link's buffer is empty, fills it with data that has arrived. Throws LostPeer if the peer is
+  /// gone.
   void ReadAhead();
   /// True when the peer will send nothing more, or the connection is broken.
   bool ended() const { return ended_; }
   /// Describes how the connection ended, as far as known.
   std::string DescribeEnd() const;
-  /// True if the peer's host has acknowledged nothing for about `timeout`, over several calls. The kernel
-  /// itself gives up only after a quarter of an hour.
+  /// True if, as seen over several calls, the peer's host has acknowledged nothing for about `timeout`. The
+  /// kernel itself gives up only after a quarter of an hour.
   bool HostIsSilent(Clock::time_point now, std::chrono::seconds timeout);
   // Totals so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }

@@ -26,8 +26,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A link ends either because its peer died or because the peer gave up and left; in the second case its alarm
-// has already arrived or is about to.
+// How long to wait for an explanation after a link ends: if the peer did not die but gave up, its alarm has
+// already arrived or is about to.
 constexpr milliseconds kExplanationGrace{50};
 // How often a waiting rank checks on the others.
 constexpr milliseconds kWakeUp{200};
@@ -40,14 +40,14 @@ constexpr std::size_t kAlarmAddresses = 4;
 // If a peer has several addresses, some may lead nowhere (another host's bridge), so the first round gives up
 // on each early.
 constexpr milliseconds kFirstRoundLimit{3000};
-// The most awaited links that are read in turn; with more of them one call of epoll is quicker.
+// Up to this many awaited links are read directly; for more of them one epoll call is quicker.
 constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
 // The pause before the addresses of a peer are tried again: doubled each time.
 constexpr milliseconds kFirstRetryPause{50};
-// The most questions to one rank that it has not read, e.g. because it is stopped. More would add nothing.
+// The most unread questions to one rank, which may be stopped. More would add nothing.
 constexpr int kMostQuestions = 4;
-// A live host refuses a connection at once if the port is closed.
+// A live host refuses a connection immediately if the port is closed.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
 // The most connections that are not links yet. Beyond this the oldest unanswered one is dropped.
@@ -67,7 +67,8 @@ bool BeginsTls(int fd) {
   return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;
 }
 
-/// The time until the deadline, at most kWakeUp; after the deadline a shorter interval, for waits that go on.
+/// The time until the deadline, at most kWakeUp; after the deadline a shorter interval, because some waits
+/// continue.
 int MillisecondsToWait(Clock::time_point deadline) {
   const auto limit = static_cast<int>(kWakeUp.count());
   return Clock::now() < deadline ? tcp::MillisecondsUntil(deadline, limit) : limit / 4;
@@ -148,7 +149,7 @@ void TcpTransport::Interrupt() {
   interrupt_.Ring();
 }
 
-// Losses are reported only after everything readable: the bytes that a peer sent before it gave up may
+// Losses are reported only after everything has been read: the bytes that a peer sent before it gave up may
 // explain why.
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests) || is_interrupted_) return;
@@ -175,7 +176,7 @@ int TcpTransport::WhoIsLate(std::span<const Interest> awaited, Clock::time_point
 }
 
 // Reading directly takes one system call if a message has come; epoll would take another one to announce it.
-// Every few looks poll anyway: epoll also covers new connections and links that are not awaited.
+// Every few calls poll anyway, because epoll also covers new connections and links that are not awaited.
 bool TcpTransport::Look(std::span<const Interest> interests) {
   const auto is_read_ahead = [&](const Interest& interest) {
     const TcpLink* link = links_[interest.peer].get();
@@ -207,7 +208,7 @@ void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   const auto awaited = [&](int peer) {
     return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
   };
-  // For a linked peer, the link itself tells.
+  // The loss of a linked peer shows on its link.
   for (const int peer : absent_) {
     if (!links_[peer] && awaited(peer)) {
       ThrowLost(peer,
@@ -312,7 +313,7 @@ void TcpTransport::AcceptAll() {
       }
       continue;
     }
-    // Only ranks of the job get an answer, so there are at most as many answered connections as ranks, unless
+    // Only ranks of the job are answered, so there are at most as many answered connections as ranks, unless
     // an attacker replays an overheard hello.
     if (pending_.size() >= kMaxPending && !DropUnanswered() &&
         pending_.size() >= kMaxPending + links_.size()) {
@@ -326,8 +327,8 @@ void TcpTransport::AcceptAll() {
   }
 }
 
-/// Closes the oldest unanswered connection. Returns false if all are answered: the other end of an answered
-/// one takes it for a link and would never make it again.
+/// Closes the oldest unanswered connection. Returns false if all are answered: the peer regards an answered
+/// connection as a link and would never connect again.
 bool TcpTransport::DropUnanswered() {
   const auto unanswered = std::find_if(pending_.begin(), pending_.end(),
                                        [](const auto& pending) { return pending.second.peer < 0; });
@@ -403,7 +404,7 @@ bool TcpTransport::Answer(PendingConnection& pending) {
   const tcp::Hello answer = tcp::Proved(MakeHello(tcp::HelloKind::kLink, hello->from), key_, hello->nonce);
   if (!SendWhole(pending.stream, answer)) return false;
   pending.peer = hello->from;
-  pending.deadline = kNoDeadline;  // either the proof comes or the connection ends
+  pending.deadline = kNoDeadline;  // either the proof arrives or the connection ends
   pending.expected = tcp::LinkProof(key_, *hello, answer);
   return true;
 }
@@ -658,10 +659,10 @@ void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
     if (posix::DescriptorShortage() != 0) listener_.Close();
     SendAlarms(lost_rank, shortage);
   } catch (const std::exception&) {
-    // Out of memory or descriptors: the end of the links tells the peers too, if less clearly.
+    // Out of memory or descriptors: the end of the links also informs the peers, if less clearly.
   }
   for (const int peer : linked_) links_[peer]->CloseSending();
-  // Ranks that still try to link with this one now get a refusal from the kernel.
+  // From now on the kernel refuses ranks that still try to link with this one.
   pending_.clear();
   listener_.Close();
 }
@@ -691,7 +692,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     const bool ended = links_[peer] && links_[peer]->ended();
     return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
   });
-  // targets.back() comes next, so the likeliest address of each peer goes last.
+  // Targets are taken from the back, so the likeliest address of each peer is added last.
   std::vector<Target> targets;
   for (std::size_t i = kAlarmAddresses; i-- > 0;) {
     for (const int peer : peers) {

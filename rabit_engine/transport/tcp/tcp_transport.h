@@ -2,14 +2,14 @@
 // Linux (tcp_events_poll.cc).
 //
 // Links are made on demand. Of two ranks the lower one connects and the higher one accepts at any time, so
-// they need not be in Connect at the same moment. Handshakes never block; a client that sends nothing or
+// they need not be in Connect at the same time. Handshakes never block; a client that sends nothing or
 // garbage only occupies a descriptor for a while.
 //
 // The data stream is raw (tcp_link.h). A rank that gives up says so through a second, short connection to the
 // listening socket of each linked peer (an alarm, handshake.h). That works even in the middle of a message of
 // many GiB to a peer whose buffers are full, where a mark in the data stream would be stuck. The listening
-// socket is polled together with the links, so a waiting rank gets an alarm at once, and names the rank that
-// was lost first rather than the neighbour that passed the news on.
+// socket is polled together with the links, so a waiting rank receives an alarm immediately, and its error
+// names the rank that was lost first rather than the neighbour that gave up.
 #pragma once
 
 #include <poll.h>
@@ -37,7 +37,7 @@
 namespace warren {
 
 struct TcpOptions {
-  /// Send small messages at once.
+  /// Send small messages without delay.
   bool no_delay = true;
   /// The limit for making one TCP connection.
   std::chrono::milliseconds connect_timeout{30'000};
@@ -45,8 +45,8 @@ struct TcpOptions {
   std::chrono::seconds host_timeout = tcp::kHostTimeout;
   /// How many times all addresses of a peer are tried.
   int connect_retry = 5;
-  /// How long a peer may take to make the same Connect call, which may come after an hour of computing; 0:
-  /// forever. If a peer dies meanwhile, its links notice.
+  /// How long to wait for a peer to make the same Connect call, which it may do only after an hour of
+  /// computing; 0: forever. If a peer dies meanwhile, the ranks linked with it notice.
   std::chrono::milliseconds answer_timeout{0};
   /// If set, links are encrypted with it, except adopted ones.
   std::optional<tls::Context> tls;
@@ -74,7 +74,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Connect(std::span<const int> peers) override { ConnectWithin(peers, options_.answer_timeout); }
   /// Sets TcpOptions::answer_timeout, from the next Connect on.
   void set_answer_timeout(std::chrono::milliseconds timeout) { options_.answer_timeout = timeout; }
-  /// Like Connect, but the peers must come within `limit` (0: no limit).
+  /// Like Connect, but the links must be made within `limit` (0: no limit).
   void ConnectWithin(std::span<const int> peers, std::chrono::milliseconds limit);
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
@@ -86,25 +86,26 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Interrupt() override;
   void Resume() override { is_interrupted_ = false; }
 
-  /// Whether a rank's addresses refuse connections: its process has ended, or has given up. Takes up to a
+  /// Whether a rank's addresses refuse connections, because its process has ended or given up. Takes up to a
   /// tenth of a second; false if unknown. May be called by any thread.
   bool HasEnded(int peer) const;
   /// Tells a rank that this one waits for it in this call, so that the peer notices if it is in a different
   /// call. Does not wait. If the peer refuses the connection, ThrowIfLost considers it lost from then on.
   void Ask(int peer, const CallTag& call);
   bool IsLinked(int peer) const { return links_[peer] != nullptr; }
-  /// The last call that each rank has asked about in this way, as far as the events taken so far tell.
+  /// The last call that each rank has asked about with Ask, according to the events taken so far.
   const std::map<int, CallTag>& questions() const { return questions_; }
 
-  // Probes and questions about waiting are sent in the same way, without waiting for a reply; see WaitProbe.
+  // Probes and questions about waiting are sent like those of Ask, without waiting for a reply; see
+  // WaitProbe.
   void Send(int peer, const WaitProbe& probe);
   /// Returns and clears the probes received since the last call, only the latest from each origin.
   std::map<int, WaitProbe> TakeProbes();
-  /// Asks a rank whether it waits in a call itself.
+  /// Asks a rank whether it is itself waiting in a call.
   void AskWhetherItWaits(int peer);
   /// Whether the rank has said that it waits, since it was last asked.
   bool SaysThatItWaits(int peer) const { return waiting_.contains(peer); }
-  /// Answers the ranks that have asked.
+  /// Answers the ranks that have asked whether this one waits.
   void SayThatThisWaits();
 
   /// Bytes handed to the link with a peer, and taken from it, so far; 0 if there is no link.
@@ -126,14 +127,14 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Takes events, or reads ahead on links if only small reads are awaited; then returns AnyReady(interests).
   /// For callers that look repeatedly.
   bool Look(std::span<const Interest> interests);
-  /// True if one of the interests may make progress, as far as the events taken so far tell. Ranks without a
+  /// True if one of the interests may make progress, according to the events taken so far. Ranks without a
   /// link here are skipped.
   bool AnyReady(std::span<const Interest> interests) const;
-  /// Throws LostPeer if a peer is gone or a rank has given up, as far as the events taken so far tell. Call
-  /// it only if no interest is ready, because what a peer sent before it gave up may explain why.
+  /// Throws LostPeer if a peer is gone or a rank has given up, according to the events taken so far. Call it
+  /// only if no interest is ready, because what a peer sent before it gave up may explain why.
   void ThrowIfLost(std::span<const Interest> interests);
-  /// For callers that have learnt elsewhere that a rank has ended: throws LostPeer if an alarm that explains
-  /// more arrives within a moment.
+  /// For callers that have learnt elsewhere that a rank has ended: waits briefly for an alarm with the
+  /// reason, and throws LostPeer if one arrives.
   void ThrowIfTold();
 
  private:
@@ -155,7 +156,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- events, in the bits of poll ---
   static constexpr std::uint32_t kStreamEvents = POLLIN | posix::kPeerDone;
   void OpenEvents();
-  /// Reports each change of these states from now on, and those already present.
+  /// From now on, reports each change of these states, and also states that already hold.
   void Watch(int fd, std::uint64_t key, std::uint32_t events);
   /// Takes the events available, after waiting at most `timeout_ms` for the first.
   void Poll(int timeout_ms);

@@ -1,4 +1,4 @@
-// Decides what is done about the pods of a job.
+// Decides which actions to take on the pods of a job.
 //
 // Inputs, each with the time: the job wants a process (Start) or wants all to end (Stop, Kill); what the API
 // server reports about the pods and Jobs (Reported, NotReported); what their logs contain (LogRead,
@@ -95,13 +95,13 @@ class KubernetesController {
   void Reported(const KubeReport& report, bool at_the_end, TimePoint now);
   void NotReported(const std::string& why, bool at_the_end, TimePoint now);
   void LogRead(const std::string& pod, std::string_view bytes, TimePoint now);
-  /// Takes what kubectl itself wrote to standard error.
+  /// Receives kubectl's own standard error.
   void LogComplained(const std::string& pod, std::string_view bytes);
   void FollowerExited(const std::string& pod, const ExitStatus& status, TimePoint now);
   void NotFollowed(const std::string& pod, const std::string& why);
   void Deleted(const std::string& printed, const ExitStatus& status, TimePoint now);
   void Tick(TimePoint now);
-  /// When Tick next has something to do, if ever.
+  /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
   /// Whether a log is followed or objects are being deleted.
@@ -217,7 +217,7 @@ class KubernetesController {
   std::chrono::milliseconds ask_pause_{0};
   int failed_asks_ = 0;
 
-  std::optional<TimePoint> end_at_;  ///< when processes that should have ended are given up
+  std::optional<TimePoint> end_at_;  ///< when to give up on processes that should have ended
   std::optional<TimePoint> delete_at_;
   int delete_tries_ = 0;
   bool stopping_ = false;

@@ -1,6 +1,6 @@
-// --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker in a pod beside them.
-// All this needs only kubectl (kubectl.h), which creates the objects (manifest.h), reports the state of the
-// pods (pods.h), follows their logs (log_reader.h), which contain the messages of the scripts in the pods
+// --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker in its own pod.
+// The only tool needed is kubectl (kubectl.h), which creates the objects (manifest.h), reports the state of
+// the pods (pods.h), follows their logs (log_reader.h), which contain the messages of the scripts in the pods
 // (scripts/pod.sh), and deletes everything at the end. The controller (controller.h) decides what happens
 // when; this file runs the commands and the timer. If dmlc-submit dies, its watchdog deletes the objects.
 //

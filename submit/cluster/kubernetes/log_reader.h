@@ -11,7 +11,7 @@ namespace warren::submit {
 
 class LogReader {
  public:
-  /// Passes on what is new in `bytes`, without the times.
+  /// Passes on the new output in `bytes`, without the times.
   void Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text);
   /// Call when the next bytes come from another command.
   void Reconnect();

@@ -46,7 +46,7 @@ ExitStatus Terminated(const Json& state) {
   return status;
 }
 
-/// Returns the status of the process's container, which is named after the role; nullptr if there is none.
+/// Returns the status of the process's container, which is named after the role; nullptr if absent.
 const Json* ContainerOf(const Json& status, const std::string& role) {
   for (const Json& container : At(status, "containerStatuses")) {
     if (TextAt(container, "name") == role) return &container;

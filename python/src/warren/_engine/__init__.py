@@ -1,1 +1,1 @@
-"""Calls into librabit: where it is, its C functions, and the objects that warren.collectives is made of."""
+"""Calls into librabit: its location, its C functions, and the building blocks of warren.collectives."""

@@ -298,7 +298,7 @@ class DeviceCall(Call[T]):
         raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
 
 
-#: The types of warren/c_api.h for the element types of rabit/device.h, as far as they exist.
+#: For each element type of rabit/device.h, in its order, the type of warren/c_api.h. Types without a counterpart are missing.
 _DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["float64"], _c.TYPES["bfloat16"])
 
 
@@ -312,7 +312,7 @@ def on_device(data: Any, stream: Any, what: str) -> bool:
 
 
 def device_arrays(what: str, stream: Any, *arrays: Any) -> Tuple[List[Any], int, Any]:
-    """Returns the arrays, which have one type, that type, and the stream's address."""
+    """Returns the arrays, their common type, and the stream's address."""
     on = stream_address(stream)
     found = [array_of(array, on) for array in arrays]
     if any(array.type != found[0].type for array in found):

@@ -77,7 +77,7 @@ class Coordinator:
         return last.value
 
     def close(self) -> None:
-        """Ends the coordinator for all ranks: operations that are not ready on all of them by now fail, there too. Waits for all ranks, and
+        """Ends the coordinator for all ranks: operations that are not yet ready on all ranks fail on all ranks. Waits for all ranks, and
         raises an error if one is lost in the meantime. May be called from any thread, even while other threads are in its methods."""
         self._is_closed = True
         _c.check(_c.LIB.WarrenCoordinatorClose(self._coordinator))

@@ -1,4 +1,4 @@
-"""The arrays and streams of GPU libraries, by the protocols that these support: DLPack and __cuda_array_interface__."""
+"""The arrays and streams of GPU libraries, through the protocols that they support: DLPack and __cuda_array_interface__."""
 import ctypes
 import functools
 import math

@@ -23,8 +23,8 @@ class Mailbox:
         self._mailbox: Optional[int] = handle
 
     def send(self, data: ArrayLike, to: int, tag: int = 0, timeout: Optional[float] = None) -> Handle[None]:
-        """Sends a message to a rank. The operation ends when the array may be reused, which for a long message is not before the other rank
-        receives it."""
+        """Sends a message to a rank. The operation ends when the array may be reused: for a long message, only once the other rank receives
+        it."""
         array = contiguous(data, "send")
         return self.send_bytes(array.ctypes.data, array.nbytes, to, tag, timeout, array)
 
@@ -33,7 +33,7 @@ class Mailbox:
         result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
         return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
 
-    # The same for raw memory, whose owner is kept alive until the operation has ended.
+    # The same calls for raw memory. Its owner is kept alive until the operation has ended.
 
     def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> Handle[None]:
         free_dropped()

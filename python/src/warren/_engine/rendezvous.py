@@ -1,4 +1,4 @@
-"""How ranks that have no communicator yet find each other: by an allgather of the program's own."""
+"""How ranks without a communicator find each other: through an allgather that the program provides."""
 import contextlib
 import ctypes
 from typing import Any, Callable, Iterator, List, Sequence

@@ -1,4 +1,4 @@
-"""Reports of this process to whoever watches its job, through librabit. Does nothing, at almost no cost, outside a job."""
+"""Sends reports from this process to anyone who watches its job, through librabit. Does nothing, at almost no cost, outside a job."""
 import ctypes
 import functools
 import os

@@ -3,7 +3,7 @@
 Unpickling runs whatever code the bytes ask for, so bytes from another process are unpickled only if that process knows the job's token
 (`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256, keyed by a key derived from the token, over the name of the call, the sender's rank
 and the body, and is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call that
-has to send other objects passes `objects`, and then trusts every peer of the communicator.
+must send other objects passes `objects`, and then trusts every peer of the communicator.
 
 The key is derived as in wire/job_token.h, with a separate purpose. A message is one byte for its form, the seal (32 bytes, if there is a
 token), and the body."""
@@ -182,7 +182,7 @@ def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]],
     `greatest` returns the elementwise maximum over all ranks, for uint8 and uint64. Does nothing if no rank has a token. Raises
     RuntimeError that names the ranks that failed the proof, before any other data of theirs is read.
 
-    Each rank sends 32 random bytes, and then an HMAC-SHA-256 over the random bytes of all ranks and its own number."""
+    Each rank sends 32 random bytes, and then an HMAC-SHA-256 over its own rank and the random bytes of all ranks."""
     secret = token()
     said = np.array([size - rank if secret else 0, 0 if secret else size - rank], np.uint64)
     has, lacks = (int(number) for number in greatest(said))

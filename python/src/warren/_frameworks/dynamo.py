@@ -1,7 +1,7 @@
 """Keeps TorchDynamo out of this package.
 
-While torch.compile traces running frames, DistributedDataParallel, autograd's hooks and user code call functions of this package. They call
-into the engine; Dynamo cannot trace any of them, just as it never sees PyTorch's own backends, which are C++."""
+While torch.compile traces running frames, DistributedDataParallel, autograd's hooks and user code call functions of this package. These
+call into the engine, so Dynamo cannot trace them, just as it cannot trace PyTorch's own backends, which are C++."""
 import functools
 import sys
 import types

@@ -1,5 +1,5 @@
-"""Detects workers that all train on the same rows, so that each row counts as often as there are workers: usually because every worker has
-read the whole DataFrame."""
+"""Detects workers that all train on the same rows, usually because every worker has read the whole DataFrame. Each row then counts once for
+every worker."""
 import contextlib
 import hashlib
 import sys
@@ -49,8 +49,8 @@ def _frames_to_the_user() -> int:
 
 
 def labels_suffice(labels: Any) -> bool:
-    """Whether labels suffice to distinguish data sets: other rows hardly have the same labels, unless there are few distinct ones, or they
-    are row numbers."""
+    """Whether labels suffice to distinguish data sets: different rows are unlikely to have the same labels, unless there are few distinct
+    labels, or the labels are row numbers."""
     found = np.asarray([] if labels is None else labels, np.float64).ravel()
     return len(np.unique(found[:_MOST_LABELS])) > _FEW_LABELS and len(np.unique(np.diff(found[:_MOST_LABELS]))) > _FEW_LABELS
 

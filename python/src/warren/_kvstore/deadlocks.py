@@ -2,8 +2,8 @@
 
 A thread checks every second whether this worker is stuck, which means that every thread that could still submit a key is in a call of the
 store. It then tells the other workers the names for which this one waits, and receives theirs once all workers are stuck. If two rounds
-have the same answers, no worker has moved in between. If, in addition, every worker waits for a name for which some other worker does not
-wait, none can proceed, and all of them end their calls with an error."""
+have the same answers, no worker has made progress between them. If, in addition, every worker waits for a name for which some other worker
+does not wait, none can proceed, and all of them end their calls with an error."""
 import contextlib
 import json
 import threading
@@ -88,7 +88,7 @@ class Waiting:
                 names = [set(one["names"]) for one in now]
                 if now == before and all(any(own - others for others in names) for own in names):
                     self._story = _story(self._communicator.rank, names)
-                    self._exchange.barrier("all know").wait()  # before the first of them ends the calls of the others
+                    self._exchange.barrier("all know").wait()  # all workers must know before one ends the calls of all
                     end()
                     return
                 before = now

@@ -88,7 +88,7 @@ class AllreduceStore(_Store):
         _check_capability(capability)
         return False
 
-    # Arguments may have the names of MXNet's design document or those of MXNet's code.
+    # Arguments may be named as in MXNet's design document or as in MXNet's code.
 
     def pushpull(self, key: Any, ins: Any, outs: Any = None, priority: int = 0, out: Any = None) -> None:
         """Stores the sum of `ins` over all workers and devices in `outs`, by default in `ins`. Raises RuntimeError if the workers are

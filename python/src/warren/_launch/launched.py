@@ -13,7 +13,7 @@ class Launched(NamedTuple):
     size: int
 
     def description(self) -> str:
-        """What this process is taken for, and why; for error messages."""
+        """Describes the process, its launcher and the evidence, for error messages."""
         return f"this is rank {self.rank} of {self.size} processes that {self.launcher} started ({self.evidence})"
 
 
@@ -48,7 +48,7 @@ def _of_launcher() -> Optional[Launched]:
 
 
 def launched() -> Optional[Launched]:
-    """Returns the launcher that started this process as one of several, provided that nothing else tells how they meet. Returns None if a
+    """Returns the launcher that started this process as one of several, unless something else tells how these meet. Returns None if a
     tracker is named, if WARREN_BOOTSTRAP is `none` or `tracker`, or if the process is alone."""
     tracker = os.environ.get("DMLC_TRACKER_URI")
     if (tracker and tracker != "NULL") or "DMLC_PS_ROOT_URI" in os.environ:

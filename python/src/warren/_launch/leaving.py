@@ -1,11 +1,11 @@
-"""Leaving a job."""
+"""Leaves a job in such a way that the rank that caused an error reports it first."""
 import contextlib
 import re
 import time
 from typing import Iterator
 
-#: How long a rank that could not leave stays silent: longer than a rank in another call needs to end with its error, and its launcher to
-#: stop this one.
+#: How long a rank that could not leave waits before it raises its error: long enough for the rank in another call to fail first, and for
+#: the launcher to stop this rank.
 _OTHERS_FIRST_S = 5.0
 #: The engine's message if this rank leaves while another one makes a call.
 _IN_ANOTHER_CALL = re.compile(r"calls barrier .*where rank \d+ calls")
@@ -15,7 +15,7 @@ _GAVE_UP = "gave up after an error"
 
 @contextlib.contextmanager
 def others_report_first() -> Iterator[None]:
-    """Wraps the call that leaves the job, which is a barrier. If it fails because another rank makes a call that this one does not make
+    """Wraps the call that leaves the job, which is a barrier. If it fails because another rank makes a call that this rank does not make
     (`if rank == 0: model.eval(...)`), that rank's error should be reported first, since its traceback shows the call; the launcher then
     stops this rank. So the error is raised after a pause. Other errors are raised immediately."""
     try:

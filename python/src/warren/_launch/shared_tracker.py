@@ -95,7 +95,7 @@ def has_left(tracker: Optional[_Address] = None) -> bool:
 def before_init(args: Iterable[Union[str, bytes]]) -> None:
     """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks, since librabit does not know
     PyTorch. Does nothing for other launchers. Raises RuntimeError if that is impossible, or if this process has left its job: the tracker
-    would take it for a failed one that comes back."""
+    would take it for a failed process that has restarted."""
     words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return
@@ -109,8 +109,8 @@ def before_init(args: Iterable[Union[str, bytes]]) -> None:
 
 def left(failed: bool = False, tracker: Optional[_Address] = None) -> None:
     """To be called after this process has left the job of `tracker`, by default the one named by the environment. If it runs the tracker,
-    waits until all ranks have left, since they need it for that. If it has `failed`, the other ranks may never come, and get only a moment
-    to learn of it."""
+    waits until all ranks have left, since they need the tracker to leave. If this process has `failed`, the other ranks may never leave, so
+    it waits only a few seconds, for them to learn of the failure."""
     global _left  # pylint: disable=global-statement
     _left = tracker or _tracker()
     while _awaited:

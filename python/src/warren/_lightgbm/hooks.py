@@ -1,4 +1,4 @@
-"""Replaces the functions of LightGBM that would give each worker of a job other results than the others."""
+"""Replaces the LightGBM functions whose results would otherwise differ between the workers of a job."""
 import contextlib
 import hashlib
 import warnings
@@ -41,8 +41,9 @@ def _number_of(what: Any) -> float:
 
 
 def _mean_over_workers(data_name: str, found: List[Any], weight: float) -> List[Any]:
-    """Returns the mean of each metric over the workers, weighted like their rows: for a metric that is a mean over rows, this is its value
-    over all of them. The result is the same on all workers, bit for bit. Raises LightGBMError if the workers evaluate different metrics."""
+    """Returns the mean of each metric over the workers, weighted by their rows: for a metric that is a mean over rows, this is its value
+    over the rows of all workers. The result is the same on all workers, bit for bit. Raises LightGBMError if the workers evaluate different
+    metrics."""
     names = [data_name, *(one[1] for one in found)]
     *values, total, number = _summed([one[2] * weight for one in found] + [weight, _number_of(names)])
     if number != rabit.get_world_size() * _number_of(names):
@@ -108,7 +109,7 @@ def _comparing_rows(inner: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def for_all_workers() -> Iterator[None]:
     """Makes every worker see the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the training of
-    one worker while the others wait for it. Also warns of features that would train on one worker's rows only."""
+    one worker while the others wait for it. Also warns about features that would train on one worker's rows only."""
     def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
         def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
             found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)

@@ -5,8 +5,8 @@ elements directly from the caller's memory, with a tag that is unique to this re
 and handles them one after the other: it receives the elements into a reusable buffer, and the shard (warren._parameter_server.shards)
 decides which requests are answered. The answer to a send is a number, the length of the error text (0 for success), followed by that text;
 the answer to a receive is the elements. The client posts its receives before it sends the header, and the server does not wait until an
-answer is received: so neither depends on threads of the other, and long messages of many clients cannot deadlock. For shards of its own
-process, a client calls the shard directly in its own thread, under the shard's lock.
+answer is received: so neither depends on threads of the other, and long messages of many clients cannot deadlock. A shard of the same
+process is called directly in the client's thread, under the shard's lock.
 
 Headers between two processes keep their order, and requests are handled one at a time: this defines the order of a client's requests to a
 shard, and makes each request atomic."""
@@ -28,7 +28,7 @@ HEADER = np.dtype([("array", "i8"), ("action", "i8"), ("number", "i8"), ("count"
 _SEND, _RECEIVE = range(2)
 _HEADERS = 0  # the tag of headers
 
-#: A server waits for requests as long as the job lasts, even if rabit_timeout=1 ends other operations that wait for long.
+#: A server waits for requests until the job ends, even if rabit_timeout=1 ends other operations that wait for too long.
 _FOR_EVER_S = 1e8
 
 

@@ -18,7 +18,7 @@ class Handle(Generic[T]):
 
     def __init__(self, requests: Sequence[Pending], result: T, told: Optional[threading.Event] = None) -> None:
         self._requests, self._result = requests, result
-        self._told = told or threading.Event()  # set once a caller has got the error
+        self._told = told or threading.Event()  # set once a caller has received the error
 
     def wait(self) -> T:
         """Returns the result once the operation has ended. Raises RuntimeError if it failed on a server."""
@@ -47,12 +47,12 @@ class Handle(Generic[T]):
         return Handle(self._requests, result, self._told)
 
     def untold(self) -> Optional[Exception]:
-        """Waits, and returns the error; None if there is none or `wait` has raised it already."""
+        """Waits. Returns the error, or None if the operation succeeded or `wait` has already raised the error."""
         error = self._error()
         return None if self._told.is_set() else error
 
 
-# --- one service per communicator, as long as it has arrays ---
+# --- one service per communicator, while it has arrays ---
 
 class _Shared:
     """A service and the number of its arrays."""
@@ -70,7 +70,7 @@ class ShardedArray:
 
     def __init__(self, communicator: Communicator, parts: Sequence[Part], own: Optional[Array],
                  make: Callable[[Array], Shard]) -> None:
-        """`own` is the initial value of this rank's part, if it has one; `make` turns it into a shard."""
+        """`own` is the initial value of this rank's part, or None if it has no part; `make` turns the value into a shard."""
         self._communicator, self._parts = communicator, parts
         shared = _services.get(communicator)
         if shared is None:
@@ -78,7 +78,7 @@ class ShardedArray:
         shared.num_arrays += 1
         shared.last_number += 1
         self._number, self._service = shared.last_number, shared.service
-        self._kept_ones: List[Handle[Any]] = []  # pending ones, and failed ones whose error no caller has got
+        self._kept_ones: List[Handle[Any]] = []  # pending, or failed with an error that no caller has received
         self._lock = threading.Lock()
         self._is_freed = False
         if own is not None:
@@ -112,7 +112,7 @@ class ShardedArray:
         return handle
 
     def free(self) -> None:
-        """Waits for all pending operations, on all ranks, and raises the first error that no caller has got. All ranks call it."""
+        """Waits for all pending operations, on all ranks, and raises the first error that no caller has received. All ranks call it."""
         if self._is_freed:
             return
         self._is_freed = True
@@ -136,7 +136,7 @@ class ShardedArray:
 
 
 def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], root: Optional[int]) -> Optional[Array]:
-    """Returns a copy of this rank's part of its own array, or of the root's array if there is a root."""
+    """Returns a copy of this rank's part of `flat`: of its own or, with a `root`, of the root's. None if it has no part."""
     own = next((part for part in parts if part.rank == communicator.rank), None)
     values = None if own is None else flat[own.begin:own.end].copy()
     if root is not None:

@@ -42,7 +42,7 @@ def _data(words: Sequence[str]) -> int:
     return int(importlib.import_module("warren.data._commands").main(words))
 
 
-#: Names that similar programs use for commands that have another name here, and what to type instead.
+#: Command names of similar programs, each with the text that tells a user what to type instead.
 ELSEWHERE = {
     "status": "warren jobs lists running and past jobs, warren jobs ID shows one",
     "list": "warren jobs lists running and past jobs",

@@ -110,7 +110,7 @@ def _join_as(found: Dict[str, Any], join: Callable[[], Any]) -> None:
 
 def _check_not_left(arguments: Mapping[str, Any]) -> None:
     """Raises RuntimeError if this process has left the job named by these arguments or the environment: its tracker would take a worker
-    that comes back for a failed one, and end the job."""
+    that joins again for a failed one, and end the job."""
     global _tracker  # pylint: disable=global-statement
     given = {name.lower().replace("rabit_", "dmlc_"): str(value) for name, value in {**os.environ, **arguments}.items()}
     _tracker = given.get("dmlc_tracker_uri", ""), given.get("dmlc_tracker_port", "")
@@ -120,7 +120,7 @@ def _check_not_left(arguments: Mapping[str, Any]) -> None:
 
 
 def leave(failed: bool) -> None:
-    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other ones may never leave."""
+    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave."""
     global _joined  # pylint: disable=global-statement
     if _joined:
         _joined = False

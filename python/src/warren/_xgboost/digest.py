@@ -23,13 +23,13 @@ _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_
 #: The limits for examining nested objects: depth and number.
 _DEEPEST = 24
 _MOST_OBJECTS = 100_000
-#: Matrices whose quantile cuts are known once they are made: computing the cuts of other kinds is expensive, and a collective call.
+#: Matrices that have quantile cuts once they are made. Computing the cuts of other matrices is expensive, and is a collective call.
 _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
 #: The most characters of a value in a message.
 _SHORT = 60
 
 _Words = NDArray[np.uint64]
-#: How much of a matrix's features the digest covers: the greatest value over all ranks applies to all.
+#: How much of a matrix's features the digest covers. The greatest value over all ranks applies to all ranks.
 VALUES, CUTS, NOTHING = 0, 1, 2
 
 
@@ -42,7 +42,7 @@ def _mixed(words: _Words) -> _Words:
 
 
 def _folded(words: _Words, more: _Words) -> _Words:
-    """Mixes as many further words into `words`, in place."""
+    """Mixes `more`, an array of the same size, into `words`, in place."""
     words ^= more
     words += np.uint64(0x2545F4914F6CDD1D)
     return _mixed(words)
@@ -124,8 +124,8 @@ def _groups(matrix: Any) -> Any:
 
 
 def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
-    """Returns the sum of a word for each row, or each query, which does not depend on their order. Without features it does: the row's
-    number, counted from `first`, takes their place."""
+    """Returns the sum of a word for each row or, if there are queries, for each query. The sum does not depend on their order, unless
+    `with_features` is false: a row's number, counted from `first`, then takes the place of its features."""
     rows, groups = matrix.num_row(), _groups(matrix)
     if with_features and rows > 0:
         words: _Words = np.concatenate([_of_csr(part) for part in _parts(matrix)])
@@ -162,12 +162,12 @@ def _of_cuts(matrix: Any) -> int:
 def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
     """Describes each data set as a whole, over all ranks: the numbers of rows, columns and values, and a digest of all features, labels,
     weights, base margins, bounds and queries. A collective call with the same number of matrices on all ranks; the result is the same on
-    all.
+    all ranks.
 
-    The order of the rows and their distribution over ranks do not matter: a job with another number of workers gets the same result.
-    Queries count as a whole. Quantile cuts take the place of the features for binned matrices on disk, and for those in memory with more
-    than 2^24 values on a rank (nothing does before XGBoost 2.0, or for pages of a DMatrix); in these cases, the order of the rows matters,
-    rank by rank."""
+    The order of the rows and their distribution over ranks do not matter: a job with another number of workers has the same result. Queries
+    count as a whole. Quantile cuts take the place of the features for binned matrices on disk, and for those in memory with more than 2^24
+    values on a rank (before XGBoost 2.0, and for pages of a DMatrix, nothing takes their place). In these cases, the order of the rows
+    matters, rank by rank."""
     told = _of_all(peers, lambda: [(_seen(matrix), matrix.num_row()) for matrix in matrices])
     most = [int(one) for one in told[:, :, 0].max(axis=0)]
     firsts = [int(one) for one in told[:peers.rank, :, 1].sum(axis=0, dtype=np.uint64)]
@@ -224,7 +224,7 @@ class _Plain:
         self._around: Set[int] = set()  # the containers around the current value
 
     def _meet(self, value: Any) -> str:
-        """Returns a reference to an object or function that was met before; otherwise registers it and returns ""."""
+        """Returns a reference to an object or function that was seen before. Otherwise registers it and returns ""."""
         if id(value) in self._met:
             return f"the same as number {self._met[id(value)][0]}"
         self._met[id(value)] = len(self._met), value

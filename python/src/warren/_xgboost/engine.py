@@ -72,16 +72,16 @@ def _text(buffer: Any) -> str:
 
 def begin(timeout: Any = None) -> bool:
     """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it; all of them call this. If one
-    cannot, all stay on XGBoost's own engine, and the lowest rank that did not ask for that says why on standard error. A call waits
-    `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an hour). Does nothing in a communicator of
-    one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be used: if only that
-    rank ended, the others would report the loss of a peer."""
-    if serves():  # the previous communicator was never left: the ranks agree over the new one
+    cannot, all stay on XGBoost's own engine, and the lowest rank that did not ask for that prints the reason on standard error. A call
+    waits `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an hour). Does nothing in a
+    communicator of one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be
+    used: if only that rank ended, the others would report the loss of a peer."""
+    if serves():  # the previous communicator was never left; the ranks must agree again, over the new one
         end(failed=True)
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
     if size < 2:
         if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
-            _objection("auto")  # tells the preloaded library that it is not idle by mistake
+            _objection("auto")  # tells the preloaded library that it is idle for a reason
         return False
     try:
         choice = _choice()

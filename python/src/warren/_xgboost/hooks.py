@@ -21,7 +21,7 @@ _ADVICE = ("give each worker its own rows, with warren.xgboost.load_dmatrix for 
 def _digest_of_rows(matrix: Any, model: "xgb.Booster") -> Optional[int]:
     """Returns a digest of a matrix's labels and other fields, and of some of its rows; the order of rows matters. If rows cannot be
     extracted, the model's predictions after its first round take the place of the features (XGBoost has computed them already). None if too
-    little is visible."""
+    little of the matrix is accessible."""
     labels = matrix.get_label()
     pieces = [matrix.num_row(), matrix.num_col(), labels, matrix.get_weight(), matrix.get_base_margin()]
     rows = _digest.some_rows(matrix, _same_rows.sampled_rows(matrix.num_row()))
@@ -45,9 +45,9 @@ def _compare_rows(matrix: Any, model: "xgb.Booster") -> None:
 
 def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
     """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself. All ranks must agree on whether
-    they compare their rows: so the number of the round decides, not the matrix, which may be a new object in each round on one rank only.
-    They compare after the round: before its first round, querying a model makes a collective call, which would meet the update of the other
-    ranks."""
+    they compare their rows. The number of the round decides this, because the matrix may be a new object in each round on one rank only.
+    The comparison follows the round: before a model's first round, querying it makes a collective call, which would be matched with the
+    other ranks' update."""
     def comparing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
         if iteration == 0:
@@ -59,8 +59,8 @@ _HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")
 
 
 class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # type: ignore[misc]
-    """Makes rank 0 report the finished round and the total number of rounds to whoever watches the job, so that the remaining time can be
-    computed."""
+    """Makes rank 0 report the finished round and the total number of rounds to anyone who watches the job, so that the remaining time can
+    be computed."""
 
     def __init__(self, rounds: int, begun: int = 0) -> None:
         """`begun` is the number of rounds that existed before this training; `rounds` includes them."""
@@ -94,8 +94,8 @@ def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
-    """Within the block, for this thread: detects workers that all train on the same rows, and reports the number of rounds to whoever
-    watches the job (except from an xgboost.train that the program imported by name before)."""
+    """Within the block, for this thread: detects workers that all train on the same rows, and reports the number of rounds to anyone who
+    watches the job (except from an xgboost.train that the program imported by name earlier)."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced("update", _comparing_rows, xgb.Booster))
         if _reporting.wanted() and _HAS_CALLBACKS:

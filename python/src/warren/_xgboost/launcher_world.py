@@ -10,7 +10,7 @@ _MOST_ADDRESS_BYTES = 4096
 
 
 class LauncherWorld:
-    """The ranks of mpirun or srun, as found by librabit. Leaves their job again if this process was not in it before."""
+    """The ranks of mpirun or srun, as found by librabit. `from_rank_zero` leaves their job if this object has joined it."""
 
     def __init__(self, found: Launched) -> None:
         from warren import collectives  # pylint: disable=import-outside-toplevel  # loads librabit, which other jobs do not need

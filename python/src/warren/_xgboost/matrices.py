@@ -49,7 +49,7 @@ def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 class Pages:
     """A source as batches for XGBoost: each pass reads it again, with a thread that reads ahead. Batches end at the ends of queries.
-    After an error there are no more rows: this worker still takes part in the others' calls, and all learn of the error once the matrix
+    After an error there are no more rows: this worker still makes the collective calls, and all workers learn of the error once the matrix
     is made."""
 
     def __init__(self, source: Source, converter: _converter.Converter, rows: int) -> None:
@@ -159,8 +159,8 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
 
 
 def _require_labels(matrix: Any, table: _table.Table, peers: Peers) -> None:
-    """XGBoost before 3.2 (seen in 3.0.5, not in 3.2.0) forgets the number of labels per row if there are no rows, and its workers then make
-    different calls. Raises ValueError on all of `peers`, which all call it. `table`: the rows, or an empty table."""
+    """XGBoost before 3.2 (seen in 3.0.5, not in 3.2.0) forgets the number of labels per row if there are no rows, so that its workers make
+    different calls. Raises ValueError on all ranks in that case. A collective call of `peers`. `table`: the rows, or an empty table."""
     if peers.world == 1 or table.label is None or table.label.ndim == 1:
         return
     forgotten = matrix.num_row() == 0 and matrix.get_label().ndim == 1
@@ -181,7 +181,7 @@ def _batch_rows(source: Source, size: int) -> int:
 
 def _rows(source: Source) -> int:
     """The approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte of a
-    few pieces, which are read completely. Compressed text is counted, because its size says little."""
+    few pieces, which are read completely. The rows of compressed text are counted, because its size is no good estimate."""
     if source.rows is not None:
         return source.rows
     columns = source.layout.request.others() or source.layout.read()[:1]
@@ -266,7 +266,7 @@ def _made(pages: Pages, make: Callable[[], Any]) -> Any:
 
 
 def _show_of_pages(source: Source, converter: _converter.Converter) -> None:
-    """Prints the table of what each worker got; takes a separate pass."""
+    """Prints the table of each worker's share, in a separate pass over the rows."""
     converter.start()
     found: Optional[_check.Summary] = None
     for batch in source.batches(converter.layout.read()):

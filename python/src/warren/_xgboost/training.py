@@ -13,7 +13,7 @@ _ONE_GENERATOR = (3, 3)
 
 
 class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
-    """Saves the model on rank 0 every `every` rounds, and gives each round its own seed."""
+    """Saves the model on rank 0 every `every` rounds, and sets a separate seed for each round."""
 
     def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
         if VERSION >= (1, 3):

@@ -1,4 +1,4 @@
-"""The version of XGBoost, and the module of its communicator, which has another name in earlier ones."""
+"""The version of XGBoost, and the module of its communicator, whose name depends on the version."""
 from typing import Any
 
 import xgboost as xgb

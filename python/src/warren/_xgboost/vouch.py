@@ -1,5 +1,5 @@
-"""Admission of a worker with XGBoost's own protocol, which cannot prove anything, to a job with a token: its process proves the token to
-the tracker over a connection of Warren's and registers a ticket, which the worker then carries in its task id (wire/vouch.h)."""
+"""Admits a worker that uses XGBoost's own protocol to a job with a token. Since that protocol cannot prove the token, the worker's process
+proves it to the tracker over a separate connection and registers a ticket, which the worker then carries in its task id (wire/vouch.h)."""
 import contextlib
 import ctypes
 import os
@@ -35,7 +35,7 @@ def _engine_is_preloaded() -> bool:
 
 @contextlib.contextmanager
 def hidden_in_log(library: Any, joined_by: str, task_id: str) -> Iterator[None]:
-    """XGBoost logs the task id when it joins: within the block, its log lines show `task_id` instead of `joined_by`. `library` is XGBoost's
+    """XGBoost logs the task id when it joins. Within the block, its log lines show `task_id` instead of `joined_by`. `library` is XGBoost's
     C library, whose log lines are printed by Python on this thread."""
     own: Optional[Any] = getattr(library, "callback", None)
     if own is None or joined_by == task_id:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import numpy as np
 import xgboost as xgb
 
-# The order of arguments in 1.2. Now most must be named, and where arguments were removed, later ones have moved up.
+# The order of arguments in 1.2. Current versions require names for most arguments, and have removed some, which moved later ones up.
 _TRAIN = ("params", "dtrain", "num_boost_round", "evals", "obj", "feval", "maximize", "early_stopping_rounds",
           "evals_result", "verbose_eval", "xgb_model", "callbacks", "learning_rates")
 _CV = ("params", "dtrain", "num_boost_round", "nfold", "stratified", "folds", "metrics", "obj", "feval", "maximize",
@@ -60,7 +60,7 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
 
 
 class _Feval:
-    """A metric that gets margins, as `feval` did from 1.2 to 2.1."""
+    """A metric that is called with margins, as `feval` was from 1.2 to 2.1."""
 
     def __init__(self, feval: Callable[..., Any]) -> None:
         self._feval = feval
@@ -172,7 +172,7 @@ def _adapt(original: Callable[..., Any], options: Dict[str, Any]) -> Dict[str, A
         feval = options.pop("feval")
         if feval is not None:
             options["custom_metric"] = _Feval(feval)
-    # False used to be the default and meant the metric's known direction, which is None now.
+    # False was the default and meant the metric's known direction; None means that now.
     options["maximize"] = options.get("maximize") or None
     rounds = options.get("num_boost_round", 10)
     rates = options.pop("learning_rates", None)
@@ -227,7 +227,8 @@ def _trees_of_a_round(booster: Any) -> int:
 
 
 def _rounds_of(booster: Any, ntree_limit: int) -> Tuple[int, int]:
-    """Returns the iteration_range of the first `ntree_limit` trees of each class; of all trees if it is 0 or too large."""
+    """Returns the iteration_range of the first `ntree_limit` trees of each class; the range of all trees if `ntree_limit` is 0 or too
+    large."""
     rounds = int(booster.num_boosted_rounds())
     limit = max(ntree_limit // _trees_of_a_round(booster), 1) if ntree_limit > 0 else rounds
     return 0, min(limit, rounds)
@@ -305,13 +306,13 @@ def _booster() -> None:
     booster.best_ntree_limit = property(lambda self: (self.best_iteration + 1) * _trees_of_a_round(self))
 
 
-#: A metric function passed to `fit`, while that runs.
+#: A metric function passed to `fit`, set while `fit` runs.
 _metric_of_fit: "contextvars.ContextVar[Any]" = contextvars.ContextVar("metric of fit", default=None)
 
 
 @contextlib.contextmanager
 def _parameters(model: Any, given: Dict[str, Any]) -> Iterator[None]:
-    """Sets, for this call only, arguments of `fit` that are parameters of the model now."""
+    """Sets, for this call only, the arguments of `fit` that have become parameters of the model."""
     before = {name: getattr(model, name, None) for name in given}
     token = _metric_of_fit.set(None)
     if callable(given.get("eval_metric")):

@@ -96,7 +96,7 @@ def _rabit() -> types.ModuleType:
 
 def _text(data: Any) -> Any:
     """Returns the data set that `DMatrix(data)` means if it is text, and not a matrix saved by XGBoost; else None. A Path is one file,
-    whatever characters it has."""
+    whatever characters its name contains."""
     if not isinstance(data, (str, os.PathLike)):
         return None
     name, cache, file_name = data, "", os.fspath(data)

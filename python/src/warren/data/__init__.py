@@ -1,8 +1,8 @@
 """Data sets as arrays, divided among the workers of a job. See docs/how-to/data.md.
 
-`load` returns this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they are stored; `batches` yields it some rows at
-a time. `read` is Warren's reader for text formats alone. `scatter` distributes rows that one worker has, and `gather` collects rows from
-all workers."""
+`load` returns this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they are stored; `batches` yields the share some
+rows at a time. `read` is Warren's reader for text formats alone. `scatter` distributes rows that one worker has, and `gather` collects rows
+from all workers."""
 import sys
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""A table of what each worker got of a data set, printed before training starts."""
+"""A table of each worker's share of a data set, printed before training starts."""
 import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -12,7 +12,7 @@ from warren.data._table import Table
 
 #: Set by `dmlc-submit --check-data`.
 VARIABLE = "WARREN_CHECK_DATA"
-#: Columns that are shown; the others are counted.
+#: The most columns that are shown; further ones are only counted.
 _MOST_COLUMNS = 60
 
 
@@ -33,12 +33,12 @@ class Range(NamedTuple):
         return Range(float(kept.min()), float(kept.max()), float(kept.sum(dtype="float64")), int(kept.size))
 
     def joined(self, other: "Range") -> "Range":
-        """The range of the values of both."""
+        """The range of the values of both ranges."""
         return Range(min(self.least, other.least), max(self.greatest, other.greatest), self.total + other.total,
                      self.number + other.number)
 
     def shown(self) -> str:
-        """From least to greatest, and the mean."""
+        """Formats the range: minimum, maximum and mean."""
         return f"{self.least:g} to {self.greatest:g}, mean {self.total / self.number:.4g}" if self.number else "none"
 
 
@@ -73,7 +73,7 @@ def summary(table: Table) -> Summary:
 
 
 def added(before: Summary, more: Summary) -> Summary:
-    """The summary of the rows of both, which belong to one worker. A query that continues in `more` is counted in both."""
+    """The summary of the rows of both summaries, which belong to one worker. A query that continues in `more` is counted in both."""
     def both(one: Optional[Range], other: Optional[Range]) -> Optional[Range]:
         return None if one is None or other is None else one.joined(other)
 

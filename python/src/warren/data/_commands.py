@@ -23,7 +23,7 @@ _USAGE = """warren data inspect  DATA [--workers N]     rows, columns, ranges, w
        warren data convert  DATA OUTPUT            the rows as one file: .parquet, .arrow, .feather, .csv, or LibSVM text (.svm, .libsvm, .txt)
        warren data shard    DATA N OUTPUT          the N workers' shares as files in the folder OUTPUT, Parquet or --to arrow, csv, libsvm"""
 _TEXT_ENDINGS = (".svm", ".libsvm", ".txt")
-#: The most columns that text may have to become a table, in which every row has all columns.
+#: The most columns of a text data set that can be converted to a table, in which every row has all columns.
 _MOST_COLUMNS = 20000
 _ROW_GROUP = 1 << 17
 _PART = re.compile(r"part-\d+-of-\d+\.\w+")
@@ -146,7 +146,7 @@ def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.
 
 def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     """Checks the columns of all files, and then all values, and reports every problem instead of only the first."""
-    findings: Dict[str, None] = {}  # a problem that all files share is found for each of them, with the same text
+    findings: Dict[str, None] = {}  # a dict removes duplicates: a problem of all files is found once per file
     count = 0
 
     def note(error: Exception) -> None:
@@ -163,7 +163,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     files = _files.find(wanted.uri, storage_options=wanted.options.storage_options)
 
     def alone(file: _files.File) -> Source:
-        """A single file of the data set, with the same values from folder names as among the other files."""
+        """A single file of the data set, whose folder columns have the same types as in the whole data set."""
         return wanted.source(_peers.Alone(), files=[file], of_all=files)
 
     good: List[_files.File] = []
@@ -388,7 +388,7 @@ def _libsvm(table: _table.Table) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Returns the exit code of `warren data ...`, and of the package's rabit-data, which passes text on to Warren's reader."""
+    """Returns the exit code of `warren data ...`, and of the package's rabit-data. Text is passed on to Warren's reader."""
     try:
         of_text = os.path.basename(sys.argv[0]).startswith("rabit-data")
         asks = not words or any(word in ("-h", "--help") for word in words)

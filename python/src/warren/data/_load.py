@@ -69,7 +69,7 @@ class Wanted:
                                tuple(dict.fromkeys([*names(categorical, "categorical"), *(categories or {})])), tuple(categories or ()))
         self.options = Options(format, filters, shuffle, delimiter or "", storage_options)
         self.is_text = self._is_text()
-        self._shape: Optional[NDArray[Any]] = None  # the result of _text.shape, once it has been needed
+        self._shape: Optional[NDArray[Any]] = None  # the result of _text.shape, computed when first needed
 
     def _is_text(self) -> bool:
         """Whether Warren's text reader reads the data set. The answer is the same on all workers."""
@@ -96,7 +96,7 @@ class Wanted:
         return self.options.format or (said[-1] if said else "libsvm")
 
     def _looks_like_columns(self) -> bool:
-        """Whether the first file has columns, by its name or its content, if the names in the data set do not tell."""
+        """Whether the first file has named columns, by its name or its content. For data sets whose names do not show it."""
         try:
             files = _files.find(self.uri, storage_options=self.options.storage_options)
         except (OSError, ValueError):
@@ -133,7 +133,7 @@ class Wanted:
             if rows.group_sizes is not None and not names_part:  # otherwise the reader has looked at all parts
                 _queries.require_together(peers, queries, refuse)
         else:
-            # Other workers cannot be asked what their shares have, so the whole data set is read.
+            # Other workers cannot be asked about their shares, so the whole data set is read.
             if self._shape is None:
                 self._shape = _text.shape(self.uri, **how)
             shape = self._shape
@@ -151,7 +151,7 @@ class Wanted:
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
                 table = _converter.loaded(source, self.categories, shown)
-        # All ranks that read the whole have the same rows: they are shown once, as those of one worker.
+        # All ranks that read the whole data set have the same rows, which are shown once, as one worker's.
         if _check.wanted(check) and not (whole and peers.rank > 0):
             _check.show(shown_uri(self.uri), table, readers)
         return table
@@ -188,7 +188,7 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
 
     `uri`: a str is a file, a folder (with the files in it), a pattern, or several of them separated by ";": paths, or s3://, gs://,
     abfs://, hdfs://, http(s):// and anything else that fsspec opens. A Path, and each element of a list, is one file or folder, whatever
-    characters its name has. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm"; None decides by names and contents. For
+    characters its name has. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm"; None detects it by names and contents. For
     LibSVM, libfm and CSV text as `read` takes it (with a "?"), only `shuffle` of the following applies.
 
     `label`, `weight`, `qid`, `base_margin`: names of columns; `label` and `base_margin` may be several. `features`: names or patterns; None
@@ -199,13 +199,13 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     means a tab if the name ends in .tsv (or .tsv.gz, ...), else a comma. `storage_options`: for fsspec. `nthread`: the number of threads
     that read text, 0 for one per core.
 
-    `rank`, `world`: which share, and of how many; None means those of the job that this process has joined (XGBoost's communicator,
-    Warren's, torch.distributed's), or the whole data set outside a job. Shares are about equal in bytes; concatenated they are the data
-    set, each row once, in the same order for any number of workers. Queries are never split. A share may have no rows. All shares have the
-    same columns, and either all or none have labels, weights and queries. Workers of a job agree on these; if `rank` and `world` are given,
-    `categories` must be given too, and for a text data set the whole is read once more.
+    `rank`, `world`: the number of the share, and the number of shares; None means those of the job that this process has joined (XGBoost's
+    communicator, Warren's, torch.distributed's), or the whole data set outside a job. Shares are about equal in bytes; concatenated they
+    are the data set, each row once, in the same order for any number of workers. Queries are never split. A share may have no rows. All
+    shares have the same columns, and either all or none have labels, weights and queries. Workers of a job agree on these; if `rank` and
+    `world` are given, `categories` must be given too, and for a text data set the whole is read once more.
 
-    `check`: prints a table of what each worker got on rank 0's standard error (None: if dmlc-submit was started with --check-data).
+    `check`: prints a table of each worker's share on rank 0's standard error (None: if dmlc-submit was started with --check-data).
     `progress`: shows the progress on rank 0's terminal, if it has one; in a job of dmlc-submit, dmlc-submit shows that of all workers.
 
     All workers of a job call it, with the same arguments. Raises ValueError or OSError with the file, row group, column and row of the
@@ -224,12 +224,12 @@ def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Opt
     """Yields this worker's share, `batch_rows` rows at a time, read ahead by a thread; needs memory for a few batches and one row group.
     The arguments are those of `load`.
 
-    `kind`: "numpy" yields Tables; "torch" the same with tensors instead of arrays (text as dense ones); "arrow" pyarrow.Tables with the
+    `kind`: "numpy" yields Tables; "torch" the same with tensors instead of arrays (dense ones for text); "arrow" pyarrow.Tables with the
     columns as they are stored, including those of labels, weights and queries. `drop_last`: leaves out a last batch with fewer rows. With
     `shuffle`, pass another seed for each epoch. The number of batches may differ between ranks. All workers call it. A problem with the
     data set's columns is raised immediately and on all of them; a problem with a value is raised during the iteration, on the worker that
-    reads it. If the rows of a query are not together in a share, an error is raised instead of the last batch; a query that also occurs in
-    another worker's share is not detected here (`load` detects it)."""
+    reads it. If the rows of a query are not contiguous in a share, an error is raised instead of the last batch; a query that also occurs
+    in another worker's share is not detected here (`load` detects it)."""
     if kind not in ("numpy", "torch", "arrow"):
         raise ValueError(f"kind is {kind!r}, expected numpy, torch or arrow")
     batch_rows = whole_number("batch_rows", batch_rows, "rows")

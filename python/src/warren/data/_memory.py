@@ -10,10 +10,10 @@ SHARE_FOR_DATA = 0.6
 
 
 class Need(NamedTuple):
-    """XGBoost's peak memory for a number of rows and features, in bytes. Computed from its data structures: a float32 here, an 8-byte entry
-    in a DMatrix, and a bin of 1, 2 or 4 bytes in its histogram index."""
+    """XGBoost's peak memory for a number of rows and features, in bytes. Computed from the size of a value: a float32 in our rows, an
+    8-byte entry in a DMatrix, and a bin of 1, 2 or 4 bytes in its histogram index."""
 
-    matrix: int  #: the rows here, a DMatrix, and its index
+    matrix: int  #: our rows, a DMatrix, and its index
     quantile: int  #: a QuantileDMatrix made from batches
     batch: int
 
@@ -22,14 +22,14 @@ class Need(NamedTuple):
         """The memory for dense rows."""
         values = rows * features
         bin_bytes = 1 if max_bin <= 256 else 2 if max_bin <= 65536 else 4
-        batch = 4 * batch_rows * features * 4  # two read ahead, one in use, one being decoded
+        batch = 4 * batch_rows * features * 4  # two batches read ahead, one in use, one being decoded
         return Need(values * (4 + 8 + bin_bytes), values * bin_bytes + rows * 8 + batch, batch)
 
 
 def choice(need: Need, limit: int, quantile: bool) -> str:
     """Returns what to make: "matrix" (rows in memory first), "quantile" (a QuantileDMatrix from batches) or "external" (pages on disk)."""
     room = int(limit * SHARE_FOR_DATA)
-    whole = need.matrix if not quantile else need.matrix * 5 // 13  # without the DMatrix in between
+    whole = need.matrix if not quantile else need.matrix * 5 // 13  # without the intermediate DMatrix
     return "matrix" if whole <= room else "quantile" if need.quantile <= room else "external"
 
 
@@ -73,7 +73,7 @@ def _text(path: str) -> str:
 
 
 def workers_here() -> int:
-    """The number of workers that share this host's memory, as far as the job tells; else 1."""
+    """The number of workers that share this host's memory, or 1 if the launcher does not tell."""
     for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
         if os.environ.get(name, "").isdigit() and int(os.environ[name]) > 0:
             return int(os.environ[name])

@@ -1,8 +1,8 @@
 """The communication that the data package needs, over the library by which this process has joined a job: XGBoost, Warren,
 torch.distributed.
 
-Collective calls: all ranks make the same ones in the same order. A rank's next step depends only on what all of them know, never on what it
-alone has seen; `agree` passes an error of one rank on to the others. Not thread-safe."""
+Collective calls: all ranks make the same ones in the same order. A rank's next step depends only on information that all ranks have, never
+on its own alone; `agree` passes an error of one rank on to the others. Not thread-safe."""
 import ctypes
 import os
 import sys
@@ -54,7 +54,7 @@ def check_root(root: Any, world: int) -> None:
 
 
 class _Job:
-    """Implements all calls with two: `_maximum` and `broadcast_bytes`."""
+    """Implements all calls by means of `_maximum` and `broadcast_bytes`."""
 
     rank: int
     world: int
@@ -171,7 +171,7 @@ class _Torch(_Job):
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
         if not array.size:
             return
-        # PyTorch has no read-only tensors, and warns. A gloo thread may hold the array for a while afterwards.
+        # PyTorch has no read-only tensors and would warn. A gloo thread may still use the array after the call.
         tensor = self._tensor(array if array.flags.writeable else array.copy())
         self._distributed.broadcast(tensor, root)
         if self.rank != root and tensor.device.type != "cpu":
@@ -305,7 +305,7 @@ def _of_torch() -> Optional[Peers]:
 def current() -> Peers:
     """Returns the job of this process: XGBoost's communicator, else Warren's, else the default group of torch.distributed, else Alone. Only
     libraries that have been imported are considered. Raises RuntimeError if this process is one of several workers of a job, or one of
-    several processes of mpirun, srun or torchrun, and has not joined it: by itself it would take all rows as its own."""
+    several processes of mpirun, srun or torchrun, and has not joined the job: it would otherwise take all rows as its own."""
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
@@ -354,7 +354,8 @@ def agree(peers: Peers, error: Optional[BaseException]) -> None:
 
 
 def together(peers: Peers, work: Callable[[], T]) -> T:
-    """Returns the result of `work`. If it fails on some ranks, raises the error of the lowest of them on all ranks. All ranks call it."""
+    """Returns the result of `work`. If `work` fails on any rank, raises the error of the lowest failed rank on all ranks. All ranks call
+    it."""
     failure: Optional[Exception] = None
     try:
         result = work()
@@ -368,8 +369,8 @@ def together(peers: Peers, work: Callable[[], T]) -> T:
 
 
 def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
-    """Returns the result of `work`, which is passed a function for the elementwise maximum over all workers, and calls it once. If `work`
-    fails before that, the error of the lowest such rank is raised on all ranks. All ranks call it."""
+    """Returns the result of `work`. `work` receives a function for the elementwise maximum over all workers, and calls it once. If `work`
+    fails before that call, the error of the lowest such rank is raised on all ranks. All ranks call it."""
     asked = False
 
     def greatest(values: NDArray[Any]) -> NDArray[Any]:
@@ -388,8 +389,8 @@ def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
 
 
 def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:
-    """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both: otherwise each would read other
-    rows than the others expect, or wait for them. A collective call."""
+    """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both values. Otherwise ranks would read
+    other rows than the other ranks expect, or wait for them. A collective call."""
     if peers.world == 1 or not peers.connected:
         return
     said = peers.allgather({name: repr(value) for name, value in arguments.items()})

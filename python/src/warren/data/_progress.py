@@ -1,4 +1,4 @@
-"""The progress of reading: drawn on a terminal, or reported to whoever watches the job."""
+"""The progress of reading: drawn on a terminal, or reported to anyone who watches the job."""
 import os
 import sys
 import time
@@ -8,7 +8,7 @@ from warren._engine import reporting as _reporting
 
 #: The time between two updates.
 _EVERY_S = 0.1
-#: The width of a terminal that does not report it.
+#: The width assumed for a terminal that does not report its width.
 _WIDTH = 80
 
 
@@ -64,7 +64,7 @@ class Progress:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except OSError:  # the terminal is gone, or accepts nothing now
+        except OSError:  # the terminal is gone, or does not accept output
             self._draws = False
 
     def close(self) -> None:

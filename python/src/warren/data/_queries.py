@@ -17,7 +17,7 @@ def repeated(queries: NDArray[Any]) -> Optional[Any]:
 
 def require_together(peers: Peers, ours: Mapping[Key, NDArray[Any]], refuse: Callable[[Key, Any], None]) -> None:
     """Calls `refuse`, on all workers, with a file and one of its queries that several workers have. Shares are cut between queries, so each
-    query belongs to one worker if its rows are together. `ours`: this worker's queries by file, each once. All workers call it."""
+    query belongs to one worker if its rows are contiguous. `ours`: this worker's distinct queries by file. All workers call it."""
     if peers.world == 1 or not peers.connected:
         return
     # If workers share sorted files, the ranges of their queries already show that no query occurs twice.

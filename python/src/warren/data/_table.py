@@ -29,7 +29,7 @@ class Table:
 
     @property
     def query_weight(self) -> Optional[NDArray[Any]]:
-        """The weight of each query, which all its rows have; None without weights or queries."""
+        """The weight of each query, which is that of all its rows; None without weights or queries."""
         if self.qid is None or self.weight is None:
             return None
         return self.weight[np.unique(self.qid, return_index=True)[1]]
@@ -80,7 +80,7 @@ def resized(tables: Iterator[Table], rows: int, drop_last: bool, whole_queries: 
 
 
 def _end_of_query(qid: NDArray[Any], begin: int, end: int) -> int:
-    """The last end of a query up to `end`, or else the first one after it; `begin` if it is not known yet."""
+    """The last end of a query up to `end`, or else the first end of a query after `end`; `begin` if that is not known yet."""
     ends = np.flatnonzero(qid[begin + 1:] != qid[begin:-1]) + begin + 1
     if ends.size == 0:
         return begin

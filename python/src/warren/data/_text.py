@@ -79,11 +79,11 @@ class Rows(NamedTuple):
     weights: Optional[NDArray[Any]]  #: float32, one for each row, or for each query; None if no row of the data set has one: all weigh 1
     group_sizes: Optional[NDArray[Any]]  #: uint32, rows of each query; None if the data set has no queries
     bad_rows: int  #: rows left out with bad_rows=skip
-    first_bad_row: Optional[str]  #: its position and what is wrong with it
+    first_bad_row: Optional[str]  #: its position and the error in it
 
 
 class _Owner:
-    """Keeps the library's memory alive as long as an array refers to it."""
+    """Keeps the library's memory alive while an array refers to it."""
 
     def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p) -> None:
         self._free = library.warren_data_free
@@ -120,7 +120,7 @@ class _OpenFiles:
 
     @contextlib.contextmanager
     def opened(self, file: Any) -> Iterator[Any]:
-        """Yields what `open_one` made of `file`, which stays open within the block. Opening one file does not block users of another."""
+        """Yields the result of `open_one(file)`, which stays open within the block. Opening one file does not block users of another."""
         with self._lock:
             entry = self._files.setdefault(file.uri, _OpenFile(file))
             entry.users += 1
@@ -216,7 +216,8 @@ def _library() -> ctypes.CDLL:
 
 class _Named:
     """A data set in the form that the text reader takes. `uri`: a str is path[;path...][?key=value...]; a Path, and each element of a list,
-    is one file or folder. `options` are additional ones, key=value[&key=value...]. Raises ValueError for a name that no file can have."""
+    is one file or folder. `options` are additional options, key=value[&key=value...]. Raises ValueError for a name that no file can
+    have."""
 
     def __init__(self, uri: Uri, options: str, threads: int, storage_options: Optional[Mapping[str, Any]]) -> None:
         if not -2**31 <= operator.index(threads) < 2**31:
@@ -305,8 +306,8 @@ def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Opt
 
 def _with_files(named: _Named, allreduce_max: Optional[_AllreduceMax],
                 work: Callable[[Optional[_Files], Optional[_AllreduceMax]], T]) -> T:
-    """Returns the result of `work`, which gets the callbacks that read remote files (None if all files are local) and the function to agree
-    by."""
+    """Returns the result of `work`, which is called with the callbacks that read remote files (None if all files are local) and with
+    `allreduce_max`."""
     if not named.is_remote:
         return work(None, allreduce_max)
     remote = _RemoteFiles(named.storage_options, named.exact)
@@ -357,7 +358,7 @@ def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_Allredu
 
 
 def _shown(text: bytes) -> str:
-    """A message of the library, without the passwords of URIs in it."""
+    """A message of the library, without the passwords in its URIs."""
     return _PASSWORD.sub(r"\1:***@", text.decode(errors="replace"))
 
 
@@ -372,7 +373,7 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
     groups = owner.array(arrays.group_sizes, arrays.groups, ctypes.c_uint32, "uint32") if arrays.group_sizes else None
     return Rows(
         owner.array(arrays.offsets, arrays.rows + 1, ctypes.c_uint64, "int64"),
-        # SciPy takes this type without a copy; if its range is too small, a wider one.
+        # SciPy accepts this type without a copy. int64 is used only if the range of int32 is too small.
         owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "int32") if arrays.columns <= 2**31
         else owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "uint32").astype("int64"),
         owner.array(arrays.values, arrays.entries, ctypes.c_float, "float32"), int(arrays.columns), labels,

@@ -8,7 +8,7 @@ which is their sum if they are orthogonal and their mean if they are parallel. F
 halves, in the order in which Horovod computes it: neighbours first.
 
 Implementation: every partial result is a linear combination of the ranks' vectors, so its inner products are combinations of the inner
-products of the vectors. An all-to-all gives each rank its share of the elements of all vectors, from which it computes partial inner
+products of the vectors. An all-to-all sends each rank its share of the elements of all vectors, from which it computes partial inner
 products; an allreduce adds these up. Then all ranks have the same coefficients; each combines its share, and an allgather collects the
 shares. The data moved are twice the size of a vector, as for an allreduce, and all ranks get the same bits."""
 from typing import Tuple
@@ -17,7 +17,7 @@ import numpy as np
 
 from warren._engine.calls import Array
 
-#: Elements that are converted to float64 at a time.
+#: The number of elements that are converted to float64 at a time.
 _BLOCK = 1 << 16
 #: A partial result smaller than its operands by this factor consists of rounding errors only, and is added without scaling.
 _ROUNDING = 1e-14
@@ -33,8 +33,8 @@ def inner_products(parts: Array) -> Array:
 
 
 def coefficients(products: Array) -> Array:
-    """Returns the coefficient of each rank's vector in the result, given the inner products of all vectors. Their number is a power of
-    2."""
+    """Returns the coefficient of each rank's vector in the result, given the inner products of all vectors. The number of vectors is a
+    power of 2."""
     norms = np.sqrt(np.diagonal(products))
 
     def scaled(vector: Array, product: float) -> Array:

@@ -67,7 +67,7 @@ def broadcast(array: Array, name: str, root_rank: int, process_set: ProcessSet) 
 
 
 def alltoall(array: Array, splits: Any, name: str, process_set: ProcessSet) -> "Pending[Tuple[Array, Array]]":
-    """`splits` is None for equal parts."""
+    """Sends splits[r] rows to rank r; equal parts if `splits` is None."""
     named = process_set.named(name)
 
     def allocate(shape: Tuple[int, ...], _: int) -> Memory:

@@ -28,11 +28,11 @@ class ProcessSet:
         self._named: Optional[Named] = None
 
     def size(self) -> Optional[int]:
-        """Returns the number of ranks; None until it is part of the job."""
+        """Returns the number of ranks; None until the set is part of the job."""
         return None if self.process_set_id is None or self.ranks is None else len(self.ranks)
 
     def rank(self) -> Optional[int]:
-        """Returns this process's rank within the set; None until it is part of the job. Operations take ranks of the job."""
+        """Returns this process's rank within the set; None until the set is part of the job. Operations take ranks of the job."""
         if self.process_set_id is None:
             return None
         return self.named("rank").rank
@@ -42,7 +42,8 @@ class ProcessSet:
         return rank() in self.ranks if self.ranks else None
 
     def has_others(self, what: str) -> bool:
-        """Whether the set has this rank and at least one other. Raises ValueError before `hvd.init`, or if it is not part of the job."""
+        """Whether the set has this rank and at least one other. Raises ValueError before `hvd.init`, or if the set is not part of the
+        job."""
         if self.process_set_id is None:
             self.named(what)
         return bool(self.included()) and (self.size() or 0) > 1
@@ -57,7 +58,7 @@ class ProcessSet:
         return self._named
 
     def place_of(self, of_job: int, what: str) -> int:
-        """Returns the set's own rank of a rank of the job. Raises ValueError if the set does not have it."""
+        """Converts a rank of the job to its rank within the set. Raises ValueError if the set does not contain it."""
         if self.ranks is None or of_job not in self.ranks:
             raise ValueError(f"{what}: rank {of_job} is not a member of {self}")
         return self.ranks.index(of_job)
@@ -86,7 +87,7 @@ class _Job:
     """The state between init and shutdown."""
 
     def __init__(self, world: Communicator) -> None:
-        # A launcher that sets HOROVOD_RANK may number the ranks in another order than the engine.
+        # A launcher that sets HOROVOD_RANK may number the ranks differently from the engine.
         self.world = world.split(0, int(_number("HOROVOD_RANK") or 0))
         here = self.world.local()
         self.local = _place(here.split(0, self.world.rank))  # ordered by these ranks
@@ -171,9 +172,9 @@ def _begin_timeline() -> None:
 # --- Horovod's functions ---
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the job started by dmlc-submit, mpirun or srun; without a launcher it is a job of one rank. A second call does nothing.
-    `process_sets` are added to it. Ranks are those of HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE, and the same
-    with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
+    """Joins the job started by dmlc-submit, mpirun or srun; without a launcher, makes a job of one rank. A second call does nothing.
+    `process_sets` are added to the job. Ranks are those of HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE, and the
+    same with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
     global _job  # pylint: disable=global-statement
     if _job is not None:
         return
@@ -210,7 +211,7 @@ def _leave_at_exit() -> None:
 
 
 def _leave() -> None:
-    """Leaves the job at exit, unless the process fails with an exception: then the other ranks are to learn that it is lost."""
+    """Leaves the job at exit, unless the process fails with an exception: the other ranks must then learn that it is lost."""
     if _process != os.getpid() or getattr(sys, "last_type", None) is not None:
         return
     shutdown()
@@ -250,7 +251,7 @@ def process_set_of(process_set_id: int) -> ProcessSet:
 
 
 def local_rank() -> int:
-    """Returns this process's rank among those of its host."""
+    """Returns this process's rank among the ranks of its host."""
     return _begun().local[0]
 
 
@@ -288,15 +289,15 @@ def stop_timeline() -> None:
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """Adds a process set. All ranks of the job call it. Raises ValueError if there is one with the same ranks."""
+    """Adds a process set. All ranks of the job call it. Raises ValueError if a set with the same ranks exists."""
     made = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     _begun().add(made)
     return made
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Removes a process set; returns whether there was one to remove. All ranks of the job call it; pending operations of the set end with
-    an error."""
+    """Removes a process set; returns whether the set existed. All ranks of the job call it; pending operations of the set end with an
+    error."""
     if process_set.process_set_id is None or process_set is global_process_set:
         return False
     _begun().remove(process_set)
@@ -313,6 +314,6 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join(device: int = -1) -> int:  # pylint: disable=unused-argument
-    """Declares that this rank has no more batches: until all ranks have called it, this rank takes part in the allreduces and barriers of
-    the others with neutral elements. Returns the last rank that called it."""
+    """Declares that this rank has no more batches: until all ranks have called it, this rank contributes neutral elements to the other
+    ranks' allreduces, and joins their barriers. Returns the last rank that called it."""
     return global_process_set.named("join").join()

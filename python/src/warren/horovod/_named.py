@@ -1,8 +1,8 @@
 """Named operations on the memory of tensors of any framework.
 
 Data flow: a framework describes its tensors as `Memory`. A method of `Named` submits one named operation for each of them to the engine,
-directly on that memory, and returns a handle. If the ranks may bring different numbers of rows (allgather, alltoall), a small operation
-first exchanges the sizes; the thread that completes it then submits the one with the data, so no caller has to wait in between."""
+directly on that memory, and returns a handle. If the ranks may pass different numbers of rows (allgather, alltoall), a small operation
+first exchanges the sizes. The thread that completes it then submits the operation for the data, so no caller waits between the two."""
 import collections
 import ctypes
 import functools
@@ -87,7 +87,7 @@ def op_of(op: Optional[int], average: Optional[bool]) -> ReduceOp:
 
 
 def shares_of(rows: int, size: int) -> List[int]:
-    """The number of rows of each rank if rows are distributed: the first ranks get one more."""
+    """The number of rows of each rank if rows are distributed as evenly as possible: the first ranks get one more."""
     return [rows // size + (rank < rows % size) for rank in range(size)]
 
 
@@ -112,7 +112,7 @@ class Pending(Generic[T]):
         self._error: Optional[Exception] = None
 
     def wait(self) -> T:
-        """Waits for all operations and returns the result. Raises HorovodInternalError if one of them failed, once all have ended."""
+        """Waits for all operations and returns the result. If one of them failed, raises HorovodInternalError once all have ended."""
         with self._lock:
             if not self._is_finished:
                 self._end()
@@ -191,7 +191,7 @@ class _Steps(Generic[T]):
                     results.append(handle.wait())
                 except RuntimeError as failure:
                     error = error or failure
-            with self._lock:  # the notifications may still be on their way
+            with self._lock:  # the notifications may still be pending
                 if step == self._step:
                     self._error = self._error or error
                     self._go_on(step)
@@ -223,7 +223,7 @@ class Named:
         self._num_unnamed = collections.defaultdict(itertools.count)
 
     def name_of(self, kind: str, given: Optional[str]) -> str:
-        """The engine's name of an operation. Unnamed operations are counted for each kind, which gives the same names on all ranks."""
+        """The engine's name of an operation. Unnamed operations are counted for each kind, so they have the same names on all ranks."""
         return f"{kind}.{given}" if given else f"{kind}.noname.{next(self._num_unnamed[kind])}"
 
     def _give(self, call: "Call[T]", name: str, alike: str, size: int = 1) -> "Handle[T]":
@@ -245,8 +245,8 @@ class Named:
     # --- operations with the same size on all ranks ---
 
     def allreduce(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> Sequence[Waitable[Any]]:
-        """Reduces `sources` into `targets`, which may be the same. They are carried out together, except with Adasum, which treats each of
-        them separately."""
+        """Reduces `sources` into `targets`, which may be the same. All are reduced together, except with Adasum, which reduces each of them
+        separately."""
         if op == ReduceOp.Adasum:
             for source in sources:
                 _adasum.check(self.size, source.dtype, name)
@@ -308,7 +308,7 @@ class Named:
         return self._negotiate(first, name, sources, begin)
 
     def all_to_all(self, name: str, source: Memory, splits: Sequence[int], allocate: Allocate) -> Waitable[List[Any]]:
-        """Sends splits[r] rows to rank r. Returns two results: the rows from all ranks, and how many came from each."""
+        """Sends splits[r] rows to rank r. Returns two results: the rows from all ranks, and the number from each rank."""
         send = np.array(splits, np.int64)
         rows = np.empty(self.size, np.int64)
         each = _sizes([send.itemsize] * self.size)

@@ -1,9 +1,9 @@
 """Collectives of tensors on a GPU.
 
 Data flow: a call is enqueued on PyTorch's current stream, after the work already there, by the device-memory functions of warren/c_api.h
-(docs/how-to/gpu.md: NCCL, CUDA IPC or the host), and the caller goes on. c10d's work is an event recorded after it: waiting for the work
-makes the caller's current stream wait. NCCL's backend works in the same way, and DistributedDataParallel relies on it. Other collectives go
-through host memory: `Staging` copies there and back."""
+(docs/how-to/gpu.md: NCCL, CUDA IPC or the host), and the caller continues. c10d's work is an event recorded after the call: waiting for the
+work makes the caller's current stream wait. NCCL's backend works in the same way, and DistributedDataParallel relies on it. Other
+collectives go through host memory: `Staging` copies there and back."""
 from typing import Any, List, Sequence
 
 import torch
@@ -57,17 +57,17 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
 
     def get_future(self) -> "Future[List[Tensor]]":
         future: "Future[List[Tensor]]" = Future(devices=[self._device])
-        future.set_result(self._result)  # streams of its readers wait for the current one
+        future.set_result(self._result)  # the streams of the future's readers wait for the current stream
         return future
 
 
 def has(*tensors: Any) -> bool:
-    """Whether all are tensors on GPUs."""
+    """Whether all arguments are tensors on GPUs."""
     return all(isinstance(tensor, Tensor) and tensor.is_cuda for tensor in tensors)
 
 
 def alike(tensors: Sequence[Tensor]) -> bool:
-    """Whether all are tensors of the same size on GPUs."""
+    """Whether all tensors are on GPUs and of the same size."""
     return has(*tensors) and len({tensor.numel() for tensor in tensors}) == 1
 
 

@@ -15,7 +15,7 @@ _LONGEST_PLACE = 256
 
 
 def _address() -> str:
-    """This host's address for other hosts: that of its name unless it is a loopback address, else that of the default route."""
+    """This host's address for other hosts: the address of its name or, if that is a loopback address, the address on the default route."""
     for *_, place in _addresses_of(socket.gethostname()):
         if not str(place[0]).startswith("127.") and place[0] != "::1":
             return str(place[0])
@@ -66,5 +66,5 @@ def _finding(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[A
 
 
 def install() -> None:
-    """Makes init_process_group() work with any backend without arguments that give this rank and the address of rank 0."""
+    """Makes init_process_group() work with any backend without arguments for this rank and the address of rank 0."""
     _rendezvous_handlers["env"] = _finding(_rendezvous_handlers["env"])

@@ -1,6 +1,6 @@
 """A process group of torch.distributed whose collectives run on the engine.
 
-Data flow: a call of c10d brings tensors and options. It becomes one call of warren/c_api.h, directly on the tensors' memory if they are
+Data flow: each method that c10d calls makes one call of warren/c_api.h, directly on the tensors' memory if the tensors are
 contiguous, else on contiguous copies, which are copied back when the call has ended. c10d's work is the engine's handle. If the caller
 waits immediately (`async_op=False`), the call runs synchronously, without a handle."""
 import ctypes
@@ -23,8 +23,8 @@ from warren.torch._tensors import (Staging, check, is_async, kind_of, materializ
                                    row_bytes, seconds_of, sizes)
 from warren.torch._work import Callbacks, Done, Receive, Several, Work
 
-#: PyTorch 2.0 and later warn unless told whether to check the indices of a sparse tensor; these were checked when the ranks' tensors were
-#: made.
+#: PyTorch 2.0 and later warn unless told whether to check the indices of a sparse tensor; our indices were checked when the ranks' tensors
+#: were made.
 _UNCHECKED = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
 
 
@@ -97,7 +97,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def _device_types(self) -> List[torch.device]:
-        # Before the group is in this map, torch.distributed would take its devices for those of C++ backends, and hook into these.
+        # Before the group is in this map, torch.distributed would take its devices for those of C++ backends, and install hooks in them.
         return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
 
     def _get_backend(self, device: Any) -> "ProcessGroup":  # pylint: disable=unused-argument
@@ -379,7 +379,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             raise ValueError(f"tag {tag}: expected 0 to {(1 << 31) - 1}")
         return self._tags << 31 | tag
 
-    # --- lists of the above, for functional collectives and FSDP ---
+    # --- several of the operations above in one call, for functional collectives and FSDP ---
 
     def _all(self, works: List[C10dWork], opts: Any) -> C10dWork:
         result = [tensor for work in works for tensor in work.result()]
@@ -409,7 +409,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier over the store: rank 0 finds out which ranks are missing, and the group stays usable. Raises RuntimeError on all ranks
-        that came."""
+        that have called it."""
         number, self._num_monitored = self._num_monitored, self._num_monitored + 1
         timeout = timeout if timeout is not None else self._timeout
         name = f"monitored_barrier/{number}"
@@ -453,7 +453,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 raise ValueError(f"{what}: tensors of {tensor.dtype} and of {like.dtype}")
 
     def _rows(self, tensor: Tensor, counts: Sequence[int]) -> Any:
-        """The bytes for each rank, given the number of rows for each; equal parts if `counts` is empty."""
+        """The number of bytes for each rank, given the number of rows for each; equal parts if `counts` is empty. Raises ValueError."""
         rows = len(tensor) if tensor.dim() > 0 else 0
         if not counts:
             if rows % self._size:

@@ -1,4 +1,4 @@
-"""How the ranks of a process group find each other: through the store that torch.distributed gives them."""
+"""How the ranks of a process group find each other: through the store that torch.distributed provides."""
 import datetime
 import struct
 import weakref

@@ -1,4 +1,4 @@
-"""Makes parameters and gradients of modules the same on all ranks: all at once, or each gradient as soon as it is ready."""
+"""Makes parameters and gradients of modules the same on all ranks: all of them together, or each gradient as soon as it is ready."""
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -57,8 +57,8 @@ def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[
 
 
 class GradientsInFlight:
-    """Starts the allreduce of each gradient as soon as backward has computed it. All ranks create it, with equal modules, and close it;
-    between `begin` and `finish` there is one backward. The gradients may become ready in a different order on each rank."""
+    """Starts the allreduce of each gradient as soon as backward has computed it. All ranks create it, with equal modules, and close it. One
+    backward runs between `begin` and `finish`. The gradients may become ready in a different order on each rank."""
 
     def __init__(self, module: Module, average: bool, communicator: Communicator) -> None:
         self._parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}

@@ -15,7 +15,7 @@ TYPES = {
     torch.int64: _c.TYPES["int64"], torch.float32: _c.TYPES["float32"], torch.float64: _c.TYPES["float64"],
     torch.float16: _c.TYPES["float16"], torch.bfloat16: _c.TYPES["bfloat16"],
 }
-#: The element types as pairs of which complex numbers are reduced.
+#: Complex types, each with the type of its real and imaginary parts. Complex numbers are reduced as pairs of these.
 PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 _OPS = {
     "SUM": Op.SUM, "AVG": Op.AVG, "PRODUCT": Op.PROD, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BITAND, "BOR": Op.BITOR,
@@ -112,7 +112,7 @@ def row_bytes(tensor: Tensor) -> int:
 
 
 def is_async(opts: Any) -> bool:
-    """Whether the caller does not wait. Before PyTorch 2.7 the options do not tell, so it is assumed."""
+    """Whether the caller does not wait. Options before PyTorch 2.7 do not contain this, so the result is then true."""
     return getattr(opts, "asyncOp", True)
 
 
@@ -132,8 +132,8 @@ def materialized(tensor: Tensor) -> Tensor:
 
 
 class Staging:
-    """Contiguous memory for tensors that are not contiguous, for a list of tensors, or for tensors in other memory, and what has to be
-    copied back. `on_device`: the memory is on the tensors' device instead of in host memory. Copies between the two are synchronous."""
+    """Contiguous memory for tensors that are not contiguous, for a list of tensors, or for tensors in other memory, and the copies to be
+    made back. `on_device`: the memory is on the tensors' device instead of in host memory. Copies between the two are synchronous."""
 
     def __init__(self, on_device: bool = False) -> None:
         self._on_device = on_device
@@ -147,7 +147,7 @@ class Staging:
         return made if self._there(tensor) else made.cpu()
 
     def target(self, tensor: Tensor, keeps: bool = False) -> Tensor:
-        """`keeps`: the current contents are needed, too."""
+        """Returns memory for the tensor's result. `keeps`: the tensor's current contents are needed, too."""
         there = self._there(tensor)
         if there and is_plain(tensor):
             return tensor

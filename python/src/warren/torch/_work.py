@@ -13,7 +13,7 @@ from torch.futures import Future
 from warren.collectives import Handle
 from warren.torch._tensors import Staging
 
-#: Up to PyTorch 2.6, C++ callers keep only the C++ part of such an object: the Python part is kept here until they have waited.
+#: Up to PyTorch 2.6, C++ callers keep only the C++ part of a work. Its Python part is kept here until they have waited for it.
 _of_callers_in_cpp: Optional[Set[Any]] = None if hasattr(dist.AllreduceOptions, "asyncOp") else set()
 
 
@@ -53,7 +53,7 @@ class Callbacks:
             Callbacks._here.depth = depth
 
     def look_at_call(self, name: str) -> None:
-        """Warns, once, of a call inside a callback while other callbacks are pending."""
+        """Warns once about a call inside a callback while other callbacks are pending."""
         if getattr(Callbacks._here, "depth", 0) == 0 or self._num_in_flight == 0 or self._is_said:
             return
         self._is_said = True

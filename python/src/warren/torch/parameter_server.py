@@ -47,7 +47,7 @@ class ParameterServer:
         return self._server.send(None if tensor is None else _array(tensor, "send"), rule, scale)
 
     def receive(self, out: Optional[Tensor] = None) -> Handle[Tensor]:
-        """Like that of warren.parameter_server, but `wait` returns a tensor."""
+        """Like `receive` of warren.parameter_server, but `wait` returns a tensor."""
         if out is None:
             out = torch.empty(self._server.shape, dtype=self._like.dtype)
         return self._server.receive(_array(out, "receive")).with_result(out)
@@ -96,12 +96,13 @@ class _Row:
 
 
 class Update:
-    """The common part of Downpour and EASGD: when servers are created, asked, and their answers used."""
+    """The common part of Downpour and EASGD: decides when servers are created, asked, and their answers used."""
 
     def __init__(self, module: Module, update_frequency: int = 10, init_delay: int = 100, prefetch: int = 0,
                  servers: Optional[int] = None, communicator: Optional[Communicator] = None) -> None:
-        """`init_delay`: the step at which the servers are created, from the current parameters of the ranks; each serves its part of its
-        own. From then on, the servers' parameters are used every `update_frequency` steps, and requested `prefetch` steps before that."""
+        """`init_delay`: the step at which the servers are created, from the current parameters of the ranks: each rank serves a part of its
+        own parameters. From then on, the servers' parameters are used every `update_frequency` steps, and requested `prefetch` steps before
+        that."""
         if update_frequency < 1 or init_delay < 0 or not 0 <= prefetch <= update_frequency:
             raise ValueError(f"update_frequency {update_frequency}, init_delay {init_delay}, prefetch {prefetch}; expected one "
                              "from 1 on, one from 0 on, and one from 0 to update_frequency")
@@ -157,7 +158,7 @@ class Update:
 
 class Downpour(Update):
     """Adds up gradients and sends them every `send_frequency` steps. The module's parameters are replaced with those of the servers every
-    `update_frequency` steps, and in between are updated by its own optimizer."""
+    `update_frequency` steps, and updated by its own optimizer in all other steps."""
 
     def __init__(self, module: Module, lr: Optional[float] = None, local_update: Optional[Callable[[Tensor], Tensor]] = None,
                  send_frequency: int = 1, **how: Any) -> None:

@@ -60,7 +60,7 @@ class Hooks:
 
 
 def prefetched(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields the same batches, but a thread loads the next one while the current one is used."""
+    """Yields the batches unchanged. A thread loads the next batch while the current one is used."""
     end = object()
     iterator = iter(batches)
     with ThreadPoolExecutor(1, "warren prefetch") as pool:

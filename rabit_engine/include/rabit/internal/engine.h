@@ -60,8 +60,8 @@ class IEngine {
   virtual std::string GetHost() const = 0;
   virtual void TrackerPrint(const std::string& msg) = 0;
 
-  /// Allgather of rabit.h, whose fourth argument is either the size of the slice or its end; the ranks
-  /// together find out which. In elements of type_nbytes bytes.
+  /// Allgather of rabit.h, whose fourth argument is either the size of the slice or its end; the ranks find
+  /// out together which it is. Sizes are in elements of type_nbytes bytes.
   virtual void AllgatherSlice(void* sendrecvbuf, std::size_t type_nbytes, std::size_t total_size,
                               std::size_t slice_begin, std::size_t slice_size_or_end,
                               const char* _file = _FILE, const int _line = _LINE,
@@ -111,8 +111,8 @@ RABIT_EXPORT void Allgather(void* sendrecvbuf, std::size_t total_size, std::size
                             std::size_t slice_end, std::size_t size_prev_slice, const char* _file = _FILE,
                             const int _line = _LINE, const char* _caller = _CALLER);
 
-/// Allreduce with a built-in operation and type. The engine uses its own kernels; `red` has to do the same as
-/// `op`, or is null.
+/// Allreduce with a built-in operation and type. The engine uses its own kernels; `red` must do the same as
+/// `op`, or be null.
 RABIT_EXPORT void Allreduce_(void* sendrecvbuf, std::size_t type_nbytes, std::size_t count,
                              IEngine::ReduceFunction red, mpi::DataType dtype, mpi::OpType op,
                              IEngine::PreprocFunction prepare_fun = nullptr, void* prepare_arg = nullptr,

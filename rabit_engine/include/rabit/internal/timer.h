@@ -10,7 +10,7 @@ namespace rabit {
 namespace utils {
 inline namespace warren_v1 {
 
-/// Seconds since some fixed moment; never runs backwards.
+/// Seconds since some fixed point in time; never runs backwards.
 inline double GetTime() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -140,7 +140,7 @@ inline T Max(const T& l, const T& r) {
   return l > r ? l : r;
 }
 
-/// The address of the first element, or null if there is none.
+/// The address of the first element, or null if the container is empty.
 template <typename T>
 inline T* BeginPtr(std::vector<T>& vec) {  // NOLINT(runtime/references): rabit has it so
   return vec.empty() ? nullptr : &vec[0];

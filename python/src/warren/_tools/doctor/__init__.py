@@ -19,7 +19,8 @@ from warren._tools.doctor.model import Asked, Link, Survey
 #: The most hosts examined concurrently.
 _AT_ONCE = 64
 _ROUND_TRIPS = 9
-#: Time for the answers about connections, plus a second for each: 16 at once may take three seconds each (probe.py).
+#: How long to wait for the answers about connections, plus a second for each connection: 16 are tried concurrently, and each may take three
+#: seconds (probe.py).
 _CONNECT_PATIENCE_S = 60.0
 
 

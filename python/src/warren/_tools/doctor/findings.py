@@ -9,7 +9,7 @@ _CHECKS = (between_hosts.ssh, between_hosts.clock, between_hosts.links, between_
 
 
 def diagnose(survey: Survey) -> List[Finding]:
-    """The findings, worst first, then in the order in which a job meets them: reaching the hosts, between them, on them."""
+    """The findings, worst first, then in the order in which a job would run into them: reaching hosts, between hosts, on hosts."""
     found = [one for check in _CHECKS for one in grouped(check(survey))]
     order = (PROBLEM, WARNING, OK)
     return sorted(found, key=lambda one: order.index(one.level))

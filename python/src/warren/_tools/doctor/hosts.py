@@ -99,7 +99,7 @@ def kind_of(said: str) -> str:
 
 
 def pythons_of(executable: str, prefix: str, base_prefix: str) -> List[str]:
-    """The interpreters to try on hosts, best first: this one, if it belongs to an environment (dmlc-submit starts the same one on hosts
+    """The interpreters to try on hosts, best first: the running one, if it belongs to an environment (dmlc-submit starts it on hosts
     that have it), and python3."""
     is_environment = prefix != base_prefix or os.path.isdir(os.path.join(prefix, "conda-meta"))
     return [executable, "python3"] if is_environment else ["python3"]

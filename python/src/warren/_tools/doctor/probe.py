@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
-#: The packages that determine the behaviour of a training, and those that could be mistaken for them.
+#: The packages that determine the behaviour of training, and those that could be mistaken for them.
 PACKAGES = ("warren-train", "warren", "xgboost", "xgboost-cpu", "lightgbm", "torch", "pyarrow", "numpy")
 #: System call numbers by machine: pidfd_open, memfd_create, process_vm_readv, futex.
 CALLS = {"x86_64": (434, 319, 310, 202), "aarch64": (434, 279, 270, 98)}
@@ -77,7 +77,7 @@ def kernel() -> Optional[Dict[str, Any]]:
 
 
 def read_of_another(process_vm_readv: int) -> int:
-    """Reads the memory of the parent process, like the ranks of a host, none of which has started the other: Yama may forbid it."""
+    """Reads the memory of the parent process. The ranks of a host do the same with ranks that they have not started; Yama may forbid it."""
     source, target = ctypes.create_string_buffer(b"warren"), ctypes.create_string_buffer(6)
 
     class Vector(ctypes.Structure):
@@ -87,7 +87,7 @@ def read_of_another(process_vm_readv: int) -> int:
     here, there = Vector(ctypes.addressof(target), 6), Vector(ctypes.addressof(source), 6)
     reading, writing = os.pipe()
     child = os.fork()
-    if child == 0:  # it has a copy of both buffers at the same addresses
+    if child == 0:  # the child has a copy of both buffers at the same addresses
         try:
             result = call(process_vm_readv, os.getppid(), ctypes.byref(here), ctypes.c_ulong(1), ctypes.byref(there),
                           ctypes.c_ulong(1), ctypes.c_ulong(0))

@@ -28,7 +28,7 @@ class Request(NamedTuple):
     features: Optional[Tuple[str, ...]] = None  #: names or patterns; None means all columns without another role
     exclude: Tuple[str, ...] = ()
     categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns need not be named
-    given: Tuple[str, ...] = ()  #: categorical columns whose values the caller gives; their type may differ between files
+    given: Tuple[str, ...] = ()  #: categorical columns whose values the caller passes; their type may differ between files
     as_stored: bool = False  #: columns of any type, for callers that take them unchanged
 
     def others(self) -> List[str]:
@@ -346,7 +346,7 @@ def vectors(chunk: Any, width: int) -> NDArray[Any]:
 
 
 def _plain(values: Any) -> Any:
-    """The values in a type that pyarrow can compare, with NaN as missing and -0.0 as 0.0, since these are equal."""
+    """The values in a type that pyarrow can compare. NaN becomes missing, and -0.0 becomes 0.0, since the two zeros are equal."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
     import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
@@ -442,7 +442,7 @@ class Categories:
 
 
 def _word(value: Any) -> str:
-    """The value as a word: decimals without trailing zeros, since another file may have more of them."""
+    """The value as a word: decimals without trailing zeros, whose number may differ between files."""
     return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
@@ -532,7 +532,7 @@ def categories(name: str, column: Any) -> Dict[Any, Any]:
 
 
 def in_order(orders: Mapping[Any, Any]) -> List[Any]:
-    """Returns values from `categories` in ascending order, regardless of their order there. Pure."""
+    """Returns values from `categories` in ascending order, whatever their order in `orders`. Pure."""
     values = list(orders)
     if len(set(orders.values())) < len(values):
         values.sort(key=str)  # one instant in several time zones

@@ -20,7 +20,7 @@ class _Runs(NamedTuple):
     queries: NDArray[Any]  #: the query of each row
     numbers: NDArray[Any]  #: the number of each row's query: queries are counted from 0 in order of appearance
     starts: NDArray[Any]  #: the first row of each run of rows of a query
-    weight: Optional[float]  #: the weight of the query that continues from the previous batch; None if unknown, or if no query does
+    weight: Optional[float]  #: the weight of the query that continues from the previous batch; None if unknown, or if no query continues
 
 
 class Converter:
@@ -175,7 +175,7 @@ class Converter:
                 self.require_together(file, queries)
 
     def check_own_queries(self) -> Dict[int, NDArray[Any]]:
-        """Does the same for this worker's rows alone. Returns the queries of each file."""
+        """Like `check_queries`, for this worker's rows alone. Returns the queries of each file."""
         ours = self.own_queries()
         for file, queries in ours.items():
             self.require_together(file, queries)
@@ -243,8 +243,8 @@ def _filled(converter: Converter, progress: Callable[[int, int], None]) -> Table
 
 
 def share_of(batch: Batch) -> int:
-    """The approximate size of a batch's rows in the source. If only the piece's size is known, that is attributed to its first rows, and
-    the others count 0."""
+    """The approximate size of a batch's rows in the source. If only the piece's size is known, it is attributed to the batch with the
+    piece's first rows, and is 0 for the other batches."""
     piece = batch.slice.piece
     if piece.rows > 0:
         return piece.size * len(batch.table) // piece.rows

@@ -9,8 +9,8 @@ from warren.data._columnar.pieces import Piece
 
 #: Rows that are decoded at a time.
 BATCH_ROWS = 65536
-#: The ranges of CSV files: this number in the whole data set, but neither so small that overhead dominates, nor so large that memory runs
-#: short. They depend on the data set alone, and so does the order of its rows.
+#: The number of ranges of CSV files in the whole data set, and the limits of their size: smaller ones would be dominated by overhead,
+#: larger ones would need too much memory. The ranges depend on the data set alone, and so does the order of its rows.
 _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
 #: The bytes examined to find the columns of a CSV file.
 _CSV_FIRST_BYTES = 1 << 20
@@ -27,7 +27,7 @@ class Contents(NamedTuple):
 
     schema: Any  #: pyarrow.Schema
     pieces: List[Piece]
-    guessed: Tuple[str, ...] = ()  #: columns of CSV without any value so far: their type here is arbitrary
+    guessed: Tuple[str, ...] = ()  #: columns of CSV without any value so far: their type in `schema` is arbitrary
     hint: str = ""  #: a possible cause of an error in the columns
 
 
@@ -35,11 +35,11 @@ class Reading(NamedTuple):
     """How files are read."""
 
     storage_options: Optional[Mapping[str, Any]]
-    delimiter: str  #: the delimiter of CSV; "" decides by the file's name
+    delimiter: str  #: the delimiter of CSV; "" chooses it by the file's name
     types: Mapping[str, Any]  #: the types of CSV's columns, which the files do not contain
     csv_bytes: int  #: the size of the ranges into which CSV files are divided
     words: Tuple[str, ...] = ()  #: columns of CSV that are read as text, such as 007
-    few_files: bool = False  #: there are so few files per worker that they are cut within their pieces
+    few_files: bool = False  #: whether there are so few files per worker that they are cut within their pieces
 
 
 def csv_range(total: int) -> int:
@@ -116,7 +116,7 @@ class Parquet(Format):
         self.kept_bytes = self.kept.serialized_size
 
     def _reader(self) -> Any:
-        """Returns a new reader for each use, since a reader keeps all data read ahead in memory as long as it lives."""
+        """Returns a new reader for each use, since a reader keeps all data that it has read ahead in memory for its whole life."""
         import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
 
         # Combines many small reads into a few large ones, as suits object stores.
@@ -216,8 +216,8 @@ def _closed_on_error(source: Any) -> Iterator[None]:
 
 class Csv(Format):
     """CSV with a header line. Pieces are byte ranges; a range contains the rows that begin in it. Files that start like compressed ones,
-    whatever their names, are one piece each. Lines end with LF or CR LF, and no cell contains a line end. Kept are the column names, the
-    numbers of bytes and lines up to the end of the header, and the compression."""
+    whatever their names, are one piece each. Lines end with LF or CR LF, and no cell contains a line end. `kept` contains the column names,
+    the numbers of bytes and lines up to the end of the header, and the compression."""
 
     name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
     _endings = ("", ".gz", ".zst", ".bz2")
@@ -270,7 +270,7 @@ class Csv(Format):
                 csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True, include_columns=columns))
 
     def _header(self, first: bytes, whole: bool) -> int:
-        """Makes sure that `kept` is set. Returns the offset of the first row."""
+        """Sets `kept` if it is not set yet. Returns the offset of the first row."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
@@ -430,7 +430,7 @@ class Opened:
 
     #: The most open files; each needs a descriptor.
     _MOST = 256
-    #: The limit for the kept metadata of all files, as stored; in memory they take a few times as much.
+    #: The limit for the kept metadata of all files, measured as stored; in memory, metadata are a few times as large.
     _MOST_KEPT_BYTES = 64 << 20
 
     def __init__(self, files: Sequence[_files.File], kind: Any, reading: Reading) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: A cut moves to the nearest boundary of a piece if that changes a worker's share by less than this fraction. Otherwise the workers on both
-#: sides read the piece, and each keeps its own rows: reading happens once, whereas unequal shares cost time in every round.
+#: sides read the piece, and each keeps its own rows: the extra read happens once, whereas unequal shares cost time in every round.
 SNAP = 1 / 64
 
 
@@ -33,7 +33,7 @@ class Cut(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Rows `begin` up to `end` of a piece, or up to its end if `end` is None."""
+    """The rows of a piece from `begin` up to, but not including, `end`; None means the end of the piece."""
 
     piece: Piece
     number: int  #: the index of the piece in the order of the data set
@@ -84,7 +84,7 @@ def cut_between_queries(place: Cut, count: int, queries_of: Callable[[int], NDAr
     `may_go_on(k)`: whether a query of piece k - 1 may continue in piece k (not at the start of a shuffled file)."""
     piece, row = place
     while piece < count and row >= len(queries_of(piece)):
-        piece, row = piece + 1, 0  # none of its rows is after the cut
+        piece, row = piece + 1, 0  # the piece has no rows after the cut
     if piece == count:
         return Cut(count, 0)
     query = queries_of(piece)[row]

@@ -1,8 +1,8 @@
 """A data set of files with named columns, opened for reading by one worker of a job.
 
-Rank 0 lists the files; each worker reads the metadata of some of them (columns and pieces: formats.py), and all exchange these, so that a
-store is asked only once. The workers then agree on the columns (columns.py), and compute who reads what (pieces.py). A disagreement is an
-error with the same text on all workers, before any row is read."""
+Rank 0 lists the files; each worker reads the metadata of some of them (columns and pieces: formats.py), and all exchange the metadata, so
+that a store is asked for them only once. The workers then agree on the columns (columns.py), and compute each worker's share (pieces.py). A
+disagreement is an error with the same text on all workers, before any row is read."""
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -24,11 +24,11 @@ from warren.data._peers import Peers, same_on_all, together
 
 Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
 
-#: Files whose metadata are read concurrently: stores are slow to answer, but answer many requests at once.
+#: The number of files whose metadata are read concurrently: stores are slow to answer, but answer many requests at the same time.
 _ASKED_AT_ONCE = 16
 #: If there are fewer files per worker than this, they are cut within their pieces, provided that the numbers of rows are known.
 _FEW_FILES = 4
-#: Batches that are read ahead of the current one.
+#: The number of batches that are read ahead of the current one.
 _AHEAD = 2
 
 
@@ -210,7 +210,7 @@ class Source:
             raise ValueError(f"filters={filters!r}: {error}") from None
 
     def _partition_types(self, files: Sequence[_files.File]) -> Dict[str, Any]:
-        """The types of the columns given by folders: whole numbers if all values are, else categories."""
+        """The types of the columns given by folders: whole numbers if all values are whole numbers, else categories."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         values: Dict[str, List[str]] = {}
@@ -338,11 +338,12 @@ class Source:
             yield from self._batches(one, columns, filtered=True)
             file = self.files[one.piece.file]
             if last[one.piece.file] == number and _is_remote(file):
-                # A store does not report that an object was overwritten between two reads: this checks once more that it is the listed one.
+                # A store does not report that an object was overwritten between two reads. This checks once more that it is the listed
+                # object.
                 _files.Ranges(file, storage_options=self.options.storage_options).close()
 
     def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
-        """The query of each run of rows of a file, if other shares have rows of it; None if this share has all of them."""
+        """The query of each run of rows of a file; None if this share contains all rows of the file."""
         qid = self._request.qid
         pieces = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces) if piece.file == file]
         if qid is None or not set(pieces) - set(self.slices):

@@ -1,6 +1,6 @@
 """Distributes rows that one worker has, collects the rows of all workers, and writes their predictions as files.
 
-- scattering: `scatter` and `gather`, over whatever job the process is in.
+- scattering: `scatter` and `gather`, over the job that the process has joined.
 - predictions: the implementation of `warren.xgboost.predict_to`.
 - transfer: sends pieces of rows from one rank to another.
 - shares: which rows belong to which rank. Pure functions.

@@ -13,7 +13,7 @@ def pyarrow() -> Any:
 
 
 def _wider(pa: Any, types: Sequence[Any], values: int) -> Any:
-    """Returns an integer type for the codes of this many values: the given one, if all are the same and it is wide enough."""
+    """Returns an integer type for the codes of this many values: the common type of `types`, if there is one and it is wide enough."""
     if all(kind == types[0] for kind in types) and values <= 1 << (types[0].bit_width - 1):
         return types[0]
     return pa.int32() if values < 1 << 31 else pa.int64()
@@ -37,7 +37,7 @@ class ArrowSpec(Spec):
         return schema
 
     def merged(self, other: "ArrowSpec") -> "ArrowSpec":
-        """Unites the values of both dictionaries, this one's first. Raises Differs."""
+        """Unites the values of both dictionaries, those of `self` first. Raises Differs."""
         pa = pyarrow()
         must_equal(self.where, self.kind, other.kind)
         must_equal(self.where, self.schema.names, other.schema.names, "columns ")
@@ -104,7 +104,7 @@ def _one_array(pa: Any, column: Any) -> Any:
 
 
 class ArrowColumn(Column):
-    """A Table, or a RecordBatch, ChunkedArray or Array converted to one."""
+    """A Table, or a RecordBatch, ChunkedArray or Array converted to a Table."""
 
     def __init__(self, table: Any, where: str, kind: str) -> None:
         pa = pyarrow()

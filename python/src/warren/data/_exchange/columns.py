@@ -18,7 +18,7 @@ class Differs(ValueError):
 
 
 def must_equal(where: str, this: Any, other: Any, what: str = "") -> None:
-    """Raises Differs unless both are equal."""
+    """Raises Differs unless `this` and `other` are equal."""
     if this != other:
         raise Differs(where, f"{what}{this}", f"{what}{other}")
 
@@ -48,7 +48,7 @@ class Spec:
         raise NotImplementedError
 
     def merged(self, other: Any) -> "Spec":
-        """Returns the spec for the rows of both, which have the same class. Raises Differs."""
+        """Returns the spec for the rows of both specs, which have the same class. Raises Differs."""
         raise NotImplementedError
 
     def builder(self, rows: int, entries: int) -> Builder:
@@ -63,11 +63,11 @@ class Column:
         self.spec, self.rows = spec, rows
 
     def adapt(self, spec: Any) -> None:
-        """Sets the spec to this one merged with those of other ranks."""
+        """Sets the spec to `spec`, this column's spec merged with those of other ranks."""
         self.spec = spec
 
     def entries(self, begin: int, end: int) -> int:
-        """The number of entries of these rows, if a builder needs it in addition to their number."""
+        """The number of entries of these rows, if a builder needs it in addition to the number of rows."""
         del begin, end
         return 0
 
@@ -98,7 +98,7 @@ class Node:
         raise NotImplementedError
 
     def merged_detail(self, other: Any) -> Any:
-        """The detail for the rows of both. Raises Differs."""
+        """The detail for the rows of both nodes. Raises Differs."""
         must_equal(self.where, self.detail, other.detail)
         return self.detail
 
@@ -108,7 +108,7 @@ class Node:
         return self.detail
 
     def merged(self, other: Any) -> "Node":
-        """Returns the node for the rows of both, those of `other` last. Raises Differs."""
+        """Returns the node for the rows of both nodes, those of `other` last. Raises Differs."""
         detail = self.merged_detail(other)
         if len(self.children) != len(other.children):
             raise Differs(self.where, f"{len(self.children)} parts", f"{len(other.children)}")
@@ -123,7 +123,7 @@ def merged(this: Any, other: Any) -> Any:
 
 
 def share(spec: Any, begin: int, end: int) -> Any:
-    """Returns the spec for some rows of a table with this spec; it differs if the table has a pandas range index."""
+    """Returns the spec for some rows of a table with this spec. The two specs differ if the table has a pandas range index."""
     if not isinstance(spec, Node):
         return spec
     children = tuple(share(child, begin, end) for child in spec.children)
@@ -131,7 +131,7 @@ def share(spec: Any, begin: int, end: int) -> Any:
 
 
 def specs_of(spec: Any) -> List[Any]:
-    """The specs of the columns, in the order in which they were taken out."""
+    """The specs of the columns, in the order of the flattened table's columns."""
     if isinstance(spec, Node):
         return [one for child in spec.children for one in specs_of(child)]
     return [spec]

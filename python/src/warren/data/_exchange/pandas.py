@@ -23,7 +23,7 @@ class CategoricalSpec(Spec):
         return np.dtype(np.int8 if len(self.categories) < 1 << 7 else np.int16 if len(self.categories) < 1 << 15 else np.int32)
 
     def merged(self, other: "CategoricalSpec") -> "CategoricalSpec":
-        """Unites the categories of both, this one's first. Raises Differs."""
+        """Unites the categories of both specs, those of `self` first. Raises Differs."""
         must_equal(self.where, self.categories.dtype, other.categories.dtype, "categories of ")
         must_equal(self.where, self.ordered, other.ordered, "ordered=")
         if self.categories.equals(other.categories):
@@ -90,18 +90,18 @@ class Frame(Node):
 
     def make(self, parts: List[Any]) -> Any:
         import pandas as pd  # pylint: disable=import-outside-toplevel
-        # Numbered at first, because names may occur twice.
+        # Columns are numbered at first, because names may occur twice.
         frame = pd.DataFrame(dict(enumerate(parts[:-1])), index=parts[-1], copy=False)
         frame.columns = self.detail
         return frame
 
     def merged_detail(self, other: "Frame") -> Any:
-        must_equal(self.where, list(self.detail), list(other.detail))  # comparing an Index gives an array, not a bool
+        must_equal(self.where, list(self.detail), list(other.detail))  # comparing two Index objects returns an array, not a bool
         return self.detail
 
 
 class Index(Node):
-    """The levels of an index; none if it is a range. The detail is their names, and the range or None."""
+    """The levels of an index; a range has no levels. The detail is the levels' names, and the range or None."""
 
     name = "a pandas Index"
 
@@ -153,7 +153,7 @@ class Extension(Node):
 
 def of_pandas(table: Any, where: str, columns: List[Any], whole_index: bool) -> Node:
     """Returns the tree of a DataFrame or Series, and appends its columns to `columns`. With `whole_index`, a range index is sent as a
-    column, too. Raises ValueError if something cannot be sent."""
+    column, too. Raises ValueError if any part cannot be sent."""
     kind: Type[Node]
     inside = "" if where == "the table" else f"{where}, "
     if hasattr(table, "columns"):

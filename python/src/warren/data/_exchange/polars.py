@@ -53,7 +53,7 @@ class PolarsBuilder(Builder):
 
 
 class PolarsColumn(Column):
-    """A DataFrame, or a Series converted to one."""
+    """A DataFrame, or a Series converted to a DataFrame."""
 
     def __init__(self, frame: Any, where: str, kind: str) -> None:
         super().__init__(PolarsSpec(where, kind, _encoded(frame.clear()).tobytes()), int(frame.height))

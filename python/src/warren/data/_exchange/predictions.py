@@ -20,7 +20,7 @@ _PART = re.compile(r"part-[0-9]+-of-[0-9]+\.\w+")
 
 class _Sink:
     """The file object for pyarrow. pyarrow's writer writes once more when it is destroyed, which must work even after an error; and it must
-    not close the file, which has another owner."""
+    not close the file, whose owner is the caller."""
 
     closed = False
 
@@ -120,7 +120,7 @@ def part_name(rank: int, world: int, suffix: str) -> str:
 
 
 def format_of(path: str, named: Optional[str]) -> str:
-    """Returns `parquet`, `csv` or `npy`, as named, or else by the path's suffix. Raises ValueError for any other."""
+    """Returns `parquet`, `csv` or `npy`, as named, or else by the path's suffix. Raises ValueError for any other name or suffix."""
     suffix = posixpath.splitext(path.rstrip("/"))[1].lstrip(".").lower()
     found = suffix if named is None else named
     if found not in _FORMATS:
@@ -230,7 +230,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
         if writer is not None:
             step.attempt(writer.finish)
             step.attempt(_flushed, file)
-        step.agree()  # an error on any rank leaves the block, and then no file becomes visible
+        step.agree()  # if any rank has an error, this raises it, and no file becomes visible
         step.attempt(output.close)
     step.agree()
     for name in stale:
@@ -245,7 +245,7 @@ def _opened(output: contextlib.ExitStack, target: str, storage_options: Any) -> 
 
 
 def _flushed(file: Any) -> None:
-    """Flushes the file to disk, which detects a full disk at the latest: after this step, the files of other ranks may already have their
+    """Flushes the file to disk, the last chance to detect a full disk: after this step, the files of other ranks may already have their
     names."""
     file.flush()
     os.fsync(file.fileno())

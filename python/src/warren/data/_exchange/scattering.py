@@ -1,7 +1,7 @@
-"""Distributes rows of one rank to all, and collects the rows of all ranks on one.
+"""Distributes one rank's rows to all ranks, and collects the rows of all ranks on one rank.
 
-Over Warren's communicators each rank receives only its own rows. Other communicators, including XGBoost's, only have broadcasts, and each
-rank skips the rows that are not its own. An error on any rank is raised on all of them."""
+Over Warren's communicators each rank receives only its own rows. Other communicators, including XGBoost's, only have broadcasts: each rank
+receives all rows, and skips those of other ranks. An error on any rank is raised on all of them."""
 from typing import Any, List, Optional, Sequence, Tuple
 
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
 
 
 def _plan(table: Any, group: Any, root: int, world: int) -> Tuple[List[Any], bytes]:
-    """Returns, on the root, the columns, and the information that the other ranks need."""
+    """Returns the columns and the information that the other ranks need. Called on the root only."""
     spec, columns = flatten(table)
     rows = columns[0].rows
     sizes: Sequence[Any] = [None] * world
@@ -99,8 +99,8 @@ def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
     """Returns the rows of all ranks in rank order, on rank `root`; None on the other ranks. A collective call of the job that this process
     is in; outside a job, returns the rows.
 
-    The kinds of tables are those of `scatter`. All ranks pass the same kind, columns and dtypes; a rank without rows may pass None, and if
-    all do the result is None. Categories (of pandas, or Arrow dictionaries) are united, those of the lowest rank first. A pandas range
+    The kinds of tables are those of `scatter`. All ranks pass the same kind, columns and dtypes; a rank without rows may pass None; the
+    result is None if all ranks do. Categories (of pandas, or Arrow dictionaries) are united, those of the lowest rank first. A pandas range
     index on all ranks, each continuing the previous one, stays a range index.
 
     Rows are sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, with the same text:

@@ -6,14 +6,14 @@ from numpy.typing import NDArray
 
 
 def even_cuts(rows: int, world: int) -> List[int]:
-    """Returns the first row of each rank's share, and finally the end of the last one: contiguous shares in rank order; if they cannot be
-    equal, the first ones are longer by a row."""
+    """Returns the first row of each rank's share, followed by the end of the last share. Shares are contiguous and in rank order; if they
+    cannot be equal, the first ones are longer by a row."""
     return [rank * (rows // world) + min(rank, rows % world) for rank in range(world + 1)]
 
 
 def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
-    """Like `even_cuts`, for rows in groups that are never split: returns the cuts as rows, and as groups. Each cut is the end of a group
-    nearest to the even cut, or the earlier of two."""
+    """Like `even_cuts`, for rows in groups that are never split: returns the cuts as rows, and as groups. Each cut is the end of the group
+    nearest to the even cut, or the earlier one of two equally near."""
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     wanted = np.array(even_cuts(int(ends[-1]), world), np.int64)
     after = np.searchsorted(ends, wanted)
@@ -24,7 +24,7 @@ def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
 
 
 def checked_group(group: Any, rows: int) -> NDArray[Any]:
-    """Returns the query sizes that the caller gave, as int64. Raises ValueError unless they are whole numbers from 0 on that add up to
+    """Returns the query sizes that the caller passed, as int64. Raises ValueError unless they are whole numbers from 0 on that add up to
     `rows`."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" and sizes.size:

@@ -17,8 +17,8 @@ Pieces = Iterator[Tuple[int, NDArray[np.uint8]]]
 
 
 class Transfer:
-    """Sends pieces from one rank to another. After an error of this rank its pieces are skipped, so that the other ranks can go on, and all
-    reach the end."""
+    """Sends pieces from one rank to another. After an error on this rank its pieces are skipped, so that all ranks can continue and reach
+    the end of the transfer."""
 
     def __init__(self, peers: _peers.Peers, piece_bytes: int) -> None:
         self._peers, self._piece_bytes = peers, piece_bytes
@@ -27,7 +27,7 @@ class Transfer:
         self.error: Optional[BaseException] = None
 
     def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Returns the function's result, or None after an error, of this call or an earlier one."""
+        """Returns the function's result, or None if this call or an earlier one has failed."""
         if self.error is None:
             try:
                 return function(*arguments)

@@ -4,13 +4,13 @@
 - s3://, gs://, hdfs://, abfs:// are read by pyarrow.
 - All other schemes, and all with `storage_options`, are read by fsspec, as in pandas and polars.
 
-Names are used as they are in the store: nothing is percent-decoded, except by http and https, whose names are URLs. A name that exists is
-that file, whatever characters it has; only other names with *, ? or [ are patterns.
+Names are used as they are in the store: nothing is percent-decoded, except by http and https, whose names are URLs. A name that exists
+stands for that file, whatever characters it has; only other names with *, ? or [ are patterns.
 
 Modules:
 
 - listing: `find` returns the files that a name stands for, with size and tag.
-- ranges: `Ranges` reads byte ranges of a file, retries if the network fails, and checks that it is still the file that was listed.
+- ranges: `Ranges` reads byte ranges of a file, retries if the network fails, and checks that the file is still the one that was listed.
   `open_arrow` provides the same to pyarrow.
 - output: `open_output` writes a file that appears complete or not at all.
 - names, retry: the meaning of names, and which errors are retried. Pure functions.

@@ -16,7 +16,7 @@ _Ask = Callable[[Callable[[str], Any], str], Any]  # calls a store with a name, 
 
 @dataclass(frozen=True)
 class File:
-    """A file as listed by `find`. Can be pickled: one process lists, and sends the list to the others."""
+    """A file as listed by `find`. Can be pickled, so that one process can list the files and send the list to the others."""
     uri: str  #: the name as a user would write it: a path, or scheme://...
     size: int  #: in bytes
     tag: str  #: changes with the content: an ETag, or the modification time; "" if the store provides neither
@@ -25,8 +25,8 @@ class File:
 
 def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -> List[File]:
     """Returns the files that a name stands for: a file, a folder (all files below it, except names that begin with "." or "_"), a pattern
-    (*, ?, [..] within a segment, ** across segments; a matching folder stands for the files below it), or several of those separated by
-    ";". A Path, and each name of a sequence, is one file or folder, whatever characters it has. The files of each name are sorted by the
+    (*, ?, [..] within a segment, ** across segments; a matching folder stands for the files below it), or several of these names separated
+    by ";". A Path, and each name of a sequence, is one file or folder, whatever characters it has. The files of each name are sorted by the
     bytes of their paths. Empty files are included.
 
     http and https only name files: they cannot list. Thread-safe; retries after transient errors.
@@ -41,7 +41,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
     if not items or not all(isinstance(one, str) and one for one in items):
         raise ValueError(f"{uri!r}: expected the name of a file, a folder or a pattern")
     found: List[File] = []
-    named: Dict[Any, Tuple[str, File]] = {}  # the user's name and the file, by what identifies files
+    named: Dict[Any, Tuple[str, File]] = {}  # the user's name and the file, by identity or URI
     for item in items:
         for file, identity in _find_one(item, storage_options, exact):
             before = named.setdefault(identity or file.uri, (item, file))

@@ -88,11 +88,11 @@ def _check_open(file: IO[bytes], name: str) -> None:
 
 
 def _aside(goal: str) -> "tuple[str, int]":
-    """Creates a new file in the folder of `goal`, locked as long as it is open."""
+    """Creates a new file in the folder of `goal`, locked while it is open."""
     while True:
         name = unfinished_name(goal)
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        # It may have been removed as a leftover between the two calls.
+        # Another writer may have removed the file as a leftover before it was locked.
         if _locks.try_lock(fd) is not False and os.fstat(fd).st_nlink > 0:
             return name, fd
         os.close(fd)
@@ -116,7 +116,7 @@ def _remove_leftovers(goal: str) -> None:
 
 @contextlib.contextmanager
 def _local_output(name: str) -> Iterator[IO[bytes]]:
-    goal = os.path.realpath(name)  # a symbolic link stays one
+    goal = os.path.realpath(name)  # a symbolic link is kept, and its target is replaced
     folder = os.path.dirname(goal)
     if os.path.isdir(goal):
         raise IsADirectoryError(f"{name}: it is a folder; expected the name of a file to write")
@@ -139,7 +139,7 @@ def _local_output(name: str) -> Iterator[IO[bytes]]:
         raise
     folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # some file systems refuse it; the file already has its name
+        with contextlib.suppress(OSError):  # some file systems refuse fsync for folders; the file already has its name
             os.fsync(folder_fd)  # makes the name durable, too
     finally:
         os.close(folder_fd)

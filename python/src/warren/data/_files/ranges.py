@@ -14,7 +14,7 @@ from warren.data._files.stores.interface import PIECE_BYTES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECES_AT_ONCE = 4  # one connection to an object store transfers some 100 MB/s; several use the available bandwidth
+PIECES_AT_ONCE = 4  # one connection to an object store transfers about 100 MB/s; several make use of the available bandwidth
 
 
 def pieces(offset: int, size: int, most: int) -> List[Tuple[int, int]]:
@@ -208,7 +208,7 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
         # Not mapped: if a mapped file is truncated, the process is killed.
         try:
             native = pa.OSFile(name, "r")
-            ranges.check()  # it is still the one that was checked before it was opened by name
+            ranges.check()  # the file that was opened by name is still the one that was checked before
         finally:
             ranges.close()
         return native

@@ -75,9 +75,9 @@ def kind_of(error: BaseException) -> str:
             return "missing"
         if isinstance(one, PermissionError):
             return "denied"
-        if isinstance(one, OSError) and isinstance(one, ValueError):  # an invalid TLS certificate
+        if isinstance(one, OSError) and isinstance(one, ValueError):  # raised for an invalid TLS certificate
             return "final"
-        # aiohttp reports a broken body as status 400, which no server has sent.
+        # aiohttp reports a broken body as status 400, although no server has sent that status.
         status = one.code if isinstance(one, urllib.error.HTTPError) else getattr(one, "status", None)
         aws = re.search(r"AWS Error ([A-Z0-9_]+)(?: \(HTTP status (\d+)\))?", str(one))
         if aws is not None:

@@ -20,7 +20,7 @@ def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:  # pylint:
     return False
 
 
-# Unlike those in the frameworks' modules, these have a parameter.
+# Unlike the functions of the same names in the frameworks' modules, these have a parameter.
 
 def mpi_built(verbose: bool = False) -> bool:  # pylint: disable=unused-argument
     return _basics.mpi_built()
@@ -62,7 +62,7 @@ def _set_environment(variables: Any) -> None:
 
 
 def split_list(items: Sequence[T], n: int) -> List[Sequence[T]]:
-    """Splits the list into at most n parts, in order; if they cannot be equal, the first ones have one element more."""
+    """Splits the list into at most n parts, in order; if they cannot be equal, the first parts have one more element."""
     each, more = divmod(len(items), n)
     ends = [each * (index + 1) + min(index + 1, more) for index in range(n)]
     return [items[begin:end] for begin, end in zip([0, *ends], ends) if end > begin]

@@ -29,7 +29,7 @@ def _value(tensor: Any) -> Any:
 
 def allreduce(value: Any, name: Optional[str] = None, average: Optional[bool] = None, prescale_factor: float = 1.0,
               postscale_factor: float = 1.0, op: Optional[int] = None, compression: Any = Compression.none) -> Any:
-    """Returns the reduction of anything that can be made a tensor, the average by default, as an array."""
+    """Returns the reduction over all ranks, the average by default, as an array. `value` is anything that converts to a tensor."""
     return _value(_tensorflow.allreduce(value, average, compression=compression, op=op, prescale_factor=prescale_factor,
                                         postscale_factor=postscale_factor, name=name))
 
@@ -51,7 +51,7 @@ def reducescatter(value: Any, name: Optional[str] = None, op: int = Average) -> 
 
 def load_model(filepath: Any, custom_optimizers: Any = None, custom_objects: Any = None, compression: Any = Compression.none,
                legacy_opts: bool = False) -> Any:  # pylint: disable=unused-argument
-    """Loads a saved model, with an optimizer that uses the gradients of all ranks and has the state of the saved one."""
+    """Loads a saved model. Its optimizer has the saved state, and uses the gradients of all ranks."""
     found = {kind.__name__: kind for kind in custom_optimizers or ()}
     model = _keras.models.load_model(filepath, custom_objects={**found, **(custom_objects or {})})
     saved = model.optimizer

@@ -12,7 +12,7 @@ __all__ = ["BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback", "
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Copies the root's model and optimizer variables to all ranks after the first batch, when all of them exist."""
+    """Copies the root's model and optimizer variables to all ranks after the first batch, when all variables exist."""
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Any = None) -> None:  # pylint: disable=unused-argument
         super().__init__()

@@ -1,4 +1,4 @@
-"""`horovod.runner`: dmlc-submit replaces its launcher here."""
+"""`horovod.runner`, whose launcher dmlc-submit replaces."""
 from typing import Any, NoReturn, Optional
 
 

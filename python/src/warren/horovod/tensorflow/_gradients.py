@@ -10,7 +10,7 @@ from warren.horovod.tensorflow._ops import grouped_allreduce
 
 
 class Reduction:
-    """Reduces gradients. They are submitted to the engine together, and fused there."""
+    """Reduces gradients, which are submitted to the engine together and fused there."""
 
     def __init__(self, compression: Any, op: int, predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
         self._op = ReduceOp(op)
@@ -71,7 +71,7 @@ def DistributedGradientTape(gradtape: Any, device_dense: str = "",
 
 
 class _Variables(List[Any]):
-    """A list that can also be called: Keras 3 has a list here, and scripts written for Keras 2 call a method."""
+    """A list that can also be called: in Keras 3 it is a list, but scripts written for Keras 2 call it as a method."""
 
     def __call__(self) -> List[Any]:
         return self

@@ -28,8 +28,8 @@ class ArgumentError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore
 
 
 def _number_in_graph() -> Tuple[str, int]:
-    """The function being traced, and the number of operations it has so far: a rank that traces it once more than others, for another
-    shape, gets the same names."""
+    """The function being traced, and its number of operations so far. A rank that traces a function once more than the other ranks, for
+    another shape, thus uses the same names."""
     graph = tf.compat.v1.get_default_graph()
     number = getattr(graph, "_warren_operations", 0)
     graph._warren_operations = number + 1
@@ -106,7 +106,7 @@ def _tensors(values: Sequence[Any]) -> List[Any]:
 
 def _allreduce(tensors: Sequence[Any], name: str, op: ReduceOp, before: float, after: float,
                process_set: ProcessSet) -> List[Any]:
-    """Gradients are reduced in the same way."""
+    """Reduces the tensors; their gradients are reduced in the same way."""
 
     @tf.custom_gradient  # type: ignore[misc]
     def reduced(*sources: Any) -> Tuple[Any, Callable[..., Any]]:
@@ -203,7 +203,7 @@ def grouped_reducescatter(tensors: Sequence[Any], device_dense: str = "",
 # --- operations that only move data ---
 
 def _allgather(tensors: Sequence[Any], name: str, process_set: ProcessSet) -> List[Any]:
-    """The gradient of a rank is the part for its rows of the average over all ranks."""
+    """Gathers rows. A rank's gradient is the average of the result's gradient over all ranks, at this rank's rows."""
 
     @tf.custom_gradient  # type: ignore[misc]
     def gathered(*sources: Any) -> Tuple[Any, Callable[..., Any]]:
@@ -224,7 +224,7 @@ def _allgather(tensors: Sequence[Any], name: str, process_set: ProcessSet) -> Li
 
 def allgather(tensor: Any, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> Any:
-    """Returns the rows of all ranks, concatenated; ranks may bring different numbers of rows."""
+    """Returns the rows of all ranks, concatenated; ranks may pass different numbers of rows."""
     return _allgather(_tensors([tensor]), name_of("allgather", name, process_set), process_set)[0]
 
 
@@ -237,7 +237,7 @@ def grouped_allgather(tensors: Sequence[Any], name: Optional[str] = None,
 
 def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
               ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
-    """Returns the root's tensor. Its gradient is the average of those of all ranks."""
+    """Returns the root's tensor. Its gradient is the average of the gradients of all ranks."""
     whole = name_of("broadcast", name, process_set)
 
     @tf.custom_gradient  # type: ignore[misc]
@@ -246,7 +246,7 @@ def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
                         [source.shape])
 
         def of_root(array: Array) -> List[Array]:
-            # Done here and not in the graph: TensorFlow would remove operations that only lead to zeros, on some of the ranks.
+            # Reduced here and not in the graph, because TensorFlow would remove operations that only lead to zeros, on some ranks only.
             (reduced,) = _arrays.allreduce([array], f"{whole}.gradient", ReduceOp.Average, 1.0, 1.0, process_set).wait()
             return [reduced if rank() == root_rank else np.zeros_like(reduced)]
 
@@ -283,7 +283,7 @@ def broadcast_variables(variables: Any, root_rank: int, process_set: ProcessSet 
 def alltoall(tensor: Any, splits: Any = None, name: Optional[str] = None,
              ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
     """Sends splits[r] rows to each rank r. Returns the received rows, in rank order and, if there are `splits`, also the number of rows
-    from each rank. Gradients are sent back to where the rows came from."""
+    from each rank. Gradients are sent back to the ranks from which the rows came."""
     whole = name_of("alltoall", name, process_set)
 
     @tf.custom_gradient  # type: ignore[misc]
@@ -319,12 +319,12 @@ def local_rank_op(name: Optional[str] = None) -> Any:
 
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
-    """The number of ranks of that process set, by default that of the job."""
+    """The number of ranks of the process set, by default of the whole job."""
     return _scalar(lambda: process_set_of(process_set_id).size() or 0)
 
 
 def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
-    """1 if this rank is in that process set, else 0."""
+    """1 if this rank is in the process set, else 0."""
     return _scalar(lambda: int(bool(process_set_of(process_set_id).included())))
 
 

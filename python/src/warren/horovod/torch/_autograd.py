@@ -12,7 +12,7 @@ from warren.horovod.torch._ops import synchronize
 
 
 class _Allreduce(torch.autograd.Function):  # type: ignore[misc]
-    """The gradient is reduced in the same way."""
+    """An allreduce, whose gradient is reduced in the same way."""
 
     @staticmethod
     def forward(ctx: Any, how: Tuple[Any, ...], name: Optional[str], *tensors: Tensor) -> Tuple[Tensor, ...]:
@@ -48,7 +48,7 @@ def grouped_allreduce(tensors: Sequence[Tensor], average: Optional[bool] = None,
 
 
 class _Allgather(torch.autograd.Function):  # type: ignore[misc]
-    """The gradient of a rank is the part for its rows of the average over all ranks."""
+    """An allgather. A rank's gradient is the average of the result's gradient over all ranks, at this rank's rows."""
 
     @staticmethod
     def forward(ctx: Any, process_set: ProcessSet, name: Optional[str], *tensors: Tensor) -> Tuple[Tensor, ...]:
@@ -66,7 +66,7 @@ class _Allgather(torch.autograd.Function):  # type: ignore[misc]
 
 
 def allgather(tensor: Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Tensor:
-    """Returns the rows of all ranks, concatenated; ranks may bring different numbers of rows."""
+    """Returns the rows of all ranks, concatenated; ranks may pass different numbers of rows."""
     return _Allgather.apply(process_set, name, tensor)[0]
 
 
@@ -77,7 +77,7 @@ def grouped_allgather(tensors: Sequence[Tensor], name: Optional[str] = None,
 
 
 class _Broadcast(torch.autograd.Function):  # type: ignore[misc]
-    """The root's gradient is the average of those of all ranks; the other ranks' tensors did not contribute."""
+    """A broadcast. The root's gradient is the average of the gradients of all ranks; the other ranks' tensors did not contribute."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> Tensor:
@@ -96,7 +96,7 @@ def broadcast(tensor: Tensor, root_rank: int, name: Optional[str] = None, proces
 
 
 class _Alltoall(torch.autograd.Function):  # type: ignore[misc]
-    """Gradients are sent back to where the rows came from."""
+    """An all-to-all, whose gradients are sent back to the ranks from which the rows came."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, splits: Any, name: Optional[str], process_set: ProcessSet) -> Tuple[Tensor, Tensor]:
@@ -121,7 +121,7 @@ def alltoall(tensor: Tensor, splits: Union[None, Tensor, Sequence[int]] = None, 
 
 
 class _Reducescatter(torch.autograd.Function):  # type: ignore[misc]
-    """The gradient is the concatenation of the gradients of all ranks, scaled as for a sum."""
+    """A reduce-scatter. The gradient is the concatenation of the gradients of all ranks, scaled as for a sum."""
 
     @staticmethod
     def forward(ctx: Any, how: Tuple[Any, ...], name: Optional[str], *tensors: Tensor) -> Tuple[Tensor, ...]:

@@ -211,8 +211,8 @@ def _reducescatter(tensors: Sequence[Tensor], kind: str, name: Optional[str], op
 def reducescatter_async(tensor: Tensor, name: Optional[str] = None, op: int = ReduceOp.Average,
                         process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                         postscale_factor: float = 1.0) -> Operation:
-    """Starts the reduction of a tensor of which each rank gets a share of the rows; if the shares cannot be equal, the first ranks get one
-    row more."""
+    """Starts a reduction of which each rank receives a share of the rows; if the shares cannot be equal, the first ranks receive one row
+    more."""
     return _reducescatter([tensor], "reducescatter", name, op, process_set, prescale_factor, postscale_factor, _only)
 
 
@@ -238,7 +238,7 @@ def _allgather(tensors: Sequence[Tensor], kind: str, name: Optional[str], proces
 
 
 def allgather_async(tensor: Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Operation:
-    """Starts to gather the rows of all ranks, concatenated; ranks may bring different numbers of rows."""
+    """Starts to concatenate the rows of all ranks; ranks may pass different numbers of rows."""
     return _allgather([tensor], "allgather", name, process_set, _only)
 
 
@@ -282,7 +282,7 @@ def broadcast_(tensor: Tensor, root_rank: int, name: Optional[str] = None,
 
 def alltoall_async(tensor: Tensor, splits: Union[None, Tensor, Sequence[int]] = None, name: Optional[str] = None,
                    process_set: ProcessSet = global_process_set) -> Operation:
-    """Starts to send splits[r] rows to each rank r. The result is two tensors: the received rows, in rank order, and the number of rows
+    """Starts sending splits[r] rows to each rank r. The result is two tensors: the received rows, in rank order, and the number of rows
     from each rank."""
     named = process_set.named("alltoall")
     source = _contiguous(_check_rows(tensor, "alltoall"))

@@ -43,7 +43,8 @@ def _parameters_of(optimizer: Any) -> List[Tensor]:
 
 
 def _call_when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Any:
-    """Calls `function` after each backward pass that has added to the gradient. Returns the hook, which must be kept; `remove` ends it."""
+    """Calls `function` after each backward pass that has added to the gradient. Returns the hook, which must be kept; its `remove` removes
+    it."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
         return parameter.register_post_accumulate_grad_hook(lambda _: function())
     accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
@@ -127,7 +128,7 @@ class _Reducer:
         for parameter in parameters:
             self._left[parameter] = 0
             self._is_reduced[parameter] = True
-            if parameter.grad is None:  # another rank may have one
+            if parameter.grad is None:  # another rank may have a gradient
                 parameter.grad = torch.zeros_like(parameter)
         if len(parameters) == 1:
             self._under_way[parameters] = self._reduce(parameters[0])
@@ -209,7 +210,7 @@ class AdasumMixin:
         return loss
 
     def synchronize(self) -> None:
-        """Does nothing: before `step` there is nothing to wait for."""
+        """Does nothing, because no reduction starts before `step`."""
 
     def skip_synchronize(self) -> Any:
         """Raises an error: `step` itself does the reduction."""
@@ -282,7 +283,7 @@ def _check_groups(groups: Groups) -> None:
 
 def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str],
                process_set: ProcessSet) -> List[List[Tensor]]:
-    """Returns groups that are the same on all ranks: parameters are distributed in the first rank's order."""
+    """Returns groups that are the same on all ranks: parameters are divided among them in the first rank's order."""
     if groups is None:
         return []
     if isinstance(groups, list):
@@ -318,7 +319,7 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
     kind: Any = type(type(optimizer).__name__, (mixin, type(optimizer)), {"__module__": type(optimizer).__module__})
     made = kind.__new__(kind)
     made.__dict__.update(vars(optimizer))
-    made.__dict__.pop("step", None)  # a scheduler may have set one
+    made.__dict__.pop("step", None)  # a scheduler may have replaced `step`
     made._parameter_names = names
     if mixin is AdasumMixin:
         check_adasum(process_set.named("DistributedOptimizer").size, "float32", "DistributedOptimizer")

@@ -1,4 +1,4 @@
-"""Copies a model's parameters and an optimizer's state from one rank to all."""
+"""Copies a model's parameters and an optimizer's state from one rank to all ranks."""
 from typing import Any, Dict, Iterable, List, Tuple, Union
 
 import torch
@@ -42,8 +42,7 @@ def _map(state: Any, kind: type, function: Any) -> Any:
 
 
 def broadcast_optimizer_state(optimizer: Any, root_rank: int, model: Any = None) -> None:  # pylint: disable=unused-argument
-    """Copies the root's optimizer state and options (learning rates and so on) to all ranks. Ranks whose optimizers have no state yet get
-    it."""
+    """Copies the root's optimizer state and options (learning rates and so on) to all ranks. Optimizers without state receive it, too."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("broadcast_optimizer_state: the state of LBFGS does not consist of tensors; use broadcast_object")
     tensors: List[Tensor] = []

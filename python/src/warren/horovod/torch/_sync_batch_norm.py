@@ -16,7 +16,7 @@ def _sum_over_ranks(tensor: Tensor, name: str) -> Tensor:
 
 class _Normalize(torch.autograd.Function):  # type: ignore[misc]
     """Normalizes a batch per channel (the second dimension). Computes the mean first, and then the variance of the centered values: this
-    takes two sums over the ranks, but avoids differences of large numbers. 16-bit floats are computed in float32, which can represent the
+    takes two sums over the ranks, but avoids differences of large numbers. For 16-bit floats, computes in float32, which can represent the
     counts."""
 
     @staticmethod

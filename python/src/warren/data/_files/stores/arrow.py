@@ -14,7 +14,7 @@ _S3_OPTIONS = ("endpoint_override", "scheme", "region")
 
 
 def _seconds_tag(seconds: float) -> str:
-    # S3's listings contain fractions of a second and its responses about single objects do not, so whole seconds are compared.
+    # S3's listings contain fractions of a second, but its responses about single objects do not, so whole seconds are compared.
     return f"{int(seconds)} s"
 
 
@@ -73,7 +73,7 @@ class Arrow(Store):
             raise ValueError(f"found the option {wrong[0]}, expected {', '.join(_S3_OPTIONS)}; for others give storage_options")
 
         def told(option: str, *variables: str) -> str:
-            # pyarrow reads these variables for URIs only, which cannot set timeouts.
+            # pyarrow reads these variables only if it is given a URI, and a URI cannot set timeouts.
             return next(filter(None, (options.pop(option, ""), *(os.environ.get(one, "") for one in variables))), "")
 
         endpoint = told("endpoint_override", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

@@ -18,7 +18,7 @@ def _tag(info: Mapping[str, Any]) -> str:
     """The tag, from the keys that the various file systems use."""
     for key in ("ETag", "etag", "e_tag"):
         if info.get(key):
-            return str(info[key]).replace('"', "")  # one file system quotes it in responses, but not in listings
+            return str(info[key]).replace('"', "")  # one file system quotes the tag in responses, but not in listings
     for key in ("LastModified", "last_modified", "mtime", "updated", "modified", "modify", "created"):
         value: Any = info.get(key)
         if isinstance(value, datetime.datetime):

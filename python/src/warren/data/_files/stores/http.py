@@ -54,7 +54,7 @@ class Http(Store):
 
     def request(self, name: str, method: str, byte_range: str = "") -> Any:
         """Returns a response, which the caller closes. Raises urllib.error.HTTPError for every error status."""
-        # Characters that are invalid in a URL are encoded; encoded ones are kept.
+        # Encodes characters that are invalid in a URL; keeps those that are already encoded.
         url = urllib.parse.quote(self.uri(name).split("#")[0], safe="%/:?&=+,;@!$'()*~[]")
         headers = {"Accept-Encoding": "identity", "User-Agent": "warren"}
         if byte_range:

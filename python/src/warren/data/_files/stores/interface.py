@@ -7,8 +7,8 @@ CONNECT_TIMEOUT_S = 10.0  # a connection takes a round trip or two; if it takes 
 # A store that sends nothing for this long is taken for hung. Object stores start to respond within about a second, and under load within a
 # few seconds.
 READ_TIMEOUT_S = 30.0
-# The size of one request. If a request fails half way, pyarrow and fsspec lose the data received, so requests are not larger; each costs a
-# round trip, so they are not smaller.
+# The size of one request. Requests are not larger, because pyarrow and fsspec lose the data received if a request fails halfway; they are
+# not smaller, because each costs a round trip.
 PIECE_BYTES = 8 << 20
 _WHOLE_AT_CLOSE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl")  # stores in which incomplete objects are never visible
 
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 class Handle:
     """An opened file. Thread-safe."""
-    etag = ""  # in addition to the tag, if listings do not contain it
+    etag = ""  # an ETag that listings do not contain, in addition to the tag
 
     def __init__(self, entry: Optional[Entry], missing: str) -> None:
         """`missing` is the message of the FileNotFoundError raised without an entry."""
@@ -33,7 +33,7 @@ class Handle:
         self.size, self.tag = entry.size, entry.tag
 
     def read(self, offset: int, size: int) -> bytes:
-        """Reads at least one byte, with one request. Returns fewer bytes than asked for only if the store did."""
+        """Reads at least one byte, with one request. Returns fewer bytes than requested only if the store does."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -9,14 +9,14 @@ from warren.data._files.stores.interface import Entry, Handle, Store
 
 
 def _entry(name: str, status: os.stat_result) -> Entry:
-    # Symbolic and hard links lead to one inode. Size and time are included for file systems that invent inodes.
+    # All links to a file have the same inode. Size and time are included for file systems that make up inode numbers.
     identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return Entry(name, status.st_size, f"{status.st_mtime_ns} ns", stat.S_ISDIR(status.st_mode), identity)
 
 
 class _LocalHandle(Handle):
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # O_NONBLOCK: a FIFO would wait for its writer
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # O_NONBLOCK: opening a FIFO would otherwise wait for a writer
         status = os.fstat(self._fd)
         super().__init__(_entry(path, status), "")
         if not stat.S_ISREG(status.st_mode):

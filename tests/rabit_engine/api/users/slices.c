@@ -155,7 +155,7 @@ int main(int argc, char* argv[]) {
 
   /* Invalid arguments are refused on all ranks, and end nothing. */
   CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 &&
-        strstr(RabitGetLastError(), "RabitAllgatherV: the counts are null"));
+        strstr(RabitGetLastError(), "RabitAllgatherV: the counts are NULL"));
   CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "is NULL"));
   CHECK(RabitTryAllgatherV(numbers, counts, 12) == -1 &&
         strstr(RabitGetLastError(), "12 is not an element type"));
@@ -167,7 +167,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryReduceScatter(values, counts, 7, 2) == -1 &&
         strstr(RabitGetLastError(), "more than memory can hold"));
   CHECK(RabitTryAllgatherV(values, counts, 7) == -1 &&
-        strstr(RabitGetLastError(), "more than memory can hold"));
+        strstr(RabitGetLastError(), "larger than memory can hold"));
 
   /* LightGBM's calls: a sum of doubles is recognised, and its function is called for that check only. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);

@@ -238,50 +238,8 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shor
         continue;
       }
       failures.Add(address, 0, "connected");
-      tcp::PrepareLink(stream.fd(), settings_.tcp_no_delay, settings_.host_timeout);
-      tcp::SetUserTimeout(stream.fd(), settings_.host_timeout);
-      if (tls_) stream.Encrypt(*tls_, tls::Role::kClient);
-      if (const int why = stream.HandshakeUntil(deadline); why != 0) {
-        failure = stream.TextOf(why);
-        continue;
-      }
-      const std::int32_t mine = assignment_.rank;
-      std::int32_t theirs = -1;
-      const auto nonce = settings_.job_token ? wire::RandomNonce() : wire::Nonce();
-      const auto claim = settings_.job_token ? ClaimOf(*settings_.job_token, mine, nonce) : wire::Digest();
-      if (!SendSmall(stream, {BytesIn(mine), IfProved(nonce), IfProved(claim)})) {
-        failure = "the connection broke at once";
-        continue;
-      }
-      const ReadState state = ReadAll(stream, &theirs, sizeof theirs, deadline, error);
-      if (state != ReadState::kWhole) {
-        failure = WhyNotRead(stream, state, error);
-        continue;
-      }
-      if (theirs != peer.rank) {
-        failure = fmt::format("rank {} answered", theirs);
-        continue;
-      }
-      wire::Digest proof{};
-      if (settings_.job_token) {
-        EngineHello hello;
-        wire::Nonce answer;
-        ReadState read = ReadAll(stream, &hello, sizeof hello, deadline, error);
-        if (read == ReadState::kWhole) read = ReadAll(stream, &answer, sizeof answer, deadline, error);
-        if (read != ReadState::kWhole || hello != EngineHello()) {
-          failure = read == ReadState::kWhole ? "another engine answered" : WhyNotRead(stream, read, error);
-          continue;
-        }
-        const auto proof_of = [&](LinkEnd end) {
-          return ProofOf(end, *settings_.job_token, mine, theirs, nonce, answer);
-        };
-        proof = proof_of(LinkEnd::kConnector);
-        awaited_proofs_[peer.rank] = proof_of(LinkEnd::kAcceptor);
-      }
-      if (!SendSmall(stream, {BytesIn(EngineHello()), IfProved(proof)})) {
-        failure = "the connection broke after the handshake";
-        continue;
-      }
+      failure = Introduce(stream, peer.rank, deadline);
+      if (!failure.empty()) continue;
       links_[peer.rank] = std::move(stream);
       return "";
     }
@@ -293,6 +251,45 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shor
   }
   if (const int error = failures.OwnShortage(); error != 0) shortage = error;
   return failure;
+}
+
+// The connector's side of EngineHello's exchange. Returns what went wrong, or an empty text.
+std::string TrackerBootstrap::Introduce(tcp::Stream& stream, int peer, Clock::time_point deadline) {
+  tcp::PrepareLink(stream.fd(), settings_.tcp_no_delay, settings_.host_timeout);
+  tcp::SetUserTimeout(stream.fd(), settings_.host_timeout);
+  if (tls_) stream.Encrypt(*tls_, tls::Role::kClient);
+  if (const int why = stream.HandshakeUntil(deadline); why != 0) return stream.TextOf(why);
+
+  const std::int32_t mine = assignment_.rank;
+  std::int32_t theirs = -1;
+  const auto nonce = settings_.job_token ? wire::RandomNonce() : wire::Nonce();
+  const auto claim = settings_.job_token ? ClaimOf(*settings_.job_token, mine, nonce) : wire::Digest();
+  if (!SendSmall(stream, {BytesIn(mine), IfProved(nonce), IfProved(claim)})) {
+    return "the connection broke at once";
+  }
+  int error = 0;
+  ReadState read = ReadAll(stream, &theirs, sizeof theirs, deadline, error);
+  if (read != ReadState::kWhole) return WhyNotRead(stream, read, error);
+  if (theirs != peer) return fmt::format("rank {} answered", theirs);
+
+  wire::Digest proof{};
+  if (settings_.job_token) {
+    EngineHello hello;
+    wire::Nonce answer;
+    read = ReadAll(stream, &hello, sizeof hello, deadline, error);
+    if (read == ReadState::kWhole) read = ReadAll(stream, &answer, sizeof answer, deadline, error);
+    if (read != ReadState::kWhole) return WhyNotRead(stream, read, error);
+    if (hello != EngineHello()) return "another engine answered";
+    const auto proof_of = [&](LinkEnd end) {
+      return ProofOf(end, *settings_.job_token, mine, theirs, nonce, answer);
+    };
+    proof = proof_of(LinkEnd::kConnector);
+    awaited_proofs_[peer] = proof_of(LinkEnd::kAcceptor);
+  }
+  if (!SendSmall(stream, {BytesIn(EngineHello()), IfProved(proof)})) {
+    return "the connection broke after the handshake";
+  }
+  return "";
 }
 
 void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {

@@ -53,6 +53,7 @@ class TrackerBootstrap final : public Bootstrap {
   void Join(wire::classic::Command command);
   wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker, Clock::time_point deadline);
   std::string ConnectTo(const wire::classic::Endpoint& peer, int& shortage);
+  std::string Introduce(tcp::Stream& stream, int peer, Clock::time_point deadline);
   void AcceptLinks(int count, TrackerConnection& tracker);
   static bool DropUnanswered(std::list<PendingConnection>& pending);
   bool Greet(PendingConnection& connection);

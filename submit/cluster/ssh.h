@@ -2,29 +2,27 @@
 //
 // The user's ssh configuration applies (keys, ports, jump hosts, connections that are already shared). The
 // command does not show up in a remote process list: it is passed to a remote `sh` through standard input.
+// The controller (ssh_controller.h) decides what happens when; this file runs ssh and rsync.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
-#include <deque>
+#include <boost/asio/io_context.hpp>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "submit/cluster/action_loop.h"
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/host_file.h"
+#include "submit/cluster/ssh_controller.h"
 #include "submit/cluster/stack_requests.h"
 #include "submit/options/options.h"
 #include "submit/process/children.h"
 #include "tracker/host_address.h"
 
 namespace warren::submit {
-
-/// How many connections to one host are made at a time: sshd drops some if there are more than 10 (its
-/// MaxStartups).
-inline constexpr int kConnectingAtOnce = 8;
-/// How many hosts are copied to at a time.
-inline constexpr std::size_t kCopyingAtOnce = 16;
 
 class SshCluster : public Cluster {
  public:
@@ -39,35 +37,32 @@ class SshCluster : public Cluster {
   void Dump(std::size_t index, std::function<void(std::string text)> done) override;
 
  private:
-  struct Place;
-  struct Session;
-  struct Copying;
+  void Do(const CopyToHost& copy);
+  void Do(const StopCopies& stop);
+  void Do(const HostsReady& ready);
+  void Do(const ConnectSsh& connect);
+  void Do(const SendCores& send);
+  void Do(const SendLine& send);
+  void Do(const EndInput& end);
+  void Do(const StopSsh& stop);
+  void Do(const KillAll& kill);
+  void Do(const StacksArrived& stacks);
+  void Do(const ClusterEvent& event);
 
-  std::size_t ChooseHost(std::size_t index);
-  void ConnectNext(std::size_t host);
-  void Connect(const std::shared_ptr<Session>& session);
-  void Connected(Session& session);
-  void OnMessage(Session& session, const struct AgentMessage& message);
-  void AnswerWithCores(Session& session, const std::string& said);
-  void OnExit(const std::shared_ptr<Session>& session, const ExitStatus& status);
-  ExitStatus Explain(const Session& session, const ExitStatus& status);
-  void CopyNext(const std::shared_ptr<Copying>& copying);
-  void Beat();
-
-  boost::asio::io_context& io_;
   Children& children_;
   const Options& options_;
   ClusterEvents events_;
   std::string job_mark_;
-  std::vector<Place> hosts_;
-  std::vector<std::size_t> places_;  ///< the index of the host for each slot
-  std::string master_;               ///< the address at which the other workers reach worker 0
-  std::map<std::size_t, std::shared_ptr<Session>> sessions_;  ///< by process index
+  std::vector<Host> hosts_;
+  std::vector<std::size_t> places_;   ///< the index of the host for each place
+  std::string master_;                ///< the address at which the other workers reach worker 0
+  std::vector<bool> told_not_bound_;  ///< for each host: the user knows that no process is bound there
+  std::function<void()> ready_;
+  std::map<SshId, pid_t> pids_;
   std::set<pid_t> copies_;
   StackRequests stack_requests_;
-  boost::asio::steady_timer beat_;
-  boost::asio::steady_timer patience_;
-  bool stopping_ = false;
+  SshController controller_;
+  ActionLoop<SshController, SshAction> loop_;
 };
 
 /// The hosts of the job, by the names that ssh connects to.

@@ -6,18 +6,15 @@
 
 #include <csignal>
 #include <functional>
-#include <map>
 #include <random>
-#include <set>
 
 #include "submit/cluster/gang_controller.h"
 #include "submit/process/watchdog.h"
 #include "tests/random_cases.h"
+#include "tests/submit/cluster/simulated_world.h"
 
 namespace warren::submit {
 namespace {
-
-using std::chrono::milliseconds;
 
 /// How a launcher gets its processes onto machines.
 enum class Kind {
@@ -58,42 +55,24 @@ Launch LaunchOf(Kind kind) {
   return launch;
 }
 
-class GangWorld {
+class GangWorld : public SimulatedWorld<GangWorld, GangController> {
  public:
-  GangWorld(unsigned seed, Kind kind)
-      : random_(seed),
-        kind_(kind),
-        servers_(Chance(25) ? Between(1, 2) : 0),
-        workers_(Between(1, 4)),
-        trouble_(Between(0, 2) * 4),
-        has_agents_(kind != Kind::kRuns || !Chance(10)),
-        first_(servers_ > 0 ? 1 : 0),
-        end_(first_ + servers_ + workers_),
-        restarts_(Between(0, 2)),
-        job_restarts_(Between(0, 2)),
-        controller_(static_cast<std::size_t>(servers_), static_cast<std::size_t>(workers_), "host port 1"),
-        gangs_(controller_.num_gangs()),
-        agents_(static_cast<std::size_t>(end_)) {}
-
-  /// Runs until the job is over; then for a while longer, in which nothing may happen.
-  void Run() {
-    StartAll();
-    if (Chance(30)) After(Between(0, 40'000), [this] { StopJob(); });
-    const TimePoint limit = now_ + std::chrono::hours(3);
-    while (phase_ != Phase::kOver && Step()) {
-      ASSERT_LT(now_, limit) << "the job does not end" << Describe();
-      if (phase_ == Phase::kStopping) {
-        ASSERT_LT(now_, stopped_at_ + std::chrono::seconds(60)) << "a stop does not end it" << Describe();
-      }
-    }
-    ASSERT_EQ(phase_, Phase::kOver) << "everybody waits" << Describe();
-    EXPECT_TRUE(running_.empty()) << Describe();
-    const TimePoint quiet = now_ + std::chrono::seconds(60);
-    while (now_ < quiet && Step()) continue;
+  GangWorld(unsigned seed, Kind kind) : SimulatedWorld(seed), kind_(kind) {
+    const int servers = Chance(25) ? Between(1, 2) : 0;
+    const int workers = Between(1, 4);
+    trouble_ = Between(0, 2) * 4;
+    has_agents_ = kind != Kind::kRuns || !Chance(10);
+    restarts_ = Between(0, 2);
+    job_restarts_ = Between(0, 2);
+    first_ = servers > 0 ? 1 : 0;
+    end_ = first_ + static_cast<std::size_t>(servers + workers);
+    controller_.emplace(static_cast<std::size_t>(servers), static_cast<std::size_t>(workers), "host port 1");
+    gangs_.resize(controller_->num_gangs());
+    agents_.resize(end_);
   }
 
  private:
-  enum class Phase { kRunning, kRestarting, kStopping, kOver };
+  friend SimulatedWorld;
   enum class InQueue { kNothing, kPending, kRunning, kError, kOver };
 
   struct Gang {
@@ -116,123 +95,33 @@ class GangWorld {
     bool succeeded = false;  ///< its process succeeded
   };
 
-  // --- chance and time -----------------------------------------------------------------------------------
-
-  int Between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
-  bool Chance(int percent) { return Between(1, 100) <= percent; }
-  /// Whether something goes wrong now; the probability differs from job to job.
-  bool Trouble(int parts = 1) { return Chance(trouble_ * parts); }
-  void After(int ms, std::function<void()> what) {
-    coming_.emplace(now_ + milliseconds(ms), std::move(what));
-  }
-  void Soon(std::function<void()> what) { After(Between(0, 300), std::move(what)); }
-
-  /// Runs the next event; false if there is none.
-  bool Step() {
-    const auto deadline = controller_.NextDeadline();
-    if (coming_.empty() && !deadline) return false;
-    if (!coming_.empty() && (!deadline || coming_.begin()->first <= *deadline)) {
-      const auto next = coming_.begin();
-      now_ = next->first;
-      const auto what = std::move(next->second);
-      coming_.erase(next);
-      what();
-    } else {
-      now_ = std::max(now_, *deadline);
-      controller_.Tick(now_);
-      const auto after = controller_.NextDeadline();
-      EXPECT_TRUE(!after || *after > now_) << "a deadline that has passed stays" << Describe();
-    }
-    Perform();
-    return !testing::Test::HasFailure();
-  }
-
   // --- the job above -------------------------------------------------------------------------------------
 
-  void StartAll() {
-    phase_ = Phase::kRunning;
-    ++starts_;
-    failures_.clear();
-    succeeded_ = 0;
-    for (int i = first_; i < end_; ++i) {
-      if (phase_ == Phase::kRunning) Start(i);
-    }
-    Perform();
+  void StartProcess(std::size_t index) { controller_->Start(index, ++attempt_, 1, now_); }
+
+  void CheckStop() {
+    ASSERT_LT(now_, stopped_at_ + std::chrono::seconds(60)) << "a stop does not end it" << Describe();
   }
 
-  void Start(int index) {
-    ASSERT_TRUE(running_.insert(index).second) << Describe();
-    controller_.Start(static_cast<std::size_t>(index), ++attempt_, 1, now_);
-  }
-
-  void StopJob() {
-    if (phase_ == Phase::kStopping || phase_ == Phase::kOver) return;
-    phase_ = Phase::kStopping;
-    stopped_at_ = now_;
-    controller_.Stop(now_);
-  }
-
-  void BeginAgain() {
-    phase_ = Phase::kRestarting;
-    controller_.Stop(now_);
-  }
-
-  void FinishWhenAllAreGone() {
-    if (!running_.empty()) return;
-    if (phase_ == Phase::kRunning && succeeded_ == end_ - first_) phase_ = Phase::kOver;
-    if (controller_.busy()) return;
-    if (phase_ == Phase::kStopping) phase_ = Phase::kOver;
-    if (phase_ == Phase::kRestarting) StartAll();
-  }
-
-  void Do(const ProcessExited& exited) {
-    const int index = static_cast<int>(exited.index);
-    ASSERT_EQ(running_.erase(index), 1U) << "process " << index << " ended twice" << Describe();
-    ASSERT_NE(phase_, Phase::kOver) << Describe();
+  void CheckExit(const ProcessExited& exited) {
     const Agent& agent = agents_[exited.index];
     // A process whose agent never came is taken to have ended as its launcher did.
-    const bool came = has_agents_ && agent.launch == gangs_[GangOf(index)].launches;
+    const bool came = has_agents_ && agent.launch == gangs_[controller_->GangOf(exited.index)].launches;
     if (exited.status.ok() && (came || kind_ != Kind::kRuns)) {
-      EXPECT_TRUE(agent.succeeded) << "process " << index << " did not end well" << Describe();
-    }
-    if (phase_ != Phase::kRunning) return;
-    if (exited.status.ok()) {
-      ++succeeded_;
-    } else if (failures_[index]++ < restarts_) {
-      // JobRun may wait for other failures before it restarts a process.
-      const int ms = Chance(30) ? Between(0, 3000) : 0;
-      if (ms == 0) return Start(index);
-      After(ms, [this, index, start = starts_] {
-        if (phase_ == Phase::kRunning && start == starts_) Start(index);
-      });
-    } else if (job_restarts_ > 0) {
-      --job_restarts_;
-      BeginAgain();
-    } else {
-      StopJob();
+      EXPECT_TRUE(agent.succeeded) << "process " << exited.index << " did not end well" << Describe();
     }
   }
+
+  using SimulatedWorld::Do;
   void Do(const JobRequeued&) {
     ASSERT_EQ(kind_, Kind::kSubmits);
     ASSERT_TRUE(was_put_back_) << "no job was put back into the queue" << Describe();
     if (phase_ == Phase::kRunning) BeginAgain();
   }
-  void Do(const JobTroubled&) { StopJob(); }
   void Do(const ProcessLocated& located) { EXPECT_TRUE(agents_[located.index].is_here) << Describe(); }
-  void Do(const TrackerFailed&) { FAIL(); }
   void Do(const ProcessSampled& sampled) {
     ASSERT_TRUE(agents_[sampled.index].is_here) << Describe();
-    EXPECT_TRUE(running_.contains(static_cast<int>(sampled.index))) << Describe();
-  }
-  void Do(const ProcessWrote&) {}
-  void Do(const LauncherSaid&) {}
-  void Do(const JobWaits&) {}
-  void Do(const LogLine&) {}
-  void Do(const ClusterEvent& event) {
-    ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<LogLine>(event) ||
-                std::holds_alternative<LauncherSaid>(event))
-        << "something happens behind the end" << Describe();
-    std::visit([this](const auto& one) { Do(one); }, event);
+    EXPECT_TRUE(running_.contains(sampled.index)) << Describe();
   }
 
   // --- launchers and queues ------------------------------------------------------------------------------
@@ -242,9 +131,9 @@ class GangWorld {
     ASSERT_FALSE(gang.launcher_runs) << "a launcher beside another" << Describe();
     ASSERT_TRUE(gang.stays || gang.state == InQueue::kNothing || gang.state == InQueue::kOver)
         << "a job beside another in the queue" << Describe();
-    if (Trouble()) return controller_.LauncherFailed(start.gang, "there is none");
+    if (Trouble()) return controller_->LauncherFailed(start.gang, "there is none");
     gang = {.launches = gang.launches + 1, .launcher_runs = true};
-    controller_.Launched(start.gang, LaunchOf(kind_));
+    controller_->Launched(start.gang, LaunchOf(kind_));
     const int launch = gang.launches;
     if (kind_ == Kind::kRuns) Begin(start.gang);
     if (kind_ == Kind::kRuns && !has_agents_) {
@@ -267,7 +156,7 @@ class GangWorld {
     if (gang.launches != launch || !gang.launcher_runs) return;
     gang.launcher_runs = false;
     if (kind_ == Kind::kWaits) gang.state = InQueue::kOver;
-    controller_.LauncherExited(id, status, now_);
+    controller_->LauncherExited(id, status, now_);
   }
 
   void Submit(GangId id, int launch) {
@@ -277,7 +166,7 @@ class GangWorld {
       return ExitLauncher(id, launch, {0, 0, false, {}});  // no number
     gang.job = std::to_string(++jobs_);
     gang.state = InQueue::kPending;
-    controller_.LauncherWrote(id, Stream::kOut, fmt::format("job {}\n", gang.job));
+    controller_->LauncherWrote(id, Stream::kOut, fmt::format("job {}\n", gang.job));
     if (kind_ == Kind::kSubmits) ExitLauncher(id, launch, {0, 0, false, {}});
     Dequeue(id);
   }
@@ -337,12 +226,12 @@ class GangWorld {
     if (Trouble()) {
       for (Gang& gang : gangs_) gang.stays = gang.stays || (gang.job == job && run.words.front() == "cancel");
       return Soon([this, run] {
-        controller_.CommandEnded(run.command, "no answer", {1, 0, false, {}}, now_);
+        controller_->CommandEnded(run.command, "no answer", {1, 0, false, {}}, now_);
       });
     }
     if (run.words.front() == "cancel") Soon([this, job] { Cancel(job); });
     After(Between(300, 2000), [this, run, job] {
-      controller_.CommandEnded(run.command, StateOf(job), {0, 0, false, {}}, now_);
+      controller_->CommandEnded(run.command, StateOf(job), {0, 0, false, {}}, now_);
     });
   }
 
@@ -383,19 +272,19 @@ class GangWorld {
   // --- agents --------------------------------------------------------------------------------------------
 
   void ForAgents(GangId id, const std::function<void(int)>& what) {
-    const int first = static_cast<int>(controller_.FirstOf(id));
-    for (int i = first; i < first + static_cast<int>(controller_.CountOf(id)); ++i) what(i);
+    const int first = static_cast<int>(controller_->FirstOf(id));
+    for (int i = first; i < first + static_cast<int>(controller_->CountOf(id)); ++i) what(i);
   }
 
-  GangId GangOf(int index) const { return controller_.GangOf(static_cast<std::size_t>(index)); }
+  GangId GangOf(int index) const { return controller_->GangOf(static_cast<std::size_t>(index)); }
   Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
-  void Handle(const AgentEvent& event) { controller_.Handle(event, now_); }
+  void Handle(const AgentEvent& event) { controller_->Handle(event, now_); }
 
   /// The gang's processes start, each with its agent.
   void Begin(GangId id) {
     if (!has_agents_) return;
     Gang& gang = gangs_[id];
-    gang.agents_to_come = static_cast<int>(controller_.CountOf(id));
+    gang.agents_to_come = static_cast<int>(controller_->CountOf(id));
     ForAgents(id, [&](int index) {
       if (Trouble()) return LoseAgent(id);
       After(Between(0, 3000), [this, id, index, launch = gang.launches] { Come(id, index, launch); });
@@ -421,15 +310,15 @@ class GangWorld {
     const int index = static_cast<int>(launch.index);
     Agent& agent = AgentOf(index);
     const GangId id = GangOf(index);
-    const bool is_worker = id + 1 == controller_.num_gangs();
-    const int first = static_cast<int>(controller_.FirstOf(id));
+    const bool is_worker = id + 1 == controller_->num_gangs();
+    const int first = static_cast<int>(controller_->FirstOf(id));
     ASSERT_TRUE(is_worker || launch.master.empty()) << Describe();
     if (launch.master.empty()) {
       ASSERT_FALSE(is_worker && AgentOf(first).is_here) << Describe();
     } else {
       ASSERT_EQ(launch.master, AddressOf(first)) << Describe();
     }
-    ASSERT_TRUE(running_.contains(index)) << "nobody wants process " << index << Describe();
+    ASSERT_TRUE(running_.contains(launch.index)) << "process " << index << " is not wanted" << Describe();
     ASSERT_FALSE(agent.runs) << "process " << index << " runs already" << Describe();
     ASSERT_FALSE(agent.told_to_end) << Describe();
     if (!agent.is_here) return;  // it left at the same moment
@@ -519,21 +408,15 @@ class GangWorld {
 
   // --- invariants ----------------------------------------------------------------------------------------
 
-  void Perform() {
-    for (auto actions = controller_.TakeActions(); !actions.empty(); actions = controller_.TakeActions()) {
-      for (const GangAction& action : actions) std::visit([this](const auto& one) { Do(one); }, action);
-    }
+  void CheckActions() {
     for (const Gang& gang : gangs_) {
       if (gang.stays || (gang.state != InQueue::kPending && gang.state != InQueue::kRunning)) continue;
-      EXPECT_EQ(gang.cleanup, gang.job) << "who cancels it should dmlc-submit die?" << Describe();
+      EXPECT_EQ(gang.cleanup, gang.job) << "nothing would cancel it if dmlc-submit died" << Describe();
     }
-    FinishWhenAllAreGone();
   }
 
   std::string Describe() const {
-    std::string text = fmt::format("\n  phase {} at {} ms, running", static_cast<int>(phase_),
-                                   std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count());
-    for (const int index : running_) text += fmt::format(" {}", index);
+    std::string text = DescribeJob();
     for (const Gang& gang : gangs_) {
       text += fmt::format("\n  gang: launches {}, launcher runs {}, job '{}' state {}, cleanup '{}'",
                           gang.launches, gang.launcher_runs, gang.job, static_cast<int>(gang.state),
@@ -546,30 +429,12 @@ class GangWorld {
     return text;
   }
 
-  std::mt19937 random_;
   Kind kind_;
-  int servers_;
-  int workers_;
-  int trouble_;  ///< in percent
-  bool has_agents_;
-  int first_;
-  int end_;
-  int restarts_;
-  int job_restarts_;
-  GangController controller_;
+  bool has_agents_ = true;
   std::vector<Gang> gangs_;
   std::vector<Agent> agents_;
-  TimePoint now_{std::chrono::hours(1)};
-  std::multimap<TimePoint, std::function<void()>> coming_;
-
-  Phase phase_ = Phase::kRunning;
-  std::set<int> running_;
-  std::map<int, int> failures_;
-  int succeeded_ = 0;
-  int starts_ = 0;
   int attempt_ = -1;
   int jobs_ = 0;
-  TimePoint stopped_at_;
   bool was_put_back_ = false;
 };
 

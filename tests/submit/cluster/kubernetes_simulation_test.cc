@@ -13,6 +13,7 @@
 
 #include "submit/cluster/kubernetes/controller.h"
 #include "tests/random_cases.h"
+#include "tests/submit/cluster/simulated_world.h"
 
 namespace warren::submit {
 namespace {
@@ -21,16 +22,15 @@ using std::chrono::milliseconds;
 
 constexpr char kMark[] = "wmark";
 
-class KubernetesWorld {
+class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesController> {
  public:
-  explicit KubernetesWorld(unsigned seed)
-      : random_(seed),
-        servers_(Chance(25) ? 1 : 0),
-        trouble_(Between(0, 2) * 3),
-        restarts_(Between(0, 2)),
-        job_restarts_(Between(0, 2)) {
+  explicit KubernetesWorld(unsigned seed) : SimulatedWorld(seed), servers_(Chance(25) ? 1 : 0) {
+    trouble_ = Between(0, 2) * 3;
+    restarts_ = Between(0, 2);
+    job_restarts_ = Between(0, 2);
     if (servers_ > 0) roles_ = {"scheduler", "server"};
     for (int i = Between(1, 3); i > 0; --i) roles_.emplace_back("worker");
+    end_ = roles_.size();
     host_role_ = servers_ > 0 ? "scheduler" : Chance(70) ? "tracker" : "";
     controller_.emplace(
         KubernetesSetting{.job_name = "job",
@@ -42,27 +42,8 @@ class KubernetesWorld {
                           .delete_command = "delete"});
   }
 
-  /// Runs until the job is over; then for a while longer, in which nothing may happen.
-  void Run() {
-    StartAll();
-    if (Chance(30)) After(Between(0, 40'000), [this] { StopJob(); });
-    const TimePoint limit = now_ + std::chrono::hours(3);
-    while (phase_ != Phase::kOver && Step()) {
-      ASSERT_LT(now_, limit) << "the job does not end" << Describe();
-      if (phase_ != Phase::kStopping) continue;
-      ASSERT_TRUE(running_.empty() || now_ < stopped_at_ + std::chrono::seconds(7))
-          << "a stop does not end it" << Describe();
-      ASSERT_LT(now_, stopped_at_ + std::chrono::minutes(5)) << "it stays busy" << Describe();
-    }
-    ASSERT_EQ(phase_, Phase::kOver) << "everybody waits" << Describe();
-    EXPECT_TRUE(jobs_.empty() || deletion_is_left_) << "objects are left" << Describe();
-    EXPECT_TRUE(running_.empty()) << Describe();
-    const TimePoint quiet = now_ + std::chrono::seconds(60);
-    while (now_ < quiet && Step()) continue;
-  }
-
  private:
-  enum class Phase { kRunning, kRestarting, kStopping, kOver };
+  friend SimulatedWorld;
 
   /// A pod and the script in it (scripts/pod.sh).
   struct Pod {
@@ -80,80 +61,34 @@ class KubernetesWorld {
     int attempt = 0;
   };
 
-  // --- chance and time -----------------------------------------------------------------------------------
-
-  int Between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
-  bool Chance(int percent) { return Between(1, 100) <= percent; }
-  /// Whether something goes wrong now; the probability differs from job to job.
-  bool Trouble(int parts = 1) { return Chance(trouble_ * parts); }
-  void After(int ms, std::function<void()> what) {
-    coming_.emplace(now_ + milliseconds(ms), std::move(what));
-  }
-
-  /// Runs the next event; false if there is none.
-  bool Step() {
-    const auto deadline = controller_->NextDeadline();
-    if (coming_.empty() && !deadline) return false;
-    if (!coming_.empty() && (!deadline || coming_.begin()->first <= *deadline)) {
-      const auto next = coming_.begin();
-      now_ = next->first;
-      const auto what = std::move(next->second);
-      coming_.erase(next);
-      what();
-    } else {
-      now_ = std::max(now_, *deadline);
-      controller_->Tick(now_);
-      const auto after = controller_->NextDeadline();
-      EXPECT_TRUE(!after || *after > now_) << "a deadline that has passed stays" << Describe();
-    }
-    Perform();
-    return !testing::Test::HasFailure();
-  }
-
   // --- the job above -------------------------------------------------------------------------------------
 
-  void StartAll() {
-    phase_ = Phase::kRunning;
-    failures_.clear();
+  void PrepareStart() {
     pods_of_.clear();
-    succeeded_ = 0;
     base_attempt_ = ++attempt_;
-    for (std::size_t i = 0; i < roles_.size() && phase_ == Phase::kRunning; ++i) Start(i);
-    Perform();
+    StartProcesses();
   }
 
-  void Start(std::size_t index) {
-    ASSERT_TRUE(running_.insert(index).second) << Describe();
-    controller_->Start(index, roles_[index], attempt_, now_);
-  }
-
-  void StopJob() {
-    if (phase_ == Phase::kStopping || phase_ == Phase::kOver) return;
-    phase_ = Phase::kStopping;
-    stopped_at_ = now_;
-    controller_->Stop(now_);
-  }
-
-  void BeginAgainOrStop() {
-    if (phase_ != Phase::kRunning || job_restarts_ == 0) return StopJob();
-    --job_restarts_;
-    phase_ = Phase::kRestarting;
-    controller_->Stop(now_);
-  }
-
+  void StartProcess(std::size_t index) { controller_->Start(index, roles_[index], attempt_, now_); }
+  bool MayRestart(std::size_t index) const { return roles_[index] != "scheduler"; }
   bool IsBusy() const { return commands_ > 0 || controller_->busy(); }
-
-  void FinishWhenAllAreGone() {
-    if (!running_.empty()) return;
-    if (phase_ == Phase::kRunning && succeeded_ == roles_.size()) phase_ = Phase::kOver;
-    if (IsBusy()) return;
-    if (phase_ == Phase::kStopping) phase_ = Phase::kOver;
-    if (phase_ == Phase::kRestarting) StartAll();
+  /// Logs may deliver lines until their commands have been killed; these lines are dropped.
+  bool MayFollowTheEnd(const ClusterEvent& event) const {
+    return std::holds_alternative<ProcessWrote>(event) || SimulatedWorld::MayFollowTheEnd(event);
   }
 
-  void Do(const ProcessExited& exited) {
-    ASSERT_EQ(running_.erase(exited.index), 1U) << "process " << exited.index << " ended twice" << Describe();
-    ASSERT_NE(phase_, Phase::kOver) << Describe();
+  void CheckStop() {
+    ASSERT_TRUE(running_.empty() || now_ < stopped_at_ + std::chrono::seconds(7))
+        << "a stop does not end it" << Describe();
+    ASSERT_LT(now_, stopped_at_ + std::chrono::minutes(5)) << "it stays busy" << Describe();
+  }
+  void CheckEnd() { EXPECT_TRUE(jobs_.empty() || deletion_is_left_) << "objects are left" << Describe(); }
+  void CheckActions() {
+    EXPECT_TRUE(jobs_.empty() || deletion_is_left_)
+        << "nothing would delete them if dmlc-submit died" << Describe();
+  }
+
+  void CheckExit(const ProcessExited& exited) {
     const std::vector<std::string>& pods = pods_of_[exited.index];
     if (exited.status.ok()) {
       EXPECT_TRUE(did_well_.contains({start_, exited.index}))
@@ -166,42 +101,20 @@ class KubernetesWorld {
       EXPECT_FALSE(exited.status.story.find(fmt::format("pod {} was deleted", name)) != std::string::npos)
           << "a pod that is there is called lost" << Describe();
     }
-    if (phase_ != Phase::kRunning) return;
-    if (exited.status.ok()) {
-      ++succeeded_;
-    } else if (failures_[exited.index]++ < restarts_ && roles_[exited.index] != "scheduler") {
-      // JobRun may wait for other failures before it restarts a process.
-      const int ms = Chance(30) ? Between(0, 3000) : 0;
-      if (ms == 0) return Start(exited.index);
-      After(ms, [this, index = exited.index, start = start_] {
-        if (phase_ == Phase::kRunning && start == start_) Start(index);
-      });
-    } else {
-      BeginAgainOrStop();
-    }
   }
-  void Do(const ProcessSampled&) { FAIL(); }
+
+  using SimulatedWorld::Do;
   void Do(const ProcessWrote& output) { OutputOf(output.index) += output.bytes; }
   std::string& OutputOf(std::size_t index) { return came_[{start_, index}]; }
   void Do(const ProcessLocated& located) {
-    EXPECT_TRUE(running_.contains(located.index)) << "nobody wants process " << located.index << Describe();
+    EXPECT_TRUE(running_.contains(located.index))
+        << "process " << located.index << " is not wanted" << Describe();
   }
   void Do(const TrackerFailed&) {
     EXPECT_EQ(host_role_, "tracker");
     BeginAgainOrStop();
   }
-  void Do(const JobTroubled&) { StopJob(); }
-  void Do(const JobRequeued&) { FAIL(); }
   void Do(const JobWaits&) { FAIL(); }
-  void Do(const LauncherSaid&) {}
-  void Do(const LogLine&) {}
-  void Do(const ClusterEvent& event) {
-    // Logs may deliver lines until their commands have been killed; these lines are dropped.
-    ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<LogLine>(event) ||
-                std::holds_alternative<ProcessWrote>(event) || std::holds_alternative<LauncherSaid>(event))
-        << "something happens behind the end" << Describe();
-    std::visit([this](const auto& one) { Do(one); }, event);
-  }
 
   // --- objects -------------------------------------------------------------------------------------------
 
@@ -511,20 +424,8 @@ class KubernetesWorld {
 
   // --- invariants ----------------------------------------------------------------------------------------
 
-  void Perform() {
-    for (auto actions = controller_->TakeActions(); !actions.empty(); actions = controller_->TakeActions()) {
-      for (const KubernetesAction& action : actions) std::visit([this](const auto& one) { Do(one); }, action);
-    }
-    EXPECT_TRUE(jobs_.empty() || deletion_is_left_)
-        << "who deletes them should dmlc-submit die?" << Describe();
-    FinishWhenAllAreGone();
-  }
-
   std::string Describe() const {
-    std::string text = fmt::format(
-        "\n  phase {} at {} ms, start {}, {} commands, running", static_cast<int>(phase_),
-        std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count(), start_, commands_);
-    for (const std::size_t index : running_) text += fmt::format(" {}", index);
+    std::string text = DescribeJob() + fmt::format("; start {}, {} commands", start_, commands_);
     text += "; jobs";
     for (const std::string& job : jobs_) text += " " + job;
     for (const auto& [name, pod] : pods_) {
@@ -534,16 +435,9 @@ class KubernetesWorld {
     return text;
   }
 
-  std::mt19937 random_;
   int servers_;
-  int trouble_;  ///< in percent
-  int restarts_;
-  int job_restarts_;
   std::vector<std::string> roles_;
   std::string host_role_;
-  std::optional<KubernetesController> controller_;
-  TimePoint now_{std::chrono::hours(1)};
-  std::multimap<TimePoint, std::function<void()>> coming_;
 
   // The state of the cluster.
   std::set<std::string> jobs_;  ///< by role
@@ -562,14 +456,9 @@ class KubernetesWorld {
   std::function<void()> kill_, kill_ask_, kill_apply_;
 
   // The state of the job.
-  Phase phase_ = Phase::kRunning;
-  std::set<std::size_t> running_;
-  std::map<std::size_t, int> failures_;
-  std::size_t succeeded_ = 0;
   int attempt_ = -1;
   int base_attempt_ = 0;
   int start_ = -1;
-  TimePoint stopped_at_;
   std::map<std::size_t, std::vector<std::string>> pods_of_;  ///< pods of the current start
   std::set<std::pair<int, std::size_t>> did_well_;           ///< by start and index
   std::map<std::pair<int, std::size_t>, std::string> came_;

@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
     table: Any  #: pyarrow.Table
     slice: Slice
-    row: int  #: the index of the first row in its piece, or -1 if rows are shuffled
+    row: int  #: the index of the first row in its piece, or -1 if rows are shuffled or filtered
 
 
 @contextlib.contextmanager
@@ -365,67 +365,75 @@ class Source:
         return str(self._format.name)
 
     def _batches(self, one: Slice, columns: Sequence[str], filtered: bool) -> Iterator[Batch]:
-        import pyarrow as pa  # pylint: disable=import-outside-toplevel
-
-        piece, file = one.piece, self.files[one.piece.file]
+        """Yields the rows of a slice that pass the filters, if `filtered`."""
+        file = self.files[one.piece.file]
         keep = self._expression(self.options.filters) if filtered else None
-        told = [(key, self._partition_value(key, value)) for key, value in file.partition]
         needed = list(dict.fromkeys([*columns, *(self._filter_columns if filtered else [])]))
-        folders = {key for key, _ in told}
-        with _about(file):
-            opened = self._opened(piece.file)
-        stored = [name for name in needed if name not in folders] or self._any_column()
         shuffled = self.options.shuffle is not None and self._request.qid is None
-
-        def tables() -> Iterator[Tuple[int, Any]]:
-            row = 0
-            with _about(file, self._format.place(file, piece)):
-                for batch in opened.batches(piece, stored):
-                    yield row, pa.Table.from_batches([batch])
-                    row += len(batch)
-
-        def completed(table: Any) -> Any:
-            for at, field in enumerate(table.schema):
-                if pa.types.is_string_view(field.type):  # polars writes these; many libraries accept only the older type
-                    table = table.set_column(at, field.name, table.column(at).cast(pa.large_string()))
-            for key, value in told:
-                if key in needed:
-                    kind = self._folders[key]
-                    values = pa.array([value], pa.string() if pa.types.is_dictionary(kind) else kind).take(
-                        pa.array(np.zeros(len(table), "int64")))
-                    at = table.schema.get_field_index(key)
-                    column = values.dictionary_encode() if pa.types.is_dictionary(kind) else values
-                    table = table.append_column(key, column) if at < 0 else table.set_column(at, key, column)
-            return table
-
-        if shuffled:
-            assert self.options.shuffle is not None
-            found = [table for _, table in tables()]
-            whole = pa.concat_tables(found) if found else None
-            count = len(whole) if whole is not None else 0
-            order = _pieces.rows_in_order(piece, count, self.options.shuffle)[one.begin:one.end]
-            parts: Iterator[Tuple[int, Any]] = ((-1, whole.take(pa.array(order[at:at + _formats.BATCH_ROWS])))
-                                                for at in range(0, len(order), _formats.BATCH_ROWS))
-        else:
-            parts = tables()
-        for row, table in parts:
-            if row >= 0:
-                first = max(one.begin - row, 0)
-                last = len(table) if one.end is None else min(max(one.end - row, 0), len(table))
-                if last <= first:
-                    if one.end is not None and row >= one.end:
-                        return
-                    continue
-                table, row = table.slice(first, last - first), row + first
-            table = completed(table)
+        for row, table in (self._shuffled_tables if shuffled else self._tables_in_order)(one, needed):
+            table = self._with_folder_columns(_with_common_strings(table), file, needed)
             if keep is not None:
                 table, row = table.filter(keep), -1
-            if len(table):
-                table = table.select(list(columns))
-                if self._request.as_stored:
-                    with _about(file, self._format.place(file, piece)):
-                        table = table.cast(self.stored_schema(columns))
-                yield Batch(table, one, row)
+            if not len(table):
+                continue
+            table = table.select(list(columns))
+            if self._request.as_stored:
+                with _about(file, self._format.place(file, one.piece)):
+                    table = table.cast(self.stored_schema(columns))
+            yield Batch(table, one, row)
+
+    def _stored_tables(self, piece: Piece, needed: Sequence[str]) -> Iterator[Tuple[int, Any]]:
+        """Yields a piece as it is stored: the number of the first row, and a table of the columns that are stored."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        file = self.files[piece.file]
+        folders = {key for key, _ in file.partition}
+        stored = [name for name in needed if name not in folders] or self._any_column()
+        with _about(file):
+            opened = self._opened(piece.file)
+        row = 0
+        with _about(file, self._format.place(file, piece)):
+            for batch in opened.batches(piece, stored):
+                yield row, pa.Table.from_batches([batch])
+                row += len(batch)
+
+    def _tables_in_order(self, one: Slice, needed: Sequence[str]) -> Iterator[Tuple[int, Any]]:
+        """Yields the slice's rows in stored order; reads no further than its end."""
+        for row, table in self._stored_tables(one.piece, needed):
+            if one.end is not None and row >= one.end:
+                return
+            first = max(one.begin - row, 0)
+            last = len(table) if one.end is None else min(one.end - row, len(table))
+            if first < last:
+                yield row + first, table.slice(first, last - first)
+
+    def _shuffled_tables(self, one: Slice, needed: Sequence[str]) -> Iterator[Tuple[int, Any]]:
+        """Yields the slice's rows in the piece's shuffled order. The piece is in memory as a whole."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        found = [table for _, table in self._stored_tables(one.piece, needed)]
+        if not found:
+            return
+        assert self.options.shuffle is not None
+        whole = pa.concat_tables(found)
+        order = _pieces.rows_in_order(one.piece, len(whole), self.options.shuffle)[one.begin:one.end]
+        for at in range(0, len(order), _formats.BATCH_ROWS):
+            yield -1, whole.take(pa.array(order[at:at + _formats.BATCH_ROWS]))
+
+    def _with_folder_columns(self, table: Any, file: _files.File, needed: Sequence[str]) -> Any:
+        """The table with the needed columns whose values are in the names of the file's folders."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        for key, text in file.partition:
+            if key not in needed:
+                continue
+            kind = self._folders[key]
+            values = pa.array([self._partition_value(key, text)], pa.string() if pa.types.is_dictionary(kind) else kind).take(
+                pa.array(np.zeros(len(table), "int64")))
+            column = values.dictionary_encode() if pa.types.is_dictionary(kind) else values
+            at = table.schema.get_field_index(key)
+            table = table.append_column(key, column) if at < 0 else table.set_column(at, key, column)
+        return table
 
     def _any_column(self) -> List[str]:
         """A column by which to count rows if only folder columns are asked for."""
@@ -440,6 +448,16 @@ class Source:
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 #: The folder name that writers use for rows without a value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def _with_common_strings(table: Any) -> Any:
+    """The table with string views, which polars writes, cast to the type that all libraries accept."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string_view(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(pa.large_string()))
+    return table
 
 
 def _is_remote(file: _files.File) -> bool:

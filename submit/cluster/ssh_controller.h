@@ -1,0 +1,172 @@
+// Decides what is done about processes that are started by an ssh each (ssh.h): on which host each runs, how
+// many connections and copies are made at a time, what a process's script reports (agent_messages.h) and how
+// a process ended whose connection broke.
+//
+// Inputs, some with the time: the job wants the hosts prepared, a process, or all to end (Prepare, Start,
+// Stop, Kill); results of copies (CopyEnded, CopyFailed); output and end of each ssh (Wrote, Exited,
+// NotConnected); time has passed (Tick). Outputs, in order, through TakeActions: copies and ssh to start and
+// stop, lines for the scripts, and for the job where each process runs and how it ended.
+//
+// Each process that Start is called for ends with exactly one ProcessExited. A host that could not be
+// reached, or to which a connection was lost, gets no more processes.
+//
+// A state machine over values: processes and clocks are in ssh.h.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "submit/cluster/agent_messages.h"
+#include "submit/cluster/cluster_event.h"
+
+namespace warren::submit {
+
+/// How many connections to one host are made at a time: sshd drops some if there are more than 10 (its
+/// MaxStartups).
+inline constexpr int kConnectingAtOnce = 8;
+/// How many hosts are copied to at a time.
+inline constexpr std::size_t kCopyingAtOnce = 16;
+
+/// Copy the files to this host; CopyEnded or CopyFailed follows.
+struct CopyToHost {
+  std::size_t host;
+};
+struct StopCopies {};
+/// All hosts are prepared.
+struct HostsReady {};
+
+using SshId = std::uint64_t;
+/// Connect to the host and give its shell the script; Exited or NotConnected follows.
+struct ConnectSsh {
+  SshId ssh;
+  std::size_t host;
+  std::string script;
+};
+/// Send the script the line that it waits for: the cores of its process, chosen from the host's report.
+struct SendCores {
+  SshId ssh;
+  std::size_t index;
+  std::size_t host;
+  std::string report;
+};
+struct SendLine {
+  SshId ssh;
+  std::string line;  ///< with its newline
+};
+/// End the script's input: it ends its process, and the last output still arrives.
+struct EndInput {
+  SshId ssh;
+};
+/// Stop an ssh whose process has not started.
+struct StopSsh {
+  SshId ssh;
+};
+/// Kill all ssh and all copies immediately.
+struct KillAll {};
+/// A part of the stacks that AskForStacks asked for.
+struct StacksArrived {
+  AgentMessage message;
+};
+using SshAction = std::variant<CopyToHost, StopCopies, HostsReady, ConnectSsh, SendCores, SendLine, EndInput,
+                               StopSsh, KillAll, StacksArrived, ClusterEvent>;
+
+struct SshHost {
+  std::string name;
+  int slots = 1;
+};
+
+class SshController {
+ public:
+  /// `places`: the index of the host for each process. `copies_to`: the directory that is copied to on each
+  /// host; empty if nothing is copied.
+  SshController(std::vector<SshHost> hosts, std::vector<std::size_t> places, std::string job_mark,
+                std::string copies_to);
+
+  /// HostsReady follows, or JobTroubled.
+  void Prepare();
+  /// The host to start a process on: that of its place or, once that is gone, the one with the lowest load.
+  std::size_t HostFor(std::size_t place) const;
+  /// `index`: of the process in the plan.
+  void Start(std::size_t index, std::size_t host, std::string script, TimePoint now);
+  void Stop(TimePoint now);
+  void Kill() { Do(KillAll{}); }
+  /// Makes the script report the stacks of its process. Returns false if the process does not run.
+  bool AskForStacks(std::size_t index);
+
+  /// `said`: the end of the output.
+  void CopyEnded(std::size_t host, const ExitStatus& status, const std::string& said);
+  void CopyFailed(const std::string& why);
+  void Wrote(SshId ssh, Stream stream, std::string_view bytes);
+  void Exited(SshId ssh, const ExitStatus& status);
+  /// ssh could not be started.
+  void NotConnected(SshId ssh, const ExitStatus& status);
+  void Tick(TimePoint now);
+  /// When Tick next has something to do, if ever.
+  std::optional<TimePoint> NextDeadline() const;
+
+  std::vector<SshAction> TakeActions() { return std::exchange(actions_, {}); }
+
+ private:
+  struct HostState {
+    SshHost host;
+    int connecting = 0;
+    int running = 0;
+    bool gone = false;  ///< it could not be reached, or a connection to it was lost
+    std::deque<SshId> waiting = {};
+  };
+  /// A process on a host and the ssh that leads to it.
+  struct Session {
+    std::size_t index;
+    std::size_t host;
+    std::string script;
+    AgentMessageReader messages;
+    bool connecting = false;
+    bool began = false;                     ///< whether the process has started
+    std::optional<ExitStatus> status = {};  ///< how the process ended
+    std::string words = {};  ///< the end of its standard error, or of ssh's own if the process did not start
+  };
+
+  void CopyNext();
+  void ConnectNext(std::size_t host);
+  void Connected(Session& session);
+  void OnMessage(SshId ssh, Session& session, const AgentMessage& message);
+  void Finish(SshId ssh, const ExitStatus& status);
+  ExitStatus Explain(const Session& session, const ExitStatus& status);
+
+  template <typename Event>
+  void Tell(Event event) {
+    actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));
+  }
+  template <typename Action>
+  void Do(Action action) {
+    actions_.emplace_back(std::move(action));
+  }
+
+  std::vector<HostState> hosts_;
+  std::vector<std::size_t> places_;
+  std::string job_mark_;
+  std::map<SshId, Session> sessions_;
+  SshId last_ssh_ = 0;
+
+  std::string copies_to_;
+  std::size_t next_copy_ = 0;
+  std::size_t copying_ = 0;
+  std::size_t copied_ = 0;
+  bool copy_failed_ = false;
+
+  bool stopping_ = false;
+  std::optional<TimePoint> kill_at_;
+  std::optional<TimePoint> beat_at_;
+  std::vector<SshAction> actions_;
+};
+
+}  // namespace warren::submit

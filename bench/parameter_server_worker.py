@@ -1,5 +1,5 @@
-"""A rank of bench/parameter_server. Rank 0 prints the seconds of a push and a pull by all ranks, or of an allreduce. Arguments: the bytes
-of the array, and the number of servers (0: allreduce)."""
+"""A rank of bench/parameter_server. Rank 0 prints the seconds of a push and a pull by all ranks, or of an allreduce. Arguments: the size of
+the array in bytes, and the number of servers (0: allreduce)."""
 import sys
 import time
 

@@ -122,7 +122,7 @@ function(warren_fetched_targets package folder)
     list(TRANSFORM ROW_OWN_HEADERS PREPEND ${folder}/)
     file(GLOB sources ${ROW_SOURCES})
     add_library(${library} STATIC EXCLUDE_FROM_ALL ${sources})
-    # Each file stays an object of its own, so that GoogleTest's `main` is linked only into programs that have none.
+    # Each file is a separate object, so that GoogleTest's `main` is linked only into programs without a `main`.
     set_target_properties(${library} PROPERTIES UNITY_BUILD OFF)
     set(scope PUBLIC)
     target_include_directories(${library} PRIVATE ${ROW_OWN_HEADERS})
@@ -137,7 +137,7 @@ function(warren_fetched_targets package folder)
   target_compile_definitions(${library} ${scope} ${ROW_DEFINE})
   target_link_libraries(${library} ${scope} ${ROW_LINK})
   foreach(target IN LISTS ROW_TARGETS)
-    # Not ALIAS targets: install(EXPORT) would require those to be exported, too, while it writes imported targets by name.
+    # Not ALIAS targets, which install(EXPORT) would require to be exported, too. It refers to imported targets by name.
     add_library(${target} INTERFACE IMPORTED GLOBAL)
     target_link_libraries(${target} INTERFACE ${library})
   endforeach()

@@ -1,5 +1,5 @@
-# Manual pages and shell completions, which the programs write themselves from the tables of their options. Those of `warren` go into the
-# wheel and into python3-warren, which have that command.
+# Manual pages and shell completions, which the programs write themselves from the tables of their options. The files of
+# `warren` go into the wheel and into python3-warren, which contain that command.
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   return()
 endif()

@@ -1,8 +1,10 @@
-# The compile options of all targets of this tree: warnings, which are errors in the presets only; sanitizers, by one cache variable.
+# The compile options of all targets of this tree: warnings, which are errors in the presets only; sanitizers, selected
+# by one cache variable.
 
-# The files of a target are compiled in groups, so that shared headers are parsed once per group; a build from scratch takes a third of the
-# time. Each file still includes what it uses (scripts/lint checks it separately), and no two files of a target use one name for different
-# things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF compiles each file separately.
+# The files of a target are compiled in groups, so that shared headers are parsed once per group; a build from scratch
+# takes a third of the time. Each file still includes what it uses (scripts/lint checks it separately), and no two files
+# of a target use the same name for different things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF compiles each
+# file separately.
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)

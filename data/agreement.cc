@@ -11,7 +11,8 @@
 namespace warren::data {
 namespace {
 
-/// Indices of the words. All are combined by their maximum; a minimum is stored as kMost minus its value.
+/// Indices of the words. Words of several workers are combined by maximum; a minimum is stored as kMost minus
+/// its value.
 enum Word : std::uint8_t {
   kColumns,
   kBelowLeastIndex,  // 0 without entries

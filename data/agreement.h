@@ -1,5 +1,5 @@
-// After each worker of a job has read its part, all workers agree on what the parts have in common: the
-// number of columns, whether they count from 0 or from 1, and whether rows have several labels, weights or
+// Lets the workers of a job, after each has read its part, agree on the shape of the whole data set: the
+// number of columns, whether columns count from 0 or from 1, and whether rows have several labels, weights or
 // queries.
 #pragma once
 
@@ -31,7 +31,8 @@ struct Shape {
   bool counted_from_one = false;     ///< Indexing::kDetect only: the text counts from 1
 };
 
-/// Determines the shape of a data set from its rows, in any number of parts and workers.
+/// Determines the shape of a data set from its rows, which any number of workers may read in any number of
+/// parts.
 class ShapeFinder {
  public:
   static constexpr std::size_t kWords = 8;
@@ -39,11 +40,11 @@ class ShapeFinder {
   template <typename Index>
   void Add(const RowView<Index>& rows);
 
-  /// Returns the shape of the rows of all workers, with one allreduce. Workers without rows must also call
-  /// it. Throws DataError, on all workers alike, if some rows have a qid and others do not.
+  /// Returns the shape of all workers' rows, using one allreduce. Workers without rows must also call it.
+  /// Throws DataError, on all workers alike, if some rows have a qid and others do not.
   Shape Agree(Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse) const;
 
-  /// The findings so far. Those of several finders are combined by the maximum of each word.
+  /// The findings so far. To combine several finders, take the maximum of each word.
   std::span<std::uint64_t, kWords> words() { return words_; }
 
  private:
@@ -53,10 +54,10 @@ class ShapeFinder {
 extern template void ShapeFinder::Add(const RowView<std::uint32_t>&);
 extern template void ShapeFinder::Add(const RowView<std::uint64_t>&);
 
-/// Gives the rows the shape of the whole data set, with one allreduce: `columns` is the number of all
-/// workers' columns; if any worker's rows have weights, all rows get weights. With Indexing::kDetect, indices
-/// (and libfm's fields) are changed to count from 0 if no worker has an entry in column 0 (or field 0).
-/// Throws like ShapeFinder::Agree.
+/// Makes the rows conform to the shape of the whole data set, using one allreduce: `columns` becomes the
+/// number of columns of the whole data set; if any worker's rows have weights, all rows get weights. With
+/// Indexing::kDetect, indices (and libfm's fields) are changed to count from 0 if no worker has an entry in
+/// column 0 (or field 0). Throws like ShapeFinder::Agree.
 template <typename Index>
 Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse);
 

@@ -5,7 +5,7 @@
 namespace warren::data::internal {
 namespace {
 
-// Larger memory is mapped instead of allocated: growing it copies nothing.
+// Arrays of at least this size are mapped instead of allocated: growing them copies nothing.
 constexpr std::size_t kMappedBytes = std::size_t{4} << 20;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 

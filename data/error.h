@@ -1,5 +1,5 @@
-// Errors in data. They are exceptions; messages name file, line and column, what was found there and what was
-// expected.
+// Errors in data, thrown as exceptions. Messages name the file, line and column, what was found there and
+// what was expected.
 #pragma once
 
 #include <cstddef>

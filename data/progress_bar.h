@@ -31,8 +31,8 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-/// Returns the line: "reading x: [=====>    ] 48 %, 1.9 GB/s, 3 s to go". If the total is unknown, it has
-/// bytes instead of the bar. At most `width` characters.
+/// Returns the line: "reading x: [=====>    ] 48 %, 1.9 GB/s, 3 s to go". If the total is unknown, it shows
+/// the bytes read instead of the bar. At most `width` characters.
 std::string DescribeProgress(const std::string& what, const Progress& progress, double seconds,
                              std::size_t width);
 

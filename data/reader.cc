@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kMostThreads = 16;
 constexpr int kMostThreadsAskedFor = 1024;
-/// Used with remote files: a thread waits for its chunk, some 100 ms, far longer than it parses.
+/// Used with remote files: a thread waits about 100 ms for its chunk, far longer than it takes to parse it.
 constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
@@ -74,7 +74,7 @@ class QueryCollector {
   std::string last_path_;
 };
 
-/// The result of one chunk.
+/// A parsed chunk.
 template <typename Index>
 struct Parsed {
   RowBlock<Index> block;
@@ -166,7 +166,7 @@ class Reader<Index>::Work {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  /// Passes any exception on to the caller's thread.
+  /// The main function of a parser thread; passes any exception on to the caller's thread.
   void Run() {
     try {
       ParseChunks();
@@ -270,7 +270,8 @@ class Reader<Index>::Work {
     });
   }
 
-  /// Checks what all chunks must have in common, since each parser sees only one chunk.
+  /// Throws if the chunk differs from the first one in having query ids or in the number of columns; parsers
+  /// see only one chunk.
   void RequireAlike(const RowView<Index>& block, const std::string& path) {
     if (block.rows() == 0) return;
     const bool has_qids = !block.qids.empty();
@@ -309,7 +310,7 @@ class Reader<Index>::Work {
   std::uint64_t most_described_;
   ChunkSource source_;
   RowParser parse_;
-  std::atomic<std::uint64_t> described_{0};  ///< bad rows in delivered blocks
+  std::atomic<std::uint64_t> described_{0};  ///< number of described bad rows in delivered blocks
   Progress progress_;
   BadRows bad_rows_;
   std::optional<Shape> first_;

@@ -19,7 +19,7 @@ class RemoteFiles;
 /// The progress of a reader.
 struct Progress {
   std::uint64_t bytes = 0;        ///< bytes of text read so far
-  std::uint64_t bytes_total = 0;  ///< as far as known in advance; compressed streams have more text than this
+  std::uint64_t bytes_total = 0;  ///< as far as known in advance; too small for compressed streams
   std::uint64_t rows = 0;
 };
 

@@ -60,8 +60,9 @@ struct RowBlock {
 
   /// Removes all rows; keeps the memory.
   void Clear();
-  /// Appends another block's rows. Weights, labels and fields that only one of the two has are filled in as
-  /// by the readers (weight 1, one label per row). Throws DataError if only one of the two has query ids.
+  /// Appends another block's rows. If only one of the two has weights, label offsets or fields, the other
+  /// gets the defaults: weight 1, one label per row, field 0. Throws DataError if only one of the two has
+  /// query ids.
   void Append(const RowView<Index>& other);
   /// Keeps the first `rows` rows, which must not exceed rows(). `columns` and `least_index` are unchanged.
   void Truncate(std::size_t rows);

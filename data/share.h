@@ -3,7 +3,7 @@
 
 namespace warren::data {
 
-/// Part `index` of `count`. Parts have about the same number of bytes, are disjoint, and together have all
+/// Part `index` of `count`. Parts have about the same number of bytes, are disjoint, and together contain all
 /// rows.
 struct Share {
   int index = 0;

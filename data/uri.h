@@ -1,4 +1,4 @@
-// Names of data sets: what to read and how, in the syntax of XGBoost's users:
+// Names of data sets, which say what to read and how, in the syntax that XGBoost uses:
 //
 //     path[;path...][?key=value[&key=value...]][#cache]
 #pragma once
@@ -15,7 +15,7 @@ namespace warren::data {
 
 /// Options: format=NAME (libsvm, libfm, csv, or another registered format), indexing_mode=0|1|-1, part and n
 /// (together), shuffle=SEED, bad_rows=strict|skip, and those of the formats: for CSV label_column,
-/// weight_column, qid_column, delimiter, header=0|1. Options of other formats than the chosen one are
+/// weight_column, qid_column, delimiter, header=0|1. Options of formats other than the chosen one are
 /// accepted and ignored.
 struct DataUri {
   std::vector<std::string> paths;
@@ -24,7 +24,7 @@ struct DataUri {
   std::string cache;  ///< prefix of the cache's name; empty: no cache
 };
 
-/// Throws DataError, listing the known options, for anything else.
+/// Throws DataError if `uri` is malformed; for an unknown option, the message lists the known ones.
 DataUri ParseDataUri(std::string_view uri);
 
 /// Makes a DataUri from exact names of files and folders, in which no character is special. `options` is

@@ -55,8 +55,8 @@ class WrongResult : public std::runtime_error {
 ///
 /// A sample is a block: a barrier, then operations between two readings of the clock. Its time is that of the
 /// slowest rank. The data are zeros, so that sums stay finite. Each rank in turn is the root of a broadcast:
-/// a fixed root would run ahead of the others, and the measured time would be that of sending rather than
-/// arriving.
+/// a fixed root would run ahead of the others, and the time of sending would be measured instead of the time
+/// of arrival.
 class Measurement {
  public:
   /// Runs the operation once on numbers that differ by rank and position, checks the result, and finds out

@@ -1,4 +1,4 @@
-// One rank in a world of some peer, reduced to the calls that the comparison makes. Each peer has a small
+// A rank in the world of some peer, reduced to the calls that the comparison makes. Each peer has a small
 // program that implements it; everything else (arguments, checks, timing, output) is shared, so that all
 // peers do the same work in the same way.
 #pragma once
@@ -47,7 +47,7 @@ class World {
   virtual void AllToAll(const void* /*from*/, void* /*to*/, std::size_t /*bytes_each*/) {
     throw std::runtime_error("this peer has no all-to-all");
   }
-  /// Makes a communicator of the ranks that give the same color, and frees it.
+  /// Makes a communicator of the ranks that pass the same color, and frees it.
   virtual void Split(int /*color*/) { throw std::runtime_error("this peer has no communicators"); }
 };
 

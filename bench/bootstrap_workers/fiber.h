@@ -1,5 +1,6 @@
-// Sockets for thousands of workers in one thread, each written as if it blocked. A worker waits for one
-// socket at a time, like a rabit worker; epoll (edge-triggered, each descriptor registered once) wakes it.
+// Sockets for thousands of workers in one thread. Workers are written as if their calls blocked. A worker
+// waits for one socket at a time, like a rabit worker; epoll (edge-triggered, each descriptor registered
+// once) wakes it.
 #pragma once
 
 #include <netinet/in.h>

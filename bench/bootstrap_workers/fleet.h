@@ -44,7 +44,7 @@ class Fleet {
   Seconds join_cpu_time() const;
   /// The number of connections between workers that failed and succeeded on a retry.
   int num_failed_connects() const;
-  /// The results of the workers. They may still change during a phase, and after one that failed or timed
+  /// The results of the workers. They may still change during a phase, and after a phase that failed or timed
   /// out; then use them for diagnosis only.
   std::span<const Membership> members() const;
   /// The message of a failed worker; empty if none failed.

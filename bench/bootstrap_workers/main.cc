@@ -37,8 +37,8 @@ constexpr int kExitStalled = 3;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-/// Consecutive runs use different parts of 127.0.0.0/8, so that none meets connections that the previous run
-/// left in TIME_WAIT.
+/// Consecutive runs use different parts of 127.0.0.0/8, so that no run is affected by connections that the
+/// previous one left in TIME_WAIT.
 std::uint32_t FirstAddress() {
   constexpr std::uint32_t kLoopback = 0x7f000000;
   constexpr std::uint32_t kParts = 127;  // each has 131,072 addresses, the largest number of workers

@@ -1,5 +1,5 @@
-// The rank, neighbours and links that one worker ended up with, and the check that those of all workers fit
-// together. Plain data, since it lies in memory shared by the processes of the simulation.
+// The rank, neighbours and links of one worker, and the check that those of all workers are consistent. Plain
+// data, since it is stored in memory that the processes of the simulation share.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A coroutine that another one awaits: the way in which a simulated worker calls "connect" or "receive" and
-// continues when the result is ready. Single-threaded. Exceptions propagate to the awaiting coroutine.
+// A coroutine that another one awaits, so that a simulated worker can call "connect" or "receive" and
+// continue when the result is ready. Single-threaded. Exceptions propagate to the awaiting coroutine.
 #pragma once
 
 #include <coroutine>
@@ -48,7 +48,7 @@ struct TaskPromise<void> : TaskPromiseBase {
   void Result() {}
 };
 
-/// Starts when awaited, which may be done once.
+/// Starts when awaited. May be awaited once.
 template <typename T>
 class [[nodiscard]] Task {
  public:
@@ -77,7 +77,7 @@ class [[nodiscard]] Task {
   std::coroutine_handle<promise_type> coroutine_;
 };
 
-/// A coroutine that is not awaited: it starts immediately and frees itself. It must not let exceptions out.
+/// A coroutine that is not awaited: it starts immediately and frees itself. It must not throw.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }

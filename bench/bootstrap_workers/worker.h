@@ -16,7 +16,7 @@ namespace warren::bench {
 
 /// The size of an integer in both protocols.
 inline constexpr std::size_t kIntBytes = sizeof(std::int32_t);
-/// The most bytes that a worker reads from the tracker at a time.
+/// The maximum number of bytes that a worker reads from the tracker at a time.
 inline constexpr std::size_t kTrackerReadBytes = 1024;
 
 struct WorkerOptions {

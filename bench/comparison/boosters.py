@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WORKER = os.path.join(ROOT, "bench", "training_workers", "booster.py")
 STALL_S = 900
 PYTHON = "/usr/bin/python3"
-#: Debian's XGBoost. Warren replaces its communication by LD_PRELOAD.
+#: Debian's XGBoost. Warren replaces its communication with LD_PRELOAD.
 DEBIANS = "xgboost-1.7"
 
 

@@ -1,4 +1,5 @@
-"""A new Debian system in a folder (by mmdebstrap, with the named packages only), and commands in it. Needs root and the network."""
+"""Sets up a new Debian system in a folder (with mmdebstrap, and only the given packages), and runs commands in it. Needs root and the
+network."""
 
 import os
 import pathlib
@@ -29,7 +30,7 @@ class System:
         # otherwise, after an interruption, deleting the folder would descend into /proc and /sys.
         made = subprocess.run(["unshare", "--mount", "mmdebstrap", f"--variant={'extract' if self.emulated else 'minbase'}",
                                f"--include={','.join(wanted)}",
-                               # A mirror of sid may be some weeks old. Its signature is checked all the same.
+                               # A mirror of sid may be some weeks old. Its signature is still checked.
                                "--mode=root", "--aptopt=Acquire::Check-Valid-Until \"false\"",
                                f"--architectures={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[architecture]}", suite, str(folder)],
                               capture_output=True, text=True, check=False)

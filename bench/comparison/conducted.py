@@ -82,7 +82,7 @@ class ConductedWorld(World):
             raise WorldStalled(f"{self.description}: {late}")
 
     def _fail(self):
-        """Raises the error that a rank's exit code stands for; WorldFailed if all exit codes stay 0 or unknown for 5 s."""
+        """Raises the error that a rank's exit code indicates, or WorldFailed if all exit codes stay 0 or unknown for 5 s."""
         end = time.monotonic() + 5
         while time.monotonic() < end:
             self.check_exit_codes()

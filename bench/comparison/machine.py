@@ -1,4 +1,4 @@
-"""The machine: its description, and the best it can do."""
+"""Describes this machine and measures its limits."""
 
 import json
 import os
@@ -45,13 +45,13 @@ def memory_rates(bin_dir, sizes):
     return {line.pop("bytes"): line for line in rates}
 
 
-# Cores are far from each other if a cache line takes longer than this between them, in seconds: on one die it takes some 20 to 80 ns,
-# between dies and sockets at least twice that.
+# Two cores are far from each other if a cache line takes longer than this, in seconds, from one to the other. On one die it takes some 20
+# to 80 ns, between dies and sockets at least twice as long.
 FAR_S = 100e-9
 
 
 def line_times(bin_dir):
-    """Returns the current seconds of a cache line between every two cores: {"0-1": seconds}."""
+    """Measures how long a cache line takes between every two cores: {"0-1": seconds}."""
     done = subprocess.run([program(bin_dir, "machine-limits"), "lines"], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 

@@ -32,8 +32,8 @@ class Peer:
 
     key = ""
     title = ""
-    competes = True  # for the best peer
-    by_name = False  # takes part only if --peers or --ours names it
+    competes = True  # to be the best peer
+    by_name = False  # included only if --peers or --ours names it
     collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "split")
 
     def __init__(self, bin_dir):

@@ -87,7 +87,7 @@ class Torch:
 
 
 def joined(library, stack):
-    """Joins; returns the library. The rank leaves when the stack is closed."""
+    """Joins the world and returns the library. The rank leaves when the stack is closed."""
     if library == "warren.rabit":
         from warren import rabit
 
@@ -167,7 +167,7 @@ def main():
                 measurement = None  # frees its buffers first
                 current, measurement = words[1], Measurement(library, collective, int(number), float(words[2]))
             print(measurement.block() / measurement.operations, measurement.operations, file=stream, flush=True)
-        os._exit(0)  # an orderly exit would wait for ranks that have already gone
+        os._exit(0)  # an orderly exit would wait for ranks that have already exited
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """The report in Markdown: our times and those of every peer, the ratios of neighbouring samples, the limits and the goals. "Ours" is
-Warren, or the interface of it that --ours names."""
+Warren, or the Warren interface that --ours names."""
 
 import collections
 import os
@@ -87,7 +87,7 @@ def goal_text(row, tcp_only):
 
 
 def memory_limit_s(row, rates):
-    """The least seconds in which all cores together can read and write every rank's buffer once; None if unknown."""
+    """The minimum time, in seconds, for all cores together to read and write every rank's buffer once; None if unknown."""
     if row.size not in rates:
         return None
     return row.ranks * row.size / min(row.ranks, os.cpu_count()) / rates[row.size]["copy_all_cores"]

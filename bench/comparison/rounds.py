@@ -16,7 +16,7 @@ TRIAL_BYTES = 16 << 20
 TRIAL_SAMPLES = 3
 # A world that does not answer for this long is stopped, and this case and larger ones are given up.
 STALL_S = 90
-# The most memory that a rank's buffer and a peer's scratch space take together, in buffers.
+# The maximum size of a rank's buffer and a peer's scratch space together, in units of the buffer.
 BUFFERS_A_RANK = 2.5
 # The buffers of a finished case are kept if they are at most this large, over all ranks of a world.
 KEPT_BYTES = 64 << 20
@@ -109,7 +109,7 @@ class Comparison:
         self.effort = effort
         self.ours = ours
         self.records = []
-        self.lines = []  # measured seconds of a cache line between cores, each {"0-1": seconds}
+        self.lines = []  # measured times of a cache line between cores, each {"0-1": seconds}
         self.command_lines = {}  # {(place, peer, mode): command line for the first number of ranks}
         self.notes = []
         self.failed = False

@@ -55,7 +55,7 @@ class World:
         """Starts a process of the world. Rank 0 writes lines of JSON to standard output.
 
         All processes stay in one session, like the ranks of one mpirun: Linux gives each session a separate share of the cores
-        (autogroups), and a rank that yields only makes way within its session.
+        (autogroups), and a rank that yields gives way only within its session.
         """
         self.processes.append(subprocess.Popen(
             command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=self._writer,

@@ -4,9 +4,10 @@
 //   guard-worker checkpoint BYTES TIMES    in a job: a model of BYTES bytes
 //   guard-worker rows FILE                 LibSVM text into memory, with one thread
 //
-// Prints {"allocations", "copied", "messages", "sent"} for the whole process meanwhile: calls of malloc and
-// related functions, bytes copied by memcpy, memmove and CopyToShared, system calls that send, and the bytes
-// they sent. This program replaces those functions, so all calls in the libraries it links are counted, too.
+// Prints {"allocations", "copied", "messages", "sent"} of the whole process in these runs: calls of malloc
+// and related functions, bytes copied by memcpy, memmove and CopyToShared, system calls that send, and the
+// bytes they sent. This program replaces those functions, so all calls in the libraries it links are counted,
+// too.
 #include <rabit/rabit.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kExitFailed = 1;
 constexpr int kRepetitions = 9;
-/// The least number of bytes that one repetition processes.
+/// The minimum number of bytes that one repetition processes.
 constexpr std::size_t kLeastWork = std::size_t{64} << 20;
 /// The bytes that the stream writes at a time, and in total.
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
@@ -242,8 +242,8 @@ bool IsLoopback(const sockaddr_in& address) {
   return (ntohl(address.sin_addr.s_addr) >> 24) == 127;
 }
 
-/// Accepts one connection and discards what it receives. A stream begins with the round trips of single bytes
-/// that are measured; a single byte acknowledges each repetition.
+/// Accepts one connection. Echoes single bytes, whose round trips are measured, then receives the stream,
+/// acknowledging each repetition with a single byte, and finally exchanges messages.
 void Receive(const std::string& host) {
   const Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = Address(host, 0);

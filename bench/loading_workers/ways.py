@@ -50,7 +50,7 @@ def dask():
     from xgboost import dask as dxgb
     with LocalCluster(n_workers=workers, threads_per_worker=PARAMS["nthread"] or os.cpu_count(), memory_limit=0, dashboard_address=None) as cluster, \
             Client(cluster) as client:
-        frame = dd.read_parquet(folder).persist()  # otherwise labels and features get different partitions
+        frame = dd.read_parquet(folder).persist()  # otherwise labels and features would have different partitions
         matrix = dxgb.DaskDMatrix(client, frame.drop(columns="y"), frame["y"])
         dxgb.train(client, PARAMS, matrix, 1)
         for peak in client.run(lambda: __import__("resource").getrusage(0).ru_maxrss / 1024).values():

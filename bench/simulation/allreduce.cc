@@ -29,7 +29,7 @@ constexpr const char* kDoubleTree = "double_tree";
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
 
-/// Larger numbers of chunks cost more than they save.
+/// The maximum number of chunks; more cost more than they save.
 constexpr std::size_t kMostChunks = 512;
 
 /// Address space for a vector whose contents are never accessed.
@@ -71,7 +71,7 @@ collective::Situation SituationOf(const Setting& setting, const HostLayout& layo
 }
 
 /// The time of the stages inside hosts, before and after the stage between hosts. The ranks wait for each
-/// other there, so the slowest host counts.
+/// other in that stage, so the slowest host counts.
 Time StagesInsideHosts(const Setting& setting) {
   const int others = std::min(setting.ranks, setting.ranks_of_host) - 1;
   const double bytes = static_cast<double>(setting.bytes);

@@ -22,7 +22,7 @@ struct Path {
   Time latency = 0;            ///< L
   Time gap = 0;                ///< g: the least time between two messages that leave a host
   double gap_ps_per_byte = 0;  ///< G: for a host's network interface, in each direction
-  /// The bytes that the sockets of both ends hold before the receiver reads.
+  /// The number of bytes that the sockets of both ends can hold before the receiver reads.
   std::size_t buffer_bytes = std::size_t{1} << 20;
 };
 
@@ -33,7 +33,7 @@ struct Model {
   Time poll = 0;                       ///< time to find out which awaited links are ready
   Time turn = 0;                       ///< time to pass a core from one rank to the next
   Time wake_up = 0;                    ///< time from the arrival for a sleeping rank until it runs
-  Time wake = 0;                       ///< what waking costs the core of a sender on the same host
+  Time wake = 0;                       ///< core time that waking a rank costs a sender on the same host
   Time patience = 320 * kMicrosecond;  ///< how long a rank polls before it sleeps (waiting.h)
   double combine_ps_per_byte = 0;      ///< for each input of a reduction
   /// The size of the pieces of long messages, so that copying overlaps with transmission as in reality.

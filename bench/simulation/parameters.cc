@@ -1,12 +1,12 @@
 // loggp-parameters: measures the parameters of this machine for loggp-simulation over loopback; prints one
 // line of JSON.
 //
-// Pairs of processes exchange messages at the same time, with as many processes as the world has, so that the
-// measured calls cost the core as much as they do in that world, with equally full caches. Measured are a
-// send, a receive, a receive that finds nothing, and a poll with epoll; large messages give the costs per
+// Pairs of processes exchange messages concurrently. There are as many processes as the world has, so that
+// the measured calls cost as much as they do in that world, with equally full caches. The program measures a
+// send, a receive, a receive that finds nothing, and a poll with epoll; large messages yield the costs per
 // byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The latency is the
 // rest of half a round trip; it is negative, because a message arrives before the call that sends it returns.
-// Players that sleep give the cost of a wake-up. All values are medians.
+// The cost of a wake-up is measured with players that sleep. All values are medians.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -145,10 +145,10 @@ void Await(pid_t child) {
   waitpid(child, &status, 0);
 }
 
-/// What a player does when no message has arrived.
+/// How a player waits for a message.
 enum class Waiting { kSpin, kYield, kSleep };
 
-/// One end of a connection on which messages of one length go back and forth. Measures its calls.
+/// One end of a connection, which sends and receives messages of a fixed length. Measures its calls.
 class Player {
  public:
   Player(int fd, std::size_t bytes) : fd_(fd), watch_(fd), memory_(bytes, 'x'), clock_cost_(ClockCost()) {}
@@ -224,8 +224,8 @@ struct CallCosts {
   double all = 0;  ///< the whole exchange, or half a round trip
 };
 
-/// Repeated exchanges in `pairs` pairs of processes at the same time, both ends of each pair sending
-/// simultaneously. Returns the costs at one end.
+/// Repeats exchanges in `pairs` pairs of processes concurrently; both ends of each pair send simultaneously.
+/// Returns the costs at one end.
 CallCosts Exchange(std::size_t bytes, int times, int pairs, Waiting waiting) {
   std::vector<Connection> connections;
   connections.reserve(pairs);
@@ -275,7 +275,7 @@ CallCosts PingPong(std::size_t bytes, int trips, Waiting waiting) {
           Median(std::move(seconds))};
 }
 
-/// The bytes that a connection takes before its other end reads.
+/// The number of bytes that a connection accepts before its other end reads.
 std::size_t BufferBytes() {
   const Connection connection = Connect();
   // Socket buffers grow with traffic, so data are exchanged first.

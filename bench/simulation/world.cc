@@ -13,7 +13,7 @@
 namespace warren::simulation {
 namespace {
 
-// The limits of TcpLink: the most bytes that one call moves, and the size below which a read also takes the
+// The limits of TcpLink: the maximum number of bytes per call, and the size below which a read also takes the
 // bytes that follow.
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
 constexpr std::size_t kDirectBytes = 2048;
@@ -105,7 +105,7 @@ class World::SimulatedLink final : public Link {
   std::size_t TryReceive(void* data, std::size_t bytes) override;
 
   std::size_t room() const { return path_.buffer_bytes - static_cast<std::size_t>(sent_ - twin().consumed_); }
-  /// Whether a third of the buffer is free, the condition of Linux.
+  /// Whether a third of the buffer is free, which is Linux's condition.
   bool CanSend() const { return room() >= path_.buffer_bytes / 3; }
   bool CanReceive() const { return arrived_ > consumed_ || stashed_ > 0; }
   SimulatedLink& twin() const {
@@ -354,7 +354,7 @@ void World::Handle(const Event& event) {
       return Push(begin + path.latency, Kind::kReachHost, event.rank, event.link, event.bytes);
     }
     case Kind::kReachHost: {
-      // The first bit has arrived; the last arrives as fast as the interface of this side can take them.
+      // The first bit has arrived; the others arrive at the rate of the receiver's interface.
       Host& host = hosts_[static_cast<std::size_t>(rank.host_)];
       const Path& path = event.link->path_;
       host.in_free = std::max(now_, host.in_free) + Cost(path.gap_ps_per_byte, event.bytes);
@@ -375,7 +375,7 @@ void World::Handle(const Event& event) {
   }
 }
 
-/// Sends a piece that is in the kernel on its way.
+/// Starts the transmission of a piece that is in the kernel.
 void World::Leave(SimulatedLink& link, Time ready, std::size_t bytes) {
   const bool same_host = link.self_.host_ == link.peer_.host_;
   Push(same_host ? ready + link.path_.latency : ready, same_host ? Kind::kArrive : Kind::kDepart,
@@ -415,7 +415,7 @@ void World::GiveUpCore(Host& host, Time time) {
   Dispatch(host, time);
 }
 
-/// Gives free cores to the next ranks in the queue.
+/// Assigns free cores to the next ranks in the queue.
 void World::Dispatch(Host& host, Time time) {
   while (host.free_cores > 0 && !host.queue.empty()) {
     Rank& next = *host.queue.front();
@@ -425,7 +425,7 @@ void World::Dispatch(Host& host, Time time) {
   }
 }
 
-/// Lets a rank that has got a core resume, queue again or sleep.
+/// Lets a rank that has been given a core resume, queue again or sleep.
 void World::TakeTurn(Rank& rank) {
   Host& host = hosts_[static_cast<std::size_t>(rank.host_)];
   if (rank.fiber_->finished()) return GiveUpCore(host, now_);

@@ -6,7 +6,8 @@ SIDE is `own` (the booster's communication), `warren` (ours), or `single` (one p
 workers together. LightGBM's own communication finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_ROWS is a file with this
 worker's rows in float32, label first (written by make_libsvm); without it, rows are generated here. BENCH_PARAMETERS is JSON that overrides
 the parameters set here. Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"},
-where `first_s` is the part of the first round in `train_s` (for LightGBM, in joining and training, since it prepares there).
+where `first_s` is the time of the first round, which is part of `train_s` (LightGBM: equal to `join_s`, since it joins and prepares in that
+round).
 """
 
 import contextlib
@@ -116,12 +117,12 @@ def lightgbm(side, rank, workers, shape, depth, rounds):
 
 
 def text_of(model):
-    """The model as text, without the parameters, which tell how it was trained."""
+    """The model as text, without the parameters, which depend on the side."""
     return model.model_to_string().split("\nparameters:")[0].encode()
 
 
 def meet(barrier):
-    """Two barriers: the first one waits for late ranks, so that all ranks leave the second one at once."""
+    """Two barriers: the first one waits for late ranks, so that all ranks leave the second one at the same time."""
     barrier()
     barrier()
 

@@ -60,7 +60,7 @@ class Message {
  public:
   char* data() { return text_.data(); }
   std::size_t size() const { return text_.size(); }
-  /// Returns "NAME: the callback's message", or "NAME: DOING failed, ..." if the callback gave none.
+  /// Returns "NAME: the callback's message", or "NAME: DOING failed, ..." if the callback left no message.
   std::string Of(const std::string& name, const std::string& doing) {
     text_.back() = '\0';
     return text_.front() != '\0' ? fmt::format("{}: {}", name, text_.data())
@@ -151,7 +151,7 @@ ReaderOptions OptionsOf(const WarrenDataSet& set) {
   return options;
 }
 
-/// Runs `action`, and puts the name of the data set in front of its errors.
+/// Runs `action` and prefixes its errors with the name of the data set.
 void About(const WarrenDataSet& set, const std::function<void()>& action) {
   try {
     action();
@@ -160,8 +160,8 @@ void About(const WarrenDataSet& set, const std::function<void()>& action) {
   }
 }
 
-/// Throws if this part's rows are inconsistent. Called before the workers agree, so that all can be told of
-/// it.
+/// Throws if this part's rows are inconsistent. Called before the workers agree, so that the caller can still
+/// report the error to all of them.
 void RequireRegular(WarrenRows& rows) {
   const auto view = rows.block.View();
   warren::data::RequireAlike(view);

@@ -17,7 +17,7 @@
 typedef struct WarrenRows WarrenRows;
 
 /* Arrays of a share in CSR form. An array is NULL if no row of the data set has such values, and has no
- * elements if the share has no rows. Valid as long as their WarrenRows. */
+ * elements if the share has no rows. Valid until their WarrenRows is freed. */
 typedef struct {
   uint64_t rows;
   uint64_t entries;
@@ -43,17 +43,18 @@ typedef void (*WarrenAddFile)(void* files, const char* name, uint64_t bytes);
 
 /* Finds and reads files with scheme://..., instead of dmlc-core. Both functions return 0, or another value on
  * failure; they should then leave the reason in `message`, at most `message_bytes` bytes including the final
- * zero; otherwise the error only names the file. They are called by several threads at once, possibly not
- * including the thread that called the read, and only while the read runs. Messages show names as given. */
+ * zero; otherwise the error only names the file. They are called only while the read function runs, by
+ * several threads concurrently, and perhaps never by the thread that called it. Error messages show names
+ * unchanged. */
 typedef struct {
   void* context;
   /* Adds the file `path`, or the files of the folder or pattern `path`, in reading order, which must be the
    * same for all workers. */
   int (*list)(void* context, const char* path, WarrenAddFile add, void* files, char* message,
               size_t message_bytes);
-  /* Reads exactly `bytes` bytes (never 0) of a listed file as it is stored, from `offset` on, never beyond
-   * its listed end. Most calls read 1 MiB or more; smaller reads go through read-ahead buffers of up to 64
-   * MiB in total (source/read_ahead.h). */
+  /* Reads exactly `bytes` bytes (never 0) of a listed file at `offset`, without decompressing them. The range
+   * never exceeds the listed size. Most calls read 1 MiB or more; smaller reads go through read-ahead buffers
+   * of up to 64 MiB in total (source/read_ahead.h). */
   int (*read_at)(void* context, const char* name, uint64_t offset, void* to, size_t bytes, char* message,
                  size_t message_bytes);
 } WarrenFiles;
@@ -86,9 +87,9 @@ WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int t
 WARREN_DATA_API int warren_data_read_from(const WarrenFiles* files, const char* uri, int part, int parts,
                                           int threads, WarrenAllreduceMax allreduce_max, void* context,
                                           WarrenRows** rows);
-/* Stores in `words` the WARREN_DATA_SHAPE_WORDS values that `allreduce_max` gives to workers that together
- * read all parts of the data set. Reads the whole data set, for callers that read several parts without a
- * job. */
+/* Stores in `words` the WARREN_DATA_SHAPE_WORDS values that `allreduce_max` would return to workers that
+ * together read all parts of the data set. Reads the whole data set, for callers that read several parts
+ * without a job. */
 enum { WARREN_DATA_SHAPE_WORDS = 8 };
 WARREN_DATA_API int warren_data_shape(const WarrenDataSet* set, uint64_t* words);
 WARREN_DATA_API int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays);
@@ -99,8 +100,8 @@ typedef struct {
   uint64_t count;
 } WarrenQueries;
 
-/* Calls `take` for each file with rows in this part, if they have queries. A query of a file that occurs in
- * several parts has been split. */
+/* Calls `take` for each file with rows in this part, if they have queries. If several parts report the same
+ * query of a file, that query has been split. */
 WARREN_DATA_API void warren_data_queries(const WarrenRows* rows,
                                          void (*take)(void* context, const WarrenQueries* queries),
                                          void* context);

@@ -45,15 +45,15 @@ fs::path FolderOf(const std::string& path) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
-// A rename reaches the disk with its folder. Some file systems cannot sync folders; that is not an error,
-// since the rename itself is already done.
+// A rename is durable only once its folder is synced. Some file systems cannot sync folders; that is not an
+// error, since the rename itself is already done.
 void SyncFolder(const fs::path& folder) {
   const Descriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) (void)fsync(fd.get());
 }
 
-/// Returns the target whose temporary file has this name, `<target>.<digits>.tmp`; empty if it is not such a
-/// name.
+/// Returns the target whose temporary file has this name, `<target>.<digits>.tmp`; empty if the name has
+/// another form.
 std::string TargetOfAsideName(std::string_view name) {
   if (!name.ends_with(kAsideSuffix)) return {};
   name.remove_suffix(kAsideSuffix.size());
@@ -65,8 +65,8 @@ std::string TargetOfAsideName(std::string_view name) {
 }
 
 /// Creates a temporary file next to `target`, locked while it is open; sets `name` to its name. On a file
-/// system without locks, it stays unlocked, and leftovers are not removed, since they cannot be told from
-/// files in use.
+/// system without locks, it stays unlocked, and leftovers are not removed, since they cannot be distinguished
+/// from files in use.
 Descriptor CreateAside(const std::string& target, std::string& name) {
   constexpr mode_t kMode = 0666;  // the umask applies
   std::random_device random;

@@ -38,7 +38,7 @@ PerArray<std::span<const std::byte>> ArraysOf(const RowView<Index>& page) {
           std::as_bytes(page.qids),    std::as_bytes(page.fields)};
 }
 
-/// Sets everything except the page's position and checksum.
+/// Returns the page's entry, except its position and checksum.
 template <typename Index>
 CachePageEntry EntryOf(const RowView<Index>& page) {
   CachePageEntry entry;
@@ -70,7 +70,7 @@ RowView<Index> ViewOf(const CachePageEntry& entry, const std::byte* page) {
   return view;
 }
 
-/// Does not read through a mapping, so that missing bytes cause an error and not a signal.
+/// Uses pread, not a mapping, so that missing bytes cause an error instead of a signal.
 void ReadAt(int fd, const std::string& path, std::uint64_t offset, void* to, std::size_t size) {
   auto* at = static_cast<std::byte*>(to);
   for (std::size_t done = 0; done < size;) {
@@ -195,7 +195,7 @@ void CacheWriter<Index>::WritePage(const RowView<Index>& page) {
   table_.push_back(entry);
 }
 
-/// Runs `action`; if it fails, no file is left.
+/// Runs `action`; removes the unfinished file if it throws.
 template <typename Index>
 template <typename Action>
 void CacheWriter<Index>::OrNothing(const Action& action) {
@@ -411,7 +411,6 @@ CachePage<Index> Cache<Index>::Map(std::size_t i) const {
   return {std::move(mapping), view};
 }
 
-/// Describes a page for messages.
 template <typename Index>
 std::string Cache<Index>::Describe(std::size_t i) const {
   return fmt::format("{}: page {} of {}, {} bytes at byte {}", path_, i, table_.size(), table_[i].bytes,

@@ -33,8 +33,8 @@ struct Unmap {
 }  // namespace internal
 
 /// Writes a cache. Until Commit() has flushed the new contents to disk, the path refers to the old file, or
-/// to no file: even if the writer is killed, no reader sees a partial cache. Readers of the old cache keep
-/// it.
+/// to no file: even if the writer is killed, no reader sees a partial cache. Readers of the old cache can
+/// still read it.
 ///
 /// All functions throw DataError naming the file and the reason, such as a full disk; the file is then
 /// removed and the writer can no longer be used. `Index` is std::uint32_t or std::uint64_t. Not thread-safe.
@@ -43,8 +43,8 @@ struct Unmap {
 template <typename Index>
 class CacheWriter {
  public:
-  /// `identity` describes the source of the cache in any bytes: names, sizes and times of files, options, the
-  /// share. Removes temporary files left by killed writers of the same path.
+  /// `identity` is any byte string that describes the source of the cache: names, sizes and times of files,
+  /// options, the share. Removes temporary files left by killed writers of the same path.
   CacheWriter(const std::string& path, std::string_view identity);
   ~CacheWriter();
   CacheWriter(const CacheWriter&) = delete;

@@ -89,15 +89,15 @@ std::uint64_t Checksum(const void* bytes, std::size_t size);
 std::uint64_t ChecksumOf(const CacheHeader& header);
 std::uint64_t ChecksumOf(const CacheFooter& footer);
 
-/// Returns why no page can have these sizes; empty if they are valid.
+/// Describes the first impossible size of the page; empty if all sizes are valid.
 std::string FaultOf(const CachePageEntry& page, std::uint32_t index_bytes);
 
-/// The sizes must be valid (FaultOf), so that nothing overflows.
+/// The sizes must be valid (FaultOf); otherwise the sums could overflow.
 PageLayout LayoutOf(const PerArray<std::uint64_t>& counts, std::uint32_t index_bytes);
 
 /// Checks the bytes of a page in order: offsets must rise from 0 to the size of the array they point into,
-/// and indices must be less than the number of columns, so that no row reaches outside. Also computes the
-/// checksum.
+/// and indices must be less than the number of columns, so that rows refer only to data of the page. Also
+/// computes the checksum.
 class PageCheck {
  public:
   PageCheck(const CachePageEntry& page, std::uint32_t index_bytes);

@@ -23,10 +23,10 @@ namespace warren::data {
 namespace {
 
 constexpr std::size_t kLeastChunk = std::size_t{16} << 10;
-/// Maximum number of threads when shuffling, since memory is bounded.
+/// Maximum number of threads when shuffling. Chunks are sized for this number, whatever the actual number is.
 constexpr int kThreadsToShuffle = 8;
-/// Bytes in memory per byte of text while a chunk's text and block both exist: a block of short words takes
-/// eight bytes for two.
+/// Bytes in memory per byte of text while a chunk's text and block both exist: with short words, a block
+/// takes eight bytes for two bytes of text.
 constexpr std::size_t kBytesOfText = 6;
 
 template <typename Index>
@@ -36,7 +36,7 @@ std::size_t BytesOf(const RowView<Index>& rows) {
          rows.qids.size_bytes() + rows.fields.size_bytes();
 }
 
-/// Returns a text of everything that determines the contents of a cache.
+/// Describes everything that determines the contents of a cache.
 std::string Identity(const DataUri& uri, Share share,
                      const std::shared_ptr<const RemoteFiles>& remote_files) {
   const TextOptions& options = uri.options;
@@ -58,8 +58,7 @@ std::string Identity(const DataUri& uri, Share share,
   return identity;
 }
 
-/// Throws if a file that is not a cache exists at this path: it may be anything that the user named by
-/// mistake.
+/// Throws if a file that is not a cache exists at this path: the user may have named it by mistake.
 void RequireNoOtherFile(const std::string& cache) {
   std::array<char, internal::kCacheMagic.size()> begin{};
   std::ifstream file(cache, std::ios::binary);
@@ -69,8 +68,8 @@ void RequireNoOtherFile(const std::string& cache) {
       "{}: this file is not a cache and would be overwritten; name another file, or remove it", cache));
 }
 
-/// Throws if the cache would be one of the data set's files, which would be read as text later, or even while
-/// the cache is made.
+/// Throws if the cache would become one of the data set's files: it would then be read as text, later or even
+/// while it is made.
 void RequireElsewhere(const DataUri& uri, const std::string& cache) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::absolute(cache).parent_path();
@@ -218,7 +217,7 @@ class Pages<Index>::Source {
       rows_ = cache_->rows();
       entries_ = cache_->entries();
       if (cache_->pages() == 0) return;
-      // The first page represents all pages, except for the totals in the table.
+      // The first page has the shape of all pages, except for the number of columns and the weights.
       const CachePage<Index> first = cache_->Page(0);
       RowView<Index> rows = first.View();
       const float weight = 1;

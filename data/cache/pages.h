@@ -16,19 +16,18 @@
 namespace warren::data {
 
 struct PageOptions {
-  /// Limit for all pages, texts and blocks in memory together. A row or a query that is larger takes what it
-  /// needs.
+  /// Limit for all pages, texts and blocks in memory together. Larger single rows or queries exceed it.
   std::size_t memory_bytes = std::size_t{256} << 20;
   ReaderOptions reader;  ///< its chunk_bytes is reduced if memory_bytes requires it
   /// Called with the reason if an existing cache is unusable and is rebuilt.
   std::function<void(const std::string&)> on_stale_cache;
 };
 
-/// Returns the file of a part's cache: `cache` itself if there is one part, otherwise
+/// Returns the path of a part's cache: `cache` itself if there is one part, otherwise
 /// `<cache>.part<k>-of-<n>`.
 std::string CachePath(const std::string& cache, Share share);
 
-/// With a cache (`uri.cache`), its file is CachePath. The cache is made from the text if the file is missing,
+/// If `uri.cache` is set, the pages are in the file CachePath(). It is made from the text if it is missing,
 /// damaged, or was made from other files (names, sizes, times of the last change), options or parts. A file
 /// that is not a cache causes a DataError and is kept. While the cache is made, only the process that reads
 /// the part may have it open.
@@ -37,9 +36,9 @@ std::string CachePath(const std::string& cache, Share share);
 template <typename Index>
 class Pages {
  public:
-  /// Reads the data once if there is no usable cache. A collective call if `allreduce_max` connects workers:
-  /// they agree on the columns. Throws DataError, also for Indexing::kDetect, which would need to read all
-  /// rows before it could return the first.
+  /// Reads the data once if there is no usable cache. A collective call if `allreduce_max` connects workers,
+  /// which then agree on the columns. Throws DataError, also for Indexing::kDetect, which would need to read
+  /// all rows before it could return the first.
   Pages(const DataUri& uri, Share share, const PageOptions& options = {},
         const AllreduceMax& allreduce_max = NobodyElse);
   ~Pages();

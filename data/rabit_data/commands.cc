@@ -205,7 +205,8 @@ int Validate(const Arguments& arguments) {
   uri.options.skip_bad_rows = true;
   Reading<NarrowIndex> reading(arguments, uri);
   const auto most = static_cast<std::size_t>(arguments.most_errors);
-  // Rows that can be read, but differ in what all rows must have in common.
+  // Rows that can be read, but have another number of labels than earlier rows, or another weight than their
+  // query.
   BadRows unlike;
   RowsAlike alike([&](const std::string& words) {
     ++unlike.count;

@@ -1,4 +1,4 @@
-// The commands of rabit-data. Each returns the exit code and throws what the reader throws.
+// The commands of rabit-data. Each returns the exit code; errors are exceptions, as in the reader.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ constexpr std::size_t kFixedHeaderBytes = 12;   // without the extra fields
 constexpr std::size_t kUsualHeaderBytes = 18;   // with only the BC field
 constexpr std::size_t kTrailerBytes = 8;        // CRC and text size
 constexpr std::size_t kLeastDeflateBytes = 2;   // an empty text
-constexpr std::size_t kMostBlockBytes = 65536;  // in the file, and of text
+constexpr std::size_t kMostBlockBytes = 65536;  // both compressed and as text
 
 struct Block {
   std::uint64_t at = 0;          ///< offset in the file
@@ -53,7 +53,7 @@ std::optional<BgzfHeader> ReadHeader(const File& compressed, std::uint64_t at) {
   return ParseBgzfHeader({whole.data(), whole.size()});
 }
 
-/// Inflates blocks, and keeps the text of the last block of which only a part was requested.
+/// Inflates blocks. Keeps the text of the last block that was requested only in part.
 class BlockInflater {
  public:
   BlockInflater() {
@@ -65,7 +65,7 @@ class BlockInflater {
   BlockInflater(const BlockInflater&) = delete;
   BlockInflater& operator=(const BlockInflater&) = delete;
 
-  /// Writes the whole text of a block, text_bytes of it, to `to`.
+  /// Writes the whole text of a block, block.text_bytes bytes, to `to`.
   void Inflate(const File& compressed, const Block& block, char* to) {
     const char* const bytes = file_bytes_.data();
     compressed.ReadAt(block.at, file_bytes_.data(), block.bytes);
@@ -95,7 +95,8 @@ class BlockInflater {
     }
   }
 
-  /// Returns the text of a block, from the internal buffer if it is there already. Valid until the next call.
+  /// Returns the text of a block, inflating it unless the internal buffer already holds it. Valid until the
+  /// next call.
   const char* Text(const File& compressed, const Block& block) {
     if (!Holds(block)) {
       remembered_ = kNone;
@@ -194,7 +195,7 @@ class BgzfFile : public File {
         inflater->Inflate(*compressed_, *block, to);
       } else {
         std::memcpy(to, inflater->Text(*compressed_, *block) + skip, taken);
-        if (skip + taken == block->text_bytes) inflater->Forget();  // sequential reads need the next one
+        if (skip + taken == block->text_bytes) inflater->Forget();  // sequential reads need the next block
       }
       to += taken;
       offset += taken;

@@ -1,5 +1,5 @@
-// BGZF: gzip members of at most 64 KiB of text, each with its size in a BC extra field (SAM specification,
-// section 4.1). Internal to data/; see file.h.
+// BGZF: gzip members with at most 64 KiB of text, each of which stores its size in a BC extra field (SAM
+// specification, section 4.1). Internal to data/; see file.h.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct BgzfHeader {
 /// Parses the header at the start of `first`; nullopt if it is not a BGZF header or is incomplete.
 std::optional<BgzfHeader> ParseBgzfHeader(std::string_view first);
 
-/// Returns the value of the BC field among the extra fields of a gzip member: the size of its block minus 1.
+/// Returns the value of the BC field among the extra fields of a gzip member: the block size minus 1.
 std::optional<std::size_t> FindBlockSize(std::string_view extra);
 
 /// Whether a file begins with a BGZF block.

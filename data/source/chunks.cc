@@ -115,8 +115,8 @@ std::shared_ptr<const File> ChunkSource::FileOf(std::size_t input) const {
   for (const auto& [number, file] : files_) {
     if (number == input) return file;
   }
-  // A data set may have more files than a process may open; threads that still read a dropped file keep it
-  // open.
+  // A data set may have more files than a process may open. A dropped file stays open while threads still
+  // read it.
   if (files_.size() == kMostOpenFiles) files_.pop_front();
   files_.emplace_back(input, OpenFile(inputs_[input]));
   return files_.back().second;

@@ -56,9 +56,10 @@ class ChunkSource {
   /// Returns "FILE:LINE:COLUMN: found ..., expected ...". Thread-safe.
   std::string Describe(const Chunk& chunk, const Fault& fault) const;
   const std::string& path(const Chunk& chunk) const { return inputs_[chunk.range.input].path; }
-  /// The first row of the whole data set, not of the part; empty if it does not exist or is in a stream.
+  /// The first row of the whole data set, not of the part; empty if there are no rows or the first row is in
+  /// a stream.
   const std::string& first_row() const { return first_row_; }
-  /// Bytes that the part must read, as far as known: bytes of text, or stored bytes for compressed streams.
+  /// Number of bytes in the part, as far as known: bytes of text, or stored bytes for compressed streams.
   std::uint64_t bytes() const { return bytes_; }
 
  private:

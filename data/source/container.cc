@@ -18,14 +18,15 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// A data frame or a skippable frame (pzstd begins with one). RFC 8878, sections 3.1.1 and 3.1.2.
+/// Whether a file begins with a zstd data frame or a skippable frame (as pzstd's do). RFC 8878, sections
+/// 3.1.1 and 3.1.2.
 bool IsZstd(std::string_view first) {
   if (first.size() < 4) return false;
   const auto magic = LoadLittleEndian<std::uint32_t>(first.data());
   return magic == 0xFD2FB528 || (magic & 0xFFFFFFF0) == 0x184D2A50;
 }
 
-/// A text may begin with "BZh1", so the beginning of a block or of the end marker must follow.
+/// A text may begin with "BZh1", so this also requires the beginning of a block or of the end marker.
 bool IsBzip2(std::string_view first) {
   if (first.size() < 10 || !first.starts_with("BZh"sv) || first[3] < '1' || first[3] > '9') return false;
   const std::string_view block = first.substr(4, 6);
@@ -50,7 +51,7 @@ Container RecogniseStart(std::string_view first_bytes) {
 
 /// .lzma has no magic number. Its header has 13 bytes: the properties, nearly always 0x5D; the dictionary
 /// size, which encoders make 2^n or 3 * 2^n; the text size, or all ones. Text cannot look like this, since
-/// some byte is zero or has its highest bit set.
+/// some of these bytes are zero or have the highest bit set.
 bool IsLzma(std::string_view first_bytes) {
   if (first_bytes.size() < 13 || first_bytes[0] != '\x5D') return false;
   const auto dictionary = LoadLittleEndian<std::uint32_t>(&first_bytes[1]);

@@ -7,8 +7,8 @@
 
 namespace warren::data {
 
-/// BGZF is gzip in small blocks with their sizes (bgzip, of the SAM specification); "zstd seekable" is zstd
-/// in frames with a table of them at the end. Both can be read at any position. xz includes .lzma.
+/// BGZF (bgzip, SAM specification) is gzip in small blocks that store their sizes; "zstd seekable" is zstd in
+/// frames with a table of the frames at the end. Both can be read at any position. xz includes .lzma.
 enum class Container : std::uint8_t { kPlain, kGzip, kBgzf, kZstd, kZstdSeekable, kBzip2, kXz };
 
 /// Returns the name for messages: "plain", "gzip", "BGZF", "zstd", "zstd seekable", "bzip2", "xz".
@@ -23,10 +23,11 @@ inline constexpr std::size_t kRecognisedBytes = 13;
 /// distinguish BGZF from gzip, nor zstd seekable from zstd.
 Container RecogniseStart(std::string_view first_bytes);
 
-/// Returns "Parquet" or "Arrow" if a file begins like one, which is not text; otherwise an empty string.
+/// Returns "Parquet" or "Arrow" if a file begins like a file of that format, which is not text; otherwise an
+/// empty string.
 std::string_view FormatWithColumns(std::string_view first_bytes);
 
-/// Whether a file that RecogniseStart takes for xz is .lzma, the older format without checksums.
+/// Whether a file that RecogniseStart reports as xz is .lzma, the older format without checksums.
 bool IsLzma(std::string_view first_bytes);
 
 }  // namespace internal

@@ -40,13 +40,13 @@ Container Recognise(const std::string& path);
 /// The same for an open file of stored bytes; reads its first bytes, and its last bytes if it may be zstd.
 Container Recognise(const File& stored);
 
-/// Opens a plain file, a BGZF file or a zstd file with a seek table. For compressed files, opening reads the
-/// positions of the blocks or frames, and checks that they fill the file to its end; this takes 24 bytes of
-/// memory per block, 32 per frame. ReadAt verifies the checksums of all BGZF blocks it touches, and of zstd
-/// frames that have been read to their end.
+/// Opens a plain file, a BGZF file or a zstd file with a seek table. For compressed files, this reads the
+/// positions of the blocks or frames, which take 24 bytes of memory per block or 32 per frame, and checks
+/// that they fill the file to its end. ReadAt verifies the checksums of all BGZF blocks it touches, and of
+/// zstd frames that have been read to their end.
 ///
 /// A read that begins where the previous read of a block or frame ended, or after it, continues from there,
-/// so each thread should read in order. For this, and to serve several threads at once, up to 8 idle
+/// so each thread should read in order. For this, and to serve several threads concurrently, up to 8 idle
 /// decompressors are kept with their memory: 128 KiB for BGZF; for zstd the window, at most 128 MiB but
 /// rarely more than 8.
 ///

@@ -32,7 +32,7 @@ bool IsDivisible(Container container) {
          container == Container::kZstdSeekable;
 }
 
-/// Opening remote files mostly means waiting for the store.
+/// Number of remote files opened concurrently, which mostly means waiting for the store.
 constexpr std::size_t kRemoteLooksAtOnce = 16;
 
 std::unique_ptr<File> OpenStored(const Input& input) {
@@ -81,8 +81,8 @@ void LookAtRemotes(std::vector<Input>& inputs) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Whether a file listed for `path` belongs to the data set. As in a local folder, files that other programs
-/// keep next to the data are left out, and so are files in subfolders.
+/// Whether a file listed for `path` belongs to the data set. Like in a local folder, files that other
+/// programs keep next to the data and files in subfolders are left out.
 bool IsWanted(std::string_view path, std::string_view found) {
   if (found == path) return true;
   const std::string_view name = found.substr(found.rfind('/') + 1);
@@ -111,8 +111,8 @@ Input Look(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode)) return input;  // a pipe or a device, which is read as a stream
   input.container = Recognise(path);
   input.divisible = IsDivisible(input.container);
-  // Symbolic and hard links lead to the same inode. Size and time are added for file systems that invent
-  // inodes.
+  // Symbolic and hard links lead to the same inode. Size and time are added for file systems that make up
+  // inode numbers.
   const timespec modified = posix::ModifiedAt(status);
   input.identity = fmt::format("{}:{}:{}:{}.{}", status.st_dev, status.st_ino, status.st_size,
                                modified.tv_sec, modified.tv_nsec);
@@ -127,7 +127,7 @@ void AddFolder(const std::string& folder, std::vector<Input>& inputs) {
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      // Files that other programs keep next to the data: .crc, _SUCCESS.
+      // Such files belong to other programs: .crc, _SUCCESS.
       if (name.starts_with('.') || name.starts_with('_') || entry.is_directory()) continue;
       paths.push_back(entry.path().string());
     }
@@ -150,7 +150,7 @@ void AddPath(const std::string& path, std::vector<Input>& inputs) {
   inputs.push_back(Look(path, status));
 }
 
-/// A path that exists is not a pattern, whatever characters it has.
+/// Whether a path is a pattern. An existing path is not, whatever characters it has.
 bool IsPattern(const std::string& path) {
   struct stat status {};
   return path.find_first_of("*?[") != std::string::npos && stat(path.c_str(), &status) != 0;
@@ -186,7 +186,7 @@ void AddNamed(std::string path, const std::shared_ptr<const RemoteFiles>& remote
   }
 }
 
-/// Throws if a file occurs twice. `named_by[i]` is the user's path that led to inputs[i].
+/// Throws if a file occurs twice. `named_by[i]` is the user's path for inputs[i].
 void RequireOnce(const std::vector<Input>& inputs, const std::vector<std::string>& named_by) {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -20,28 +20,28 @@ struct Input {
   /// Whether it can be read at any position, so that workers can share it (file.h), or only sequentially
   /// (stream.h).
   bool divisible = false;
-  /// The measure for shares: bytes of text if divisible, otherwise stored bytes. 0 for a stream of unknown
-  /// length (standard input, a pipe).
+  /// The size used to divide inputs among the parts: bytes of text if divisible, otherwise stored bytes. 0
+  /// for a stream of unknown length (standard input, a pipe).
   std::uint64_t size = 0;
-  /// Identifies the file: the same for all names of one file; empty for streams.
+  /// Identifies the file, whichever name it was found by; empty for streams.
   std::string identity = {};
 
   // For remote files only:
-  std::shared_ptr<const RemoteFiles> remote_files = nullptr;  ///< opens the file; null: local
+  std::shared_ptr<const RemoteFiles> remote_files = nullptr;  ///< opens the file; null for a local file
   std::uint64_t stored_size = 0;
   /// The file opened to find `size`, if that took more than a few bytes: BGZF and zstd with a seek table.
   std::shared_ptr<const File> opened = nullptr;
 };
 
-/// Open a divisible and a non-divisible input, respectively. Throw like OpenFile and OpenStream of the path.
+/// Open a divisible and a non-divisible input, respectively. Throw like OpenFile and OpenStream for a path.
 std::shared_ptr<const File> OpenFile(const Input& input);
 std::unique_ptr<Stream> OpenStream(const Input& input);
 
 /// Each path is a file, a folder (the files in it whose names do not begin with '.' or '_', without
 /// subfolders), scheme://... (file:// always; others through `remote_files`, or dmlc-core if null), or a form
 /// that `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names, so that all
-/// workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice under any names,
-/// since its rows would count twice.
+/// workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice, under whatever
+/// names, since its rows would count twice.
 ///
 /// Remote files are recognised by their first bytes, with one small read each, up to 16 at a time.
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,

@@ -21,8 +21,8 @@ constexpr std::uint64_t kLeastWindow = 4 * kKiB;
 constexpr std::uint64_t kMostWindow = 4 * kMiB;
 constexpr std::uint64_t kBefore = 8 * kKiB;
 constexpr std::uint64_t kGrowth = 4;
-/// A read that begins up to this many bytes after a window continues it: the headers of BGZF blocks are up to
-/// 64 KiB apart.
+/// A read that begins at most this many bytes after a window counts as its continuation: the headers of BGZF
+/// blocks are up to 64 KiB apart.
 constexpr std::uint64_t kMostSkipped = 64 * kKiB;
 constexpr std::uint64_t kMostKept = 64 * kMiB;
 
@@ -34,8 +34,8 @@ struct Span {
   std::uint64_t size() const { return end - begin; }
 };
 
-/// Returns the window to read for `bytes` bytes at `offset`, which is in no window. `before` is a window that
-/// this one continues, or null; `limit` is the beginning of the next window, or the end of the file.
+/// Returns the window to read for `bytes` bytes at `offset`, which is in no window. `before` is the window
+/// that the new one continues, or null; `limit` is the beginning of the next window, or the end of the file.
 Span NewWindow(std::uint64_t offset, std::uint64_t bytes, const Span* before, std::uint64_t limit) {
   std::uint64_t size = std::max(kLeastWindow, 2 * bytes);
   Span window{offset, 0};

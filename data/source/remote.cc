@@ -28,7 +28,8 @@ bool IsRemote(std::string_view path) {
 #if defined(WARREN_HAVE_DMLC)
 namespace {
 
-/// dmlc-core reports errors as dmlc::Error, with a stack trace; rethrows them as DataError without it.
+/// Runs `action` and rethrows dmlc-core's errors, whose messages end with a stack trace, as DataError without
+/// the trace.
 template <typename Action>
 auto Translated(const std::string& uri, const Action& action) {
   try {

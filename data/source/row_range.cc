@@ -9,7 +9,7 @@
 namespace warren::data {
 namespace {
 
-/// Bytes per read beyond the end of a range; they usually contain the rest of its last row.
+/// Number of bytes to read beyond the end of a range; usually contains the rest of its last row.
 constexpr std::uint64_t kTail = 4096;
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
 
@@ -21,10 +21,11 @@ std::uint64_t RowBegin(const File& file, std::uint64_t offset, const RowEnds& ro
   return scanner.position();
 }
 
-/// Returns the query of the last row before `offset`, where a row must begin; nullopt if no such row exists.
+/// Returns the query of the last row before `offset`, at which a row must begin; nullopt if there is no row
+/// before.
 std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                                        const QueryOf& query_of) {
-  // Reads the text before `offset`, in steps that double until it contains such a row completely.
+  // Reads the text before `offset`, doubling its length until it contains a complete row.
   for (std::uint64_t bytes = kTail; offset > 0; bytes *= 2) {
     const std::uint64_t from = offset > bytes ? offset - bytes : 0;
     RequireRowEnds(file.name(), from, offset - from);
@@ -54,7 +55,7 @@ std::string_view RowScanner::Next() {
   return row;
 }
 
-/// Drops the rows already returned and reads more.
+/// Drops the rows already returned and reads more. Returns false at the end of the file.
 bool RowScanner::ReadMore() {
   const std::uint64_t known = begin_ + text_.size();
   if (known >= file_.size()) {
@@ -68,7 +69,7 @@ bool RowScanner::ReadMore() {
   at_ = 0;
   const std::size_t old = text_.size();
   RequireRowEnds(file_.name(), begin_, old);
-  // Long rows are read in few steps.
+  // Doubles the length, so that long rows take few reads.
   const std::uint64_t more =
       std::min({std::max<std::uint64_t>(kBlock, old), kMostBytesToFindRowEnd - old, file_.size() - known});
   text_.resize(old + more);
@@ -98,7 +99,7 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const Ro
   while (last == text().size() && to < file.size()) {
     const std::size_t old = text().size();
     RequireRowEnds(file.name(), from + last_row, old - last_row);
-    // Long rows are read in few steps, without rereading the whole range.
+    // Doubles the length, so that long rows take few reads, and reads only new bytes.
     const std::uint64_t more = std::min({std::max<std::uint64_t>(kBlock, old - last_row),
                                          kMostBytesToFindRowEnd - (old - last_row), file.size() - to});
     to += more;
@@ -119,7 +120,7 @@ std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& 
   while (!scanner.AtEnd()) {
     const std::uint64_t row_begin = scanner.position();
     const auto query = query_of(scanner.Next());
-    if (!query) continue;  // belongs to neither query
+    if (!query) continue;  // blank, a comment or a bad row
     if (query->empty()) return begin;
     if (!before) before = QueryBefore(file, begin, row_ends, query_of);
     if (query != before) return row_begin;

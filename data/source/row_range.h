@@ -1,4 +1,4 @@
-// The rows that begin in a range of a file's bytes, which makes parts and pieces independent of each other. A
+// Reads the rows that begin in a range of a file's bytes; ranges can be read independently of each other. A
 // row begins at the beginning of the file and after each row end (see RowRules). Internal to data/.
 #pragma once
 
@@ -20,14 +20,14 @@ struct Text {
   std::uint64_t begin = 0;  ///< position in the file
 };
 
-/// Reads the rows that begin at begin <= byte < end into `buffer`. Reads little more than their bytes.
+/// Reads the rows that begin at begin <= byte < end into `buffer`, and little else.
 Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const RowEnds& row_ends,
               Array<char>& buffer);
 
 /// Reads a file row by row, forwards. Not thread-safe.
 class RowScanner {
  public:
-  /// If no row begins at `begin`, the rest of a row comes first.
+  /// If no row begins at `begin`, the first "row" is the rest of the row there.
   RowScanner(const File& file, std::uint64_t begin, const RowEnds& row_ends)
       : file_(file), begin_(begin), row_ends_(row_ends) {}
 
@@ -50,19 +50,19 @@ class RowScanner {
 };
 
 /// Returns where a part may begin: the first row at or after `offset` that does not belong to the query of
-/// the row before it. If the row at `offset` names no query, that row.
+/// the row before it, or the row at `offset` if it names no query.
 std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                          const QueryOf& query_of);
 
-/// Rows are held in memory completely. Longer text without a row end is binary data, or a few compressed
-/// bytes that would fill all memory. Ten million entries like `7:0.123456` are shorter.
+/// Rows are held in memory completely. Longer text without a row end is either binary data or a decompression
+/// bomb. Ten million entries like `7:0.123456` are shorter.
 inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{128} << 20;
-/// Where to stop reading a row: one more byte proves that it is too long.
+/// The number of bytes after which reading a row stops: one byte above the limit proves that it is too long.
 inline constexpr std::uint64_t kMostBytesToFindRowEnd = kMostRowBytes + 1;
 /// Throws DataError if the row that begins at `begin` already has more than kMostRowBytes bytes.
 void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t bytes);
 
-/// A byte of a file and the number of its line, counted from 1; CR LF ends one line.
+/// The position of a byte in a file and the number of its line, counted from 1. CR LF counts as one line end.
 struct LinePlace {
   std::uint64_t offset = 0;
   std::uint64_t line = 1;
@@ -71,8 +71,8 @@ struct LinePlace {
 /// Returns the place of the byte at `offset`. Reads everything from `known`, which must not lie after it.
 LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known = {});
 
-/// Counts the lines that end in `text`. `after_cr` says whether a CR precedes the text, and is set to whether
-/// it ends with one.
+/// Counts the lines that end in `text`. On input, `after_cr` says whether a CR precedes the text; on output,
+/// whether the text ends with one.
 std::uint64_t CountLineEnds(std::string_view text, bool& after_cr);
 
 }  // namespace warren::data

@@ -11,7 +11,7 @@
 
 namespace warren::data {
 
-/// The number of readable bytes, with any content, that must follow a text to be parsed.
+/// The number of readable bytes, with any content, that must follow a text that is parsed.
 inline constexpr std::size_t kTextPadding = 128;
 
 /// A set of bytes, each of which ends a row wherever it occurs.
@@ -43,16 +43,16 @@ class RowEnds {
   std::array<bool, 256> ends_{};
 };
 
-/// LF and CR. CR LF ends a row and an empty row, which is ignored.
+/// LF and CR. CR LF thus ends a row and an empty row, which is ignored.
 inline constexpr RowEnds kLineEnds("\n\r");
 
 /// Returns the query of a row: empty if it names none; nullopt if the text is not a row (blank, a comment) or
-/// is a bad one.
+/// is a bad row.
 using QueryOf = std::function<std::optional<std::string>(std::string_view row)>;
 
 struct RowRules {
   RowEnds row_ends = kLineEnds;
-  /// Rows that begin with it, after blanks and tabs, are ignored; NUL: no comments.
+  /// Rows that begin with this character, after blanks and tabs, are ignored; NUL: no comments.
   char comment = '\0';
   bool header = false;  ///< whether the first row of each file is a header
   /// Makes a QueryOf from the first row of the data set, which is empty if unknown. Rows of one query stay

@@ -20,8 +20,8 @@ std::uint64_t CutAt(std::uint64_t total, int index, int count) {
   return static_cast<std::uint64_t>(std::min<Wide>(Wide{step} * static_cast<unsigned>(index), total));
 }
 
-/// Converts a cut to a position in the file that contains it. In dmlc-core, a row that begins exactly at the
-/// cut belongs to the part before it.
+/// Converts a cut to a position in the file that begins at `begin`. As in dmlc-core, a row that begins
+/// exactly at the cut belongs to the part before it.
 std::uint64_t PlaceOf(std::uint64_t cut, std::uint64_t begin, std::uint64_t size) {
   if (cut <= begin) return 0;
   return cut - begin >= size ? size : cut - begin + 1;
@@ -70,8 +70,8 @@ std::vector<Range> CutIntoPieces(std::span<const Input> inputs, std::span<const 
   return pieces;
 }
 
-// std::shuffle leaves the order to the library; this is the Fisher-Yates shuffle with a generator that the
-// standard defines.
+// The order of std::shuffle depends on the library, so this is a Fisher-Yates shuffle with a generator that
+// the standard defines.
 void Shuffle(std::vector<Range>& pieces, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t i = pieces.size(); i > 1; --i) {

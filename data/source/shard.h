@@ -1,5 +1,6 @@
-// Which part reads which bytes. A pure function from sizes to ranges. The contract is that of dmlc-core's
-// InputSplit: parts are disjoint and together complete, and each can be computed without the others.
+// Computes which part reads which bytes, from the sizes of the inputs only. The contract is that of
+// dmlc-core's InputSplit: parts are disjoint and together complete, and each can be computed without the
+// others.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,8 @@ struct Range {
 
 /// Returns the ranges of one part, in input order. All inputs are concatenated and cut into equal parts,
 /// exactly where dmlc-core cuts them, so that a worker gets the same rows as with XGBoost's own reader. An
-/// input that cannot be divided goes to the part in which it begins. Streams of unknown length go to part 0.
-/// Throws DataError if the share is invalid.
+/// input that cannot be divided belongs to the part in which it begins. Streams of unknown length belong to
+/// part 0. Throws DataError if the share is invalid.
 std::vector<Range> Cut(std::span<const Input> inputs, Share share);
 
 /// Divides ranges into pieces of about `piece_bytes` bytes (at least 1), which are ranges themselves. Ranges

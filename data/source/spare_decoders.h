@@ -1,4 +1,4 @@
-// Idle decoders, kept for the next ReadAt with their state at the position where the last one ended. Internal
+// Idle decoders, kept for later calls of ReadAt. Each keeps the state in which its last call ended. Internal
 // to data/.
 #pragma once
 
@@ -16,8 +16,8 @@ template <typename Decoder>
 class SpareDecoders {
  public:
   /// Returns the spare decoder with the greatest `worth(decoder)`, which is not negative; null if the caller
-  /// should make a new one. A decoder that is worth 0 here may be useful elsewhere, so it is only taken if
-  /// there is no room for more.
+  /// should make a new one. A decoder worth 0 to this caller may be useful to another, so it is returned only
+  /// if there is no room for more decoders.
   template <typename Worth>
   std::unique_ptr<Decoder> Take(const Worth& worth) {
     const std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ class SpareDecoders {
 
   void Return(std::unique_ptr<Decoder> decoder) {
     const std::lock_guard lock(mutex_);
-    if (spare_.size() == kMostSpare) TakeOut(0);  // drop the one idle for longest
+    if (spare_.size() == kMostSpare) TakeOut(0);  // drop the decoder that has been idle longest
     spare_.push_back(std::move(decoder));
   }
 

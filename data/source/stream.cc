@@ -41,7 +41,7 @@ unsigned Clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
 
-/// Stored bytes, from a descriptor or from an open file.
+/// The stored bytes of a descriptor or an open file.
 class Source {
  public:
   explicit Source(std::unique_ptr<File> stored) : name_(stored->name()), stored_(std::move(stored)) {}
@@ -69,7 +69,7 @@ class Source {
   /// Number of bytes taken so far.
   std::uint64_t offset() const { return offset_; }
 
-  /// The bytes that have been read from the file but not taken.
+  /// The bytes that have been read from the file but not yet taken.
   std::string_view unread() const { return unread_; }
   void Take(std::size_t bytes) {
     unread_.remove_prefix(bytes);
@@ -83,14 +83,14 @@ class Source {
     unread_ = {buffer_.data(), unread_.size() + got};
     return got > 0;
   }
-  /// Returns the first bytes of unread() without taking them; fewer if the file ends before. At most
-  /// kMostPeeked.
+  /// Returns the first bytes of unread() without taking them; fewer if the file ends before. `bytes` is at
+  /// most kMostPeeked.
   std::string_view Peek(std::size_t bytes) {
     while (unread_.size() < bytes && Fill()) {
     }
     return unread_.substr(0, bytes);
   }
-  /// Reads and takes bytes without the buffer; unread() must be empty.
+  /// Reads and takes bytes, bypassing the buffer; unread() must be empty.
   std::size_t ReadThrough(char* to, std::size_t bytes) {
     const std::size_t got = ReadSome(to, bytes);
     offset_ += got;
@@ -150,13 +150,13 @@ class PlainStream : public Stream {
   Source source_;
 };
 
-/// Thrown by decoders, which do not know the file or position.
+/// Thrown by decoders, which know neither the file nor the position.
 struct Damage {
   std::string reason;
 };
 
-/// Decodes one format. A member (frame, stream) is followed by another one, by padding as the format defines
-/// it, or by damaged bytes.
+/// Decodes one format. A member (frame, stream) may be followed by another one, or by padding as the format
+/// defines it; anything else is damage.
 class Decoder {
  public:
   virtual ~Decoder() = default;
@@ -376,7 +376,7 @@ class XzDecoder : public Decoder {
     }
   }
 
-  /// Zeros, a multiple of four bytes. "The .xz File Format", 1.1.0, section 2.2.
+  /// Skips zeros between streams, a multiple of four bytes. "The .xz File Format", 1.1.0, section 2.2.
   bool Padding(std::string_view& in) {
     const std::size_t zeros = std::min(in.find_first_not_of('\0'), in.size());
     in.remove_prefix(zeros);

@@ -19,9 +19,9 @@ class Stream {
 
   const std::string& name() const { return name_; }
   /// Reads up to `bytes` bytes of text, as soon as some are available; returns 0 only at the end (and for
-  /// `bytes` = 0). Throws DataError if the file cannot be read, is damaged or truncated, or has other data
-  /// after its end; the message names the file, its compression and the zero-based position in the compressed
-  /// bytes. The stream cannot be used after that.
+  /// `bytes` = 0). Throws DataError if the file cannot be read, is damaged or truncated, or has unexpected
+  /// data after its end; the message names the file, its compression and the zero-based position in the
+  /// compressed bytes. The stream cannot be used after that.
   virtual std::size_t Read(char* to, std::size_t bytes) = 0;
 
  protected:
@@ -36,8 +36,8 @@ class Stream {
 /// standard input.
 ///
 /// Waits for the first bytes. A file too short to be recognised is plain; BGZF without its end mark is
-/// reported as truncated. Decompression takes at most 128 MiB for zstd and 1 GiB for xz; a file that needs
-/// more causes a DataError.
+/// reported as truncated. Decompression takes at most 128 MiB of memory for zstd and 1 GiB for xz; a file
+/// that needs more causes a DataError.
 std::unique_ptr<Stream> OpenStream(const std::string& path);
 /// The same for an open file of stored bytes, which are read in order, in pieces of 256 KiB or more.
 std::unique_ptr<Stream> OpenStream(std::unique_ptr<File> stored);

@@ -78,7 +78,7 @@ std::optional<SeekTable> FindSeekTable(const File& compressed) {
 }
 
 /// Decompresses frames one at a time from their beginning, and can pause anywhere in a frame. Memory is
-/// limited to the window, at most 128 MiB, whatever the table says.
+/// limited to the window, at most 128 MiB, whatever sizes the table states.
 class FrameReader {
  public:
   FrameReader() : zstd_(ZSTD_createDCtx()) {
@@ -121,7 +121,7 @@ class FrameReader {
     }
   }
 
-  /// To be called after all text of the frame has been read; checks that it ends there.
+  /// Checks that the frame ends here. Call it after all text of the frame has been read.
   void End(const File& compressed, bool checked) {
     while (rest_ != 0 || !AllTaken()) {
       const std::size_t taken_before = frame_.bytes - unread_ + in_.pos;

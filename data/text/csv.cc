@@ -65,7 +65,7 @@ class CsvParser {
   void Row(const char* begin, const char* end) {
     const char* at = SkipBlanks(begin, end);
     if (at == end) return;
-    // Column numbers then need no checks, since each column has at least a delimiter.
+    // Each column takes at least one byte, so this limit also keeps column numbers within range.
     if (static_cast<std::uint64_t>(end - begin) >= std::numeric_limits<Index>::max()) {
       Complain(begin, "a line of less than 4 GiB (64-bit indices go further)");
     }
@@ -108,7 +108,7 @@ class CsvParser {
     return {begin, begin, cell_end};
   }
 
-  /// The contents of the quotes are unchanged: a cell that contains a quote is not a number anyway.
+  /// Like NextCell, for a quoted cell. "" stays as it is: a cell with a quote is not a number anyway.
   Cell QuotedCell(const char*& at, const char* end) const {
     const char* const place = at;
     const char* close = place + 1;
@@ -188,7 +188,7 @@ class CsvParser {
 
 RowParser CsvRows(const TextOptions& options, std::string_view first_row) {
   CsvOptions csv = options.csv;
-  // Fixes the number of cells, so that the same rows are bad in whichever text and part they are.
+  // Fixes the number of cells, so that whether a row is bad does not depend on its part or chunk.
   if (!first_row.empty()) csv.cells = CountCells(first_row, csv.delimiter);
   return RowParser([csv](std::string_view text, auto& block, const FaultHandler& on_fault) {
     ParseCsv(text, csv, block, on_fault);

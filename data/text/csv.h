@@ -25,7 +25,7 @@ struct CsvOptions {
   int weight_column = -1;  ///< without it, rows have no weights
   int qid_column = -1;     ///< whole numbers; without it, rows have no query ids
   char delimiter = ',';
-  /// Cells of every row; -1: as many as in the first row of the block.
+  /// Number of cells in every row; -1: as many as in the first row of the block.
   std::int64_t cells = -1;
 };
 
@@ -34,14 +34,14 @@ struct CsvOptions {
 void RequireValid(const CsvOptions& options);
 
 /// Appends the rows of `text` to `block`, which must be empty or have rows read with the same options.
-/// block.columns is the number of features, including those that are always missing. Faults are: a row
-/// without a label, weight or query id if there is a column for it, and a row with a wrong number of cells.
-/// Faults name columns of the text, counted from 1.
+/// block.columns is the number of features, including those that are always missing. A row is bad if it lacks
+/// a label, weight or query id for which there is a column, or has a wrong number of cells. Faults name
+/// columns of the text, counted from 1.
 ///
-/// Header lines are treated as rows; the caller, which knows where files begin, must leave them out.
+/// Header lines would be parsed as rows; the caller, which knows where files begin, must leave them out.
 ///
-/// While `text` is well formed, only `block` takes memory. Needs no padding after the text. Thread-safe
-/// for different blocks. Throws like RequireValid.
+/// Allocates memory only for `block` and for faults. Needs no padding after the text. Thread-safe for
+/// different blocks. Throws like RequireValid.
 template <typename Index>
 void ParseCsv(std::string_view text, const CsvOptions& options, RowBlock<Index>& block,
               const FaultHandler& on_fault);

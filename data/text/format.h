@@ -50,14 +50,14 @@ struct FormatOption {
   std::string (*get)(const TextOptions& options) = nullptr;
 };
 
-/// All that the reader needs to know about a format. The functions that depend on the data set's options and
-/// first row are called once per data set. `first_row` is the first row of the whole data set, whichever part
-/// is read, without its end; it is empty if it does not exist or is in a stream, and is only valid during the
-/// call.
+/// Everything that the reader needs to know about a format. The functions that take the data set's options
+/// and first row are called once per data set. `first_row` is the first row of the whole data set, whichever
+/// part is read, without its end; it is empty if there are no rows or the first row is in a stream, and is
+/// only valid during the call.
 struct TextFormat {
   std::string_view name;  ///< the NAME in "format=NAME"
   RowParser (*parser)(const TextOptions& options, std::string_view first_row) = nullptr;
-  /// Null or an empty result: rows name no queries.
+  /// Makes the QueryOf of a data set. If this or its result is null, rows name no queries.
   QueryOf (*queries)(const TextOptions& options, std::string_view first_row) = nullptr;
   RowEnds row_ends = kLineEnds;                          ///< see RowRules
   char comment = '\0';                                   ///< see RowRules

@@ -16,8 +16,9 @@
 namespace warren::data {
 
 /// Appends the rows of `text` to `block`, which must be empty or have rows of libfm text. Fields and indices,
-/// which the text counts from `first`, are changed to count from 0. While `text` is well formed, only
-/// `block` takes memory. Needs no padding after the text. Thread-safe for different blocks.
+/// which the text counts from `first`, are changed to count from 0. Allocates memory only for `block`, for
+/// faults, and briefly for rows with unsorted indices. Needs no padding after the text. Thread-safe for
+/// different blocks.
 template <typename Index>
 void ParseLibFm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                 const FaultHandler& on_fault);

@@ -44,7 +44,8 @@ class PlainParser {
       const RowText features = row;
       while (!row.AtEnd()) Feature(row);
       RequireIndicesOnce(features);
-      // Only after the whole row is known to be good: the first weight gives weight 1 to all earlier rows.
+      // Last, because the first weight gives weight 1 to all earlier rows, and a rejected row must not do
+      // that.
       if (weight) writer_.SetWeight(*weight);
       writer_.End();
     });
@@ -140,8 +141,8 @@ bool SomeLabelIsOdd(const RowBlock<Index>& block, std::size_t begin) {
   return is_odd;
 }
 
-/// Reserves room for all that `bytes` of text can hold. This is only address space; memory is used when it is
-/// written.
+/// Reserves room for as many rows and entries as `bytes` of text can contain. This takes only address space
+/// until it is written.
 template <typename Index>
 void Reserve(RowBlock<Index>& block, std::size_t bytes) {
   // The shortest row is "0\n", the shortest entry " 1".

@@ -18,16 +18,17 @@
 namespace warren::data {
 
 /// Appends the rows of `text`, which must be followed by kTextPadding bytes, to `block`. Indices are changed
-/// to count from 0. While `text` is well formed, only `block` takes memory: at most 8 bytes (16 with
-/// 64-bit indices) for two bytes of text, and 32 for each row. Thread-safe for different blocks.
+/// to count from 0. Allocates memory only for `block`, for faults, and briefly for rows with unsorted
+/// indices. `block` takes at most 8 bytes (16 with 64-bit indices) per two bytes of text, and 32 per row.
+/// Thread-safe for different blocks.
 ///
 /// `has_queries` says whether rows have a qid; if it is nullopt, the first row of the block decides.
 template <typename Index>
 void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                  const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);
 
-/// The same with the plain parser only, row by row. It is the reference for the fast kernels, and reads the
-/// rows that they leave to it. Needs no padding.
+/// The same with the plain parser only, row by row. It is the reference for the fast kernels, and parses the
+/// rows that they do not handle. Needs no padding.
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                         const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);

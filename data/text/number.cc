@@ -21,16 +21,16 @@ constexpr int kMostFraction = 22;
 constexpr int kMostDigits = 19;
 constexpr std::uint64_t kExactInDouble = std::uint64_t{1} << 53;
 
-/// Whether a double is halfway between two floats. The exact value may have been on either side of it, so
-/// rounding twice could go wrong; for all other doubles it cannot.
+/// Whether a double is halfway between two floats. The exact value may then be on either side of it, so
+/// rounding a second time could be wrong. For all other doubles it is right.
 bool IsBetweenFloats(double value) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
   return (bits & 0x1FFFFFFF) == 0x10000000;
 }
 
-/// The common case: few enough digits, no exponent. Clinger, "How to Read Floating Point Numbers Accurately",
-/// 1990.
+/// Parses the common case: few enough digits, no exponent. Returns false in all other cases. Clinger, "How to
+/// Read Floating Point Numbers Accurately", 1990.
 bool ParseShort(const char* begin, const char* end, float& value) {
   std::uint64_t mantissa = 0;
   int digits = 0;

@@ -13,8 +13,8 @@
 
 namespace warren::data {
 
-/// A text format: its index in the registry (registry.h). Only the built-in formats have names here; others
-/// are found by ParseDataUri ("format=NAME") and known to the code that registered them.
+/// A text format: its index in the registry (registry.h). Only the built-in formats have names here;
+/// ParseDataUri finds others by name ("format=NAME").
 enum class Format : std::uint8_t { kLibsvm, kLibfm, kCsv };
 
 /// Returns the NAME in "format=NAME". Throws DataError if the format is not registered.

@@ -24,8 +24,8 @@ const TextFormat& TextFormatOf(Format format);
 /// Returns how a text with these options is cut into rows.
 RowRules RowRulesOf(const TextOptions& options);
 
-/// Returns "NAME, indexing_mode N" and the format's own options: all that determines the meaning of a row of
-/// text.
+/// Returns "NAME, indexing_mode N" and the format's own options: everything that determines the meaning of a
+/// row of text.
 std::string DescribeFormat(const TextOptions& options);
 
 }  // namespace warren::data

@@ -23,8 +23,8 @@
 
 namespace warren::data::internal {
 
-/// Calls `read_row(begin, end)` for the line that begins at `at`. If it throws BadRow, removes what it wrote
-/// and calls `on_fault`. Returns where the next line may begin.
+/// Calls `read_row(begin, end)` for the line that begins at `at`. If it throws BadRow, removes the unfinished
+/// row and calls `on_fault`. Returns where the next line may begin.
 template <typename Index, typename ReadRow>
 const char* ReadLine(std::string_view text, const char* at, RowWriter<Index>& writer,
                      const FaultHandler& on_fault, const ReadRow& read_row) {
@@ -52,7 +52,7 @@ constexpr std::string_view kLabelForm = "a label that is not nan and within the 
 constexpr std::string_view kWeightForm = "a finite weight of at least 0";
 
 /// Whether rows with this label, which ParseFloat read from `text`, can be trained on. Survival labels may be
-/// infinite, but a number too large for a float was not meant to be.
+/// infinite, but only if written so: a number too large for a float is an error.
 inline bool IsLabel(std::string_view text, float label) {
   if (std::isfinite(label)) return true;
   const bool says_infinity = text.find_first_of("iI") != std::string_view::npos;
@@ -103,7 +103,7 @@ inline std::optional<std::string> QueryName(std::string_view text) {
 template <typename Index>
 Index ReadIndex(const RowText& row, std::string_view word, const char* begin, const char* end,
                 std::uint64_t first, std::string_view form, std::string_view name) {
-  // The greatest value would leave no room for the number of columns.
+  // With the greatest value as an index, the number of columns would overflow.
   const std::uint64_t most = std::numeric_limits<Index>::max() - 1 + (sizeof(Index) == 4 ? first : 0);
   std::uint64_t index = 0;
   if (!ParseUnsigned(begin, end, most, index) || index < first) {

@@ -10,9 +10,9 @@
 
 namespace warren::data {
 
-/// A DMatrix that XGBoost builds from `pages`. XGBoost rewinds them as often as it needs, in the constructor
-/// and, in some versions, later: `pages` must outlive this object. `cache_prefix` is where XGBoost stores its
-/// own form of the pages. Throws DataError.
+/// A DMatrix that XGBoost builds from `pages`. XGBoost rewinds `pages` as often as it needs, in the
+/// constructor and, in some versions, later, so `pages` must outlive this object. `cache_prefix` is where
+/// XGBoost stores its own form of the pages. Throws DataError.
 class DMatrixPages {
  public:
   DMatrixPages(Pages<std::uint32_t>& pages, const std::string& cache_prefix, int threads = 0);

@@ -37,14 +37,14 @@ class RowsAlike {
 void RequireAlike(const RowView<std::uint32_t>& rows);
 
 /// Returns the number of labels of each row, for rows that RequireAlike accepts. Without rows, returns
-/// `labels_per_row`, that of the whole data set (Shape). Throws DataError if other rows of the data set have
-/// a different number.
+/// `labels_per_row`, which is that of the whole data set (Shape). Throws DataError if other rows of the data
+/// set have a different number.
 std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row);
 
 /// Returns the number of rows of each query, in order.
 std::vector<std::uint32_t> GroupSizes(std::span<const std::uint64_t> qids);
 
-/// Returns one weight per query, that of its first row.
+/// Returns one weight per query, the weight of its first row.
 std::vector<float> GroupWeights(std::span<const float> weights, std::span<const std::uint32_t> group_sizes);
 
 }  // namespace warren::data

@@ -1,4 +1,4 @@
-"""Passes each rank's data around a ring while every rank computes on what it holds; no rank ever holds all the data.
+"""Passes each rank's data around a ring while every rank computes on the part it holds; no rank ever holds all the data.
 
     dmlc-submit --num-workers 3 python examples/collectives/ring.py
 """

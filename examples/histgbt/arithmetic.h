@@ -1,5 +1,5 @@
-// The arithmetic that decides what a tree looks like, shared by CPU and GPU. Every operation is a single IEEE
-// operation (no fused multiply-add: -ffp-contract=off, -fmad=false), so all machines compute the same bits.
+// The arithmetic that determines the trees, shared by CPU and GPU. Every operation is a single IEEE operation
+// (no fused multiply-add: -ffp-contract=off, -fmad=false), so all machines compute the same bits.
 //
 // Gradients are whole numbers. Each round has a scale for gradients and one for Hessians, powers of two
 // derived from the greatest values of all workers; each row's gradient is rounded once to a multiple of its
@@ -77,7 +77,7 @@ HISTGBT_HD inline float NearestInteger(float x) {
 HISTGBT_HD inline float Exp(float x) {
   x = x < -87.0F ? -87.0F : x > 88.0F ? 88.0F : x;
   const float n = NearestInteger(x * 1.44269504F);
-  // ln(2) in two parts, the first with so few bits that n times it is exact.
+  // ln(2) is split into two parts; the first has so few bits that its product with n is exact.
   const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
   float sum = 1.0F / 5040;
   sum = sum * r + 1.0F / 720;
@@ -116,7 +116,7 @@ struct GradientPair {
   float hessian;
 };
 
-// The same as XGBoost's for these objectives, including the lower bound on Hessians.
+// The same gradients as XGBoost's, including the lower bound on Hessians.
 HISTGBT_HD inline GradientPair SquaredGradient(float margin, float label) {
   return {margin - label, 1.0F};
 }
@@ -143,7 +143,7 @@ HISTGBT_HD inline Packed Pack(const GradientPair& pair, float gradient_multiplie
   return gradient * (std::int64_t{1} << 32) + hessian;
 }
 
-/// Splits a sum of up to kPackedRows words into its two sums.
+/// Splits a sum of up to kPackedRows words into the sums of gradients and Hessians.
 HISTGBT_HD inline GradientSum Unpack(Packed packed) {
   const auto hessian = static_cast<std::int64_t>(static_cast<std::uint32_t>(packed));
   return {(packed - hessian) / (std::int64_t{1} << 32), hessian};

@@ -60,13 +60,13 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Copies the margins: class after class, each with all rows.
+  /// Copies the margins, which are stored class by class.
   virtual void SetMargins(std::span<const float> margins) = 0;
   virtual std::vector<float> Margins() = 0;
 
   /// Starts a round: the gradients of all its trees are computed from the margins at this point.
   virtual void BeginRound() = 0;
-  /// Computes the gradients for one class. Returns the greatest of this worker's rows.
+  /// Computes the gradients for one class. Returns the greatest values over this worker's rows.
   virtual Greatest ComputeGradients(int class_index) = 0;
   /// Converts the gradients to whole numbers and puts all rows in node 0. Returns the sum over this worker's
   /// rows.
@@ -74,7 +74,7 @@ class Backend {
   /// Builds the histograms of these nodes over the rows of all workers, and their siblings' histograms by
   /// subtraction. Collective. The parents' histograms no longer exist afterwards.
   virtual void BuildHistograms(std::span<const NodeToBuild> nodes) = 0;
-  /// Returns the best split of each node. The nodes must have histograms; `sums` has the sum of each.
+  /// Returns the best split of each node. The nodes must have histograms; `sums` has one entry per node.
   virtual std::vector<Split> FindSplits(std::span<const std::int32_t> nodes,
                                         std::span<const GradientSum> sums,
                                         const SplitParameters& parameters) = 0;

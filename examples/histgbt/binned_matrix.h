@@ -35,11 +35,11 @@ struct BinnedMatrix {
   std::uint32_t Bin(std::size_t row, std::size_t feature, const Cuts& cuts) const;
 };
 
-/// No row may have a feature twice. Features beyond those of the cuts are left out.
+/// Bins the rows, none of which may have a feature twice. Features without cuts are left out.
 BinnedMatrix BinRows(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Threads& threads);
 
-/// Uses the given layout. kDense8 requires at most 256 bins per feature, including one for missing values if
-/// any.
+/// The same with the given layout. kDense8 requires at most 256 bins per feature, including one for missing
+/// values if there are any.
 BinnedMatrix BinRows(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Layout layout,
                      Threads& threads);
 

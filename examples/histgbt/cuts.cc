@@ -11,10 +11,11 @@
 namespace warren::histgbt {
 namespace {
 
-/// Candidates per bin; their number bounds the distance of a cut from its quantile.
+/// Number of candidates per bin, which bounds the distance of a cut from its quantile.
 constexpr std::size_t kCandidatesPerBin = 8;
 
-/// Counts how many values of all workers lie from each candidate up to the next, for all features end to end.
+/// Counts the values of all workers from each candidate up to the next. The counts of all features are
+/// concatenated.
 std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows,
                                         const std::vector<std::vector<float>>& candidates,
                                         const std::vector<std::size_t>& offsets, Threads& threads) {

@@ -1,4 +1,5 @@
-// The cuts of each feature's values into bins; identical on all workers and for any number of them.
+// The cuts that divide each feature's values into bins; identical on all workers and for any number of
+// workers.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ struct Cuts {
 std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std::size_t most_bins);
 
 /// Makes the cuts from the rows of all workers; a collective call. `max_bin` must be at least 2. A feature
-/// that some rows lack gets one bin less, to leave room for missing values, but at least 2. Weights are
+/// that some rows lack has one bin fewer, to leave room for missing values, but at least 2. Weights are
 /// ignored.
 Cuts MakeCuts(const data::RowView<std::uint32_t>& rows, std::size_t max_bin, Threads& threads);
 

@@ -14,7 +14,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// The sketches of all features, even empty ones, must fit into memory.
+/// Maximum number of columns: the sketches of all features, even empty ones, must fit into memory.
 constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 24;
 
 void RefuseWhatWouldNotBeLearned(const data::DataUri& parsed, const std::string& uri) {

@@ -13,8 +13,8 @@
 
 namespace warren::histgbt {
 
-/// What the workers agreed on when they loaded the data. A restarted worker takes it from the checkpoint,
-/// since the other workers do not repeat the exchange.
+/// The results of the workers' exchanges when they loaded the data. A restarted worker takes them from the
+/// checkpoint, since the other workers do not repeat the exchanges.
 struct Agreed {
   Cuts cuts;
   std::vector<std::uint64_t> words;  ///< results of the small exchanges, in order

@@ -21,7 +21,7 @@ double ScaleFor(float greatest, int bits) {
   return std::ldexp(1.0, std::max(exponent, kLeastExponent) - bits);
 }
 
-/// For display values only: JSON has no infinity.
+/// Clamps a displayed value, since JSON has no infinity.
 float AsFiniteFloat(double value) {
   return static_cast<float>(std::min<double>(value, std::numeric_limits<float>::max()));
 }
@@ -140,8 +140,8 @@ class Grower {
   }
 
   /// Starts the next level: builds the histograms of the nodes that can be split, and returns these nodes;
-  /// the others become leaves. Of two children the one with the smaller Hessian is built; the other one is
-  /// the parent minus it.
+  /// the others become leaves. Of two children, only the one with the smaller Hessian is built from its rows;
+  /// the other is the parent minus its sibling.
   std::vector<std::int32_t> PrepareNext(const std::vector<NodeSplit>& splits) {
     std::vector<std::int32_t> next;
     std::vector<std::int32_t> leaves;

@@ -14,8 +14,8 @@ struct TreeParameters {
   SplitParameters split;
 };
 
-/// Returns the next tree of the round that the backend has begun, and adds its values to the backend's
-/// margins. A collective call; all workers get the same tree.
+/// Grows the next tree of the backend's current round, and adds its values to the backend's margins. A
+/// collective call; all workers get the same tree.
 Tree GrowTree(Backend& backend, const Cuts& cuts, int class_index, const TreeParameters& parameters);
 
 }  // namespace warren::histgbt

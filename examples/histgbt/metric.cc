@@ -152,7 +152,7 @@ double Auc(const Predictions& p, Threads& threads) {
   int exponent = 0;
   std::frexp(most, &exponent);
 
-  // For each step: the weight of the rows with label 0, and of those with label 1.
+  // For each step, the weights of the rows with label 0 and with label 1.
   using Steps = std::vector<std::array<std::int64_t, 2>>;
   std::vector<Steps> parts(static_cast<std::size_t>(threads.count()));
   threads.ForRanges(p.labels.size(), 16384, [&](std::size_t begin, std::size_t end, int thread) {

@@ -24,15 +24,15 @@ struct Predictions {
 
 /// Whether `name` is one of auc, logloss, error, rmse, mae, merror, mlogloss.
 bool IsMetric(std::string_view name);
-/// The metric of an objective if the user names none.
+/// The default metric of an objective.
 std::string_view DefaultMetric(Objective objective);
 /// Throws std::runtime_error if the metric is unknown or does not fit the objective.
 void CheckMetric(std::string_view name, Objective objective);
-/// Whether a greater value is a better one.
+/// Whether greater values are better.
 bool IsBetterWhenGreater(std::string_view name);
 
 /// Evaluates the rows of all workers; a collective call. Each row's loss is rounded to a multiple of 2^-k of
-/// the greatest, with k as large as a 63-bit sum allows, but at most 40.
+/// the greatest loss, with k as large as a 63-bit sum allows, but at most 40.
 ///
 /// auc: two rows are distinguished if their margins lie in different steps of width 2^-11 from -16 to 16
 /// (margins beyond that are clamped); otherwise the pair counts half, like equal predictions. NaN if one of

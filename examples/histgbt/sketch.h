@@ -25,10 +25,10 @@ inline bool Usable(float& value) {
   return true;
 }
 
-/// A sketch of one feature: the number of values, the least, all distinct values while they are few, and
+/// A sketch of one feature: the number of values, the least value, all distinct values if there are few, and
 /// a sample.
 ///
-/// The sample has the values of the `sample_size` rows with the least hashes (a bottom-k sample, Cohen and
+/// The sample has the values of the `sample_size` rows with the smallest hashes (a bottom-k sample, Cohen and
 /// Kaplan, 2007), where the hash covers the whole row. Merging two sketches therefore gives the sketch of all
 /// their rows.
 class FeatureSketch {
@@ -47,7 +47,7 @@ class FeatureSketch {
   /// Number of rows in the sample; valid after Settle.
   std::size_t sample_rows() const { return sample_.size(); }
   /// Returns the values at which bins may begin, ascending and distinct, with the least of all values first;
-  /// empty if there are no values. If distinct values are few, returns all of them. Valid after Settle.
+  /// empty if there are no values. If there are few distinct values, returns all of them. Valid after Settle.
   std::vector<float> Candidates() const;
 
   /// Serialization for other workers; valid after Settle.

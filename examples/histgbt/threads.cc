@@ -16,7 +16,7 @@ int Cores() {
   return std::max(1, static_cast<int>(posix::OwnCores().size()));
 }
 
-/// Ranges per thread, so that other threads can take over the ranges of a delayed one.
+/// Number of ranges per thread; with several, other threads can take over ranges of a delayed thread.
 constexpr std::size_t kRangesPerThread = 4;
 
 }  // namespace
@@ -72,7 +72,7 @@ void Threads::ForRanges(std::size_t size, std::size_t least,
   });
 }
 
-/// The lock is held except while a task runs.
+/// Runs tasks until none is left. The lock is held except while a task runs.
 void Threads::TakeTasks(std::unique_lock<std::mutex>& lock, int thread) {
   while (next_ < tasks_) {
     const std::size_t index = next_++;

@@ -11,8 +11,8 @@
 
 namespace warren::histgbt {
 
-/// A pool of `threads` threads, including the caller's. Not thread-safe: one thread uses it, and not from
-/// within a task.
+/// A pool of `threads` threads, including the caller's. Not thread-safe: only one thread may use it, and
+/// tasks may not.
 class Threads {
  public:
   /// 0 means one thread per core this process may use. Throws std::runtime_error if the threads cannot be

@@ -10,8 +10,8 @@
 
 namespace warren::histgbt {
 
-/// Returns how many values of a sorted list are not greater than `value`, in at most 32 steps without a
-/// branch on it.
+/// Returns how many values of a sorted list are not greater than `value`, in at most 32 steps without
+/// data-dependent branches.
 inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
   const float* base = sorted.data();
   std::size_t size = sorted.size();
@@ -24,10 +24,10 @@ inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
   return static_cast<std::uint32_t>(base - sorted.data()) + (*base <= value ? 1 : 0);
 }
 
-/// A sorted list for each feature with a grid of equal steps, which says where the search begins: almost
-/// nothing is left to search, and never more than without a grid. The steps are equal in the values or, if
-/// that divides them more evenly, in the number of floats between them (roughly their logarithms), which
-/// suits skewed columns.
+/// A sorted list for each feature, with a grid of equal steps that narrows the search to the values in one
+/// step: usually very few, and never more than without a grid. The steps are equal in the values or, if that
+/// divides them more evenly, in the number of floats between them (roughly their logarithms), which suits
+/// skewed columns.
 class ValueIndex {
  public:
   /// Adds the next feature. The values must be finite and ascending, and must outlive the index.

@@ -2,7 +2,7 @@
 
     dmlc-submit --num-workers 2 python examples/torch/data_parallel.py      # or torchrun --nproc-per-node 2, mpirun -np 2, srun -n 2
 
-The launcher sets what other backends need to be told. `--backend gloo` runs PyTorch's own backend for comparison.
+The launcher provides the ranks and addresses that other backends must be given. `--backend gloo` runs PyTorch's own backend for comparison.
 """
 import argparse
 import sys

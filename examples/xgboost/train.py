@@ -65,7 +65,7 @@ def save_whole(model: xgb.Booster, path: str) -> None:
             os.unlink(aside)
         raise OSError(error.errno, f"the model could not be saved: {os.strerror(error.errno or 0)}", path) from error
     parent = os.open(folder or ".", os.O_RDONLY)
-    with contextlib.suppress(OSError):  # some file systems do not support it
+    with contextlib.suppress(OSError):  # some file systems cannot sync folders
         os.fsync(parent)
     os.close(parent)
 

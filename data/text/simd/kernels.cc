@@ -10,7 +10,7 @@
 
 namespace warren::data::simd {
 
-// Constant-initialized data: reading it does not execute instructions of these instruction sets.
+// Constant-initialized, so that reading them executes no instructions of these instruction sets.
 #if defined(__x86_64__)
 extern const Kernels kSse41;
 extern const Kernels kAvx2;

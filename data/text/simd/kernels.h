@@ -10,7 +10,8 @@
 
 namespace warren::data::simd {
 
-/// Input and output of a kernel. The arrays must have room for all that the text can hold.
+/// Input and output of a kernel. The arrays must have room for as many rows and entries as the text can
+/// contain.
 template <typename Index>
 struct LibSvmRows {
   const char* at;   ///< the beginning of a row; after the call, of the first row not read
@@ -28,8 +29,8 @@ struct LibSvmRows {
   Index least;
 };
 
-/// Reads rows while they are ordinary: one label, a weight and a qid if there are arrays for them, and
-/// features. Stops at the end or at the first row that is not ordinary and keeps nothing of that row.
+/// Reads rows while they are ordinary, i.e. have one label, a weight and a qid if there are arrays for them,
+/// and features. Stops at the end, or at the first row that is not ordinary, of which nothing is kept.
 template <typename Index>
 using LibSvmKernel = void (*)(LibSvmRows<Index>&);
 
@@ -56,8 +57,8 @@ const Kernels* Sse41();
 const Kernels* Avx2();
 const Kernels* Avx512();
 const Kernels* Neon();
-/// Returns the fastest kernels for this CPU, or those that WARREN_SIMD names (plain, sse4.1, avx2, avx512,
-/// neon). Throws DataError if those are not available.
+/// Returns the kernels that WARREN_SIMD names (plain, sse4.1, avx2, avx512, neon), or else the fastest for
+/// this CPU. Throws DataError if the named ones are not available.
 const Kernels& Best();
 /// Makes Best() return these kernels, for tests and benchmarks; null restores the default. Thread-safe.
 void Force(const Kernels* kernels);

@@ -1,11 +1,11 @@
-// Parses ordinary LibSVM rows with vector instructions. The code is shared; each <instruction set>.cc
+// Parses ordinary LibSVM rows with vector instructions. Each <instruction set>.cc includes this code,
 // supplies the few operations that differ and is compiled for its instruction set.
 //
 // A window of 64 bytes becomes four bit masks, one bit per byte: blanks, colons, dots, and other bytes that
-// are not digits. Words are found by counting trailing zeros, without looking at single bytes. Then the
-// digits of the index and of the value are shuffled next to each other, without the dot, and three
-// multiply-adds turn eight digits each into two numbers (the scheme of simdjson and others, described by Mula
-// and Langdale). The value is number / 10^(digits after the dot), exactly rounded as in number.cc. Unusual
+// are not digits. Words are found by counting trailing zeros, without examining single bytes. Then the digits
+// of the index and of the value are shuffled next to each other, without the dot, and three multiply-adds
+// turn eight digits each into two numbers (the scheme of simdjson and others, described by Mula and
+// Langdale). The value is number / 10^(digits after the dot), exactly rounded as in number.cc. Unusual
 // numbers are left to number.cc, and unusual rows to the plain parser.
 //
 // Everything is in an unnamed namespace, and no library function is called: an inline function of a library,
@@ -27,7 +27,7 @@ struct Window {
   std::uint64_t blank;  ///< ' ' and all bytes below it: blanks, tabs, line ends
   std::uint64_t colon;
   std::uint64_t dot;
-  std::uint64_t other;  ///< none of these, and not a digit
+  std::uint64_t other;  ///< none of the above, and not a digit
 };
 
 constexpr unsigned kWindow = 64;
@@ -105,7 +105,7 @@ float WithSign(float magnitude, std::uint32_t minus) {
   return magnitude;
 }
 
-/// Parses a whole number of up to 18 digits; the caller checks their number.
+/// Parses a whole number of up to 18 digits, which the caller has checked.
 std::uint64_t WholeNumber(const char* begin, const char* end) {
   std::uint64_t number = 0;
   for (; begin != end; ++begin) number = number * 10 + static_cast<unsigned>(*begin - '0');
@@ -217,8 +217,8 @@ class RowReader {
     float value;
   };
 
-  /// Reads all features of the row. Returns true with begin_ after its line end. Keeps nothing of a row
-  /// that is not ordinary.
+  /// Reads all features of the row. Returns true with begin_ after the row's line end, or false if the row is
+  /// not ordinary, of which nothing is kept.
   ///
   /// All state that changes from word to word is in local variables, which the compiler keeps in registers;
   /// members would be kept in memory for the functions called here.
@@ -258,9 +258,9 @@ class RowReader {
             std::uint32_t number = 0;
             Isa::TwoNumbers(base + begin, kShuffles.index[index_digits], base + value,
                             kShuffles.value[bytes][dot - value], index, number);
-            // Double rounding is exact here: a quotient of eight digits that is not halfway between two
-            // floats differs from that point by more than 2^-52 of its value, and the double is nearer to it
-            // than that.
+            // Rounding twice is exact here: a quotient of eight digits that is not halfway between two floats
+            // is further than 2^-52 of its value from any halfway point, and the double is nearer than that
+            // to the quotient.
             const double wide = static_cast<double>(number) / kPowersOfTen[end - dot - has_dot];
             entry = {static_cast<Index>(index), WithSign(static_cast<float>(wide), minus)};
           } else {
@@ -315,7 +315,7 @@ class RowReader {
     }
   }
 
-  /// Keeps the row's entries, which follow those of earlier rows.
+  /// Makes the row's entries, which have been written after those of earlier rows, part of the output.
   void Keep(std::size_t entries, std::uint64_t columns, Index least) {
     out_.entries = entries;
     out_.columns = columns > out_.columns ? columns : out_.columns;
@@ -333,7 +333,8 @@ class RowReader {
   }
 
   /// Reads a feature of digits, at most one minus and at most one dot in the right places, but with more
-  /// digits than usual, such as printed doubles. Returns false if it, and so the row, is not ordinary.
+  /// digits than usual, such as printed doubles. Returns false if the feature, and thus the row, is not
+  /// ordinary.
   __attribute__((noinline)) static bool LongFeature(const char* base, const Word& word, Entry& entry) {
     const bool has_dot = word.dot != word.end;
     const unsigned fraction = has_dot ? word.end - word.dot - 1 : 0;
@@ -357,7 +358,7 @@ class RowReader {
     return true;
   }
 
-  /// Reads any feature, also an index without a value. Returns false if it is not ordinary.
+  /// Reads any other feature, including an index without a value. Returns false if it is not ordinary.
   __attribute__((noinline)) static bool OddFeature(const char* base, const Word& word, Entry& entry) {
     const char* const index = base + word.begin;
     const char* const index_end = base + word.colon;
@@ -371,7 +372,7 @@ class RowReader {
 
   LibSvmRows<Index>& out_;
   const char* base_ = nullptr;
-  unsigned begin_ = 0;  ///< the next word's position in the window; lower bits are cleared
+  unsigned begin_ = 0;  ///< the next word's position in the window; the masks' bits below it are cleared
   Window window_{};
 };
 

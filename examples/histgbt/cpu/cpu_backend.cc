@@ -23,7 +23,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// Minimum rows of a piece: a separate sum costs as much as a few thousand rows.
+/// Minimum number of rows per piece: a separate sum costs as much as a few thousand rows.
 constexpr std::size_t kLeastPiece = 8192;
 constexpr std::size_t kPiecesPerThread = 3;
 constexpr std::size_t kLeastRange = 4096;
@@ -351,7 +351,7 @@ class CpuBackend : public Backend {
     piece.lefts = lefts;
   }
 
-  /// Branchless, because the side a row falls on is unpredictable.
+  /// Moves the rows to their children. Branchless, because the side of a row is unpredictable.
   void MoveRows(const Range& range, std::size_t left_at, std::size_t right_at) {
     const std::uint8_t* const goes_left = goes_left_.data();
     const std::uint32_t* const rows = rows_.data();

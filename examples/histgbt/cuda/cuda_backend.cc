@@ -25,14 +25,14 @@
 namespace warren::histgbt {
 namespace {
 
-/// Blocks of kernels that process all rows.
+/// Maximum number of blocks for kernels that process all rows.
 constexpr unsigned kRowBlocks = 1024;
 constexpr std::uint32_t kLeafPiece = 16384;
-/// Rows per block of the histogram kernel, if there are enough: as many as its words can hold.
+/// Maximum number of rows per block of the histogram kernel: as many as its words can sum without overflow.
 constexpr std::uint32_t kHistogramPiece = kPackedRows;
-/// Maximum number of groups per level, whose sums overlap with the building of the next group. Used with
-/// several workers only, and only with at least kLeastGroupBytes per group, since even a small collective
-/// takes time.
+/// Maximum number of groups per level: one group is summed over the workers while the next is built. Used
+/// with several workers only, and only with at least kLeastGroupBytes per group, since even a small
+/// collective takes time.
 constexpr std::size_t kGroups = 4;
 constexpr std::size_t kLeastGroupBytes = std::size_t{1} << 20;
 

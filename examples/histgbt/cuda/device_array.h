@@ -14,14 +14,14 @@
 
 namespace warren::histgbt {
 
-/// Throws std::runtime_error, "<what>: <CUDA's message>", for anything but success.
+/// Throws std::runtime_error with "<what>: <CUDA's message>" unless `error` is cudaSuccess.
 inline void CheckCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();
   throw std::runtime_error(std::string("device=cuda: ") + what + ": " + cudaGetErrorString(error));
 }
 
-/// An array that grows, and loses its contents when it does. Not thread-safe.
+/// An array that loses its contents when it grows. Not thread-safe.
 template <typename T>
 class DeviceArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -55,7 +55,7 @@ class DeviceArray {
     std::swap(capacity_, other.capacity_);
   }
 
-  /// The source may be freed after the call: it is pageable memory, which CUDA copies to a staging buffer.
+  /// The source may be freed after the call: CUDA has copied it, as pageable memory, to a staging buffer.
   void Upload(std::span<const T> from, cudaStream_t stream) {
     resize(from.size());
     if (from.empty()) return;

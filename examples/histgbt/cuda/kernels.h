@@ -1,5 +1,5 @@
 // The kernels of the CUDA backend, in the order in which a tree needs them. All sums are of whole numbers and
-// all choices use a total order, so the order of threads does not change a bit.
+// all choices use a total order, so the result does not depend on the order of threads.
 #pragma once
 
 #include <cstddef>
@@ -170,8 +170,8 @@ struct PackKernel {
 
 // --- histograms --------------------------------------------------------------------------------------------
 
-/// Lanes of a warp per row. The other lanes take other rows, so that lanes rarely add to the same bin
-/// simultaneously.
+/// Number of lanes of a warp per row. The other lanes process other rows, so that lanes rarely add to the
+/// same bin simultaneously.
 HISTGBT_HD inline unsigned LanesFor(std::uint32_t features) {
   unsigned lanes = 1;
   while (lanes < 32 && lanes < features) lanes *= 2;
@@ -313,7 +313,7 @@ struct DeviceNode {
   SplitNode asks;
 };
 
-/// Reduces the splits found by a block's threads to the best one, which comes first. Takes kSteps phases.
+/// Reduces the splits found by a block's threads to the best one, in kSteps phases; it ends up in splits[0].
 struct BestOfBlock {
   static constexpr int kSteps = 8;
   static_assert(kThreads == 1U << kSteps);
@@ -326,7 +326,7 @@ struct BestOfBlock {
 };
 
 /// Finds the best split of one node on one feature, in one block. Each thread considers some adjacent bins; a
-/// scan (Hillis and Steele, 1986) gives it the sum of all bins before them.
+/// scan (Hillis and Steele, 1986) computes the sum of all bins before them.
 struct AskKernel {
   static constexpr int kScanSteps = 8;
 
@@ -430,9 +430,8 @@ struct DeviceCounts {
   std::uint32_t rights;
 };
 
-/// Moves the rows of nodes to their children: those of the left child go to the beginning of the node's
-/// range, those of the right child to its end. Rows keep their order within a block; the order of blocks is
-/// arbitrary.
+/// Moves the rows of nodes to their children: the left child's rows to the beginning of the node's range, the
+/// right child's to its end. Rows keep their order within a block; the order of blocks is arbitrary.
 struct PartitionKernel {
   static constexpr std::uint32_t kRowsPerThread = 8;
   static constexpr std::uint32_t kRowsPerBlock = kRowsPerThread * kThreads;

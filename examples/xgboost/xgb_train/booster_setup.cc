@@ -32,7 +32,8 @@ bool MentionsQuoted(std::string_view text, const std::string& value) {
   return text.find("`" + value + "`") != text.npos || text.find("'" + value + "'") != text.npos;
 }
 
-// XGBoost rejects "fast" as a number with a message about 'ast': it takes the f for a suffix.
+// Whether `text` quotes the end of `value`: XGBoost rejects "fast" as a number with a message about 'ast',
+// because it takes the f for a suffix.
 bool QuotesEndOf(std::string_view text, std::string_view value) {
   const size_t begin = text.find('\'') + 1;
   const size_t end = text.find('\'', begin);

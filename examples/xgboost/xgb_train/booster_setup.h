@@ -15,8 +15,8 @@ namespace warren::xgb_train {
 Booster MakeBooster(const Parameters& parameters, const std::string& model,
                     const std::vector<const DMatrix*>& cached);
 
-/// Returns the bytes of a model file, or nothing if `path` is empty. Rank 0 reads it for all workers, so that
-/// all get the same model even if the file differs between their hosts. A collective call.
+/// Returns the bytes of a model file; empty if `path` is empty. Rank 0 reads it for all workers, so that all
+/// get the same model even if the file differs between their hosts. A collective call.
 std::string ReadModelForAll(const std::string& path, Communicator& job);
 
 /// Returns the bytes of a model file. Throws std::runtime_error if it cannot be read, is empty or is

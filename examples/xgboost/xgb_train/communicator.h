@@ -12,7 +12,7 @@ namespace warren::xgb_train {
 /// a launcher is a job with one worker.
 ///
 /// Leave() leaves the job in an orderly way. A worker that fails must not call it, or the tracker would count
-/// the worker as done; without it, the broken links make the other workers fail.
+/// the worker as done. If it is not called, the broken links make the other workers fail.
 ///
 /// Calls are collective, except Rank, InJob, Size, IsRoot and Print: every worker makes them in the same
 /// order. All throw std::runtime_error.

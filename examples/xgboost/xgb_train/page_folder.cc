@@ -39,7 +39,7 @@ Folders& Mine() {
 }
 
 void Remove(const std::string& folder) {
-  std::error_code ignored;  // the next process tries to remove anything left
+  std::error_code ignored;  // the next process tries to remove the rest
   fs::remove_all(folder, ignored);
 }
 

@@ -1,5 +1,5 @@
-// The models that save_period leaves in model_dir: their names, which run they belong to, and which rounds
-// they hold.
+// The models that save_period leaves in model_dir: their names, the runs they belong to, and the rounds they
+// contain.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ bool IsSavedModelName(const std::string& name);
 /// a killed writer, are ignored; a missing folder has no models.
 std::vector<int> SavedRounds(const std::string& folder);
 
-/// Whether XGBoost keeps state between rounds that a model does not hold. If so, every run must continue from
-/// each saved model as a resumed run does. One seed per round is not enough: the column sampler has its own
-/// generator (colsample_by*); hist draws the seed of that generator in a booster's first round, before it
+/// Whether XGBoost keeps state between rounds that a model does not contain. If so, every run must continue
+/// from each saved model as a resumed run does. One seed per round is not enough: the column sampler has its
+/// own generator (colsample_by*); hist draws the seed of that generator in a booster's first round, before it
 /// draws the rows (subsample); and gblinear shuffles the order that the previous round left
 /// (feature_selector).
 bool StartsAfreshWhenSaved(const Parameters& parameters);

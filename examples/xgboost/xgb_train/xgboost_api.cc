@@ -11,7 +11,7 @@
 namespace warren::xgb_train {
 namespace {
 
-// Returns XGBoost's message without the stack trace at its end, which says nothing to users.
+// Returns XGBoost's message without the stack trace at its end, which does not help users.
 std::string LastError() {
   std::string message = XGBGetLastError();
   message.resize(std::min(message.find("Stack trace:"), message.size()));

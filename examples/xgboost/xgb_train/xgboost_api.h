@@ -17,7 +17,7 @@ class DMatrix {
   DMatrix() = default;
   /// Takes ownership of the handle.
   explicit DMatrix(void* handle);
-  /// Refers to a handle that is owned elsewhere and stays valid as long as `owner` exists.
+  /// Refers to a handle that is owned elsewhere and is valid while `owner` exists.
   DMatrix(void* handle, std::function<void()> owner);
 
   uint64_t Rows() const;

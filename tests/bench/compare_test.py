@@ -1,4 +1,4 @@
-"""bench/compare: the picture of a report is drawn from its tables, and bench/results has what its tables show."""
+"""bench/compare: a report's plot is drawn from its tables, and the plots in bench/results match their tables."""
 
 import pathlib
 import sys
@@ -16,7 +16,7 @@ RESULTS = SOURCE / "bench/results"
 
 
 def records(place, ranks, collective, size, **microseconds):
-    """One sample per peer, taken between two of the first peer."""
+    """Records of one sample per peer, taken between two samples of the first peer."""
     microseconds = {key.replace("_", "-"): value for key, value in microseconds.items()}
     first = next(iter(microseconds))
     ours = microseconds[first] / 1e6
@@ -32,7 +32,7 @@ def composed(found, places=("host",), ours="warren"):
 
 
 def row(text, first):
-    """The cells after the first, of the only row with this first cell."""
+    """The cells after `first` in the only row that begins with it."""
     found = [line[2:-2].split(" | ")[1:] for line in text.splitlines() if line.startswith(f"| {first} |")]
     assert len(found) == 1, found
     return found[0]

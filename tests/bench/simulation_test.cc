@@ -1,5 +1,5 @@
-// The engine's algorithms in simulated worlds: they end, send what their headers say, and take the time that
-// the model gives by hand.
+// The engine's algorithms in simulated worlds: they finish, send the messages and bytes that their headers
+// document, and take the time calculated by hand from the model.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kTagBytes = 32;
 
-/// Round figures that tell the parameters apart.
+/// A model with round numbers, different enough to tell the parameters apart.
 Model RoundModel() {
   Model model;
   model.between.send_overhead = 2'000'000;
@@ -181,8 +181,8 @@ TEST(Simulation, StepsGrowWithTheLogarithmAndTheRingsWithTheRanks) {
 }
 
 TEST(Simulation, AnExchangeOfTwoRanksTakesWhatTheModelGivesByHand) {
-  // The send, the wire, the arrival of the last byte at the other host; the end of the wait, one read of tag
-  // and element; the sum.
+  // The send, the latency, the arrival of the last byte at the other host, the end of the wait, one read of
+  // tag and element, and the sum.
   const Time by_hand =
       2'000'000 + 40 * 150 + 10'000'000 + 40 * 800 + 500'000 + 700'000 + 40 * 110 + 2 * 8 * 20;
   EXPECT_DOUBLE_EQ(SimulateAllreduce("recursive_doubling", Of(2, 8)).seconds,
@@ -216,7 +216,7 @@ TEST(Simulation, TooManyEventsEndIt) {
   EXPECT_THROW(SimulateAllreduce("tree", setting), TooLong);
 }
 
-/// Rank 0 receives `bytes` bytes from each of the others, one right after the other.
+/// The time in which rank 0 receives `bytes` bytes from each other rank.
 Time Gather(const Model& model, int ranks, int ranks_of_host, std::size_t bytes) {
   World world(model, ranks, ranks_of_host);
   std::array<std::byte, 1> memory{};

@@ -1,4 +1,4 @@
-// The forms in which options may be written, and the errors for anything else.
+// The forms in which options can be written, and the errors for anything else.
 #include "cli/arguments.h"
 
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@ namespace {
 
 using testing::ElementsAre;
 
-/// 0 to 5: a number with letters, two files with a common prefix, a flag with a letter, and an option with an
-/// optional value.
+/// Options 0 to 5: a number with short forms, two options with a common prefix, two flags with short forms,
+/// and an option with an optional value.
 const ArgumentReader& Reader() {
   static const ArgumentReader reader(
       {{{"--num-workers", "-n", "-np"}, ValueUse::kRequired, "N", true},
@@ -110,8 +110,7 @@ TEST(ArgumentReader, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(ErrorOf({"-q=yes"}), "--quiet takes no value");
 }
 
-/// Whatever the words are, either all are read, or there is an error, or a word that is not an option
-/// remains.
+/// Either all words are read, or an error is thrown, or reading stops at a word that is not an option.
 TEST(ArgumentReader, LosesNoWord) {
   const std::vector<std::string> pieces = {"-",    "--",        "n", "np", "q", "h",   "H", "num-workers",
                                            "host", "dashboard", "=", "2",  "",  "run", "é"};

@@ -1,4 +1,4 @@
-// Agreement between workers.
+// The agreement of workers on the shape of a data set.
 #include "data/agreement.h"
 
 #include <gmock/gmock.h>
@@ -25,8 +25,8 @@ Block ParseRows(std::string_view text) {
   return block;
 }
 
-/// Runs Agree as the workers of a job would: first with each worker's values, then with the greatest of all.
-/// `shapes`: the shape that each worker gets.
+/// Runs Agree as the workers of a job would: a first pass collects the maximum of all workers' values, a
+/// second passes it to each of them. Returns the workers' blocks; `shapes` receives the shape of each worker.
 std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing,
                             std::vector<Shape>* shapes = nullptr) {
   std::vector<std::uint64_t> greatest;

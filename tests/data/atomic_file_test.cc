@@ -95,7 +95,7 @@ TEST_F(AtomicFileTest, LeftoversOfTheTargetAreRemovedAndNothingElse) {
 TEST_F(AtomicFileTest, TwoWritersOfOneTargetDoNotDisturbEachOther) {
   AtomicFile first(Path("f"));
   first.Write("the first, ");
-  RemoveLeftovers(Path("f"));  // finds none: the first writer is alive
+  RemoveLeftovers(Path("f"));  // removes nothing, since the first writer is alive
   AtomicFile second(Path("f"));
   second.Write("the second");
   first.Write("whole");

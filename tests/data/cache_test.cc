@@ -1,4 +1,4 @@
-// Caches are read back as they were written, or are refused: never anything between.
+// Caches are read back exactly as they were written, or are refused.
 #include "data/cache/cache.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ std::string Bytes(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-/// The whole contents of a page, for comparisons; reads every byte of it.
+/// The complete contents of a page, for comparisons. Reads every byte of the page.
 template <typename Index>
 std::vector<std::string> Contents(const RowView<Index>& page) {
   return {Bytes(page.offsets),
@@ -65,7 +65,7 @@ std::vector<std::vector<std::string>> Contents(Cache<Index>& cache) {
   return pages;
 }
 
-/// Three rows: with two entries, none, and one.
+/// Three rows, with two entries, no entry, and one entry.
 template <typename Index>
 RowBlock<Index> Small() {
   RowBlock<Index> block;
@@ -79,7 +79,7 @@ RowBlock<Index> Small() {
   return block;
 }
 
-/// The rows of Small, with everything else that a block may have.
+/// The rows of Small, with every optional array of a block.
 template <typename Index>
 RowBlock<Index> Full() {
   RowBlock<Index> block = Small<Index>();
@@ -91,7 +91,7 @@ RowBlock<Index> Full() {
   return block;
 }
 
-/// `entries` entries in rows of eight, different for each seed.
+/// A block with this many entries in rows of eight, different for each seed.
 RowBlock<std::uint32_t> Large(std::size_t entries, std::uint32_t seed) {
   RowBlock<std::uint32_t> block;
   block.indices.resize(entries);
@@ -273,7 +273,7 @@ TYPED_TEST(CacheTest, EveryArrayBeginsAtACacheLine) {
 }
 
 TEST_F(CacheTest32, APageLongerThanAPieceOfTheCheckComesBack) {
-  const auto large = Large(1000003 / 8 * 8, 5);  // ends within a piece
+  const auto large = Large(1000003 / 8 * 8, 5);  // ends in the middle of a piece
   WriteCache<std::uint32_t>(path_, {large});
   const auto page = MustOpen<std::uint32_t>(path_)->Page(0);  // the page outlives its cache
   EXPECT_EQ(Contents(page.View()), Contents(large.View()));
@@ -312,7 +312,7 @@ TEST_F(CacheTest32, TheBytesAreThoseOfTheDocument) {
   EXPECT_EQ(hex, expected);
 }
 
-// Files that are no caches, or other caches, are reported as such.
+// Files that are not caches, or are caches of other data, are reported as such.
 
 TYPED_TEST(CacheTest, NoFileIsNoCacheAndNoReason) {
   EXPECT_EQ(WhyNot<TypeParam>(this->path_), "");
@@ -351,7 +351,7 @@ class Forged {
   const internal::CachePageEntry& page(std::size_t i) const { return table_[i]; }
   internal::CacheFooter& footer() { return footer_; }
   std::vector<internal::CachePageEntry>& table() { return table_; }
-  /// Puts a value into page `page`, and corrects its checksum.
+  /// Writes a value into page `page` and corrects the page's checksum.
   template <typename T>
   void Put(std::size_t page, std::uint64_t at, T value) {
     std::memcpy(bytes_.data() + table_[page].offset + at, &value, sizeof(value));
@@ -405,7 +405,7 @@ TEST_F(CacheTest32, AnotherVersionAndAnotherByteOrderAreRefused) {
             path_ + ": has the byte order mark 0x04030201, expected 0x01020304, this machine's");
 }
 
-// Damage is noticed.
+// Damage is detected.
 
 TYPED_TEST(CacheTest, ACutAnywhereIsNoticedWhenOpening) {
   WriteCache<TypeParam>(this->path_, {Small<TypeParam>(), Full<TypeParam>()});
@@ -473,8 +473,7 @@ TYPED_TEST(CacheTest, SizesThatLieWithRightChecksumsNeverReachOutside) {
         std::uint64_t truth = 0;
         std::memcpy(&truth, place, 8);
         std::memcpy(place, &lie, 8);
-        // The reader trusts the file for words 2 and 3 if they fit the index type, and word 2 is not too
-        // small.
+        // The reader accepts any word 2 or 3 that fits the index type, unless word 2 is too small.
         const bool may_be = (word == 2 && lie >= truth) || word == 3;
         const bool fits = lie <= std::numeric_limits<TypeParam>::max();
         const bool accepted = Accepts<TypeParam>(forged, this->path_);
@@ -645,7 +644,7 @@ TEST_F(CacheTest32, NothingCanBeAddedAfterTheCommit) {
   EXPECT_EQ(MustOpen<std::uint32_t>(path_)->pages(), 0u);
 }
 
-/// Writes the cache again and again. For a forked process, which dies with its parent at the latest.
+/// Writes the cache repeatedly in a forked process, which is killed when its parent dies.
 [[noreturn]] void WriteForever(const std::string& path, const std::vector<RowBlock<std::uint32_t>>& blocks) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
@@ -663,7 +662,7 @@ TEST_F(CacheTest32, AWriterKilledAtAnyMomentLeavesAWholeCacheOrNone) {
     if (round % 6 == 0) fs::remove(path_);
     const pid_t writer = fork();
     if (writer == 0) WriteForever(path_, blocks);
-    // A busy machine needs longer for a whole cache.
+    // A busy machine takes longer to write a whole cache.
     const unsigned limit_us = seen > 0 ? 8000 : 8000 * (1 + static_cast<unsigned>(round));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % limit_us));
     kill(writer, SIGKILL);
@@ -689,7 +688,7 @@ TEST_F(CacheTest32, AFullDeviceIsAnErrorWithTheReason) {
             "cannot write /dev/full: No space left on device");
 }
 
-/// A disk of 1 MiB, for this process alone; it disappears with the process at the latest.
+/// A disk of 1 MiB that only this process sees. It disappears with this object, or with the process.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string where) : where_(std::move(where)) {
@@ -757,7 +756,7 @@ TEST_F(CacheTest32, AFileCutAtTheWorstMomentIsAnErrorAndNoSignal) {
       std::this_thread::sleep_for(std::chrono::microseconds(wait));
       EXPECT_EQ(truncate(path_.c_str(), 5000), 0);
     });
-    // A new reader each time, so that a page is checked while the file is being cut.
+    // Each round opens a new reader, so that a page is checked while the file is being truncated.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     std::string why;
     bool noticed = false;
@@ -780,7 +779,7 @@ TEST_F(CacheTest32, AFileChangedInPlaceIsCheckedAgain) {
   WriteCache<std::uint32_t>(path_, {Small<std::uint32_t>()});
   const auto cache = MustOpen<std::uint32_t>(path_);
   EXPECT_NO_THROW(cache->Page(0));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the clock for file times is coarse
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // file times have a coarse clock
   const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_EQ(pwrite(fd, "?", 1, 128 + 8), 1);
   close(fd);

@@ -59,8 +59,8 @@ std::string TestFolder::Path(const std::string& name) const {
   return (folder_ / name).string();
 }
 std::string TestFolder::Write(const std::string& name, std::string_view bytes) const {
-  // The file is truncated after writing, not before: some file systems flush a file that was emptied first to
-  // disk, which takes long.
+  // The file is truncated after writing, not before: some file systems flush a file to disk if it was emptied
+  // before it was written, which is slow.
   const int fd = open(Path(name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   bool is_written = fd >= 0;
   for (std::string_view left = bytes; is_written && !left.empty();) {

@@ -1,5 +1,4 @@
-// Compressed files for tests, made in memory by the libraries themselves, and the folder to which they are
-// written.
+// Compressed files for tests, made in memory by the compression libraries, and a folder for them.
 #pragma once
 
 #include <cstddef>
@@ -26,30 +25,30 @@ class TestFolder {
   std::filesystem::path folder_;
 };
 
-/// Lines of numbers, always the same: they compress, but not to almost nothing.
+/// Lines of numbers that compress moderately; the same for the same seed.
 std::string SomeText(std::size_t bytes, std::uint32_t seed = 1);
 
-/// Random bytes, always the same; they do not compress.
+/// Pseudorandom bytes, which do not compress; the same in every call.
 std::string RandomBytes(std::size_t bytes);
 
 std::string Gzip(std::string_view text);
 std::string Bzip2(std::string_view text);
 std::string Xz(std::string_view text);
 std::string Lzma(std::string_view text);
-/// One frame, with a checksum.
+/// One frame with a checksum.
 std::string Zstd(std::string_view text);
 
-/// With the empty block that marks the end of BGZF.
+/// Ends with the empty block that marks the end of BGZF.
 std::string Bgzf(std::string_view text, std::size_t block_bytes = 65280);
-/// One block, with other extra fields before and after its own.
+/// One block, with the extra fields `before` and `behind` around BGZF's own.
 std::string BgzfBlock(std::string_view text, std::string_view before = {}, std::string_view behind = {});
 
 enum class Checksums : std::uint8_t { kNone, kInTable, kInFrames };
-/// Frames with `frame_bytes` of text each, then the seek table.
+/// Frames of `frame_bytes` of text each, followed by the seek table.
 std::string ZstdSeekable(std::string_view text, std::size_t frame_bytes,
                          Checksums checksums = Checksums::kInTable);
 
-/// Writes a seek table by hand.
+/// Writes the seek table of the zstd seekable format.
 class SeekTableWriter {
  public:
   explicit SeekTableWriter(bool has_checksums) : has_checksums_(has_checksums) {}
@@ -62,7 +61,7 @@ class SeekTableWriter {
   std::string entries_;
 };
 
-/// The lowest byte first.
+/// The lowest `bytes` bytes of the value, lowest byte first.
 std::string LittleEndian(std::uint64_t value, std::size_t bytes);
 
 }  // namespace warren::data

@@ -1,5 +1,4 @@
-// CSV tables: what cells and rows are, the errors for malformed text and the positions they name, and that
-// everything written is read back.
+// CSV tables: cells and rows, the positions of errors in malformed text, and reading back what was written.
 #include "data/text/csv.h"
 
 #include <fmt/format.h>
@@ -18,7 +17,7 @@
 namespace warren::data {
 namespace {
 
-/// The rows, then a line for each fault: its position and what was expected.
+/// The parsed rows as text, then a line for each fault with its position and what was expected.
 template <typename Index = std::uint32_t>
 std::string ParseTable(std::string_view text, const CsvOptions& options = {}) {
   RowBlock<Index> block;
@@ -323,7 +322,7 @@ class CsvTables : public testing::Test {
     }
   }
 
-  /// How wide the table is, which of its columns are special, and how it is written.
+  /// A table's number of cells per row, special columns and delimiter.
   struct Table {
     CsvOptions options;
     int cells = 0;

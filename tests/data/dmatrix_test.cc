@@ -1,4 +1,4 @@
-// Row blocks into XGBoost, compared with XGBoost's own reader of the same files.
+// Row blocks as XGBoost matrices, compared with XGBoost's own reader of the same files.
 #include "data/xgboost/dmatrix.h"
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ Contents ContentsOf(const Matrix& matrix) {
   Check(XGDMatrixNumCol(matrix.get(), &contents.columns));
   Check(XGDMatrixNumNonMissing(matrix.get(), &entries));
   contents.offsets.resize(rows + 1);
-  // One more element: the function takes no null pointers.
+  // One extra element, since the function does not accept null pointers.
   contents.indices.resize(entries + 1);
   contents.values.resize(entries + 1);
   Check(XGDMatrixGetDataAsCSR(matrix.get(), "{}", contents.offsets.data(), contents.indices.data(),
@@ -192,7 +192,7 @@ std::string Train(void* matrix) {
 
 TEST(DMatrixPages, ExternalMemoryTrainsTheModelOfMemory) {
   const TemporaryFolder folder;
-  // Few enough different values that every way of cutting them into bins is exact.
+  // So few distinct values that bins are exact however they are cut.
   std::mt19937 random(5);
   std::string text;
   for (int row = 0; row < 4000; ++row) {

@@ -1,5 +1,5 @@
-// Writes the rows of a data set as arrays for NumPy, for comparisons with other readers: for each array a
-// line "name count" and its bytes.
+// Writes the rows of a data set as arrays for NumPy, for comparisons with other readers. Each array is a line
+// "name count", followed by its bytes.
 #include <cstdio>
 #include <exception>
 

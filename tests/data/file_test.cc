@@ -1,4 +1,4 @@
-// Files return the text at any position, or an error that describes what is wrong with them.
+// Files return their text at any position, or an error that describes the damage.
 #include "data/source/file.h"
 
 #include <gtest/gtest.h>

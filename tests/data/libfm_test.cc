@@ -1,5 +1,4 @@
-// libfm text: what a row is, what is no row and where that is reported, and that everything written is read
-// back.
+// libfm text: rows, the faults of other lines with their positions, and reading back what was written.
 #include "data/text/libfm.h"
 
 #include <fmt/format.h>
@@ -18,7 +17,7 @@
 namespace warren::data {
 namespace {
 
-/// The rows, then a line for each fault: its position and what was expected.
+/// The parsed rows as text, then a line for each fault with its position and what was expected.
 template <typename Index = std::uint32_t>
 std::string ParseFm(std::string_view text, FirstIndex first = FirstIndex::kZero) {
   RowBlock<Index> block;
@@ -252,7 +251,7 @@ class LibFmTables : public testing::Test {
   /// Short and long indices are equally likely.
   template <typename Index>
   Index AnyIndex() {
-    // Shifted by at least one: the greatest 64-bit index would overflow when counted from 1.
+    // Shifted by at least 1, since the greatest 64-bit index would overflow if counted from 1.
     const std::uint64_t most = std::uint64_t{Index(-1)} >> (1 + Below(sizeof(Index) * 8 - 1));
     return static_cast<Index>(Below(most + 1));
   }

@@ -1,5 +1,6 @@
-// LibSVM text: every form is read, every fault has its position and leaves nothing behind, and every kernel
-// gives the plain parser's result, wherever a word lies in its windows and whatever follows the text.
+// LibSVM text: every form is read, and every fault is reported with its position and adds nothing to the
+// block. Every kernel's result is the plain parser's, wherever a word lies in its windows and whatever
+// follows the text.
 #include "data/text/libsvm.h"
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ class Forced {
   Forced& operator=(const Forced&) = delete;
 };
 
-/// Memory for texts whose padding ends at the last readable byte.
+/// Memory for a text whose padding ends at the last readable byte.
 class GuardedMemory {
  public:
   GuardedMemory() {
@@ -63,7 +64,8 @@ class GuardedMemory {
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
-  /// Valid until the next call. `padding` is repeated after the text.
+  /// Copies the text and fills the bytes after it with repetitions of `padding`. Returns the copy, which is
+  /// valid until the next call.
   std::string_view Put(std::string_view text, std::string_view padding) {
     if (text.size() > kBytes - kTextPadding) throw std::bad_alloc();
     char* const end = begin_ + kBytes - kTextPadding;
@@ -101,7 +103,7 @@ bool SameBytes(const Array<T>& a, const Array<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// The name of the first part that differs in any bit, or "".
+/// The name of the first part of the results that is not bit-identical, or "".
 template <typename Index>
 std::string Difference(const Result<Index>& a, const Result<Index>& b) {
   if (a.faults != b.faults) return "faults";
@@ -118,7 +120,7 @@ std::string Difference(const Result<Index>& a, const Result<Index>& b) {
   return "";
 }
 
-/// The block as text again, with all its contents, so that anything invented for a row shows.
+/// The complete contents of the block as text, which also shows anything that a row did not contain.
 template <typename Index>
 std::string Render(const RowBlock<Index>& block) {
   std::string text;
@@ -140,14 +142,14 @@ std::string Render(const RowBlock<Index>& block) {
 
 template <typename Index>
 Result<Index> ParsePlainly(std::string_view text, FirstIndex first) {
-  // Copied into a block that ends with the text, so that the address sanitizer sees reads past its end.
+  // Copied to memory that ends with the text, so that the address sanitizer detects reads past its end.
   const std::vector<char> exact(text.begin(), text.end());
   Result<Index> result;
   ParseLibSvmPlainly(std::string_view(exact.data(), exact.size()), first, result.block, result.Handler());
   return result;
 }
 
-/// Parses as every reader of files does: `cut` bytes first, then the rest, into one block.
+/// Parses the first `cut` bytes and then the rest into one block, as a reader of files does.
 template <typename Index>
 Result<Index> ParseInParts(std::string_view text, std::size_t cut, FirstIndex first,
                            std::string_view padding) {
@@ -160,7 +162,7 @@ Result<Index> ParseInParts(std::string_view text, std::size_t cut, FirstIndex fi
 
 constexpr std::string_view kPadding = "7:1 2:3.5\n";
 
-/// The plain parser's result, after checking that every kernel gives the same.
+/// Returns the plain parser's result, after checking that every kernel returns the same.
 template <typename Index = std::uint32_t>
 Result<Index> Parse(std::string_view text, FirstIndex first = kZero, std::size_t cut = 0,
                     std::string_view padding = kPadding) {
@@ -179,7 +181,7 @@ Result<Index> Parse(std::string_view text, FirstIndex first = kZero, std::size_t
   return plain;
 }
 
-/// The rows of `text`, which must have no faults.
+/// The rows of `text`, which must not have faults.
 template <typename Index = std::uint32_t>
 std::string Rows(std::string_view text, FirstIndex first = kZero) {
   const Result<Index> result = Parse<Index>(text, first);
@@ -187,7 +189,7 @@ std::string Rows(std::string_view text, FirstIndex first = kZero) {
   return Render(result.block);
 }
 
-/// The same, also with ordinary rows before it, so that the kernels are active from the first row.
+/// Like Rows, but also checks the text after an ordinary row, so that kernels are active from its first row.
 template <typename Index = std::uint32_t>
 std::string RowsBehindOthers(const std::string& text, FirstIndex first = kZero) {
   std::string rows = Rows<Index>(text, first);
@@ -321,7 +323,7 @@ TEST(LibSvm, ReadsIndicesUpToTheLimits) {
 }
 
 TEST(LibSvm, ReadsValuesOfEveryLength) {
-  // The dot at every position, after indices of every length.
+  // Values with the dot at every position, after indices of every length.
   const std::string digits = "12345678901234567890123";
   std::string text;
   std::string expected;
@@ -372,7 +374,7 @@ const char* const kQidExpected = "qid:n, n a whole number from 0 to 2^64 - 1";
 const char* const kFeatureExpected = "index:value or an index alone";
 const char* const kValueExpected = "index:value with a decimal number as value";
 
-/// Expects exactly this fault in `row`, wherever the row is, and the rows around it unaffected.
+/// Expects exactly this fault in `row`, wherever the row is, and expects the rows around it to be unaffected.
 template <typename Index = std::uint32_t>
 void ExpectFault(const std::string& row, std::size_t position, const std::string& expected,
                  FirstIndex first = kZero, const std::string& others = "1 1:1\n") {
@@ -401,7 +403,7 @@ TEST(LibSvm, AnIndexTwiceInARowIsABadRowWhereverItStands) {
   ExpectFault("1 2 2", 4, expected);
   ExpectFault("1:2 1:1 02:1 3:1 2:0 # c", 17, expected);
   ExpectFault("1 1:1 1:1", 6, expected, kOne);
-  // Between rows that the kernels read, which must stay complete.
+  // Bad rows between rows that the kernels read, which must stay complete.
   std::string text;
   for (int row = 0; row < 50; ++row) text += "1 3:1 7:2 30:3\n";
   for (const std::string bad : {"0 3:1 3:2\n", "0 7:1 3:2 7:1\n", "0 1 2 3 4 5 6 7 1\n"}) {
@@ -529,7 +531,7 @@ TEST(LibSvmFaults, AnIndexThatIsTooGreat) {
   }
   ExpectFault("1 4294967296:1", 2, "an index up to 4294967295 (64-bit indices go further)", kOne);
   ExpectFault<std::uint64_t>("1 18446744073709551615:1", 2, "an index up to 18446744073709551614");
-  // More than 64 bits is too great, too.
+  // Numbers of more than 64 bits are refused, too.
   for (const char* word : {"18446744073709551616:1", "99999999999999999999999999",
                            "340282366920938463463374607431768211457:1"}) {
     const std::string text = fmt::format("1 1:1\n1 {}\n1 1:1\n", word);
@@ -677,7 +679,7 @@ class Grammar {
     const bool qids = text.find("qid") != std::string::npos;
     const bool weights = text.find("1:2") != std::string::npos;
     const std::size_t rows = 1 + Below(12);
-    // Sometimes nothing odd at all, so that the kernels get far.
+    // A third of the texts have no odd rows, so that the kernels read many rows.
     odd_ = Below(3) == 0 ? 0 : 1 + Below(8);
     for (std::size_t i = 0; i < rows; ++i) text += Row(weights, qids);
     if (Below(4) == 0) text.resize(text.size() - 1);
@@ -770,7 +772,7 @@ bool EndsLine(char c) {
   return c == '\n' || c == '\r';
 }
 
-/// The position at which a reader of files would cut: after the last line end before `place`.
+/// The position at which a reader of files would cut: after the last line end before `place`, or 0.
 std::size_t SomeCut(std::string_view text, std::size_t place) {
   while (place > 0 && !EndsLine(text[place - 1])) --place;
   return place;
@@ -858,7 +860,7 @@ TEST(LibSvmKernels, ReadNothingBehindThePaddingAndMakeNothingOfWhatIsInIt) {
   }
 }
 
-/// A number as text, as near to the middle between two floats as 15 to 17 digits allow.
+/// A number as text, as close to the midpoint of two floats as 15 to 17 digits allow.
 std::string NearAMiddle(Random& random) {
   const auto mantissa = static_cast<double>((1 << 24) + 2 * (random() % (1 << 23)) + 1);
   const double middle = std::ldexp(mantissa, static_cast<int>(random() % 8) - 27);
@@ -880,7 +882,7 @@ TEST(LibSvmKernels, DoNotRoundTwice) {
   }
 }
 
-/// How much of the text a kernel reads before it leaves a row to the plain parser.
+/// How many bytes of the text a kernel reads before it leaves a row to the plain parser.
 template <typename Index>
 std::size_t ReadByKernel(const simd::Kernels& kernels, std::string_view text, bool weights, bool qids) {
   const std::string_view place = Guarded().Put(text, kPadding);

@@ -1,5 +1,5 @@
-// NEON against the plain parser, on a processor that has it or an emulated one: neon_test.py builds and runs
-// it.
+// Compares the NEON kernels with the plain parser, on a real or emulated processor that has NEON. Built and
+// run by neon_test.py.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -43,7 +43,7 @@ bool SameResult(const std::string& text) {
          fast.block.columns == plain.block.columns && fast.faults == plain.faults;
 }
 
-/// Calls the kernel alone: the plain parser would make up for a kernel that reads nothing.
+/// Calls the kernel directly: through the parser, a kernel that reads nothing would go unnoticed.
 bool ReadsOrdinaryRowsItself() {
   std::string text;
   for (int row = 0; row < 50; ++row) text += "1 1:0.25 20:-13.5 300:7 41:0.1234567890123\n";
@@ -80,7 +80,7 @@ class Texts {
       for (auto words = random_() % 12; words > 0; --words) text += " " + Word();
       text += random_() % 5 == 0 ? "  # note\r\n" : "\n";
     }
-    // Sometimes a byte that does not belong there.
+    // A third of the texts have a random byte replaced.
     if (random_() % 3 == 0) text[random_() % text.size()] = ":.-+e# \t\nqid,x0"[random_() % 15];
     return text;
   }

@@ -1,4 +1,4 @@
-// Numbers: the bits are strtof's, and anything else is refused.
+// Numbers: the parsed floats have the bits that strtof returns, and anything else is refused.
 #include "data/text/number.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ std::uint32_t Bits(float value) {
   return std::bit_cast<std::uint32_t>(value);
 }
 
-/// Expects ParseFloat to take the whole text with strtof's bits. Reports the first few differences, not a
-/// million.
+/// Expects ParseFloat to read the whole text as strtof does, bit for bit. Fails fatally, so that callers can
+/// stop at the first difference.
 void ExpectAsStrtof(const std::string& text) {
   char* stop = nullptr;
   const float expected = std::strtof(text.c_str(), &stop);
@@ -43,7 +43,7 @@ void ExpectAsStrtof(const std::string& text) {
   ASSERT_EQ(Bits(*value), Bits(expected)) << text << " is " << *value << ", for strtof " << expected;
 }
 
-/// With both signs.
+/// ExpectAsStrtof without a sign and with either sign.
 void ExpectSignedAsStrtof(const std::string& text) {
   for (const char* sign : {"", "-", "+"}) ASSERT_NO_FATAL_FAILURE(ExpectAsStrtof(sign + text));
 }
@@ -55,7 +55,7 @@ std::string Printed(const char* format, int digits, T value) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-/// Any finite, non-negative float, with all exponents equally likely.
+/// A random finite, non-negative float; all exponents are equally likely.
 float AnyFloat(Random& random) {
   for (;;) {
     const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()) & 0x7FFFFFFFU);
@@ -63,7 +63,7 @@ float AnyFloat(Random& random) {
   }
 }
 
-/// The range of most values in files: from 1e-5 to 1e7.
+/// A random float in the range of most values in files, about 1e-5 to 1e7.
 float UsualFloat(Random& random) {
   return std::ldexp(static_cast<float>(random() % (1 << 24)), static_cast<int>(random() % 40) - 40);
 }
@@ -265,7 +265,8 @@ TEST(ParseFloat, EqualsStrtofOnRandomDigits) {
   }
 }
 
-/// A slightly smaller and a slightly larger number; `digits` has a dot, and its last digit is not 0.
+/// Numbers slightly below and above `digits`, and `digits` with zeros appended. `digits` has a dot, and its
+/// last digit is not 0.
 std::vector<std::string> Neighbours(const std::string& digits) {
   std::string less = digits;
   --less.back();
@@ -282,7 +283,7 @@ TEST(ParseFloat, EqualsStrtofInTheMiddleBetweenFloatsAndBesides) {
     const float next = std::nextafter(value, std::numeric_limits<float>::infinity());
     if (std::isinf(next)) continue;
     const double middle = (static_cast<double>(value) + static_cast<double>(next)) / 2;
-    // 130 digits are enough for every middle: those of subnormals have 113.
+    // 130 digits are enough for every midpoint; those of subnormals have 113.
     const std::string in_full = Printed("%.*e", 130, middle);
     const std::size_t exponent = in_full.find('e');
     const std::string digits = in_full.substr(0, in_full.find_last_not_of('0', exponent - 1) + 1);
@@ -292,7 +293,7 @@ TEST(ParseFloat, EqualsStrtofInTheMiddleBetweenFloatsAndBesides) {
       ASSERT_NO_FATAL_FAILURE(ExpectAsStrtof(neighbour + in_full.substr(exponent)));
     }
     if (middle < 1e-3 || middle > 1e9) continue;
-    // Without an exponent, as the fast path requires.
+    // The fast path requires numbers without an exponent.
     std::string fixed = Printed("%.*f", 60, middle);
     fixed.erase(fixed.find_last_not_of('0') + 1);
     if (fixed.back() == '.') continue;

@@ -43,7 +43,7 @@ std::string Rows(int count, bool queries = false) {
   return text;
 }
 
-/// Pages of a few rows.
+/// Options for pages of a few rows.
 PageOptions Small() {
   PageOptions options;
   options.memory_bytes = 16 << 10;

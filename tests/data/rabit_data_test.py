@@ -1,4 +1,4 @@
-"""rabit-data as a process: its output, the files it writes, and its errors."""
+"""The rabit-data program: its output, the files it writes, and its errors."""
 
 import bz2
 import gzip
@@ -47,7 +47,7 @@ class LongestRow(RabitDataTest):
                     self.assertIn("expected rows of text, of at most 128 MiB" if extra else "rows:     2\n", text)
 
     def test_a_bomb_is_refused_in_bounded_memory_whatever_it_is_compressed_with(self):
-        # Consecutive streams are one text: 1 GiB without a line end.
+        # Concatenated streams are one text, here 1 GiB without a line end.
         text, times = b"1" * (8 << 20), 128
         bombs = {"gzip": gzip.compress(text, 1), "bzip2": bz2.compress(text), "xz": lzma.compress(text),
                  "zstd": subprocess.run(["zstd", "-q", "-c"], input=text, capture_output=True, check=True).stdout}

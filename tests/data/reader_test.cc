@@ -1,4 +1,4 @@
-// Data sets read in shares.
+// Reading the shares of a data set.
 #include "data/reader.h"
 
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ std::string ReaderError(const std::string& uri, const ReaderOptions& options = S
   return "no error";
 }
 
-/// Rows that can be told apart: their labels are 0, 1, 2...
+/// `count` rows that can be told apart: their labels are first, first + 1, ...
 std::string NumberedRows(std::mt19937& random, int first, int count, bool queries = false) {
   const char* const ends[] = {"\n", "\r\n", "\r", "\n\n", " # end\n"};
   std::string text;
@@ -495,8 +495,8 @@ TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {
   const TemporaryFolder folder;
   const std::string torn =
       folder.Write("torn", "1 qid:1 0:1\n1 qid:2 0:1\n1 qid:1 0:1\n1 qid:4 0:1\n1 qid:5 0:1\n1 qid:6 0:1\n");
-  // Queries may come in any order, and may continue in the next chunk. The ids of one file say nothing about
-  // another file.
+  // The queries of a file may be in any order, and may continue in the next chunk. Other files may have the
+  // same query ids.
   const std::string whole =
       folder.Write("whole", "1 qid:7 0:1\n1 qid:2 0:1\n1 qid:2 0:1\n1 qid:2 1:1\n1 qid:3 0:1\n");
   const std::string other = folder.Write("other", "1 qid:3 0:1\n1 qid:7 0:1\n");

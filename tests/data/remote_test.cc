@@ -1,5 +1,5 @@
-// Files with scheme://...: those of a provider, here a map in memory that counts its requests, and those of
-// dmlc-core's streams, here dmlc-core's file://.
+// Files named scheme://...: from a provider, here a map in memory that records requests, and from dmlc-core's
+// streams, here its file:// scheme.
 #include "data/source/remote.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ class MemoryStore final : public RemoteFiles {
   };
 
   void Put(const std::string& uri, std::string text) { files_[uri] = std::move(text); }
-  /// Makes each later read of it fail.
+  /// Makes every later read of this file fail.
   void Break(const std::string& uri) { broken_ = uri; }
 
   std::vector<RemoteFile> List(const std::string& uri) const override {
@@ -98,7 +98,7 @@ std::size_t BytesOf(const std::vector<MemoryStore::Request>& requests) {
                          [](std::size_t sum, const auto& request) { return sum + request.bytes; });
 }
 
-/// Rows with the labels first, first + 1, ...; with `queries`, of 1 to 9 rows each.
+/// Rows with the labels first, first + 1, ...; if `queries` is set, in queries of 1 to 9 rows.
 std::string NumberedRows(int first, int count, int words = 5, bool queries = false) {
   std::mt19937 random(static_cast<unsigned>(first + count));
   std::string text;
@@ -197,7 +197,7 @@ TEST_F(ProviderTest, CompressedFilesAreRead) {
     for (const int threads : {1, 4}) {
       (void)store_->TakeRequests();
       ASSERT_EQ(Labels(uri, {}, threads), Numbers(200'000)) << uri;
-      // BGZF is read twice: once by all workers for the positions of its blocks, and once for their text.
+      // BGZF is read twice: once for the positions of its blocks, and once for their text.
       const auto requests = store_->TakeRequests();
       EXPECT_LE(requests.size(), 8 + (by_blocks ? 2 : 1) * (bytes.size() / kMiB)) << uri;
       EXPECT_LE(BytesOf(requests), (by_blocks ? 2 : 1) * bytes.size() + 2 * kMiB) << uri;
@@ -215,7 +215,7 @@ TEST_F(ProviderTest, AChunkTakesOneRequestAndOneForALongLastRow) {
   const std::string text = NumberedRows(0, 800'000);
   ASSERT_GT(text.size(), 16 * kMiB);
   store_->Put("mem://short_rows", text);
-  store_->Put("mem://long_rows", NumberedRows(0, 200, 10'000));  // of 78 KB each
+  store_->Put("mem://long_rows", NumberedRows(0, 200, 10'000));  // 78 KB each
   store_->Put("mem://queries", NumberedRows(0, 800'000, 5, true));
   for (const int threads : {1, 4}) {
     for (const auto& [uri, of_a_chunk] :
@@ -225,7 +225,7 @@ TEST_F(ProviderTest, AChunkTakesOneRequestAndOneForALongLastRow) {
       ASSERT_FALSE(Labels(uri, {}, threads).empty());
       const auto requests = store_->TakeRequests();
       const std::size_t chunks = (size + 4 * kMiB - 1) / (4 * kMiB);
-      // Two requests for the kind of file and its first row.
+      // Two of the requests determine the kind of file and read its first row.
       EXPECT_LE(requests.size(), 2 + chunks * static_cast<std::size_t>(of_a_chunk)) << uri;
       EXPECT_LE(BytesOf(requests), size + chunks * kMiB / 2) << uri;
     }
@@ -268,11 +268,11 @@ TEST_F(ProviderTest, TheLineOfABadRowIsFoundInFewRequests) {
   EXPECT_THAT(RemoteError("mem://a"), HasSubstr("mem://a:800001:3: found '2:x'"));
   EXPECT_LE(store_->TakeRequests().size(), 30 + 2 * size / (4 * kMiB));
 
-  // Ten of them are described, and the text before the last one is read once more, not ten times.
+  // Ten bad rows are described. To find all their line numbers, the text before them is read only once more.
   for (int row = 0; row < 20; ++row) text += "1 2:x\n";
   store_->Put("mem://b", text);
   ReaderOptions options;
-  options.remote_files = store_;  // counts, so that a second read shows
+  options.remote_files = store_;  // records requests, so that a second read shows
   options.threads = 1;
   BadRows bad_rows;
   (void)ReadAll<std::uint32_t>(ParseDataUri("mem://b?bad_rows=skip"), {}, options, &bad_rows);
@@ -318,7 +318,7 @@ TEST_F(ProviderTest, WindowsHoldWhatTheFileHasForAnyReadsOfAnyThreads) {
 }
 
 TEST_F(ProviderTest, WindowsOfAllFilesTogetherAreBounded) {
-  // 4 MiB were read of each of 40 files: the window of the first is gone, that of the last is not.
+  // After 4 MiB of each of 40 files have been read, the first file's window is gone; the last file's remains.
   const std::string text(6 * kMiB, 'x');
   for (int i = 0; i < 40; ++i) store_->Put(fmt::format("mem://{}", i), text);
   const auto files = WithReadAhead(store_);

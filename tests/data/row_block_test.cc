@@ -1,5 +1,5 @@
-// Row blocks: appending fills in what one side lacks, clearing leaves nothing, arrays keep their values
-// however they grow and move.
+// Row blocks: appending fills in arrays that only one of the blocks has, clearing leaves nothing, and arrays
+// keep their values however they grow and move.
 #include "data/row_block.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class RowBlockTest : public testing::Test {
   using Block = RowBlock<Index>;
   using Indices = std::vector<Index>;
 
-  /// Two rows: 1 with 3:0.5, 2 with 0:4 and 7:8.
+  /// Two rows: label 1 with the entry 3:0.5, label 2 with the entries 0:4 and 7:8.
   static Block Two() {
     Block block;
     Fill<std::uint64_t>(block.offsets, {0, 1, 3});
@@ -46,7 +46,7 @@ class RowBlockTest : public testing::Test {
     block.least_index = 0;
     return block;
   }
-  /// One row: 3 with 9:1.
+  /// One row: label 3 with the entry 9:1.
   static Block One() {
     Block block;
     Fill<std::uint64_t>(block.offsets, {0, 1});
@@ -105,7 +105,7 @@ TYPED_TEST(RowBlockTest, AppendOfNoRowsChangesNothing) {
   block.Append(began.View());
   EXPECT_EQ(Values(block.offsets), (Numbers{0, 1, 3}));
   EXPECT_EQ(block.columns, 8U);
-  // Query ids in only one of the blocks are no error here, since there are no rows to append.
+  // Query ids in only one of the blocks are not an error here, since no rows are appended.
   Fill<std::uint64_t>(block.qids, {1, 2});
   EXPECT_NO_THROW(block.Append(began.View()));
 }
@@ -242,7 +242,7 @@ TYPED_TEST(RowBlockTest, TheViewShowsAllOfTheBlock) {
   EXPECT_EQ(view.least_index, 0U);
 }
 
-/// Four rows with 0 to 3 entries and 1 to 3 labels, and everything else that a block may have.
+/// Four rows with 0 to 3 entries and 1 to 3 labels, and every other array that a block can have.
 template <typename Index>
 RowBlock<Index> Full() {
   RowBlock<Index> block;
@@ -356,7 +356,7 @@ TYPED_TEST(RowBlockTest, TruncateLeavesTheFirstRows) {
   EXPECT_TRUE(nothing.empty());
 }
 
-/// So many elements of 8 bytes that an array is mapped instead of allocated, and has moved several times.
+/// Enough 8-byte elements that an array is mapped instead of allocated, and has moved several times.
 constexpr std::uint64_t kMany = (std::uint64_t{40} << 20) / sizeof(std::uint64_t);
 
 std::uint64_t WrongValues(const Array<std::uint64_t>& array, std::uint64_t difference = 0) {
@@ -403,7 +403,7 @@ TEST(Array, KeepsItsValuesAtEverySizeAroundTheFirstMapping) {
       array.reserve(to);
       EXPECT_GE(array.capacity(), to);
       EXPECT_EQ(WrongValues(array), 0U) << from << " to " << to;
-      // All of its memory is writable.
+      // The whole capacity is writable.
       for (std::uint64_t i = from; i < to; ++i) array.push_back(i);
       EXPECT_EQ(WrongValues(array), 0U) << from << " to " << to;
     }

@@ -88,14 +88,14 @@ TEST(LineAt, CountsEveryKindOfLineEndOnce) {
   EXPECT_EQ(line_of('c'), 3U);
   EXPECT_EQ(line_of('d'), 4U);
   EXPECT_EQ(line_of('e'), 6U);
-  // Continuing from any position before it, including the middle of a CR LF.
+  // Counting may continue from any earlier position, including the middle of a CR LF.
   for (std::uint64_t from = 0; from < file.size(); ++from) {
     EXPECT_EQ(LineAt(file, file.size() - 1, LineAt(file, from)).line, 6U) << from;
   }
 }
 
-/// The query of a row is its first letter; it is empty if that is '-'. A row that begins with '#' is a
-/// comment.
+/// The query of a row: its first letter, or empty if that is '-'. Returns nullopt for an empty row and for a
+/// comment, which begins with '#'.
 std::optional<std::string> FirstLetter(std::string_view row) {
   while (!row.empty() && (row.back() == '\n' || row.back() == '\r')) row.remove_suffix(1);
   if (row.empty() || row[0] == '#') return std::nullopt;

@@ -1,4 +1,4 @@
-// Which bytes belong to which worker.
+// The division of a data set's bytes among workers.
 #include "data/source/shard.h"
 
 #include <gmock/gmock.h>
@@ -108,7 +108,7 @@ TEST(Shuffle, TheSeedDecidesTheOrder) {
   EXPECT_EQ(once, again);
   EXPECT_NE(once, other);
   EXPECT_NE(once, pieces);
-  // The order is the same on every machine and with every library.
+  // The order does not depend on the machine or the standard library.
   EXPECT_EQ(once[0].begin, 69U);
   std::sort(once.begin(), once.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   EXPECT_EQ(once, pieces);

@@ -1,4 +1,4 @@
-// Row blocks as text, for comparisons in tests: a failure then shows the rows.
+// Row blocks as text, for comparisons in tests whose failures show the rows.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,9 +10,9 @@
 
 namespace warren::data {
 
-/// One line per row, "label[,label...][ weight=W][ qid=Q][ [FIELD/]INDEX:VALUE...]", with floats that read
-/// back with the same bits; after the rows "columns=N" and, with entries, "least=N". Throws std::logic_error
-/// if the parts of the block are inconsistent.
+/// Returns one line per row, "label[,label...][ weight=W][ qid=Q][ [FIELD/]INDEX:VALUE...]", with floats that
+/// read back with the same bits. After the rows follow "columns=N" and, if the block has entries, "least=N".
+/// Throws std::logic_error if the parts of the block are inconsistent.
 template <typename Index>
 std::string ShowRows(const RowBlock<Index>& block) {
   const auto is_one_of = [](std::size_t size, std::size_t one, std::size_t other) {

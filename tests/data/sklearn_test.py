@@ -1,4 +1,4 @@
-"""The same matrices as from scikit-learn's load_svmlight_file, on its own data sets and on random ones."""
+"""The reader returns the same matrices as scikit-learn's load_svmlight_file, for scikit-learn's data sets and random ones."""
 
 import io
 import os
@@ -42,8 +42,8 @@ class ScikitLearn(unittest.TestCase):
         ours = read_with_warren(f"{path}?indexing_mode={0 if zero_based else 1}")
         numpy.testing.assert_array_equal(ours["offsets"], matrix.indptr)
         numpy.testing.assert_array_equal(ours["indices"], matrix.indices)
-        # scikit-learn's numbers are doubles, ours the nearest floats. Rounding twice differs from rounding once only between two floats,
-        # which does not occur in these data.
+        # scikit-learn parses doubles, Warren the nearest floats. Rounding twice differs from rounding once only for numbers very close to
+        # the midpoint of two floats, which do not occur in these data.
         numpy.testing.assert_array_equal(ours["values"], matrix.data.astype(numpy.float32))
         numpy.testing.assert_array_equal(ours["labels"], labels.astype(numpy.float32))
         if query_id:

@@ -1,4 +1,4 @@
-// Streams return the text of a file, all of it, or an error that describes what is wrong with it.
+// Streams return the whole text of a file, or an error that describes the damage.
 #include "data/source/stream.h"
 
 #include <fcntl.h>
@@ -49,7 +49,7 @@ std::optional<std::string> StreamError(const std::string& path) {
 struct Compression {
   std::string name;
   std::function<std::string(std::string_view)> compress;
-  std::size_t magic_bytes;  ///< anything shorter is taken for plain text
+  std::size_t magic_bytes;  ///< a shorter file is taken for plain text
 };
 
 const std::vector<Compression>& CheckedFormats() {
@@ -359,7 +359,7 @@ TEST_F(StreamTest, PipesAndDevicesAreRead) {
   EXPECT_EQ(ReadAll("/dev/null"), "");
 }
 
-/// Replaces the standard input by another file.
+/// Replaces standard input with another file.
 class StandardInput {
  public:
   explicit StandardInput(int fd) : before_(dup(STDIN_FILENO)) { dup2(fd, STDIN_FILENO); }

@@ -1,4 +1,4 @@
-// A fresh folder for a test, which is removed after it.
+// A new folder for a test, removed after the test.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Text formats are rows of a registry: those of the tree are complete, and two more, which are not in the
-// tree, are added here and read like the others.
+// The registry of text formats: the built-in formats are complete, and two more that this test registers are
+// read like the others.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ constexpr TextFormat kSemicolon{.name = "semicolon",
                                 .fixed_columns = true,
                                 .options = kSemicolonOptions};
 
-// --- "stroke": query,label, and a stroke after each row instead of a line end; it shares a key with CSV ---
+// --- "stroke": query,label, with '|' after each row instead of a line end; shares an option key with CSV ---
 
 QueryOf StrokeQueries(const TextOptions& /*options*/, std::string_view /*first_row*/) {
   return [](std::string_view row) { return std::optional(std::string(row.substr(0, row.find(',')))); };
@@ -176,7 +176,7 @@ TEST_F(TextFormatTest, EveryRowOfTheRegistryIsComplete) {
           FormatError([&] { ParseDataUri(fmt::format("x?format={}&{}=", format->name, option.key)); }),
           HasSubstr(fmt::format("{}=: expected", option.key)));
     }
-    // Texts without rows have no rows, for indices of both widths.
+    // An empty text has no rows, for indices of both widths.
     const RowParser parser = format->parser(options, "");
     const FaultHandler no_fault = [](const Fault& fault) { ADD_FAILURE() << fault.expected; };
     RowBlock<std::uint32_t> narrow;
@@ -258,8 +258,7 @@ TEST_F(TextFormatTest, RowsEndAndQueriesStayTogetherAsTheFormatSays) {
 }
 
 TEST_F(TextFormatTest, ACacheOfOneFormatOrOptionIsNotTakenForThatOfAnother) {
-  const std::string path =
-      folder_.Write("a", "1\n2\n");  // a label alone for LibSVM and libfm; a value for CSV
+  const std::string path = folder_.Write("a", "1\n2\n");  // only labels for LibSVM and libfm, values for CSV
   const auto read = [&](const std::string& path_and_options, std::vector<std::string>& stale) {
     PageOptions options;
     options.on_stale_cache = [&](const std::string& why) { stale.push_back(why); };

@@ -1,4 +1,4 @@
-// The names of data sets.
+// URIs of data sets.
 #include "data/uri.h"
 
 #include <gmock/gmock.h>

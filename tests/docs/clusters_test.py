@@ -1,4 +1,4 @@
-"""Runs what pages say is run on a cluster: by ssh and Slurm, on real servers of this machine, and on a stand-in for Kubernetes."""
+"""Runs the commands that pages run on a cluster: by ssh and Slurm, with real servers on this machine, and on a stand-in for Kubernetes."""
 
 import contextlib
 import pathlib
@@ -24,7 +24,7 @@ class Clusters(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-docs-")))
         self.programs = self.folder / "programs"
         running.make_programs(self.programs)
-        # Stands for an installed Python, which finds the packages installed with it on the hosts, too.
+        # A stand-in for an installed Python, which finds its packages on every host.
         python = self.programs / "python"
         python.write_text(f"#!/bin/sh\nPYTHONPATH={SOURCE}/python/src WARREN_NATIVE={BIN.parent} "
                           f'exec {running.ENVIRONMENT}/bin/python "$@"\n', encoding="utf-8")
@@ -32,7 +32,7 @@ class Clusters(unittest.TestCase):
         self.until = self.enterContext(contextlib.ExitStack())
 
     def run_pages(self, place, enter, more):
-        """Runs the pages that have something for that place."""
+        """Runs the pages that have commands for `place`."""
         found = [page for page in marked.pages(SOURCE) if running.has_something_for(page, place)]
         self.assertIn(f"{place}.md", [page.name for page in found])
         for page in found:

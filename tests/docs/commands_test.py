@@ -1,4 +1,4 @@
-"""Runs what README and docs say is run, and compares its output with theirs."""
+"""Runs the commands of README and docs, and compares their output with the pages."""
 
 import pathlib
 import subprocess
@@ -9,11 +9,11 @@ import marked
 import running
 from warren_testing import BIN, SOURCE, at_night
 
-#: Pages with something to run on this machine: the first ones for a reader, and those that take a few seconds.
+#: Pages with commands for this machine: those that new users read first, and those that take a few seconds.
 BY_DAY = ("README.md", "docs/reference/exit-codes.md", "docs/tutorials/laptop.md", "docs/tutorials/rabit-2016.md", "docs/how-to/install.md",
           "docs/how-to/restarts.md", "docs/how-to/submit.md", "docs/how-to/tracker.md", "docs/how-to/warren.md", "docs/how-to/watching.md",
           "docs/migration/dmlc-core.md", "docs/migration/horovod.md", "docs/migration/mpirun.md")
-#: The others, which take another minute.
+#: The other pages with commands for this machine, which together take another minute.
 BY_NIGHT = ("docs/tutorials/dask-spark.md", "docs/tutorials/pytorch.md", "docs/how-to/data.md", "docs/how-to/frameworks.md",
             "docs/how-to/lightgbm.md", "docs/how-to/xgboost.md", "docs/migration/lightgbm.md", "docs/migration/xgboost-tracker.md")
 PLACES = ("", running.DEBIAN)

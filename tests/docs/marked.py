@@ -1,26 +1,27 @@
-"""The code blocks of a page in Markdown, and what to do with each, according to the comment before it. Readers do not see the comments.
+"""Reads the code blocks of a Markdown page. The comment before a block says how to use it; readers of the page do not see the comments.
 
-    <!-- run -->                    console: what follows "$ " is run, one command after the other, by bash, in the page's
-                                    own folder; its output is compared with the lines below it. python: is run.
-    <!-- run, any order -->         the same; lines may come in another order, as those of several workers do
-    <!-- run, exit 3 -->            the command must fail with this code
-    <!-- run in a new system -->    the same, by from_nothing alone: it installs
-    <!-- file train.py -->          is written to that file, for the commands after it
-    <!-- not run: REASON -->        nothing is done with it
+    <!-- run -->                    console: bash runs the commands after "$ " in order, in the page's own folder; the output of each
+                                    is compared with the lines below it. python: the block is run.
+    <!-- run, any order -->         like "run", but the lines of output may be in any order, like those of several workers
+    <!-- run, exit 3 -->            like "run", but the command must fail with this exit code
+    <!-- run in a new system -->    like "run", but only in from_nothing, because the command installs something
+    <!-- file train.py -->          the block is written to this file, for later commands
+    <!-- not run: REASON -->        the block is ignored
     <!-- before: COMMAND -->        stands alone: a command that the page does not show
-    <!-- after laptop.md -->        stands alone: the reader has read that page of the same folder, and has its files; in a new
-                                    system also what it installs
-    <!-- run on ssh -->             by the test of that cluster, clusters_test.py
-    <!-- page runs on ssh -->       stands alone: the same for all blocks of the page that are run; on "Debian's packages": here, by
-                                    Debian's Python
+    <!-- after laptop.md -->        stands alone: the reader has read that page of the same folder and has its files; in a new
+                                    system, also the software it installs
+    <!-- run on ssh -->             like "run", but in the test of that cluster, clusters_test.py
+    <!-- page runs on ssh -->       stands alone: "run on ssh" for all blocks of the page that are run. With "Debian's packages", they
+                                    are run on this machine with Debian's Python.
     <!-- any number: took 0.8 s; pid 4711 -->
-                                    before a block, with its other marks: the numbers in these pieces of its expected output
-                                    differ from run to run, as times, ids and ports do; so do ns, us, ms and s after them
+                                    before a block, with its other marks: the numbers in these pieces of its expected output, such
+                                    as times, ids and ports, differ from run to run, and so do the units ns, us, ms and s after them
     <!-- within 5 %: loss 0.0012 -->, <!-- within 0.01: 0.53 -->
-                                    the same for numbers that differ by at most this much, relative to the page's or absolutely
+                                    likewise for numbers that differ by at most this much, relative to the page's number or
+                                    absolutely
 
-In expected output a number matches an equal one in any notation (1,000 and 1000, 1e-05 and 0.00001), "now" and
-"3 seconds ago" match each other, "..." matches anything, and a line "..." any lines.
+In expected output, a number matches an equal one in any notation (1,000 and 1000, 1e-05 and 0.00001), "now" and
+"3 seconds ago" match each other, "..." matches any text, and a line "..." matches any number of lines.
 """
 
 import dataclasses
@@ -29,25 +30,25 @@ import pathlib
 import re
 from typing import Iterator, List, Optional, Sequence, Tuple
 
-#: Languages of blocks that a reader might run.
+#: Languages of the blocks that a reader might run.
 RUNNABLE = ("bash", "console", "python", "sh", "shell")
 MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on|any number|within)\b(.*?) -->\s*")
 FENCE = re.compile(r"( *)```([a-z-]*)\s*")
 # The hyphen of "python3-6gc4m" is not a minus sign, and the commas of "1,2,3" do not separate thousands.
 NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
-#: The unit that follows the number of a time.
+#: The unit after a number that is a time.
 UNIT = re.compile(r" (ns|us|ms|s)\b")
-#: How `warren jobs` says that something happened a moment ago.
+#: What `warren jobs` prints for something that has just happened.
 MOMENT = re.compile(r"\bnow\b|\b\d+ seconds? ago\b")
-#: Output that depends on the moment: printed at the end of a job that took 10 s.
+#: Output that depends on timing: printed at the end of a job that took at least 10 s.
 PASSING = re.compile(r"dmlc-submit: rank \d+ made the others wait .*")
 LIST_ITEM = re.compile(r"\s*([-*]|\d+\.) ")
 
 
 @dataclasses.dataclass(frozen=True)
 class Allowance:
-    """How much printed numbers may differ from those in `piece`, a piece of an expected line: by `most`, relative to the expected number if
-    `is_relative`."""
+    """Printed numbers may differ from those in `piece`, a part of an expected line, by at most `most`, which is relative to the expected
+    number if `is_relative`."""
     piece: str
     most: float = math.inf
     is_relative: bool = False
@@ -58,7 +59,7 @@ class Allowance:
 
 @dataclasses.dataclass
 class Block:
-    """`kind`: how its mark begins; "" without a mark. `line`: the line number of its fence, from 1."""
+    """A code block. `kind` is the beginning of its mark, or "" without a mark; `line` is the line number of its fence, from 1."""
     line: int
     language: str
     text: str
@@ -76,7 +77,7 @@ class Block:
 
     @property
     def place(self) -> str:
-        """The block's own place; "" if it has none."""
+        """The block's own place, or ""."""
         found = re.search(r"\bon ([\w' ]+)", self.rest)
         return found[1] if found else ""
 
@@ -88,14 +89,14 @@ class Block:
 
 @dataclasses.dataclass
 class Command:
-    """A line of a block, with its continuations, and the output that the page gives for it."""
+    """A command of a block, including its continuation lines, and the output that the page shows for it."""
     line: int
     text: str
     expected: List[str]
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks in page order; a command that stands alone is a block without a language."""
+    """Yields the blocks in page order. A mark that stands alone is a block without a language."""
     kind, rest = "", ""
     allowances: List[Allowance] = []
     lines = enumerate(text.splitlines(), 1)
@@ -136,8 +137,8 @@ def allowed(number: int, kind: str, rest: str) -> List[Allowance]:
 
 
 def indented_blocks(text: str) -> Iterator[int]:
-    """The line numbers at which code without a fence, and so without a language, begins: four spaces after an empty line, outside of lists.
-    """
+    """Yields the line numbers at which code without a fence, and thus without a language, begins: after an empty line, indented by four
+    spaces, or by six in lists."""
     fenced, in_list, before = False, False, ""
     for number, line in enumerate(text.splitlines(), 1):
         if FENCE.fullmatch(line):
@@ -173,12 +174,12 @@ def commands(block: Block) -> List[Command]:
 
 
 def words(line: str) -> str:
-    """The line in a form for comparison: single blanks, and "now" for each moment."""
+    """The line normalized for comparison, with single blanks, and "now" for every recent time."""
     return " ".join(MOMENT.sub("now", line).split())
 
 
 def plain(number: str) -> str:
-    """The number in a form for comparison: equal numbers give the same text."""
+    """The number normalized for comparison, so that equal numbers have the same text."""
     digits = number.replace(",", "")
     value = float(digits)
     if re.fullmatch(r"-?\d+", digits):
@@ -187,7 +188,7 @@ def plain(number: str) -> str:
 
 
 def agrees(expected: str, line: str, allowances: Sequence[Allowance] = ()) -> bool:
-    """Whether the line may be printed where this one is expected."""
+    """Whether the printed `line` matches the `expected` one."""
     expected, line = words(expected), words(line)
     pattern, place = "", 0
     differing: List[Tuple[Allowance, float]] = []
@@ -210,7 +211,7 @@ def agrees(expected: str, line: str, allowances: Sequence[Allowance] = ()) -> bo
 
 
 def anything(text: str) -> str:
-    """A pattern for the text, in which "..." stands for anything."""
+    """A regular expression for the text, in which "..." matches anything."""
     return ".*".join(re.escape(part) for part in re.split(r"\.\.\.|…", text))
 
 
@@ -221,7 +222,7 @@ def covers(allowance: Allowance, line: str, number: "re.Match[str]") -> bool:
 
 
 def missing(expected: List[str], printed: List[str], any_order: bool, allowances: Sequence[Allowance] = ()) -> Optional[str]:
-    """The first expected line that was not printed, or the first printed one that was not expected; None if all match."""
+    """Describes the first expected line that was not printed, or the first printed line that was not expected. None if all match."""
     expected, printed = ([line for line in lines if line.strip() and not PASSING.fullmatch(line)] for lines in (expected, printed))
     if not expected:
         return None
@@ -234,7 +235,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool, allowances
                 return f"not printed: {line}"
             left.remove(found)
         return None if anything or not left else f"not expected: {left[0]}"
-    # The positions at which the expected lines so far may end.
+    # The numbers of printed lines that the expected lines so far can match.
     ends = {0}
     for line in expected:
         if line == "...":
@@ -249,7 +250,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool, allowances
 
 
 def pages(source: pathlib.Path) -> List[pathlib.Path]:
-    """The pages whose blocks must all say what is done with them."""
+    """The pages whose blocks must all have a mark."""
     kinds = ("tutorials", "how-to", "migration")
     return [source / "README.md", source / "docs/reference/exit-codes.md",
             *(page for kind in kinds for page in sorted((source / "docs" / kind).glob("*.md")))]

@@ -1,6 +1,5 @@
-"""new_user.py PAGE FOLDER: types a page from its first line, including installations, in a system where nothing of ours is installed
-(from_nothing makes it). Servers of a cluster that the page assumes are started first. Ends with a line of JSON: the seconds of each
-command."""
+"""new_user.py PAGE FOLDER: types all commands of a page, including installations, in a system without Warren, which from_nothing creates.
+If the page needs a cluster, its servers are started first. The last line of output is JSON: each command and its seconds."""
 
 import contextlib
 import json
@@ -13,7 +12,7 @@ from typing import List, Tuple
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
-# Modules of the tests read these variables. This program uses no build.
+# The modules of the tests need these variables, although this program uses no build.
 os.environ.update(WARREN_BIN="/nowhere/bin", WARREN_SOURCE=str(SOURCE))
 sys.path.insert(0, str(SOURCE / "tests"))
 import places  # noqa: E402
@@ -43,7 +42,7 @@ def main() -> None:
 
         def execute(text: str) -> running.Done:
             begin = time.monotonic()
-            # The ssh hosts' network has no connection to PyPI.
+            # PyPI cannot be reached from the network of the ssh hosts.
             done = running.shell(places.here if "pip install" in text else enter, text, work, environs, state)
             seconds.append((text, time.monotonic() - begin))
             transcript.write(f"$ {text}\n{done[1]}")

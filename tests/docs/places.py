@@ -1,4 +1,4 @@
-"""The places where pages say that they are run: servers of a cluster on this machine, which live as long as a stack of contexts is open."""
+"""The places where pages are run: servers of a cluster on this machine, which run until an exit stack is closed."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "submit/
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 
-#: How a command is started there, and the additions to its environment.
+#: A function that makes a command run in the place, and additional environment variables.
 Place = Tuple[Callable[[List[str]], List[str]], Dict[str, str]]
 PARTITION = "PartitionName=cpu Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO\n"
 
@@ -23,7 +23,7 @@ def here(command: List[str]) -> List[str]:
 
 
 def ssh(folder: pathlib.Path, programs: pathlib.Path, until: contextlib.ExitStack) -> Place:
-    """Four hosts with the names of the tutorial, in a configuration of its reader, which `programs`/ssh uses."""
+    """Four hosts, named as in the tutorial by an ssh configuration that `programs`/ssh uses."""
     hosts = until.enter_context(contextlib.closing(ssh_hosts.SshHosts(folder, 4)))
     until.callback(hosts.check_nothing_runs)
     with hosts.config.open("a", encoding="utf-8") as config:
@@ -34,13 +34,13 @@ def ssh(folder: pathlib.Path, programs: pathlib.Path, until: contextlib.ExitStac
 
 
 def slurm(folder: pathlib.Path, _: pathlib.Path, until: contextlib.ExitStack) -> Place:
-    """Three nodes, with the partition that the pages name."""
+    """Three nodes in the partition that the pages name."""
     cluster = slurm_cluster.SlurmCluster(folder / "servers", nodes=3, cpus=4, memory_mb=8000, extra=PARTITION)
     return here, until.enter_context(cluster).environment()
 
 
 def kubernetes(folder: pathlib.Path, programs: pathlib.Path, until: contextlib.ExitStack, image_path: str) -> Place:
-    """A stand-in. Its images have what this machine has; they find programs by `image_path`, and begin in an empty folder."""
+    """A stand-in. Its containers see this machine's files, find programs by `image_path`, and start in an empty folder."""
     (folder / "image").mkdir()
     cluster = stand_in_kubernetes.StandInKubernetes(folder / "cluster", str(folder / "image"))
     until.enter_context(contextlib.closing(cluster))

@@ -1,4 +1,4 @@
-"""Runs what a page of Markdown says is run (marked.py), as its reader would: in one folder, one block after the other."""
+"""Runs the marked blocks of a Markdown page (marked.py) as its reader would: in one folder, one block after the other."""
 
 import os
 import pathlib
@@ -12,17 +12,17 @@ from warren_testing import BIN, SOURCE
 LIMIT_S = 300
 #: The exit code of a command, and its output.
 Done = Tuple[int, str]
-#: Next to the programs: an environment of PyPI's packages that the pages use.
+#: A virtual environment with the PyPI packages that the pages use.
 ENVIRONMENT = BIN.parent / "interop/venv-docs"
 DEBIAN = "Debian's packages"
-#: Settings that Open MPI needs in tests, but not on a reader's machine: run as root, with more processes than cores, on this host only.
+#: Settings that Open MPI needs in tests but not on a reader's machine: it runs as root, with more processes than cores, on this host only.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
            "OMPI_MCA_plm": "isolated"}
 PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]"]
 
 
 def prepare() -> None:
-    """Makes the environment if it does not exist."""
+    """Creates ENVIRONMENT if it does not exist."""
     if not (ENVIRONMENT / "ready").exists():
         subprocess.run(["/usr/bin/python3", "-m", "venv", ENVIRONMENT], check=True)
         subprocess.run([ENVIRONMENT / "bin/python", "-m", "pip", "install", "-q", *PACKAGES], check=True)
@@ -30,8 +30,8 @@ def prepare() -> None:
 
 
 def make_programs(folder: pathlib.Path) -> None:
-    """Makes the folder that stands for an installed Warren on PATH, with the program `warren`, which the build does not have. Next to it,
-    `native` stands for the wheel's programs, libraries and headers."""
+    """Makes a folder for PATH that stands in for an installed Warren, with the program `warren`, which the build does not have. Next to it,
+    `native` stands in for the wheel's programs, libraries and headers."""
     folder.mkdir()
     warren = folder / "warren"
     warren.write_text('#!/bin/sh\nexec python3 -m warren "$@"\n', encoding="utf-8")
@@ -43,8 +43,8 @@ def make_programs(folder: pathlib.Path) -> None:
 
 
 def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
-    """The environment of a command; without packages its Python is Debian's. This shell's settings for Python are removed: with
-    PYTHONUNBUFFERED a line is written in pieces, and those of two processes mix."""
+    """The environment of a command; if not `packages`, its Python is Debian's. This shell's settings for Python are removed, since with
+    PYTHONUNBUFFERED lines are written in pieces, and pieces of two processes mix."""
     ours = ("DMLC_", "RABIT_", "WARREN_", "rabit_", "PYTHON")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     python = f":{ENVIRONMENT / 'bin'}" if packages else ""
@@ -55,8 +55,8 @@ def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
 
 def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], List[str]] = lambda command: command,
         more: Optional[Dict[str, str]] = None, place: str = "") -> int:
-    """Runs the commands of `place`, or else those of the page's own place, with `more` in their environment; returns their number. `enter`
-    makes a command into one that is started elsewhere. Raises AssertionError with the line of the page."""
+    """Runs the page's commands for `place`, by default the page's own place, with `more` in their environment; returns their number.
+    `enter` changes a command so that it runs in that place. If a command fails, raises AssertionError with the line of the page."""
     programs = folder / "programs"
     if not programs.exists():
         make_programs(programs)
@@ -78,7 +78,7 @@ def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], L
 
 def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path, environs: Dict[str, str],
           state: pathlib.Path) -> Done:
-    """Runs a command with bash in `work`; returns its exit code and output. The variables that it sets are kept in `state`, so that the
+    """Runs a command with bash in `work`; returns its exit code and output. The file `state` keeps the variables that it sets, so that the
     next command sees them as if both were typed into one shell."""
     text = f"[ ! -e {state} ] || . {state}\nset -a\ntrap 'export -p >{state}' EXIT\n{text}"
     done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, check=False, env=environs,
@@ -87,7 +87,7 @@ def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path
 
 
 def type_in(page: pathlib.Path, work: pathlib.Path, execute: Callable[[str], Done], place: str, new_system: bool = False) -> None:
-    """Runs the blocks of `place` in order. Installations are left out unless `new_system`."""
+    """Runs the page's blocks for `place` in order, without installations unless `new_system`."""
     def command(line: int, text: str, wanted: int) -> List[str]:
         code, printed = execute(text)
         if code != wanted:
@@ -121,23 +121,23 @@ def type_in(page: pathlib.Path, work: pathlib.Path, execute: Callable[[str], Don
 
 
 def write(path: pathlib.Path, text: str) -> None:
-    """Writes a file and makes its folder."""
+    """Writes a file; creates its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
 def place_of(page: pathlib.Path) -> str:
-    """Where the page's commands run: a cluster, DEBIAN, or "" for this machine with packages of PyPI."""
+    """Where the page's commands run: a cluster, DEBIAN, or "" for this machine with PyPI packages."""
     found = [block.text for block in marked.blocks(page.read_text(encoding="utf-8")) if block.kind == "page runs on"]
     return found[0] if found else ""
 
 
 def has_something_for(page: pathlib.Path, place: str) -> bool:
-    """Whether any of the page's blocks are run there."""
+    """Whether any of the page's blocks are run in `place`."""
     found = marked.blocks(page.read_text(encoding="utf-8"))
     return any(block.kind == "run" and not block.in_a_new_system and (block.place or place_of(page)) == place for block in found)
 
 
-if __name__ == "__main__":  # PAGE FOLDER: runs a page by hand, in a folder that stays
+if __name__ == "__main__":  # PAGE FOLDER [PLACE]: runs a page by hand, in a folder that is kept
     prepare()
     print(run(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), place=" ".join(sys.argv[3:])), "commands")

@@ -1,4 +1,4 @@
-"""The site is built without a warning, including those for dead links, and its pages can be read."""
+"""The site is built without warnings, including those for dead links, and its pages are readable."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from warren_testing import SOURCE
 
 
 def packages_can_be_had():
-    """Whether scripts/docs has the packages it needs, or can get them."""
+    """Whether scripts/docs has the packages it needs or can install them."""
     ready = SOURCE / "build/interop/venv-site/ready"
     wanted = (SOURCE / "docs/requirements.txt").read_bytes()
     if ready.exists() and ready.read_bytes() == wanted:

@@ -1,4 +1,4 @@
-// The configuration file's grammar.
+// The grammar of xgb-train's configuration file.
 #include "examples/xgboost/xgb_train/config.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""The examples of frameworks (torch, kvstore, horovod), as jobs of dmlc-submit, and as Horovod's users start them under mpirun."""
+"""The examples for frameworks (torch, kvstore, horovod), as jobs of dmlc-submit, and under mpirun as Horovod's users start them."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-// make_libsvm's rows: fixed bytes, the promised shape, and something to learn.
+// make_libsvm's rows: they have fixed bytes and the requested shape, and can be learned.
 #include "examples/make_libsvm/generator.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""make_libsvm as a process."""
+"""The make_libsvm program."""
 import array
 import hashlib
 import unittest

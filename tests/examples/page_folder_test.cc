@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Locks belong to open files, so threads compete as processes would.
+// Locks belong to open files, so threads compete for them as processes would.
 TEST(PageFolder, IsThereHoweverManyLookForThoseOfDeadProcessesMeanwhile) {
   const fs::path folder = fs::path(testing::TempDir()) / ("page_folder_test." + std::to_string(getpid()));
   fs::create_directory(folder);

@@ -1,4 +1,4 @@
-"""examples/parquet: alone and as a job, from a disk and from S3."""
+"""examples/parquet: in one process and as a job, reading from disk and from S3."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Shared by the tests of the example programs: where the programs are, a folder for each test, and running them."""
+"""Shared by the tests of the example programs: the paths of the programs, a folder for each test, and running programs."""
 import os
 import shutil
 import subprocess
@@ -13,12 +13,12 @@ LIMIT_S = 120
 
 
 def environment() -> dict:
-    """This environment without a job's variables: a test of one process must not join a job by accident."""
+    """This environment without a job's variables, so that a test of one process does not join a job by accident."""
     return {key: value for key, value in os.environ.items() if not key.startswith("DMLC_")}
 
 
 class ProgramTest(unittest.TestCase):
-    """A test in its own folder, which is the current directory of its programs."""
+    """A test with its own folder, which is the current directory of the programs it runs."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="warren-examples-")

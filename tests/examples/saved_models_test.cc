@@ -1,4 +1,4 @@
-// Names of saved models, and what makes two runs the same.
+// Names of saved models, and when two runs are considered the same.
 #include "examples/xgboost/xgb_train/saved_models.h"
 
 #include <gtest/gtest.h>

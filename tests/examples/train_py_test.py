@@ -1,4 +1,4 @@
-"""examples/xgboost/train.py alone, with Debian's python3-xgboost."""
+"""examples/xgboost/train.py in one process, with Debian's python3-xgboost."""
 import json
 import os
 import sys

@@ -1,4 +1,4 @@
-"""xgb-train as a process, alone: its errors, its output, how it resumes, and that it agrees with XGBoost's own command line."""
+"""xgb-train in one process: its errors, its output, how it resumes, and its agreement with XGBoost's own command line."""
 import gzip
 import json
 import os
@@ -188,7 +188,7 @@ class Models(XgbTrainTest):
                 self.assertEqual(process.wait(LIMIT_S), -number)
             left = [file for _, _, files in os.walk(self.folder) for file in files if ".page" in file]
             self.assertEqual(bool(left), number == signal.SIGKILL, left)
-        # Only the next run, of whatever part, can clean up after a killed one.
+        # The pages of a killed run are removed by the next run, even if that reads another part.
         for name in ("rows.part1-of-5.xgboost.abcdef", "rows.part1-of-5.xgboost.mine", "rows.partial"):
             os.mkdir(os.path.join(self.folder, name))
             with open(os.path.join(self.folder, name, "lock"), "w", encoding="ascii"):
@@ -275,7 +275,7 @@ class Resuming(XgbTrainTest):
         return sorted(os.listdir(self.path("models")))
 
     def kill_after_round(self, round_number: int, *arguments: str) -> None:
-        """Kills a run once it has printed this round's line: the pipe is the clock."""
+        """Kills a run once it has printed this round's line."""
         with subprocess.Popen([XGB_TRAIN, "a.conf", *arguments], cwd=self.folder, env=environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             for line in process.stdout:
@@ -447,7 +447,7 @@ class LikeXgboostsOwnProgram(XgbTrainTest):
                     common = ["task=dump", "model_in=final.model", "dump_format=" + dump_format, *options]
                     self.train(*common, "name_dump=ours.txt")
                     self.xgboost(*common, "name_dump=theirs.txt")
-                    # Without names, the C API calls feature 3 "f3" in JSON, the program "3".
+                    # Without feature names, JSON dumps call feature 3 "f3" with the C API, and "3" with XGBoost's program.
                     theirs = re.sub(rb'"split": "(\d)', rb'"split": "f\1', self.read("theirs.txt"))
                     self.assertEqual(self.read("ours.txt"), theirs)
 

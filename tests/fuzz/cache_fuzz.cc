@@ -1,5 +1,5 @@
-// Cache files: they are refused, or their pages are sound, or an error names the file. Checksums catch most
-// random changes, so only the bytes not covered by one are fuzzed here.
+// Cache files: a file is refused, or its pages are consistent, or an error names the file. Checksums catch
+// most random changes, so this fuzzes only the bytes that no checksum covers.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
-// Messages in JSON that a tracker receives, from XGBoost 2.1 and later and in reports: no input may crash the
-// reader, how the input is cut must not matter, and a message that was understood is understood the same
-// after it is encoded again.
+// JSON messages that a tracker receives from XGBoost 2.1 and later, and in reports. No input may crash the
+// reader, the division of the input must not matter, and a message that was understood must have the same
+// meaning after it is encoded again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ std::string Encode(const collective::WorkerMessage& message) {
 }
 using warren::wire::Encode;  // the overloads for reports
 
-/// Everything that was understood, encoded again. `refused`: whether the rest was refused.
+/// Returns all messages that were understood, encoded again. Sets `refused` to whether the rest was refused.
 template <typename Stream>
 std::string ReadInPieces(std::string_view bytes, std::size_t piece, bool& refused) {
   Stream stream;

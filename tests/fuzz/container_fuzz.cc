@@ -1,5 +1,5 @@
-// Compressed files: they are read, or an error names them; the text at any position is the same as when read
-// from the beginning; memory stays within what the bytes justify (the fuzzer's limit).
+// Compressed files: a file is read, or an error names it. The text at any position is the same as when read
+// from the beginning. Memory stays within the fuzzer's limit.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -17,14 +17,14 @@ namespace {
 
 using namespace warren::data;
 
-/// A few bytes can expand to very many: at most this many are read.
+/// At most this many bytes of text are read, since a few bytes can expand to very many.
 constexpr std::size_t kMost = std::size_t{1} << 20;
 
 void RequireNamed(const DataError& error, const std::string& path) {
   if (!std::string_view(error.what()).starts_with(path)) std::abort();
 }
 
-/// The beginning of the text; nullopt on an error.
+/// The beginning of the text, or nullopt on an error.
 std::optional<std::string> ReadStream(const std::string& path) {
   try {
     const auto stream = OpenStream(path);

@@ -1,6 +1,6 @@
-// CSV tables: cut at any line end, the parts read one after the other give the same rows and the same faults;
-// read separately, they do so if the table has no faults. The rows are consistent with each other and with
-// the options.
+// CSV tables that are cut at any line end: the two parts have the same rows and faults as the whole table if
+// they are read into one block; if they are read separately, only if the table has no faults. The rows are
+// consistent with each other and with the options.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ void Require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The positions to cut: the beginning of `text` and its line ends.
+/// The positions at which to cut: the beginning of `text` and its line ends.
 std::vector<std::size_t> Cuts(std::string_view text) {
   std::vector<std::size_t> cuts{0};
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -27,7 +27,7 @@ std::vector<std::size_t> Cuts(std::string_view text) {
   return cuts;
 }
 
-/// The bits of `choice` say which columns there are and what separates them.
+/// The options selected by the bits of `choice`: the special columns and the delimiter.
 CsvOptions Options(unsigned choice) {
   CsvOptions options;
   options.delimiter = ",;\t "[choice % 4];
@@ -70,8 +70,8 @@ void Try(std::string_view text, const CsvOptions& options, std::size_t cut) {
   faults_of_parts += parse(cut, text.size(), one_after_the_other);
   Require(faults_of_parts == faults && ShowRows(one_after_the_other) == rows);
 
-  // With faults, a part read separately may have more rows, because its own first row determines the number
-  // of cells.
+  // If there are faults, a part read separately may have more rows, because its own first row determines the
+  // number of cells.
   if (!faults.empty()) return;
   RowBlock<Index> joined;
   RowBlock<Index> rest;

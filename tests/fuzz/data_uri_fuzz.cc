@@ -1,4 +1,4 @@
-// The name of a data set: either it is understood, or an error quotes it.
+// URIs of data sets: a URI is understood, or an error quotes it.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Host files: either hosts whose lines mean the same when they are read back, or an error that names a line.
+// Host files: the result is hosts whose lines read back to the same hosts, or an error that names a line.
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>

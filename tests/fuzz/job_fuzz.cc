@@ -1,6 +1,6 @@
-// A whole tracker job driven by the input: which connection opens, closes or receives which bytes, and how
-// time passes. Whatever happens, the state machine must neither crash nor lose count of its workers, and its
-// deadlines must lie in the future once they have been handled.
+// A whole tracker job driven by the input, which decides which connection opens, closes or receives which
+// bytes, and how time passes. The state machine must never crash or finish twice, and its next deadline must
+// lie in the future once past ones have been handled.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -16,11 +16,11 @@ using namespace warren::tracker;
 namespace classic = warren::wire::classic;
 namespace collective = warren::wire::collective;
 
-/// Choices from here on belong to the collective dialect.
+/// Choices from this value on are messages of the collective protocol.
 constexpr unsigned kOther = 0xC0;
 constexpr unsigned kReport = 0xFF;
 
-/// Returns the input piece by piece, and zeros at its end.
+/// Returns the input piece by piece, and zeros after its end.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : bytes_(reinterpret_cast<const char*>(data), size) {}
@@ -60,7 +60,7 @@ std::string CollectiveMessage(Input& input) {
   }
 }
 
-/// A well-formed message, so that the fuzzer gets past the hello without having to guess lengths.
+/// A well-formed message, so that the fuzzer gets past the hello without guessing lengths.
 std::string Message(Input& input) {
   const auto small = [&] { return static_cast<std::int32_t>(input.Byte() % 8) - 1; };
   const unsigned choice = input.Byte();

@@ -1,5 +1,5 @@
-// libfm text: cut at any line end, its parts together give the same rows and the same faults, and the rows
-// are consistent.
+// libfm text that is cut at any line end: its parts together have the same rows and faults as the whole text,
+// and the rows are consistent.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -17,7 +17,7 @@ void Require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The positions to cut: the beginning of `text` and its line ends.
+/// The positions at which to cut: the beginning of `text` and its line ends.
 std::vector<std::size_t> Cuts(std::string_view text) {
   std::vector<std::size_t> cuts{0};
   for (std::size_t i = 0; i < text.size(); ++i) {

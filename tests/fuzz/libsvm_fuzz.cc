@@ -1,5 +1,5 @@
-// LibSVM rows: every kernel gives the plain parser's result, to the bit, and a text that is cut after a line
-// end has the rows of its two parts.
+// LibSVM rows: every kernel's result is bit-identical to the plain parser's, and a text that is cut after a
+// line end has the rows of its two parts.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -60,7 +60,7 @@ void RequireWhole(const RowBlock<Index>& block) {
   for (const Index index : block.indices) Require(index < block.columns && index >= block.least_index);
 }
 
-/// Parses by the best kernel, in memory that ends with the padding.
+/// Parses with the selected kernel, in memory that ends with the padding.
 template <typename Index>
 Result<Index> Parse(std::string_view text, FirstIndex first) {
   std::vector<char> padded(text.begin(), text.end());
@@ -89,7 +89,7 @@ void CompareParts(std::string_view text, std::size_t cut, FirstIndex first, cons
   try {
     head.block.Append(tail.block.View());
   } catch (const warren::data::DataError&) {
-    return;  // query ids in one part only: in the whole text these are faults
+    return;  // only one part has query ids, which is a fault in the whole text
   }
   RequireSame(head.block, whole.block);
   Require(head.faults.size() + tail.faults.size() == whole.faults.size());
@@ -108,7 +108,7 @@ void Compare(std::string_view text, FirstIndex first) {
     Require(result.faults == plain.faults);
   }
   Force(nullptr);
-  // Not at every line end: there may be thousands.
+  // Only a few cuts are tried, since a text may have thousands of line ends.
   constexpr std::size_t kCuts = 4;
   for (std::size_t i = 1; i < kCuts; ++i) {
     const std::size_t line_end = text.find_first_of("\r\n", text.size() * (i - 1) / kCuts);
@@ -120,7 +120,7 @@ void Compare(std::string_view text, FirstIndex first) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  // One of the four combinations per input: changing one byte selects another.
+  // Each input tests one of the four combinations; changing one byte selects another.
   unsigned sum = 0;
   for (const char c : text) sum += static_cast<unsigned char>(c);
   const FirstIndex first = sum % 2 == 0 ? FirstIndex::kZero : FirstIndex::kOne;

@@ -1,4 +1,4 @@
-// Bytes as a file that has a path, without a disk.
+// A file in memory that has a path.
 #pragma once
 
 #include <sys/mman.h>

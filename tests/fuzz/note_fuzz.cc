@@ -1,4 +1,4 @@
-// A job that a tracker takes over from a file, which may be damaged, and that then goes on.
+// A job that a tracker takes over from a possibly damaged file and then continues.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Numbers: what ParseFloat takes has strtof's bits, and it takes the same decimal digits, dots, exponents and
-// signs as strtof.
+// Numbers: ParseFloat's results have strtof's bits, and it accepts the same decimal digits, dots, exponents
+// and signs as strtof.
 #include <bit>
 #include <cstdint>
 #include <cstdlib>

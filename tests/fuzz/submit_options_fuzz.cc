@@ -1,4 +1,4 @@
-// dmlc-submit's command line, one argument per line: either options or a UsageError, never anything else.
+// dmlc-submit's command line, one argument per line: the result is options or a UsageError.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

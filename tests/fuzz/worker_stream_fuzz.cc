@@ -1,4 +1,4 @@
-// Bytes that a tracker receives: no input may crash the reader, and how the input is cut must not matter.
+// Bytes that a tracker receives: no input may crash the reader, and the sizes of the pieces must not matter.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -13,7 +13,7 @@ std::string Encode(const classic::WorkerMessage& message) {
   return std::visit([](const auto& value) { return classic::Encode(value); }, message);
 }
 
-/// Everything that was understood, encoded again, with a mark at its end if the rest was refused.
+/// Returns all messages that were understood, encoded again, followed by "refused" if the rest was refused.
 std::string ReadInPieces(std::string_view bytes, std::size_t piece) {
   classic::WorkerStream stream;
   std::string understood;

@@ -1,4 +1,4 @@
-// xgb-train's configuration text: either settings, or one ConfigError that names the file.
+// xgb-train's configuration text: the result is settings or a ConfigError that names the file.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh <build folder> <compiler> <flags> <sanitizers>: installs the build elsewhere and uses it as a stranger would.
+# check.sh <build folder> <compiler> <flags> <sanitizers>: installs the build into a scratch folder and uses it as other projects would.
 set -euo pipefail
 build=$1 compiler=$2 flags=$3 sanitize=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,7 @@ done
 pc=$(dirname "$(find "$prefix" -name warren.pc)")
 query() { PKG_CONFIG_PATH=$pc pkg-config "$@"; }
 
-# One version everywhere, that of CMakeLists.txt, and one licence.
+# Everything has the version in CMakeLists.txt and the same licence.
 version=$(sed -n 's/^project(warren VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
 differs() { echo "$1 has the version '$2', CMakeLists.txt '$version'" >&2; exit 1; }
 for program in "$prefix"/bin/*; do
@@ -48,7 +48,7 @@ done
 "$compiler" -std=c++20 $flags "$here/consumer/main.cc" -o "$scratch/by-pkg-config" $(query --static --cflags --libs warren)
 "$scratch/by-pkg-config"
 
-# The data reader alone.
+# The data reader without the rest of Warren.
 cmake -G Ninja -S "$here/data_consumer" -B "$scratch/data-build" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
@@ -73,16 +73,16 @@ export LD_LIBRARY_PATH; LD_LIBRARY_PATH=$(dirname "$pc")
   "$compiler" -x c -std=c99 $flags "$here/rabit_consumer/main.c" -x none -o "$scratch/rabit-c" $(query --cflags --libs rabit)
 }
 for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_{static,mpi,mock_static} "$scratch"/rabit-{shared,static,c}; do
-  # Open MPI leaks memory at its end, which is not ours to look for.
+  # Open MPI leaks memory when it finalizes.
   case $program in *with_rabit_mpi) leaks=0 ;; *) leaks=1 ;; esac
   ASAN_OPTIONS=detect_leaks=$leaks "$program"
-  # Static is static: only the other programs need the library at run time.
+  # Statically linked programs must not need the library at run time.
   case $program in *static) expected=0 ;; *) expected=1 ;; esac
   [ "$(readelf -d "$program" | grep -c 'NEEDED.*librabit')" = $expected ]
   WARREN_ENGINE=native "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
 done
 "$prefix/bin/dmlc-submit" --cluster local --num-workers 3 --port 0 "$scratch/rabit-shared" | grep '2 of 3: 3'
-# The mock, and the replacement of XGBoost's communication, which no symbol refers to.
+# librabit_mock, and librabit_xgboost, to which no symbol of the program refers.
 ("$prefix/bin/dmlc-submit" --cluster local --num-workers 2 "$scratch/rabit-build/with_rabit_mock_static" mock=0,0,0,0 2>&1 ||
   [ $? = 254 ]) | grep 'rank 0 ends before allreduce of version 0, call 0, as mock=0,0,0,0 says'
 # shellcheck disable=SC2046

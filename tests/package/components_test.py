@@ -7,12 +7,12 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 BUILD = pathlib.Path(os.environ["WARREN_BUILD"])
-# Not packaged: what needs CUDA.
+# Components that need CUDA are not packaged.
 NOT_PACKAGED = {"cuda"}
 
 
 def components_of(folder):
-    """The components of the rules of a whole install, which does not include EXCLUDE_FROM_ALL rules such as the wheel's."""
+    """The components of a full install's rules, which exclude EXCLUDE_FROM_ALL rules such as the wheel's."""
     script = folder / "cmake_install.cmake"
     text = script.read_text(encoding="utf-8")
     # The second form is CMake 3.22's.

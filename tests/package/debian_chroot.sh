@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# debian_chroot.sh FOLDER: tests the packages that `scripts/package deb FOLDER` has made, in a new minimal Debian: installs them by apt,
-# uses each as a stranger would, purges them and looks for leftovers. Needs root, mmdebstrap and the network. DEBIAN_SUITE: bookworm.
+# debian_chroot.sh FOLDER: tests the packages that `scripts/package deb FOLDER` has made, in a new minimal Debian: installs them with apt,
+# uses each as a user would, purges them and looks for leftovers. Needs root, mmdebstrap and the network. DEBIAN_SUITE defaults to bookworm.
 set -euo pipefail
 packages=$(realpath "${1:?usage: debian_chroot.sh FOLDER}")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,7 +10,7 @@ chmod 755 "$root"
 trap 'rm -rf --one-file-system "$root"' EXIT
 step() { echo "== $* ($SECONDS s)"; }
 fail() { echo "debian_chroot: $*" >&2; exit 1; }
-# inside COMMAND...: runs it in the new system, with mounts and processes that end with the command.
+# inside COMMAND...: runs the command in the new system, with mounts and processes that end with it.
 inside() {
   # shellcheck disable=SC2016
   unshare --mount --pid --fork --kill-child sh -ec '
@@ -26,7 +26,7 @@ mmdebstrap --quiet --variant=minbase "$suite" "$root"
 mkdir -p "$root/dev/shm" "$root/packages" "$root/work"
 cp "$packages"/*.deb "$root/packages"
 cp -r "$here/rabit_consumer" "$root/work"
-# Packages of others first, so that files of our packages can be told from theirs.
+# Dependencies are installed first, so that their files can be told from those of Warren's packages.
 inside apt-get update -q >"$root/log" || { cat "$root/log" >&2; exit 1; }
 inside sh -c 'apt-get install --simulate --no-install-recommends /packages/*.deb' >"$root/plan" || { cat "$root/plan" >&2; exit 1; }
 awk '$1 == "Inst" { print $2 }' "$root/plan" | grep -vxF "$names" >"$root/needed"
@@ -34,7 +34,7 @@ step "$(wc -l <"$root/needed") packages that ours need, and a compiler"
 # shellcheck disable=SC2046
 inside apt-get install -q -y --no-install-recommends $(cat "$root/needed") \
   g++ cmake make pkg-config man-db bash-completion openmpi-bin mpich >"$root/log" 2>&1 || { tail -n 30 "$root/log" >&2; exit 1; }
-# Files that programs of others write while they run do not count.
+# Lists all files except those that other programs write while they run.
 left() { (cd "$root" && find . -path ./proc -prune -o -path ./var/cache -prune -o -path ./var/log -prune -o -path ./packages -prune -o \
   -path ./work -prune -o -path ./tmp -prune -o -name __pycache__ -path './usr/lib/python3/dist-packages/[!w]*' -prune -o -path ./root -prune -o -print) | sort; }
 left >"$root/work/before"

@@ -1,5 +1,5 @@
-"""What the configure step does about missing libraries (cmake/WarrenFetch.cmake, cmake/WarrenParts.cmake), in small projects and without a
-network: they are found, fetched from a mirror or refused, or an error says what to install."""
+"""How the configure step handles missing libraries (cmake/WarrenFetch.cmake, cmake/WarrenParts.cmake), in small projects and without a
+network: they are found, fetched from a mirror or refused, or an error says which packages to install."""
 
 import functools
 import hashlib
@@ -15,7 +15,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 FETCH = SOURCE / "cmake/WarrenFetch.cmake"
-# A library as its authors would pack it; its own CMakeLists.txt must not be run.
+# A library's source archive; its own CMakeLists.txt must not be run.
 LIBRARY = {"include/sample.h": "#define SAMPLE 17\n", "CMakeLists.txt": 'message(FATAL_ERROR "its own build files were run")\n'}
 PROJECT = """cmake_minimum_required(VERSION 3.22)
 project(user LANGUAGES NONE)
@@ -107,7 +107,7 @@ class Fetching(unittest.TestCase):
         self.assertNotIn("fetched", said)
 
     def install(self, version):
-        """The installed library; its CMake package regards each major version as incompatible."""
+        """Installs the library with a CMake package that regards each major version as incompatible."""
         folder = self.root / "installed/lib/cmake/Sample"
         folder.mkdir(parents=True)
         (folder / "SampleConfig.cmake").write_text('message(STATUS "found that of the system")\n')

@@ -1,5 +1,5 @@
 """scripts/release, in a separate repository with the real script and CMakeLists.txt, and a stand-in for scripts/test. The wheels, packages
-and the installed tree, which take minutes, are left out: python_wheel, install_components and installed_package make them."""
+and the installed tree take minutes and are left out; python_wheel, install_components and installed_package test them."""
 
 import hashlib
 import os

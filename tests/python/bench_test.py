@@ -1,4 +1,4 @@
-"""warren bench: the conclusions that it draws from figures, and a small job."""
+"""warren bench: the conclusions it draws from measurements, and a small job."""
 import json
 import os
 import subprocess
@@ -13,7 +13,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 
 def figures(**changes):
-    """Figures of four ranks on one host with two cores."""
+    """Measurements of four ranks on one host with two cores."""
     return {
         "hosts": [{
             "name": "a",

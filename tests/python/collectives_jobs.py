@@ -1,4 +1,4 @@
-"""Jobs of programs over warren.collectives."""
+"""Runs jobs of programs that use warren.collectives."""
 import os
 import subprocess
 import tempfile
@@ -29,7 +29,7 @@ def until_all_have_spoken():
 
 
 def submit(workers, *words, env=None):
-    """Runs a job of these words; returns its exit code and output."""
+    """Runs dmlc-submit with these arguments; returns its exit code and output."""
     done = subprocess.run(
         [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *words], capture_output=True,
         text=True, timeout=LIMIT_S, check=False, env={**ENVIRONMENT, **(env or {})})
@@ -37,7 +37,7 @@ def submit(workers, *words, env=None):
 
 
 def run(workers, code, *options, env=None, python=(PYTHON,)):
-    """Runs the code on that many workers, with their communicator as `world`; returns the exit code and the output."""
+    """Runs `code` on this many workers, with their communicator as `world`; returns the exit code and the output."""
     body = "with collectives.context([]) as world:\n" + textwrap.indent(textwrap.dedent(code), "    ")
     with tempfile.TemporaryDirectory() as meeting:
         return submit(workers, *options, *python, "-c", HEAD + body, env={"MEETING": meeting, **(env or {})})

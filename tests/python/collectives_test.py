@@ -1,4 +1,4 @@
-"""warren.collectives: every call, alone and in jobs; errors; a rank that dies."""
+"""warren.collectives: every call, in one process and in jobs; errors; a rank that dies."""
 import os
 import pathlib
 import re
@@ -95,7 +95,7 @@ class EveryCall(unittest.TestCase):
                     self.assertEqual(len(re.findall("all right", output)), workers, output)
 
     def test_a_large_reduce_scatter_has_the_bits_of_an_allreduce(self):
-        # Larger than the pieces in which it is carried out, with slices that end within a piece, or are empty.
+        # The buffer is larger than the pieces it is processed in; slices end within a piece or are empty.
         for workers, env in ((2, {}), (3, {}), (3, {"WARREN_SHARED_MEMORY": "off"})):
             code, output = run(workers, """
                 me, size = world.rank, world.size
@@ -215,7 +215,7 @@ class EveryCall(unittest.TestCase):
                     print("told:", type(error).__name__, flush=True)
                     until_all_have_spoken()
             """)
-            # A rank that had everything it needs before the other failed may have a result, which must be right.
+            # A rank that had received everything it needed before rank 1 failed may return a result, which must be right.
             self.assertRegex(output, r"\[1\] told: ValueError")
             self.assertNotEqual(code, 0, output)
             if count == 60000:

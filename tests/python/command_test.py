@@ -1,4 +1,4 @@
-"""The warren command itself: its list, its errors for unknown commands, completion in real shells, its manual page."""
+"""The warren command itself: the list of commands, errors for unknown ones, completion in real shells, the manual page."""
 import os
 import pathlib
 import re

@@ -1,5 +1,5 @@
-"""C++ programs are compiled with a wheel's librabit in the ways that docs name; a wheel has no links between files. wheel_test.sh makes and
-tries the real wheel."""
+"""Compiles C++ programs with a wheel's librabit in each documented way; a wheel cannot contain symbolic links. wheel_test.sh builds and
+tests the real wheel."""
 
 import os
 import pathlib

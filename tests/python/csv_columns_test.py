@@ -1,4 +1,4 @@
-"""warren.data: CSV files with named columns: their lines, types, errors, compression, and number of rows."""
+"""warren.data: CSV files with named columns: lines, types, errors, compression, and number of rows."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import bz2
 import contextlib
@@ -42,7 +42,7 @@ class Folder(unittest.TestCase):
             data.load(*args, **named)
 
     def contents(self, name, text, words=()):
-        """The file's own description."""
+        """Writes the file; returns its contents as the CSV reader describes them."""
         file, = _files.find(self.write(name, text))
         with contextlib.closing(formats.Csv(file, 0, formats.Reading(None, "", {}, 1 << 16, words))) as opened:
             return opened.contents(None)
@@ -225,7 +225,7 @@ class Rows(Folder):
 
 
 class Content(Folder):
-    """The contents of a file called .csv."""
+    """The format and compression of a .csv file follow from its contents."""
 
     def test_compression_is_seen_in_the_content_whatever_the_name_says(self):
         text = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (row, 2 * row, row % 2) for row in range(5000))

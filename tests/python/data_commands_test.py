@@ -20,7 +20,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 
 def table(rows=1000, seed=0):
-    """A table with words, which are no features, whole numbers beyond float32, and missing values."""
+    """A table with text, which is not a feature, integers that float32 cannot hold, and missing values."""
     rng = np.random.default_rng(seed)
     return pa.table({"id": np.arange(rows) + 2**40, "x": pa.array(rng.random(rows), mask=rng.random(rows) < 0.1),
                      "word": [f"w{k % 7}" for k in range(rows)], "city": pa.array(rng.choice(["a", "b"], rows)).dictionary_encode(),
@@ -34,7 +34,7 @@ class Commands(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def run_it(self, *words, code=0, program=("-m", "warren", "data")):
-        """Runs it; returns its output on both streams."""
+        """Runs the command; returns its standard output and standard error together."""
         done = subprocess.run([self.python, *program, *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}, check=False)
         self.assertEqual(done.returncode, code, done.stdout)
@@ -141,7 +141,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(sorted(len(file.read_text().splitlines()) for file in (self.folder / "few").iterdir()), [1, 2, 2])
 
     def partitioned(self):
-        """A data set partitioned by words and by a value that is a number in some folders only."""
+        """Writes a data set partitioned by a word and by a value that is a number in only some folders; returns its folder."""
         for k, (word, number) in enumerate((("a", "1"), ("a", "x"), ("b", "1"))):
             (self.folder / f"set/word={word}/g={number}").mkdir(parents=True)
             self.parquet(f"set/word={word}/g={number}/p.parquet", pa.table({"x": [k, k + 10], "y": [0, 1]}))
@@ -173,7 +173,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(wrong([1, 1, 2, 2, 2], [2, 3], a=[1.0, 2.0, 1.0, 1.0, 3.0], b=[4.0, 4.0]),
                          [words.format("a", 0, 1), words.format("a", 2, 2), "7 rows in 2 files: 2 problems found"])
         self.assertEqual(wrong([1, 1], [1, 3], a=[1.0, 1.0], b=[4.0, 4.0]), [words.format("b", 0, 1), "4 rows in 2 files: 1 problem found"])
-        # Errors in other values neither hide it nor are taken for it.
+        # Errors in other values neither hide such rows nor are mistaken for them.
         self.assertEqual(wrong([1, 1, 2, 1], [5], a=[1.0, -1.0, 1.0, 1.0], b=[4.0]),
                          ["a.parquet, row group 0, row 1: the weight in column 'w' is -1.0, expected a number from 0 on", unsorted.format("a", 1),
                           "5 rows in 2 files: 2 problems found"])
@@ -244,7 +244,7 @@ class Commands(unittest.TestCase):
     def test_a_full_disk_is_said_with_the_name_of_the_file(self):
         path = self.parquet("a.parquet", table(5000), 1000)
         (self.folder / "out").mkdir()
-        # Bytecode is not written, since it would be cut off, too.
+        # No bytecode is written, since the file size limit would truncate it, too.
         limited = ("-c", "import resource, sys\nsys.dont_write_bytecode = True\nresource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n"
                    "from warren.data import _commands\nsys.exit(_commands.main(sys.argv[1:]))")
         written = [(("convert", path, self.folder / "out" / name, "--exclude", "word"), name)

@@ -1,4 +1,4 @@
-"""warren.device on GPUs of the stand-in: arrays by both protocols, streams, groups, errors."""
+"""warren.device on the stand-in's GPUs: arrays through both protocols, streams, groups, errors."""
 
 import ctypes
 import os
@@ -28,7 +28,7 @@ class Tensor(ctypes.Structure):
 
 
 class Packed:
-    """An array that supports DLPack, of bfloat16 by default."""
+    """An array that supports DLPack; bfloat16 by default."""
 
     def __init__(self, memory, shape, strides=None, code=4, bits=16, offset=0):
         self.shape = (ctypes.c_int64 * len(shape))(*shape)

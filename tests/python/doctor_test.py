@@ -1,4 +1,4 @@
-"""warren doctor: its findings from facts, for many kinds of trouble; host files; and this machine as it is."""
+"""warren doctor: its findings for many kinds of problems; host files; and a run on this machine."""
 import copy
 import json
 import os

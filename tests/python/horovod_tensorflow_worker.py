@@ -1,4 +1,4 @@
-"""A rank of horovod_tensorflow_test.py: the functions in its arguments, one after the other."""
+"""A rank of horovod_tensorflow_test.py. Runs the functions named by its arguments, one after the other."""
 import os
 import sys
 
@@ -84,7 +84,7 @@ def operations():
 
 
 def gradients():
-    """Gradients of a tensor that went through an operation."""
+    """Gradients through each operation."""
     rank, size = hvd.rank(), hvd.size()
     total = size * (size + 1) / 2
 
@@ -143,7 +143,7 @@ def tapes():
 
 
 def fit():
-    """Keras: models that differ at first are the same afterwards, and learn the same as one process on all rows."""
+    """Keras: training learns the same as one process on all rows, and models that differ at first become equal."""
     rank, size = hvd.rank(), hvd.size()
     inputs, targets = data()
     alone = make_model()
@@ -189,7 +189,7 @@ def errors():
         refuses(kind, "bool cannot be reduced", hvd.allreduce, tf.constant(True))
     for function in (lambda strings: hvd.broadcast(strings, 0), hvd.allgather):
         refuses(ValueError, "tensors of numbers", function, tf.constant(["hello", "x" * 40]))
-    # A rank that traces a function once more than others, for its last batch, calls the same operations in it.
+    # A rank that traces a function once more than others, for a smaller last batch, still calls the same operations.
     reduced = tf.function(lambda batch: hvd.allreduce(tf.reduce_mean(batch), op=hvd.Sum))
     for rows in (4, 4, 2 if rank == 0 else 4, 4):
         same(reduced(tf.ones([rows])), float(size))

@@ -16,7 +16,7 @@ from warren_testing import BIN, SOURCE
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
 PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
-SOON_S = 5.0  # until survivors know of a death, on a busy machine; otherwise 1 s
+SOON_S = 5.0  # limit for survivors to notice a death on a busy machine; otherwise 1 s
 
 
 def version():
@@ -45,7 +45,7 @@ class Horovod(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def submit(self, size, *words, python=None, **more):
-        """The exit code and the output of a job of these words for Python; by default one that has already imported PyTorch."""
+        """Runs a job of Python with these arguments; returns its exit code and output. The default Python has already imported PyTorch."""
         with tempfile.TemporaryDirectory() as meeting:
             done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size),
                                    *(python or self.warm), *words],
@@ -93,7 +93,7 @@ class Horovod(unittest.TestCase):
 
     def test_horovods_ranks_are_in_the_environment_before_and_after_init(self):
         self.expect_well(3, "environment")
-        # For a launcher that numbers ranks in another order than the engine, HOROVOD_RANK counts.
+        # If the launcher numbers ranks in another order than the engine, HOROVOD_RANK decides.
         words = shlex.join([*self.warm, str(WORKER), "environment", "every_operation"])
         shell = f"export HOROVOD_RANK=$((2 - RANK)) HOROVOD_LOCAL_RANK=$((2 - RANK)); exec {words}"
         code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])")
@@ -111,7 +111,7 @@ class Horovod(unittest.TestCase):
     def test_a_rank_that_dies_is_named_to_the_others(self):
         for more in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             with self.subTest(**more):
-                # Otherwise the launcher would end the other ranks before they have printed.
+                # Without the sleep, the launcher would end the other ranks before they have printed.
                 shell = shlex.join([*self.warm, str(WORKER), "killed"]) + " || sleep 2"
                 code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])", **more)
                 killed = float(re.search(r"killed at ([\d.]+)", said)[1])

@@ -1,4 +1,4 @@
-"""A rank of horovod_test.py: the functions in its arguments, one after the other."""
+"""A rank of horovod_test.py. Runs the functions named by its arguments, one after the other."""
 import os
 import pathlib
 import re
@@ -31,7 +31,7 @@ def refuses(kind, text, function, *arguments, **more):
 
 
 def meet(what):
-    """Waits until all ranks are here, without an operation."""
+    """Waits until all ranks have called this with the same name. Uses files, not an operation."""
     folder = pathlib.Path(os.environ["MEETING"])
     (folder / f"{what}.{hvd.rank()}").touch()
     wait_for(lambda: len(list(folder.glob(f"{what}.*"))) == hvd.size())
@@ -65,7 +65,7 @@ def every_operation():
     same(hvd.allreduce(torch.tensor([2 * size, -3]), postscale_factor=0.5), [size, -1])
     same(hvd.broadcast(torch.tensor([rank == 0, True]), 0), [True, True])
 
-    # In place, by an operation that waits and one that does not.
+    # In place, with an asynchronous and a blocking operation.
     data = torch.full((4,), float(rank + 1))
     place = data.data_ptr()
     handle = hvd.allreduce_async_(data, op=hvd.Sum)
@@ -120,7 +120,7 @@ def every_operation():
 
 
 def any_order():
-    """By name, in a different order on each rank."""
+    """Named operations begin in a different order on each rank."""
     rank, size = hvd.rank(), hvd.size()
     order = torch.randperm(30, generator=torch.Generator().manual_seed(rank)).tolist()
     handles = {}
@@ -135,7 +135,7 @@ def any_order():
 
 
 def goes_on():
-    """Begun operations are carried out whether this rank waits or not, including those that begin once sizes are known."""
+    """Operations complete whether or not this rank waits for them, including those that must exchange sizes first."""
     rank, size = hvd.rank(), hvd.size()
     handles = [hvd.allgather_async(torch.full((rank + 1,), rank)), hvd.alltoall_async(torch.arange(size)),
                hvd.allreduce_async(torch.ones(3), op=hvd.Sum)]
@@ -150,7 +150,7 @@ def goes_on():
 
 
 def gradients():
-    """Gradients of a tensor that went through an operation."""
+    """Gradients through each operation."""
     rank, size = hvd.rank(), hvd.size()
 
     def gradient_of(function, shape, weights):
@@ -188,7 +188,7 @@ def train(model, optimizer, inputs, targets, steps=4, parts=1):
 
 
 def optimizer():
-    """The model is the same as trained by one process on all rows, and equal on all ranks to the bit."""
+    """Training learns the same as one process on all rows; the models of all ranks are bit-identical."""
     rank, size = hvd.rank(), hvd.size()
     torch.manual_seed(1)
     inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
@@ -211,20 +211,20 @@ def optimizer():
             assert torch.allclose(one, other, atol=tolerance), (rank, more, one, other)
         digests = hvd.allgather_object([parameter.tolist() for parameter in together.parameters()])
         assert all(digest == digests[0] for digest in digests)
-    # A scheduler made earlier wraps the optimizer's step.
+    # A scheduler created before DistributedOptimizer has wrapped the plain optimizer's step.
     model = make_model()
     plain = torch.optim.SGD(model.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.StepLR(plain, 1)
     train(model, hvd.DistributedOptimizer(plain), inputs[rank::size], targets[rank::size], 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the scheduler looks for its own wrapper
+        warnings.simplefilter("ignore")  # the scheduler warns because step is no longer its own wrapper
         scheduler.step()
     digests = hvd.allgather_object(model[0].weight.tolist())
     assert all(digest == digests[0] for digest in digests)
 
 
 def gradients_of_some():
-    """Parameters that a rank has not used, sparse gradients, and clipping."""
+    """Parameters that some ranks do not use, sparse gradients, and clipping."""
     rank, size = hvd.rank(), hvd.size()
     for sparse_as_dense in (False, True):
         model = torch.nn.ModuleList([torch.nn.Embedding(size + 1, 2, sparse=True), torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)])
@@ -324,7 +324,7 @@ def adasum():
         close_to(hvd.allreduce(vectors[rank].clone(), op=hvd.Adasum), adasum_of(vectors), 1e-6)
     assert hvd.allreduce(torch.ones(0), op=hvd.Adasum).shape == (0,)
     same(hvd.allreduce(torch.full((5,), float(rank == 0)), op=hvd.Adasum, prescale_factor=2.0, postscale_factor=3.0), [6.0] * 5)
-    # Each tensor of a group separately, and operations in a different order on each rank.
+    # Each tensor of a group is combined separately; operations may begin in a different order on each rank.
     group = [[torch.randn(4, generator=torch.Generator().manual_seed(10 * index + one)) for one in range(size)] for index in range(3)]
     for got, vectors in zip(hvd.grouped_allreduce([vectors[rank] for vectors in group], op=hvd.Adasum), group):
         close_to(got, adasum_of(vectors), 1e-6)
@@ -337,7 +337,7 @@ def adasum():
 
 
 def adasum_optimizer():
-    """Each rank's step, and their Adasum, both computed in one process."""
+    """Compares with the steps of all ranks and their Adasum, computed in one process."""
     rank, size = hvd.rank(), hvd.size()
     inputs, targets = torch.randn(size, 6, 10, generator=torch.Generator().manual_seed(1)), torch.ones(size, 6, 3)
     for kind, options in ((torch.optim.SGD, {"momentum": 0.5}), (torch.optim.Adam, {})):
@@ -376,7 +376,7 @@ def adasum_of_three():
 
 
 def environment():
-    """The launcher's variables from before Init still hold afterwards."""
+    """HOROVOD_* variables match the ranks and sizes, and init() does not change those that the launcher set."""
     for kind, (rank, size) in {"": (hvd.rank(), hvd.size()), "LOCAL_": (hvd.local_rank(), hvd.local_size()),
                                "CROSS_": (hvd.cross_rank(), hvd.cross_size())}.items():
         assert (os.environ[f"HOROVOD_{kind}RANK"], os.environ[f"HOROVOD_{kind}SIZE"]) == (str(rank), str(size)), kind
@@ -386,7 +386,7 @@ def environment():
 
 
 def state():
-    """Optimizer states: from a rank that has one to others that have none."""
+    """Broadcasts an optimizer's state from a rank that has one to ranks without one."""
     rank, size = hvd.rank(), hvd.size()
     for kind, options in ((torch.optim.Adam, {"betas": (0.5, 0.25)}), (torch.optim.SGD, {"momentum": 0.5}),
                           (torch.optim.SGD, {})):
@@ -432,7 +432,7 @@ def process_sets():
         refuses(ValueError, f"rank {outsider} is not a member", hvd.broadcast, torch.ones(1), outsider, process_set=made)
         assert hvd.broadcast_object(rank, made.ranks[-1], process_set=made) == made.ranks[-1]
         hvd.barrier(made)
-    # Ranks outside the set have called fewer unnamed operations, and still all ranks match.
+    # Ranks outside the set have called fewer unnamed operations; later unnamed operations of all ranks still match.
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
     model = make_model()
     wrapped = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters(), process_set=even)
@@ -448,19 +448,19 @@ def process_sets():
 
 
 def join():
-    """Ranks with fewer batches."""
+    """Some ranks have fewer batches."""
     rank, size = hvd.rank(), hvd.size()
     for batch in range(rank + 1):
         same(hvd.allreduce(torch.ones(2), op=hvd.Sum), [float(size - batch)] * 2)
     if rank == size - 1 and size > 1:
         refuses(hvd.HorovodInternalError, "can no longer take part", hvd.allgather, torch.ones(1))
     assert hvd.join() == size - 1
-    # Ranks have called different numbers of unnamed operations.
+    # Unnamed operations still match, although ranks have called different numbers of them.
     same(hvd.allgather(torch.tensor([rank])), list(range(size)))
 
 
 def ranks_that_differ():
-    """If the calls of ranks differ, the ranks get an error, and everything else goes on."""
+    """Calls that differ between ranks fail on all of them, and later calls still work."""
     rank, size = hvd.rank(), hvd.size()
     shapes = [(6,), (2, 3)]
     for what, function, text in (
@@ -518,7 +518,7 @@ def refused():
 
 
 def batch_norm():
-    """Normalizes like one process with the batches of all ranks."""
+    """Normalizes as a single process with the batches of all ranks would."""
     rank, size = hvd.rank(), hvd.size()
     torch.manual_seed(3)
     whole = torch.randn(2 * size, 4, 3) * 5 + 100
@@ -536,7 +536,7 @@ def batch_norm():
         if more.get("affine", True):
             assert torch.allclose(hvd.allreduce(together.weight.grad, op=hvd.Sum), alone.weight.grad, atol=1e-2)
         assert torch.allclose(together.eval()(mine), alone.eval()(inputs)[2 * rank:2 * rank + 2], atol=1e-4)
-    # More values than a half-precision number can count.
+    # More rows than a half-precision number can count.
     many = torch.randn(70_000, 2).bfloat16().requires_grad_()
     got = hvd.SyncBatchNorm(2)(many)
     got.float().pow(2).sum().backward()
@@ -545,7 +545,7 @@ def batch_norm():
 
 
 def again():
-    """If one rank shuts Horovod down, it ends for all ranks, and can begin again."""
+    """If one rank shuts Horovod down, it ends on all ranks and can be initialized again."""
     rank, size = hvd.rank(), hvd.size()
     if rank == 0:
         hvd.shutdown()
@@ -561,7 +561,7 @@ def again():
 
 
 def killed():
-    """Rank 1 dies in the middle of a training."""
+    """Rank 1 dies during training."""
     rank = hvd.rank()
     model = make_model()
     wrapped = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())

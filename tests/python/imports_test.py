@@ -1,4 +1,4 @@
-"""Imports of the Python package point one way: no module imports, even within a function, one that depends on it."""
+"""Imports within the Python package have no cycles: no module imports, even inside a function, one that depends on it."""
 
 import ast
 import graphlib
@@ -10,7 +10,7 @@ PACKAGE = Path(os.environ["WARREN_SOURCE"]) / "python/src/warren"
 
 
 def name_of(path):
-    """The name of a module of the package, such as warren.data._load."""
+    """The dotted name of the module at `path`, such as warren.data._load."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -19,7 +19,7 @@ MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def imports(name):
-    """The modules of the package that a module names in imports anywhere in its text: at the top, in functions, and for types only."""
+    """The modules of the package that a module imports anywhere: at the top, in functions, or only for type checking."""
     found = set()
     for node in ast.walk(ast.parse(MODULES[name].read_text())):
         if isinstance(node, ast.Import):
@@ -32,12 +32,12 @@ def imports(name):
 
 
 def part_of(name):
-    """The module or folder directly in the package to which a module belongs, such as warren.data."""
+    """The top-level module or folder of the package that contains a module, such as warren.data."""
     return ".".join(name.split(".")[:2])
 
 
 def circle(graph):
-    """The names on a circle of the graph, or None."""
+    """A cycle of the graph, such as "a imports b imports a", or None."""
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:

@@ -11,7 +11,7 @@ from collectives_jobs import ENVIRONMENT, PYTHON, run, submit
 
 # MXNet 1.9.1, its last release, needs a NumPy before 1.24: python -m venv env; env/bin/pip install mxnet 'numpy<1.24'.
 MXNET_PYTHON = os.environ.get("WARREN_MXNET_PYTHON", PYTHON)
-SOON_S = 10.0  # until survivors know of a death, on a busy machine
+SOON_S = 10.0  # limit for survivors to notice a death on a busy machine
 BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
 
@@ -496,7 +496,7 @@ class KVStore(unittest.TestCase):
         for name in ("dist_sync_mpi", "dist_sync", "dist_async"):
             for env in BOTH_WAYS:
                 with self.subTest(name=name, **env):
-                    # The shells survive, so dmlc-submit does not end the others.
+                    # The shell outlives the killed worker, so dmlc-submit does not end the others.
                     _, said = submit(3, "/bin/sh", "-c", '"$@"; true', "sh", *self.warm, "-c", KILLED, name, env=env)
                     killed = float(re.search(r"killed at ([\d.]+)", said)[1])
                     known = re.findall(r"knows at ([\d.]+): (.*)", said)

@@ -1,6 +1,7 @@
-"""Processes that a launcher other than dmlc-submit started: one job, or an error that names what was seen; never several separate jobs.
+"""Processes started by a launcher other than dmlc-submit form one job, or fail with an error that names what was detected; they never form
+several separate jobs.
 
-With Debian's XGBoost and PyTorch, or those of the Python that WARREN_LAUNCHERS_PYTHON names."""
+Uses Debian's XGBoost and PyTorch, or those of the Python that WARREN_LAUNCHERS_PYTHON names."""
 import os
 import pathlib
 import re
@@ -97,19 +98,19 @@ class Launchers(unittest.TestCase):
 
     def environment(self, **more):
         clean = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
-        path = f"{SOURCE}/tests/interop/without_sklearn:{SOURCE}/python/src"  # XGBoost is imported in a quarter of the time
+        path = f"{SOURCE}/tests/interop/without_sklearn:{SOURCE}/python/src"  # XGBoost without sklearn is imported in a quarter of the time
         return {**clean, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1", "PYTHONPATH": path,
                 "WARREN_CONNECT_TIMEOUT": "60", "OMPI_MCA_mpi_yield_when_idle": "1", **more}
 
     def run_all(self, launcher, code, **more):
-        """Runs the launcher, or the program alone; returns exit code and output."""
+        """Runs `code` under the launcher, or in one process if `launcher` is empty; returns exit code and output."""
         done = subprocess.run([*launcher, PYTHON if launcher else forking.python(PYTHON, "numpy"), "-c", code], env=self.environment(**more), cwd=self.folder, timeout=LIMIT_S,
                               capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def run_as_torchrun(self, code, size=2, packages=("numpy", "torch.distributed"), **more):
-        """Runs the processes with torchrun's environment but without torchrun, whose agent keeps their store; returns each one's exit code
-        and output."""
+        """Runs `size` processes with torchrun's environment but without torchrun, whose agent would serve their store; returns each
+        process's output and exit code."""
         port, = free_ports(1)
         place = {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
         python = forking.python(PYTHON, *packages) if packages else PYTHON
@@ -170,7 +171,7 @@ class Launchers(unittest.TestCase):
             self.expect_one_job("".join(output for output, _ in found), size=2)
 
     def torchrun_is_one_job_of_xgboost(self, code):
-        found = self.run_as_torchrun(code, packages=())  # the order of imports can make a difference
+        found = self.run_as_torchrun(code, packages=())  # nothing is imported in advance, since the order of imports can matter
         self.assertEqual([status for _, status in found], [0, 0], found)
         self.expect_one_job("".join(output for output, _ in found), "90.0", 2)
 

@@ -1,5 +1,5 @@
-"""warren.data in jobs of dmlc-submit: Parquet on a real S3 server, trained on by all workers; categories, and errors and deaths that reach
-every worker."""
+"""warren.data in jobs of dmlc-submit: all workers train on Parquet files of a real S3 server; categories; errors and deaths that reach all
+workers."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import json
 import os
@@ -21,13 +21,13 @@ from warren_testing import AT_NIGHT, BIN, at_night
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 WORKER = pathlib.Path(__file__).parent / "load_worker.py"
-LIMIT_S = 120  # whole jobs, on a busy machine
+LIMIT_S = 120  # for a whole job on a busy machine
 ROWS = (3000, 500, 4100)
 
 
 def table(rows, seed):
-    """Features with few values, so that all values are cuts on any number of workers; sums of gradients come in a different order on each.
-    """
+    """Features with few distinct values, so that every value is a cut for any number of workers. That number only changes the order of
+    gradient sums."""
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 30, rows), rng.integers(0, 50, rows) / 4
     city = rng.choice(["Bonn", "Rom", "Ulm", f"only-{seed}"], rows)
@@ -67,7 +67,7 @@ class Job(unittest.TestCase):
 
 
 def splits(model):
-    """The features and values of the splits, without gains, which are sums."""
+    """The feature and value of each split. Gains are left out: they are sums, whose rounding differs."""
     return [re.findall(r"\[(.*?)\]", tree) for tree in model["dump"]]
 
 
@@ -85,7 +85,7 @@ class Training(Job):
                     self.assertEqual(found["categories"], {"city": ["Bonn", "Rom", "Ulm", "only-0", "only-1", "only-2"]})
 
     def learns_the_same(self, workers):
-        """Trains with each kind of matrix on that many workers (0: a process without a job), and compares with plain training in one
+        """Trains with each kind of matrix on this many workers (0: one process without a job), and compares with plain training in one
         process."""
         alone = self.model(0, "xgboost", self.local, label="y", weight="w", exclude="q")
         pages = self.folder / f"pages-{workers}"
@@ -313,7 +313,7 @@ class Wrong(Job):
                 rows = rows.set_column(0, "a", pa.array(["x"] * 500))
             pq.write_table(rows, path / f"{seed}.parquet")
         said = self.job(3, "xgboost", str(path), label="y", code=1)
-        # The first worker that ends stops the others, perhaps before they have printed the same.
+        # When the first worker fails, the others are stopped, perhaps before they have printed the same error.
         self.assertRegex(said, r"\] ValueError: rank 0: .*2\.parquet: column 'a' is string, expected numbers")
         self.assertNotIn("The above exception", said)
         pq.write_table(table(500, 2).set_column(3, "y", pa.array([None] * 500, pa.int8())), path / "2.parquet")

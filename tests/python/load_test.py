@@ -46,7 +46,7 @@ def table(rows, seed=0):
 
 
 def expected(of, columns=COLUMNS, categories=None):
-    """The features of a pyarrow.Table, computed in another way: row by row, in Python."""
+    """The features of a pyarrow.Table, computed independently: row by row, in Python."""
     codes = CATEGORIES if categories is None else categories
     rows = []
     for row in of.to_pylist():
@@ -73,7 +73,7 @@ class Numbers(unittest.TestCase):
                         np.testing.assert_array_equal(found, given)
 
     def test_are_loaded_without_pandas(self):
-        """Importing pandas takes longer than everything else in loading a small file. (Categories need it, by pyarrow.array.)"""
+        """Importing pandas takes longer than the rest of loading a small file. (With categories, pyarrow.array imports it.)"""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "x.parquet")
             pq.write_table(table(1000), path)
@@ -384,7 +384,7 @@ class Categories(Folder):
                 with self.subTest(values=values, kind=column.type):
                     codes, found = self.codes(column)
                     self.assertEqual((codes, found), ([1, 0, 1], (words or values)[::-1]))
-                    # As docs recommend: kept as JSON next to the model.
+                    # The docs recommend keeping the categories as JSON next to the model.
                     for given in (found, json.loads(json.dumps(found)), values[::-1], [*found, "another"]):
                         self.assertEqual(self.codes(column, categories={"c": given})[0], [1, 0, 1])
         with self.assertRaisesRegex(ValueError, r"categories\['c'\] has \[1\], expected words or numbers"):
@@ -412,7 +412,7 @@ class Categories(Folder):
                     np.testing.assert_array_equal(self.codes(one, categories={"c": json.loads(json.dumps(found))})[0], codes)
         before = pa.array([-1], pa.timestamp("ns"))
         self.assertEqual(self.codes(before), ([0], ["1969-12-31 23:59:59.999999999"]))
-        # As in files with microseconds, and as in pandas.
+        # Equal times in different units are one category, written as pandas writes it.
         stored = [pa.array([begin // scale], pa.timestamp(unit)) for unit, scale in (("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9))
                   for begin in [count]]
         for k, column in enumerate(stored):
@@ -660,7 +660,7 @@ class Wrong(Folder):
             with self.subTest(first=first.type, other=other.type):
                 self.refused(rf"c\.parquet: column 'k' {words} the files before: convert one, or leave it out with exclude=\[\.\.\.\] "
                              r"\(row group 0\)$", self.folder, label="y", categorical="k")
-        # Given categories= apply to words and numbers alike.
+        # categories= applies to words and numbers alike.
         for name, column in (("a", pa.array([7])), ("c", pa.array(["7"]))):
             self.parquet(f"{name}.parquet", pa.table({"k": column, "y": [0]}))
         np.testing.assert_array_equal(data.load(self.folder, label="y", categories={"k": ["8", "7"]}).features[:, 0], [1, np.nan, 1])
@@ -753,7 +753,7 @@ class Checked(Folder):
     def test_a_whole_that_all_have_is_shown_once_with_its_own_rows(self):
 
         class Two:
-            """One rank of a job of two, in which no collective is called."""
+            """One rank of a two-rank job that calls no collective."""
             world, connected = 2, True
 
             def __init__(self, rank):
@@ -817,7 +817,7 @@ class TextOrColumns(Folder):
 
 
 class OneFileEach(Folder):
-    """Paths and elements of lists."""
+    """A Path, or an element of a list, names exactly one file."""
 
     def test_a_list_of_text_is_text_as_the_same_names_in_a_str_are(self):
         for name in ("a.svm", "b.svm", "c"):
@@ -881,7 +881,7 @@ class Arguments(Folder):
 
 
 class OneSchema(Folder):
-    """The schema of batches of files whose columns have several types."""
+    """All batches have one schema, even if a column's type differs between files."""
 
     def test_whole_numbers_here_and_others_there_are_one_type_in_all_batches(self):
         large = pa.large_string()
@@ -917,7 +917,7 @@ class OpenFiles(Folder):
                 self.assertRegex(source.where(source.slices[0], 3), r"a\.parquet, row group 0, row 3$")
 
     def opened(self, files=5, most=2, kept=1 << 30):
-        """A reader that counts the bytes read of each file."""
+        """Writes `files` Parquet files; returns an Opened that keeps at most `most` open and `kept` bytes of metadata."""
         for k in range(files):
             self.parquet(f"{k}.parquet", table(50, k), 10)
         found = _files.find(self.folder)

@@ -8,7 +8,7 @@ import numpy as np
 
 what, uri, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
 if "die" in options:
-    # Kills itself in the middle of reading, after that many batches.
+    # Rank `rank_to_die` kills itself while reading, at batch number `left`.
     from warren.data._columnar import source as _source
     rank_to_die, left = options.pop("die")
     original = _source.Source._batches  # pylint: disable=protected-access

@@ -1,4 +1,4 @@
-"""Folders that are locked by the process that made them: which of them are leftovers, and which are not."""
+"""Folders that are locked by the process that created them: which of them are removed as leftovers, and which are kept."""
 import contextlib
 import fcntl
 import io
@@ -28,7 +28,7 @@ class Folders(unittest.TestCase):
             return _locks.LockedFolder(self.place, PREFIX), said.getvalue()
 
     def another(self, *before):
-        """The folder of another process, and that process."""
+        """Starts another process that makes a folder; returns the folder and the process."""
         process = subprocess.Popen([*before, sys.executable, "-c", MAKE, self.place], stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -65,7 +65,7 @@ class Folders(unittest.TestCase):
         self.assertEqual((there / "page").read_text(), "rows")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        # Succeeds once the kernel has released the lock.
+        # Waits until the kernel has released the lock.
         fcntl.flock(self.enterContext(open(there / "lock", encoding="ascii")), fcntl.LOCK_SH)
         self.assertEqual((there / "page").read_text(), "rows")
 

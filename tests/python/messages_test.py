@@ -1,4 +1,4 @@
-"""warren.collectives: messages with tags; worlds and groups of ranks that find each other by themselves; functions called by handles."""
+"""warren.collectives: messages with tags; worlds and groups whose ranks find each other; callbacks of handles."""
 import os
 import unittest
 
@@ -7,7 +7,7 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
-# Ranks exchange records over a communicator that they already have.
+# Ranks exchange their records over an existing communicator.
 BY_ANOTHER = """
 def over(comm):
     def allgather(record):
@@ -199,7 +199,7 @@ except IndexError:
         self.assertEqual(code, 0, output)
 
     def test_a_program_does_not_end_while_a_function_is_called(self):
-        # In a world that no rank has left.
+        # No rank has left the world when the program ends.
         code, output = run(2, BY_ANOTHER + """
 def slow(error):
     time.sleep(0.3)

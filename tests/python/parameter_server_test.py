@@ -1,4 +1,4 @@
-"""warren.parameter_server: the decisions of servers, tested by themselves; and jobs whose ranks send and receive in any order."""
+"""warren.parameter_server: the decisions of servers, tested in isolation, and jobs whose ranks send and receive in any order."""
 import os
 import re
 import textwrap
@@ -14,7 +14,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 from warren._parameter_server import shards as _shards  # pylint: disable=wrong-import-position
 from warren._parameter_server.shards import Part, Request, RoundShard, RuleShard, UpdateShard  # pylint: disable=wrong-import-position
 
-SOON_S = 10.0  # until survivors know of a death, on a busy machine
+SOON_S = 10.0  # limit for survivors to notice a death on a busy machine
 BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
 
@@ -209,8 +209,8 @@ class Jobs(unittest.TestCase):
             """)
 
     def test_all_send_and_receive_at_random_and_nothing_is_lost(self):
-        """Integers are added up on servers of several arrays at once, from two threads per rank, with messages of all lengths; meanwhile no
-        read sees half of a send."""
+        """Two threads per rank add integers to several servers' arrays concurrently, with messages of all lengths. No read sees half of a
+        send."""
         for env in BOTH_WAYS:
             self.expect(3, """
                 counts = (1, 5, 1000, 70_000, 400_000)
@@ -341,7 +341,7 @@ class Jobs(unittest.TestCase):
 
     def test_a_rank_that_is_killed_is_named_to_those_who_wait(self):
         for env in BOTH_WAYS:
-            # The shells survive, so dmlc-submit does not end the others.
+            # The shell outlives the killed worker, so dmlc-submit does not end the others.
             _, said = submit(3, "/bin/sh", "-c", '"$@"; true', "sh", PYTHON, "-c", KILLED, env=env)
             killed = float(re.search(r"killed at ([\d.]+)", said)[1])
             known = re.findall(r"knows at ([\d.]+): (.*)", said)

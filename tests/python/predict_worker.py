@@ -1,6 +1,6 @@
-"""A worker of tests of warren.xgboost.predict_to: `predict_worker.py WORLD FOLDER SUFFIX`. Prints "all right" if everything was right.
+"""A worker of tests of warren.xgboost.predict_to: `predict_worker.py WORLD FOLDER SUFFIX`. Prints "all right" if all checks pass.
 
-Rank 1, if there is one, has no rows. Every rank knows all rows, and so the expected contents of the files."""
+Rank 1, if it exists, has no rows. Every rank knows all rows, and thus the expected contents of the files."""
 import os
 import resource
 import sys
@@ -89,7 +89,7 @@ def fails_on_one_rank(folder, suffix, model, matrix):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         data.gather(np.zeros(1))
         assert not (os.path.exists(path) and (whole or os.listdir(path))), os.listdir(folder)
-    wx.predict_to(f"{folder}/full-False.{suffix}", model, matrix)  # no leftover is in the way
+    wx.predict_to(f"{folder}/full-False.{suffix}", model, matrix)  # the failed call left no file that would be in the way
 
 
 def main():

@@ -1,4 +1,4 @@
-"""warren.rabit: alone, in jobs, and through the death of a worker."""
+"""warren.rabit: in a single process, in jobs, and after the death of a worker."""
 import importlib.util
 import os
 import pathlib
@@ -19,7 +19,7 @@ PYTHON = "/usr/bin/python3"
 
 
 def job(workers, code, *options, expected=0):
-    """Runs the code on that many workers; returns the output."""
+    """Runs `code` on this many workers; returns the output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     done = subprocess.run(
         [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options, PYTHON, "-c",
@@ -33,7 +33,7 @@ def job(workers, code, *options, expected=0):
 
 
 class Alone(unittest.TestCase):
-    """Without a job, everything works as in a world of one."""
+    """Without a job, every call works as in a world of size 1."""
 
     @classmethod
     def setUpClass(cls):
@@ -239,7 +239,7 @@ class Jobs(unittest.TestCase):
 
 
 class Errors(unittest.TestCase):
-    """Errors are exceptions: the interpreter goes on."""
+    """Errors are exceptions; the interpreter keeps running."""
 
     def test_a_lost_peer_is_an_exception_in_every_call_and_the_program_goes_on(self):
         output = job(3, """
@@ -291,10 +291,10 @@ class Errors(unittest.TestCase):
 
 
 class Forks(unittest.TestCase):
-    """A process forked from a worker takes no part in the job, and does it no harm."""
+    """A process forked from a worker is not part of the job and does not disturb it."""
 
     SETTINGS = ({}, {"WARREN_SHARED_MEMORY": "off"})
-    #: Few rounds, since each child tears down a whole interpreter at its end.
+    #: Few rounds, since each child shuts down a whole interpreter when it exits.
     ROUNDS = 20 if AT_NIGHT else 7
 
     def run_with_child(self, child, told):

@@ -1,4 +1,4 @@
-"""Shared by the test workers: calls that all ranks refuse alike."""
+"""Shared by the test workers: checks calls that every rank refuses with the same message."""
 from warren.data import _peers
 
 

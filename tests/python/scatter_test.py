@@ -40,7 +40,7 @@ for name in %r:
 
 
 def found_by(python):
-    """The libraries that the Python has."""
+    """The libraries that this Python can import."""
     if not python:
         return []
     done = subprocess.run([python, "-c", FIND % ((*LIBRARIES, "xgboost.collective"),)], stdout=subprocess.PIPE, text=True, check=False)
@@ -59,7 +59,7 @@ WITHOUT_XGBOOST = without(PYTHON, "xgboost", "scipy.sparse")
 WITHOUT_TORCH = without(PYTHON, "torch.distributed")
 WITHOUT_ARROW = without(ARROW_PYTHON, "pyarrow.parquet", "pandas", "polars")
 WITHOUT_NEW_XGBOOST = WITHOUT_ARROW or without(ARROW_PYTHON, "xgboost.collective")
-#: The packages that workers import: PyTorch separately, since its thread library is not XGBoost's.
+#: The packages that workers import. PyTorch is separate, since its thread library differs from XGBoost's.
 PACKAGES = {python: [package for package in LIBRARIES[:-1] if package in FOUND[python]] for python in FOUND}
 PACKAGES_OF_TORCH = ("numpy", "torch.distributed")
 for why in sorted(set(filter(None, (WITHOUT_XGBOOST, WITHOUT_TORCH, WITHOUT_ARROW, WITHOUT_NEW_XGBOOST)))):
@@ -128,7 +128,7 @@ class ThreadedPeers(_peers._Job):  # pylint: disable=protected-access
 
 
 class DirectThreadedPeers(ThreadedPeers):
-    """The same with messages to single ranks."""
+    """ThreadedPeers that can send messages to single ranks."""
 
     def move(self, array, source, to):
         if self.rank == source:
@@ -138,7 +138,7 @@ class DirectThreadedPeers(ThreadedPeers):
 
 
 class ThreadedJob:
-    """Runs a function on some ranks; returns each one's result or error."""
+    """A job of `world` ranks. run() calls a function on each and returns the result or error of each rank."""
 
     def __init__(self, world, kind):
         self.world = world
@@ -235,7 +235,7 @@ class Pieces(unittest.TestCase):
                     self.assertLess(sum(sent), 1.7 * share)
                 else:  # broadcasts reach all ranks; the root's own share is not sent
                     self.assertGreater(sum(sent), (world - 1) * share)
-                # The rest is the table's description: a thousandth of a table that is worth sharing out, but more in this small one.
+                # The largest message is the table's description: about a thousandth of a large table, but more of this small one.
                 self.assertLessEqual(sorted(sent)[-2], piece_bytes + 8)
 
     def test_of_random_tables_on_random_ranks_become_the_table_again(self):

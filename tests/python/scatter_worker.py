@@ -1,7 +1,7 @@
-"""A worker of tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`. It joins the job by LIBRARY, and prints "all
-right" and the kinds that it tried if everything was right.
+"""A worker of tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`. It joins the job through LIBRARY. If all checks
+pass, it prints "all right" and the kinds of tables it tested.
 
-Every rank makes the same tables, and so knows its expected share: the rows of numpy.array_split."""
+Every rank makes the same tables, and thus knows its expected share: the rows of numpy.array_split."""
 import contextlib
 import sys
 import tracemalloc
@@ -131,7 +131,7 @@ def sliced(table, begin, end):
 
 
 def same(one, other, what):
-    """Checks that both are of the same kind, including dtypes and categories, and have the same rows."""
+    """Checks that both have the same type, including dtypes and categories, and the same rows."""
     assert type(one) is type(other), (what, type(one), type(other))
     package = type(one).__module__.split(".", maxsplit=1)[0]
     if one is None:
@@ -181,7 +181,7 @@ def check_kinds(kinds, rank, world):
             cuts = np.cumsum([0, *(len(part) for part in np.array_split(np.arange(rows), world))])
             for number, (name, table) in enumerate(KINDS[kind](np.random.default_rng(rows), rows)):
                 if world > 2 and (place + number) % 2:
-                    continue  # only half of them, since small messages take milliseconds with XGBoost 1.7
+                    continue  # every other case is left out, since small messages take milliseconds with XGBoost 1.7
                 what = (kind, name, rows)
                 root = (rows + number) % world
                 piece_bytes = 50 if number // 2 % 2 else 64 << 20
@@ -239,8 +239,8 @@ def check_queries(rank, world):
 
 
 def check_memory(rank, world):
-    """The memory used beyond the existing rows is the share and a piece, plus a little. (Other tables than arrays
-    become a separate piece before they are part of one.)"""
+    """Beyond the existing rows, scatter and gather use memory for the result and one piece, plus a little. (Tables other than arrays need
+    more: each piece first becomes a separate table.)"""
     piece, rows = 4 << 20, 8 << 20  # 64 MiB in total
     table = np.arange(rows, dtype=np.float64) if rank == 0 else None
     data.scatter(np.zeros(1) if rank == 0 else None)  # imports triggered here do not count

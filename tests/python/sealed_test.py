@@ -1,4 +1,4 @@
-"""warren._engine.sealed: what is sent between processes as Python's objects, and what is refused before it is unpickled."""
+"""warren._engine.sealed: Python objects sent between processes, and messages refused before they are unpickled."""
 import os
 import pickle
 import threading
@@ -21,7 +21,7 @@ class Evil:
 
 
 def knowing(token):
-    """The process's environment with this token, or without one if None."""
+    """Starts a patch of os.environ that sets this token, or removes it if None; returns the patch."""
     found = mock.patch.dict(os.environ)
     found.start()
     os.environ.pop("DMLC_JOB_TOKEN", None)
@@ -132,10 +132,11 @@ class WithoutAToken(SealedTest):
 
 
 class Proof(SealedTest):
-    """The ranks of a communicator without checked members, as threads; each contributes to a maximum."""
+    """Threads act as the ranks of a communicator whose members are unchecked; each contributes to a maximum."""
 
     def run_ranks(self, size, others=None):
-        """`others` maps a rank to a function of the round and the array that returns what the rank contributes instead."""
+        """Returns each rank's error, or None. `others` maps a rank to a function of the round and the array, whose result replaces the
+        rank's contribution."""
         barrier, tables = threading.Barrier(size), [None] * size
         results = [None] * size
 
@@ -190,7 +191,7 @@ class Proof(SealedTest):
         self.assertIn("rank 2 does not have the job's token (DMLC_JOB_TOKEN)", "".join(filter(None, found)))
 
     def test_nobody_gets_through_who_spoils_the_random_bytes_of_others(self):
-        """A rank might try this to make proofs of an earlier job fit."""
+        """A rank might try this to reuse the proofs of an earlier job."""
         self.having(TOKEN)
         found = self.run_ranks(2, {1: lambda number, values: np.full_like(values, 255) if number == 1 else values})
         self.assertTrue(any("did not prove" in one for one in found if one), found)

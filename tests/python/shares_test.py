@@ -1,4 +1,4 @@
-"""warren.data: which rows belong to which worker, by the thousand; how much memory there is; progress output. Values only, no files."""
+"""warren.data: which rows belong to which worker, in a thousand random cases; available memory; progress output. Uses no files."""
 import io
 import os
 import random
@@ -16,7 +16,7 @@ from warren.data._columnar.pieces import Cut, Piece  # noqa: E402
 
 
 def some_pieces(rng, known):
-    """Pieces of some files, some of them without rows."""
+    """Random pieces of several files, some without rows. Their numbers of rows are unknown (-1) unless `known`."""
     pieces = []
     for file in range(rng.randint(1, 6)):
         for place in range(rng.randint(0, 8)):
@@ -26,7 +26,7 @@ def some_pieces(rng, known):
 
 
 def rows_of(slices, rows):
-    """(file, place, row) of each row of a share. `rows`: the rows of a piece, by its file and place."""
+    """(file, place, row) of each row of a share. `rows` maps (file, place) to the piece's number of rows."""
     return [(one.piece.file, one.piece.place, row) for one in slices
             for row in range(one.begin, rows[one.piece.file, one.piece.place] if one.end is None else one.end)]
 

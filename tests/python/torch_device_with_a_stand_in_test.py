@@ -1,5 +1,5 @@
-"""The backend "warren" of torch.distributed with tensors on a GPU of the stand-in: the engine's paths are real, CUDA and its tensors are
-not. scripts/gpu-check does the same with PyTorch's own tensors, for machines with a GPU."""
+"""The backend "warren" of torch.distributed with tensors on a stand-in GPU: the engine's code paths are real, CUDA and the tensors are not.
+On machines with a GPU, scripts/gpu-check does the same with PyTorch's own tensors."""
 import ctypes
 import os
 import subprocess
@@ -26,7 +26,7 @@ def rank_of_a_job():
     case = unittest.TestCase()
 
     class OnGpu(torch.Tensor):
-        """A tensor on memory of the stand-in."""
+        """A tensor in the stand-in's memory."""
         is_cuda = True
         device = torch.device("cuda:0")
 
@@ -90,7 +90,7 @@ def rank_of_a_job():
     stream.synchronize()
     case.assertEqual(values.tolist(), [[0, 6], [2, 6]][rank])
 
-    # Lists whose tensors are adjacent here; others are copied in device memory.
+    # Lists of tensors that are adjacent in memory; others would be copied within device memory.
     parts, values = on_gpu(*[0] * 2 * RANKS)
     dist.all_gather(list(parts.chunk(RANKS)), on_gpu(rank, 4)[0])
     stream.synchronize()
@@ -100,7 +100,7 @@ def rank_of_a_job():
     stream.synchronize()
     case.assertEqual(values.tolist(), [[0, 8], [2, 8]][rank])
 
-    # What the device paths do not support goes through host memory: whole tensors are copied there and back.
+    # Calls without a device path go through host memory: whole tensors are copied there and back.
     copied = []
     OnGpu.cpu = lambda tensor: copied.append(tensor.numel()) or tensor.as_subclass(torch.Tensor).clone()
 
@@ -134,7 +134,7 @@ def rank_of_a_job():
     is_copied(2)
     case.assertEqual(on_host.tolist(), [0, 6, 1, 6])
 
-    # Refused without ending anything.
+    # Refused calls; later calls still work.
     for wrong, text in ((lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "does not support BAND of torch.float32"),
                         (lambda: dist.all_reduce(torch.zeros(2, device="meta")), "on CUDA GPUs, but this one is on meta")):
         with case.assertRaisesRegex(RuntimeError, text):

@@ -1,4 +1,4 @@
-"""A rank of torch_sgd_test.py: the function in its first argument."""
+"""A rank of torch_sgd_test.py. Runs the function named by its first argument."""
 import sys
 import threading
 
@@ -9,11 +9,11 @@ import warren.torch
 from warren import collectives
 
 torch.set_num_threads(1)
-ACCURACY = 0.9  # for ten digits; guessing gives 0.1
+ACCURACY = 0.9  # on ten digits; guessing would reach 0.1
 
 
 def world():
-    """The world; the first call of warren.torch joins it if that is what is tested."""
+    """The job's communicator. In tests that do not call collectives.init(), the first call of warren.torch joins the job."""
     return collectives.world()
 
 
@@ -37,7 +37,7 @@ def make_model():
 
 
 def digits():
-    """Digits of 64 pixels, dealt out to the ranks, and digits for the test. They are noisy copies of ten pictures."""
+    """This rank's share of the training digits, and all test digits: noisy copies of ten pictures of 64 pixels."""
     torch.manual_seed(3)
     pictures = torch.rand(10, 64)
     targets = torch.randint(10, (2000,))
@@ -52,8 +52,8 @@ def accuracy(model, inputs, targets):
 
 
 def parameters():
-    model = make_model()  # joins the job
-    warren.torch.synchronize_parameters(model, root=0)
+    model = make_model()
+    warren.torch.synchronize_parameters(model, root=0)  # joins the job
     me, size = world().rank, world().size
     model = Sequential(Linear(2, 3), torch.nn.BatchNorm1d(3), Linear(3, 1).double())
     model[1].running_mean.fill_(me)
@@ -106,7 +106,7 @@ def training():
 
     def trained(engine, batches, **how):
         model = make_model()
-        if me == 0 or isinstance(engine, Alone):  # the others get those of rank 0
+        if me == 0 or isinstance(engine, Alone):  # the other ranks receive the parameters of rank 0
             model.load_state_dict(start)
         state = engine.train(model, torch.nn.CrossEntropyLoss(), batches, max_epochs=3, **how)
         assert (state.t, state.epoch) == (18, 3)
@@ -149,7 +149,7 @@ class Scaled(Module):
 
 
 class Branches(Module):
-    """Uses its layers in a different order on each rank, one of them on some ranks only, and one on no rank."""
+    """Uses its layers in an order that depends on the rank, one of them on rank 0 only, and one on no rank."""
 
     def __init__(self):
         super().__init__()
@@ -271,10 +271,10 @@ def tensors():
 
 
 def schedule():
-    """What each of two ranks and the servers hold, step by step."""
+    """Checks the values of two ranks and the servers, step by step."""
     collectives.init([])
     me = world().rank
-    # At step 1 the servers have element 0 of rank 0 and element 1 of rank 1; alpha is 0.25, and they meet at step 3.
+    # At step 1 the servers hold element 0 of rank 0 and element 1 of rank 1. Alpha is 0.25; ranks and servers meet at step 3.
     at_once = ([0.0, 0.25] if me == 0 else [0.75, 1.0], [0.25, 0.75])
     in_turn = ([0.0, 0.25] if me == 0 else [0.75, 0.9375], [0.25, 0.8125])
     for prefetch, (own, center) in ((0, in_turn), (1, at_once), (2, at_once)):
@@ -318,7 +318,7 @@ def train_digits(make_update, lr, momentum, steps=150):
     update = make_update(model)
     optimizer = torch.optim.SGD(model.parameters(), lr, momentum, nesterov=momentum > 0)
     batches = torch.Generator().manual_seed(world().rank)
-    for step in range(steps + 20 * world().rank):  # different numbers of steps
+    for step in range(steps + 20 * world().rank):  # ranks take different numbers of steps
         chosen = torch.randint(len(inputs), (32,), generator=batches)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(inputs[chosen]), targets[chosen]).backward()

@@ -14,7 +14,7 @@ from warren_testing import BIN, SOURCE, free_ports
 WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
 PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
-SOON_S = 1.0  # until survivors know of a death
+SOON_S = 1.0  # limit for survivors to notice a death
 
 
 def version():
@@ -41,7 +41,7 @@ class Torch(unittest.TestCase):
         return [forking.python(PYTHON, "torch", "torch.distributed", "torch.nn.parallel")]
 
     def run_ranks(self, function, size, python=None, **more):
-        """What each rank printed, and its exit code. `python`: a command to use instead of the one that has already imported PyTorch."""
+        """Returns each rank's output and exit code. `python`: a command to use instead of a Python that has already imported PyTorch."""
         port, another = free_ports(2)
         place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "ANOTHER_PORT": str(another),
                  **more}
@@ -154,7 +154,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.stdout.count("well among 3"), 3, done.stdout)
 
     def expect_well_of(self, ranks, *launcher, function="every_collective", python=None):
-        """Runs `function` in ranks that know their job from their launcher alone; all must succeed."""
+        """Runs `function` in ranks that know of their job only from their launcher; all must succeed."""
         environment = {name: value for name, value in self.environment().items() if not name.startswith("DMLC_")}
         done = subprocess.run([*launcher, *(python or self.warm), WORKER, function], env=environment, text=True, timeout=LIMIT_S,
                               capture_output=True, check=False)  # fmt: skip
@@ -177,7 +177,7 @@ class Torch(unittest.TestCase):
 
     @unittest.skipIf(shutil.which("mpirun.mpich") is None, "SKIPPED: no mpirun.mpich; apt-get install mpich")
     def test_mpirun_of_mpich_starts_it(self):
-        self.expect_well_of(3, "mpirun.mpich", "-n", "3", python=[PYTHON])  # mpirun passes on a descriptor, so this is a plain Python
+        self.expect_well_of(3, "mpirun.mpich", "-n", "3", python=[PYTHON])  # mpirun passes on a descriptor, which needs a plain Python
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def every_collective():
 
 
 def complex_numbers():
-    """Every reduction of complex numbers, blocking and not, including conjugates, which are views of memory with other signs."""
+    """Every reduction of complex numbers, blocking and asynchronous, including conjugates, which are views with the sign flipped."""
     rank, size = begin()
     world = dist.group.WORLD
     total = complex(size, size * (size - 1) // 2)
@@ -171,7 +171,7 @@ def complex_numbers():
             if is_async:
                 work.wait()
             expect(output, total)
-        # Conjugates on one rank only. PyTorch itself refuses them in its functions for the other collectives.
+        # A conjugate on one rank only. In its functions for the other collectives, PyTorch itself refuses conjugates.
         data = own().conj() if rank == 0 else own(2, complex(1, -rank))
         world.allreduce([data]).wait()
         expect(data, total.conjugate())
@@ -216,7 +216,7 @@ def complex_numbers():
 
 
 def sparse_sums():
-    """Sums of sparse tensors, some without elements, and a training with sparse gradients."""
+    """Sums of sparse tensors, some without elements, and training with sparse gradients."""
     unchecked = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
     rank, size = begin()
 
@@ -234,7 +234,7 @@ def sparse_sums():
             same(data.to_dense(), expected)
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="Sparse invariant checks")  # PyTorch warns once, at the first tensor without this setting
+        warnings.filterwarnings("error", message="Sparse invariant checks")  # PyTorch warns once, if check_invariants is not set
         summed(make([[0]], [1.0], (3,)), [float(size), 0.0, 0.0])
     for empty in (0, size - 1):
         mine = int(rank != empty)
@@ -246,7 +246,7 @@ def sparse_sums():
     summed(torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 0), (4, 0)), torch.zeros(4, 0))
     summed(make([list(range(rank + 1))], [1.0] * (rank + 1), (size,)), torch.arange(size, 0, -1))
     summed(make([[0, 2, 0]], [1.0, 2.0, 3.0], (3,)), [4.0 * size, 0.0, 2.0 * size])
-    # Tensors that cannot be added are refused on all ranks, and nothing ends.
+    # Tensors that cannot be added are refused on all ranks; later calls still work.
     for wrong in (make([[0]], [1.0], (3 + rank,)), make([[0]], [1.0], (3,), torch.float64 if rank else torch.float32)):
         if size > 1:
             refuses("rank 0 gives torch.float32 of shape [3]", dist.all_reduce, wrong)
@@ -301,13 +301,13 @@ def without_waiting():
     work.wait()
     same(view, [float(total)] * 4)
     dist.barrier(async_op=True).wait()
-    # No rank waits or keeps the tensor, and the call is still carried out.
+    # The call completes although no rank waits for it or keeps the tensor.
     dist.all_reduce(torch.ones(10), async_op=True)
     dist.barrier()
 
 
 def callbacks_that_wait():
-    """Callbacks of futures begin operations and wait for them, in every way."""
+    """Callbacks of futures begin operations and wait for them in every possible way."""
     rank, size = begin(timeout=datetime.timedelta(seconds=60))
     total = size * (size - 1) // 2
     other = dist.new_group(list(range(size)))
@@ -394,7 +394,7 @@ def callbacks_in_an_order_of_chance():
         begun[0].wait()
         begun[1].wait()
         assert len(caught) == 1 and "rank 0 begins WarrenBarrier inside a callback" in caught[0], caught
-        # One after the other, the order is fixed.
+        # With only one future at a time, the order is fixed.
         dist.all_reduce(torch.ones(3), async_op=True).get_future().then(lambda _: dist.all_reduce(torch.ones(3))).wait()
     else:
         dist.recv(data, 0, tag=1)
@@ -423,7 +423,7 @@ def ends_in_a_callback():
 
 
 def late_in_a_callback():
-    """The last rank does not make the call for which the others' callbacks wait."""
+    """The last rank does not make the call that the other ranks' callbacks wait for."""
     rank, size = begin()
     dist.barrier()
     dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))
@@ -462,7 +462,7 @@ def messages():
         same(got, [source * 10 + tag])
     for work in works:
         work.wait()
-    # From any rank.
+    # Rank 0 receives from any rank.
     if rank == 0:
         found = set()
         for _ in range(size - 1):
@@ -477,7 +477,7 @@ def messages():
     for work in dist.batch_isend_irecv(operations):
         work.wait()
     same(operations[1].tensor, [source])
-    # In a group, whose ranks have other numbers.
+    # Messages in a group, whose ranks have other numbers.
     group = dist.new_group([size - 1, 0])
     if rank in (0, size - 1):
         other = size - 1 - rank
@@ -507,7 +507,7 @@ def groups():
     dist.all_reduce(data)
     same(data, [float(size)])
     dist.destroy_process_group()
-    # Again in one process, at another address: until all ranks have released PyTorch's store, some would meet at the old one.
+    # The same processes form another group, at another address, since at the old one some ranks could still reach the old store.
     os.environ["MASTER_PORT"] = os.environ["ANOTHER_PORT"]
     begin()
     data = torch.ones(1)
@@ -529,7 +529,7 @@ def train(model, inputs, targets, steps):
 
 
 def data_parallel():
-    """The model is the same as trained by one process on all rows."""
+    """Training learns the same as one process on all rows."""
     rank, size = begin()
     torch.manual_seed(1)
     inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
@@ -603,7 +603,7 @@ def compiled():
 
 
 def compiled_horovod():
-    """The frames of hooks and operations are not traced; PyTorch would warn of that."""
+    """torch.compile does not trace hooks and operations; otherwise PyTorch would warn."""
     import warnings
 
     import warren.horovod.torch as hvd
@@ -624,7 +624,7 @@ def compiled_horovod():
 
 
 def sharded():
-    """FSDP2: parameters and gradients are sharded; the model is the same as trained by one process."""
+    """FSDP2: parameters and gradients are sharded; training learns the same as one process."""
     from torch.distributed._composable.fsdp import fully_shard
     rank, size = begin()
     mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size,))
@@ -642,7 +642,7 @@ def sharded():
 
 
 def distributed_tensors():
-    """DTensor: a product of matrices in parts, and the conversions between placements."""
+    """DTensor: products of sharded matrices, and conversions between placements."""
     try:
         from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
     except ImportError:  # PyTorch 2.4
@@ -664,7 +664,7 @@ def distributed_tensors():
 
 
 def killed():
-    """Rank 1 dies in the middle of a training."""
+    """Rank 1 dies during training."""
     rank, _ = begin()
     model = DistributedDataParallel(make_model())
     inputs, targets = torch.randn(8, 10), torch.randn(8, 3)
@@ -713,9 +713,9 @@ def monitored():
 
 
 def different_roots():
-    """Each rank takes itself for the root."""
+    """Each rank names itself as the root."""
     rank, size = begin()
-    # All ranks must leave init_process_group before rank 0, which serves PyTorch's store, can fail and end.
+    # Rank 0 serves PyTorch's store, so all ranks must have left init_process_group before it fails and exits.
     dist.barrier()
     data = torch.full((3,), float(rank))
     calls = {"broadcast": lambda: dist.broadcast(data, rank),
@@ -738,7 +738,7 @@ def refused():
     refuses("meta", dist.all_reduce, torch.ones(1, device="meta"))
     group = warren.torch.ProcessGroup
     assert isinstance(dist.group.WORLD, group)
-    # Refused calls have ended nothing.
+    # Later calls still work.
     data = torch.full((1,), float(rank))
     dist.all_reduce(data)
     same(data, [float(size * (size - 1) // 2)])

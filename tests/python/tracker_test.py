@@ -1,4 +1,4 @@
-"""warren.tracker: our tracker started from Python, as a program that hosts workers would."""
+"""warren.tracker: the tracker, started from Python as a program that hosts workers starts it."""
 import contextlib
 import copy
 import errno
@@ -32,7 +32,7 @@ class TrackerOfPython(unittest.TestCase):
 
     @staticmethod
     def free(tracker):
-        with contextlib.suppress(ValueError):  # most of these jobs do not end
+        with contextlib.suppress(ValueError):  # most of these jobs never finish
             tracker.free()
 
     def workers(self, tracker, count):
@@ -67,7 +67,7 @@ class TrackerOfPython(unittest.TestCase):
         self.make(1, port).start()
 
     def test_a_taken_port_is_what_hosts_of_any_xgboost_recover_from(self):
-        """xgboost.dask catches XGBoostError from 2.1 on, and OSError by its errno before; it then tries its next address."""
+        """From 2.1 on, xgboost.dask catches XGBoostError; before, OSError with these errno values. It then tries its next address."""
         port = self.make(1)._place.getsockname()[1]
         for arguments, code in ((("127.0.0.1", port), errno.EADDRINUSE), (("nonesuch.invalid", 0), errno.EADDRNOTAVAIL)):
             with self.assertRaises(OSError) as raised:

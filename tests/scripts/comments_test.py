@@ -1,4 +1,4 @@
-"""Tests of scripts/comments: what it takes for odd, and where it finds comments."""
+"""Tests of scripts/comments: which comments it reports as odd, and where it finds comments."""
 
 import importlib.machinery
 import importlib.util

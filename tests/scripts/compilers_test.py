@@ -1,4 +1,4 @@
-"""bench/compilers: its rows, and a table of which one row is run again."""
+"""bench/compilers: its rows, and updating one row of the table."""
 
 import importlib.machinery
 import importlib.util
@@ -27,7 +27,7 @@ class Table(unittest.TestCase):
         self.table = pathlib.Path(folder.name, "compilers.md")
 
     def rows(self):
-        """The rows as they stand in the table, without the cells that are the same in all."""
+        """The rows of the table in order, without the cells that are the same in all rows."""
         lines = [line for line in self.table.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
         self.assertEqual(lines[0], f"| {' | '.join(compilers.COLUMNS)} |")
         return [line.strip("| ").replace(" | x", "") for line in lines[1:]]

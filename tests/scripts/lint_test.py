@@ -1,4 +1,4 @@
-"""Tests of scripts/lint in a small tree: it remembers units without findings, and checks a unit again after any change of its input."""
+"""Tests of scripts/lint in a small tree: it remembers units without findings, and checks a unit again after any change to its input."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class Lint(unittest.TestCase):
         self.write("build/Unity/unity_0_cxx.cxx", f'#include "{self.root}/data/unit.cc"\n\n#include "{second}"\n')
         self.write("build/compile_commands.json", json.dumps([{
             "directory": str(self.root / "build"), "file": str(group), "command": f"c++ -std=c++20 -I{self.root} -c {group} -o group.o"}]))
-        # mypy is not this test's subject and finds nothing.
+        # A stand-in for mypy, which this test does not cover, reports no errors.
         self.write("bin/mypy", "#!/bin/sh\n")
         (self.root / "bin/mypy").chmod(0o755)
         self.environment["PATH"] = f"{self.root}/bin:{os.environ['PATH']}"

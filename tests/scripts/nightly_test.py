@@ -1,4 +1,4 @@
-"""scripts/nightly: what runs first, what is left out for lack of time, and the table."""
+"""scripts/nightly: the order of the steps, the steps left out for lack of time, and the table."""
 
 import contextlib
 import importlib.machinery
@@ -32,7 +32,7 @@ class Nightly(unittest.TestCase):
         self.steps.append(nightly.Step("broken", [["true"], ["sh", "-c", "exit 3"], ["sh", "-c", "echo not reached"]]))
 
     def run_nightly(self, *words):
-        """The exit code, and the printed lines."""
+        """Runs scripts/nightly; returns its exit code and the printed lines."""
         said = io.StringIO()
         with mock.patch.object(nightly, "steps", lambda *_: self.steps), mock.patch.object(sys, "argv", ["nightly", *words, "--output", str(self.table)]), \
                 mock.patch.object(nightly, "LOGS", self.table.parent / "logs"), contextlib.redirect_stdout(said):

@@ -1,5 +1,4 @@
-"""scripts/test runs again, alone, what failed, if that is one test or two of several processes, and says so. ctest and the build are
-stand-ins."""
+"""scripts/test reruns failed tests alone if they are one or two process tests, and reports it. ctest and the build are stand-ins."""
 
 import os
 import pathlib
@@ -30,7 +29,7 @@ esac
 
 class RunAgain(unittest.TestCase):
     def run_tests(self, failed="", unit="", alone="", broken=""):
-        """The exit code and the output of scripts/test."""
+        """Runs scripts/test; returns its exit code and output."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "scripts").mkdir()
         shutil.copy(SOURCE / "scripts/test", folder / "scripts/test")

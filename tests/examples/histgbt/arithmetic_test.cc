@@ -69,7 +69,7 @@ TEST(Arithmetic, ARowIsOffByNoMoreThanPromised) {
   std::mt19937 random(3);
   for (const float greatest : {1.0F, 0.75F, 0.5001F}) {
     std::uniform_real_distribution<float> uniform(-greatest, greatest);
-    const float gradients = 1 << kGradientBits;  // all are below 1
+    const float gradients = 1 << kGradientBits;  // the scale for gradients up to 1
     const float hessians = 1 << kHessianBits;
     for (int i = 0; i < 100000; ++i) {
       const GradientPair pair{i == 0 ? greatest : uniform(random),

@@ -1,5 +1,5 @@
-"""histgbt's CUDA backend on a stand-in for CUDA: the kernels' own source, run on the host. The model is the same, byte for byte, as on the
-CPU."""
+"""histgbt's CUDA backend on a stand-in for CUDA, which runs the kernels' own source on the host. The model has the same bytes as the CPU
+backend's."""
 
 import os
 import signal

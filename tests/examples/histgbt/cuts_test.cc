@@ -1,4 +1,4 @@
-// Sketches, cuts and bins: their contents, and that neither order nor division of the rows matters.
+// Sketches, cuts and bins: their contents, and that they do not depend on the order or division of the rows.
 #include "examples/histgbt/cuts.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(Sketch, PartsMergeIntoWhatTheWholeGives) {
   }
 }
 
-/// Such rows occur several times, and some become equal when two features are exchanged.
+/// Such rows occur several times, and some become equal if their features are swapped.
 TEST(Sketch, RowsOfSmallWholeNumbersMergeExactly) {
   Threads threads(1);
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -254,7 +254,7 @@ TEST_F(CutsTest, TheLayoutFollowsFromWhatIsThere) {
   EXPECT_EQ(layout({3000, 4, 1, 0}, 257), Layout::kDense16);
   EXPECT_EQ(layout({3000, 40, 0.05, 0}, 256), Layout::kSparse);
 
-  // The rows that the cuts were made from had no missing values; other rows may have some.
+  // The cuts come from rows without missing values; other rows may have missing values.
   const Block whole = RandomRows({3000, 4, 1, 0}, 5);
   const Cuts cuts = MakeCuts(whole.View(), 256, threads);
   EXPECT_EQ(BinRows(RandomRows({300, 4, 0.9, 0}, 6).View(), cuts, threads).layout, Layout::kDense16);

@@ -1,4 +1,4 @@
-// Gradients of many rows at once: the same as arithmetic.h gives for each, to the bit.
+// Gradients computed for many rows at a time are bit-identical to those of arithmetic.h for each row.
 #include "examples/histgbt/cpu/gradients.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-"""histgbt as a process: its model in stock XGBoost, its quality compared with XGBoost's hist, and one model for any number of workers, even
-if one of them dies."""
+"""The histgbt program: stock XGBoost loads its models, their quality is that of XGBoost's hist, and the model is the same for any number of
+workers, even if one of them dies."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ COMMON = {"eta": 0.1, "max_depth": 6, "lambda": 1, "max_bin": 256, "base_score":
 
 class HistgbtTest(ProgramTest):
     def train(self, *arguments, workers=0, options=()):
-        """Trains; returns the output."""
+        """Trains; returns standard output and standard error."""
         words = [HISTGBT, *map(str, arguments)]
         if workers:
             words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), *options, *words]
@@ -38,17 +38,17 @@ class HistgbtTest(ProgramTest):
 
 
 class InXgboost(HistgbtTest):
-    """XGBoost reads the file with column 0 empty, as histgbt does."""
+    """Models of histgbt in XGBoost, which reads the data files with an empty column 0, as histgbt does."""
 
-    # Metric, data and parameters of a training.
+    # The metric, the data and the parameters of each kind of training.
     TWO_CLASSES = "auc", {"task": "binary", "features": 28}, {"objective": "binary:logistic"}
     SPARSE_ROWS = "auc", {"task": "binary", "features": 60, "density": 0.15}, {"objective": "binary:logistic"}
     NUMBERS = "rmse", {"task": "regression", "features": 20, "density": 0.8}, {"objective": "reg:squarederror"}
     MANY_CLASSES = "merror", {"task": "multiclass", "classes": 4, "features": 15}, {"objective": "multi:softprob", "num_class": 4}
 
     def check(self, metric, make, parameters, seeds=(2,), limit=0.002):
-        """Checks that predictions are the same in XGBoost, and that XGBoost's own models are not better on average over the data sets of
-        the seeds: the position of a cut decides about single trees, as another max_bin does for XGBoost."""
+        """Checks that predictions are the same in XGBoost, and that XGBoost's own models are not better by more than `limit` on average
+        over the seeds' data sets. The average counts, as the positions of cuts change single trees, like another max_bin in XGBoost."""
         better = []
         for seed in seeds:
             self.make_data("train.txt", rows=20000, seed=seed, **make)
@@ -89,7 +89,7 @@ class InXgboost(HistgbtTest):
                 self.check(*kind, seeds=(1, 2, 3))
 
     def test_settings_other_than_the_defaults(self):
-        """Weights, a base score, regularisation, and missing or infinite values: the metrics of XGBoost's margins are those of histgbt."""
+        """With weights, a base score, regularisation, and missing or infinite values, XGBoost computes the same metrics as histgbt."""
         rows = []
         for i in range(4000):
             values = [f"{k}:{(i * (k + 3)) % (11 * k)}" for k in (1, 2, 3, 5) if (i * 7 + k) % 5]
@@ -185,7 +185,7 @@ class OneModel(HistgbtTest):
             printed = []
             for line in process.stdout:
                 printed.append(line)
-                # A worker that dies between its line and the checkpoint prints the line twice.
+                # A worker that dies after printing a line and before the checkpoint prints the line again.
                 found = re.search(r"\[(5|30)\]\ttest", line)
                 if found and found[1] not in killed:
                     os.kill(self.worker(process.pid, victim), signal.SIGKILL)
@@ -206,7 +206,7 @@ class OneModel(HistgbtTest):
         for line in process.stdout:
             if re.search(r"\[7\]\ttest", line):
                 break
-        # Rank 0 waits for a reader of the file, the others for rank 0.
+        # Rank 0 waits until the file has a reader; the other ranks wait for rank 0.
         first = self.worker(process.pid, 0)
         wait_for(lambda: self.call_of(first) == "openat", what="the model's being written")
         os.kill(first, signal.SIGKILL)
@@ -234,7 +234,7 @@ class OneModel(HistgbtTest):
         self.assertEqual(self.read("2.json"), self.read("1.json"))
 
     def test_is_made_of_many_bins_and_messages(self):
-        """1,024 bins do not fit into a byte; the sketches of 50 features take several allreduces."""
+        """1,024 bins do not fit into a byte, and the sketches of 50 features need several allreduces."""
         self.make_data("train.txt", rows=9000, features=50)
         arguments = ["data=train.txt", "num_round=2", "max_bin=1024", "max_depth=3"]
         self.train(*arguments, "model_out=1.json")
@@ -313,7 +313,7 @@ class Refusals(HistgbtTest):
                       self.run_badly(1, SUBMIT, "--cluster", "local", "--num-workers", "2", HISTGBT, "data=train.txt?part=0&n=2"))
 
     def test_all_sets_count_columns_alike(self):
-        """The second set has no index 0 that would show that the first one counts from 0."""
+        """The second set has no index 0, so by itself it would be read as counting columns from 1."""
         self.write("train.txt", "".join(f"{i % 2} 0:{i % 2} 1:{i % 3}\n" for i in range(200)))
         self.write("test.txt", "".join(f"{i % 3 % 2} 1:{i % 3}\n" for i in range(200)))
         arguments = ["objective=binary:logistic", "eval_metric=error", "num_round=2"]

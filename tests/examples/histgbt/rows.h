@@ -25,10 +25,10 @@ struct Shape {
   std::size_t rows = 1000;
   std::uint32_t features = 5;
   double density = 1;
-  int distinct = 0;  ///< number of different values of a feature; 0: unlimited
+  int distinct = 0;  ///< number of distinct values of a feature; 0 means unlimited
 };
 
-/// The label is 1 for about half of the rows, and depends on the first two features.
+/// Random rows. The label depends on the first two features, and is 1 for about half of the rows.
 inline Block RandomRows(const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(0, 1);

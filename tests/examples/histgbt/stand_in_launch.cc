@@ -1,6 +1,6 @@
-// A stand-in for examples/histgbt/cuda/launch.cu, on GPUs of the stand-in for CUDA
-// (tests/rabit_engine/device): the kernels' own source, one block after the other, and in each phase one
-// thread after the other. Shared memory begins with garbage, as on a GPU.
+// A stand-in for examples/histgbt/cuda/launch.cu, for the GPUs of the stand-in for CUDA
+// (tests/rabit_engine/device). Runs the kernels' own source, one block after the other, and within each phase
+// one thread after the other. Shared memory initially contains garbage, as on a GPU.
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -26,7 +26,7 @@ void RunWork(void* argument) {
     std::fill_n(reinterpret_cast<std::byte*>(memory.data()), memory.size() * sizeof(std::max_align_t),
                 kNonsense);
     for (int phase = 0; phase < work->kernel.Phases(); ++phase) {
-      // Out of order: what a thread writes in a phase may be read by others only in the next one.
+      // Threads run out of order: what one writes in a phase, others may read only in the next phase.
       for (unsigned i = 0; i < kThreads; ++i)
         work->kernel.Run(phase, Thread{i * 97 % kThreads, block, work->blocks}, memory.data());
     }

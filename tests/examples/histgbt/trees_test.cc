@@ -1,5 +1,5 @@
-// Trees: compared with a plain search over all rows, and the same bits for any layout, order and number of
-// threads.
+// Trees: compared with a plain search over all rows, and bit-identical for any layout, order of rows and
+// number of threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>
@@ -77,15 +77,14 @@ void ExpectSame(const std::vector<Tree>& one, const std::vector<Tree>& other) {
   }
 }
 
-/// Grows one tree by trying every possible question on every row. Sums are in double precision, of unrounded
-/// gradients.
+/// Checks a tree by trying every possible question on the rows of each node. Unrounded gradients are added in
+/// double precision.
 class PlainGrower {
  public:
   PlainGrower(const Block& block, const Result& result, const Setting& setting)
       : block_(block), result_(result), setting_(setting) {}
 
-  /// Follows the tree and checks that at each node no other question is better than its own by more than
-  /// `slack`.
+  /// Follows the tree; checks that each node has the right sums and asks the best question, up to rounding.
   void Check(const Tree& tree) {
     std::vector<std::vector<std::size_t>> rows(tree.nodes.size());
     for (std::size_t row = 0; row < block_.rows(); ++row) rows[0].push_back(row);
@@ -225,7 +224,7 @@ TEST_F(TreesTest, TheMarginsAreThoseThatTheTreesPredict) {
   }
 }
 
-/// As in XGBoost, which does not know the bins.
+/// Values lead to the same leaves as their bins. XGBoost, which does not know the bins, uses the values.
 TEST_F(TreesTest, ValuesGoWhereTheirBinsGo) {
   Setting setting;
   setting.tree.max_depth = 8;

@@ -1,4 +1,4 @@
-// Positions of values among sorted ones: the same as std::upper_bound, however they are distributed.
+// Positions of values in sorted lists are those of std::upper_bound, however the values are distributed.
 #include "examples/histgbt/value_index.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kMost = std::numeric_limits<float>::max();
 
-/// Checks all values, their neighbours below and above, and values far away.
+/// Checks the positions of all values, of their neighbours below and above, and of values far away.
 void ExpectUpperBounds(const std::vector<std::vector<float>>& lists) {
   ValueIndex index;
   for (const std::vector<float>& sorted : lists) index.Add(sorted);
@@ -63,7 +63,7 @@ TEST(ValueIndex, EvenAndUneven) {
                      Sorted(2000, [&] { return std::clamp(wild(random), -kMost, kMost); })});
 }
 
-/// Their differences overflow, or are too small for a step of a grid.
+/// Differences of values overflow, or are too small for the step of a grid.
 TEST(ValueIndex, TheEndsOfWhatAFloatHolds) {
   std::mt19937_64 random(2);
   std::uniform_real_distribution<float> large(-1, 1);

@@ -1,2 +1,2 @@
-// A program that calls XGBoost only.
+// A program that does not refer to any symbol of the library.
 int main() {}

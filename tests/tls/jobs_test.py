@@ -1,5 +1,5 @@
-"""Jobs with --tls: the same results, nothing unencrypted, a lost worker comes back, and processes that disagree on encryption get an error.
-"""
+"""Jobs with --tls: the results are the same, nothing is sent unencrypted, a lost worker is restarted, and processes that disagree on
+encryption get an error."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from warren_testing import BIN, SOURCE, Tracker, derive, wait_for
 WHY_NO_HOSTS = network_namespaces.why_not()
 TCP = {"WARREN_SHARED_MEMORY": "off"}
 OTHER_TOKEN = "ab" * 32
-# Reports which of these words were sent over any network interface here, until its standard input closes.
+# Prints which of these words were sent over any network interface of this machine before its standard input was closed.
 LISTENER = """
 import socket, sys, threading
 words = [bytes.fromhex(word) for word in sys.argv[1:]]
@@ -48,7 +48,7 @@ print(count, *(word.hex() for word in seen))
 
 
 class Listener:
-    """An eavesdropper that can read all packets."""
+    """An eavesdropper that sees all packets."""
 
     def __init__(self, words, enter=lambda command: command):
         self.process = subprocess.Popen(enter([sys.executable, "-c", LISTENER, *(word.hex() for word in words)]), stdin=subprocess.PIPE,
@@ -56,7 +56,7 @@ class Listener:
         self.process.stdout.readline()
 
     def finish(self):
-        """The number of bytes seen, and the words among them."""
+        """Returns the number of bytes seen, and the words found in them."""
         out, _ = self.process.communicate(timeout=60)
         count, *words = out.split()
         return int(count), {bytes.fromhex(word) for word in words}
@@ -115,8 +115,8 @@ class Results(unittest.TestCase):
 
 
 class OnTheWire(unittest.TestCase):
-    # What a classic worker sends to its tracker, what rabit-broadcast sends to the other ranks, and how a rank begins a link that the
-    # tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
+    # In this order: part of what a classic worker sends to its tracker, of what rabit-broadcast sends to the other ranks, and of what a
+    # rank sends to begin a link that the tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
     WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 4, 1)}
     RANKS = 9
 
@@ -158,7 +158,7 @@ class OnTheWire(unittest.TestCase):
             key = derive(token, b"tls", b"tracker").hex()
             known = connect("-tls1_3", "-psk", key, "-psk_identity", "tracker")
             self.assertRegex(known, r"Reused, TLSv1.3, Cipher is TLS_AES_128_GCM_SHA256")
-            self.assertRegex(known, r"Server Temp Key|Peer Temp Key|Negotiated TLS1.3 group")  # so keys depend on more than the token
+            self.assertRegex(known, r"Server Temp Key|Peer Temp Key|Negotiated TLS1.3 group")  # keys depend on more than the token
             for words in (["-tls1_3"], ["-tls1_2"], ["-tls1_3", "-psk", "00" * 32, "-psk_identity", "tracker"],
                           ["-tls1_3", "-psk", key, "-psk_identity", "links"]):
                 with self.subTest(words=words):
@@ -180,7 +180,7 @@ class PendingConnections(unittest.TestCase):
                     stack.enter_context(tracker.connect()).sendall(beginning)
             descriptors = pathlib.Path(f"/proc/{tracker.process.pid}/fd")
             wait_for(lambda: len(list(descriptors.iterdir())) > 5000, what="all connections at the tracker")
-            last = stack.enter_context(tracker.connect())  # once it is served, those before it have been, too
+            last = stack.enter_context(tracker.connect())  # when it has been served, all earlier ones have, too
             last.sendall(b"GET / HTTP/1.1\r\n\r\n")
             with contextlib.suppress(ConnectionResetError):
                 self.assertEqual(last.recv(1), b"")
@@ -188,7 +188,7 @@ class PendingConnections(unittest.TestCase):
 
 
 class Disagreements(unittest.TestCase):
-    """All processes end at once, and say what must be done."""
+    """All processes exit soon and print what the user must do."""
 
     def worker(self, env, *under):
         return subprocess.Popen([*under, BIN / "rabit-broadcast"], env={**os.environ, "DMLC_TASK_ID": "0", **TCP, **env},

@@ -1,4 +1,4 @@
-// Two ends in one thread over a pair of sockets, and foreign peers at one of them.
+// Two ends of a session, in one thread, over a pair of sockets; and foreign peers at one of the ends.
 #include "tls/session.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ Secret SecretOf(std::uint8_t byte) {
   return secret;
 }
 
-/// Two connected sockets.
+/// A pair of connected sockets.
 class Wire {
  public:
   enum class Kind { kPair, kTcp };
@@ -54,14 +54,14 @@ class Wire {
 
   int client() const { return ends_[0]; }
   int server() const { return ends_[1]; }
-  /// Makes the send buffers small, so that sends are cut anywhere.
+  /// Makes the send buffers small, so that sends are cut at any byte.
   void MakeNarrow() const {
-    const int bytes = 1;  // the kernel makes 4.5 KiB of it
+    const int bytes = 1;  // the kernel raises it to 4.5 KiB
     for (const int end : ends_) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   }
-  /// Whether the kernel has TLS; enables it to find out.
+  /// Whether the kernel supports TLS. Enables it on the client's socket to find out.
   bool KernelHasTls() const { return setsockopt(client(), IPPROTO_TCP, TCP_ULP, "tls", sizeof "tls") == 0; }
-  /// Everything that an end can read.
+  /// Returns everything that can be read at this end.
   static std::string Drain(int end) {
     std::string all(1 << 16, '\0');
     const ssize_t count = recv(end, all.data(), all.size(), MSG_DONTWAIT);
@@ -90,7 +90,7 @@ class Wire {
   std::array<int, 2> ends_{};
 };
 
-/// Both ends continue until neither can.
+/// Lets both ends continue the handshake until neither can.
 std::pair<Step, Step> ShakeHands(Session& client, Session& server) {
   Step of_client = Step::kWantsToRead;
   Step of_server = Step::kWantsToRead;
@@ -138,8 +138,8 @@ TEST(TlsSession, BothDirectionsAndNothingInTheClear) {
   EXPECT_GT(seen.size(), 20U);
   EXPECT_EQ(seen.find("client"), std::string::npos);
   ASSERT_EQ(send(pair.wire.client(), seen.data(), seen.size(), 0),
-            static_cast<ssize_t>(seen.size()));                // a replay
-  EXPECT_EQ(ReceiveAll(pair.server), "what the client says");  // to a peer that has not received it yet
+            static_cast<ssize_t>(seen.size()));  // puts the bytes back for the server
+  EXPECT_EQ(ReceiveAll(pair.server), "what the client says");
   EXPECT_EQ(pair.server.Send("head, ", 6, "body", 4), 10);
   EXPECT_EQ(ReceiveAll(pair.client), "head, body");
   EXPECT_EQ(ReceiveAll(pair.client), "");
@@ -214,7 +214,7 @@ TEST(TlsSession, ASendToWhoHasGoneIsAnErrorAndNoSignal) {
   EXPECT_EQ(errno, EPIPE);
 }
 
-// The caller sends the same bytes in different pieces each time there was no room, as collectives do.
+// After each send that found no room, the caller divides the remaining bytes differently, as collectives do.
 TEST(TlsSession, PiecesOfAnySizeArriveInOrderThroughANarrowPipe) {
   for (const std::uint64_t records_per_key : {kRecordsPerKey, std::uint64_t{3}}) {
     Pair pair(records_per_key);
@@ -254,8 +254,8 @@ TEST(FirstRecord, IsKnownWhenItIsWholeAndTheSocketKeepsSilentUntilThen) {
   for (const std::size_t piece : {1, 3, 1, 257}) {
     send(wire.client(), record.data() + sent, piece, MSG_NOSIGNAL);
     sent += piece;
-    // The socket becomes readable once the bytes that the last look needs are there: 1, the header's 5, then
-    // all.
+    // The socket becomes readable when the bytes that the last look needs have arrived: 1 byte, the 5 bytes
+    // of the header, then all.
     EXPECT_EQ(Readable(wire.server()), sent == 1 || sent == 5) << sent;
     EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kIncomplete);
   }
@@ -294,13 +294,13 @@ TEST(TlsSession, TheKeyChangesAfterSoManyRecords) {
     lengths.push_back(static_cast<unsigned char>(sent[at + 3]) << 8 |
                       static_cast<unsigned char>(sent[at + 4]));
   }
-  // RFC 8446, 5.2: the content, one byte for its type, and 16 for authentication. KeyUpdate (4.6.3) has five
-  // bytes.
+  // RFC 8446, 5.2: the content, one byte for its type, and 16 bytes for authentication. A KeyUpdate (4.6.3)
+  // has five bytes.
   EXPECT_THAT(lengths, testing::ElementsAre(18, 18, 18, 22, 18, 18, 18, 22, 18));
 }
 
-// The kernel encrypts what an end sends. At the other end OpenSSL decrypts it, whether the kernel or OpenSSL
-// has encrypted it.
+// The kernel encrypts sent data. OpenSSL decrypts received data, whether the kernel or OpenSSL has encrypted
+// it.
 TEST(TlsSession, TheKernelEncryptsWhereItCan) {
   if (!Wire(Wire::Kind::kTcp).KernelHasTls()) GTEST_SKIP() << "SKIPPED: this kernel has no TLS";
   Pair pair(kRecordsPerKey, Wire::Kind::kTcp);
@@ -334,7 +334,7 @@ TEST(TlsSession, TellsOfBytesThatTheSocketDoesNotShow) {
   EXPECT_FALSE(pair.server.has_unread());
 }
 
-/// A foreign peer that knows TLS and has a self-signed certificate.
+/// A foreign peer that supports TLS and has a self-signed certificate.
 struct WithACertificate {
   SSL_CTX* context = SSL_CTX_new(TLS_method());
   SSL* ssl = nullptr;

@@ -1,5 +1,5 @@
 // Admission to a job: how the tracker treats peers that prove the job's token, peers that do not, and peers
-// that try and fail. Message by message, without sockets or clocks.
+// whose proof fails; message by message, without sockets or clocks.
 #include "tracker/admission.h"
 
 #include <gmock/gmock.h>
@@ -73,10 +73,10 @@ class AdmissionTest : public ::testing::Test {
     job->Received(id, bytes, now);
     Collect();
   }
-  /// What the tracker has sent since the last call.
+  /// Returns the bytes that the tracker has sent since the last call.
   std::string Take(ConnectionId id) { return std::exchange(received[id], {}); }
 
-  /// A connection that proves `known`, up to the tracker's own proof.
+  /// Opens a connection that proves `known`, up to the tracker's own proof.
   ConnectionId Authenticate(const wire::JobToken& known, const std::string& host = kHere) {
     const wire::Nonce own = wire::RandomNonce();
     const ConnectionId id = Connect(wire::AuthenticationKeys(known).Hello(own), host);
@@ -113,7 +113,7 @@ class AdmissionTest : public ::testing::Test {
   }
   bool IsClosed(ConnectionId id) const { return closed.contains(id); }
 
-  /// Vouches for the task, from a connection that proves the token.
+  /// Vouches for the task over a connection that proves the token.
   ConnectionId Vouch(const std::string& task, const std::string& ticket, const std::string& host = kHere) {
     const ConnectionId id = Authenticate(token, host);
     Take(id);
@@ -238,7 +238,7 @@ TEST_F(AdmissionTest, FromTheHostsOfTheJobStockWorkersAreAdmitted) {
 TEST_F(AdmissionTest, OnceAWorkerHasProvedTheTokenAllOthersHaveTo) {
   Start(2, Admit::kAny);
   const ConnectionId unauthenticated = Stock("0");
-  const ConnectionId impostor = Stock("impostor", Command::kStart, 1);  // has a rank at once
+  const ConnectionId impostor = Stock("impostor", Command::kStart, 1);  // gets a rank immediately
   EXPECT_EQ(ranks.at("impostor"), 1);
   Ours("0");
   EXPECT_TRUE(IsClosed(unauthenticated));
@@ -270,7 +270,7 @@ TEST_F(AdmissionTest, TheFirstWorkerWithTheTokenTakesTheJobBackFromThoseWithout)
   Link(impostor);
   EXPECT_EQ(job->world_size(), 3);
   const ConnectionId waiting = Stock("another");
-  const ConnectionId printing = Ours("NULL", Command::kPrint);  // not a worker, and has not sent its text yet
+  const ConnectionId printing = Ours("NULL", Command::kPrint);  // not a worker; its text is not sent yet
   EXPECT_FALSE(IsClosed(waiting));
   ranks.clear();
   Ours("0");
@@ -460,7 +460,7 @@ TEST_F(AdmissionTest, ProcessesOfTheTrackersOwnUserAreAdmittedWithoutTheToken) {
   own.insert(next);
   EXPECT_FALSE(IsClosed(Stock("0")));
   EXPECT_EQ(ranks.at("0"), 0);
-  Start(1, Admit::kUser);  // the owner of a connection is unknown
+  Start(1, Admit::kUser);  // without is_own_user, owners of connections are unknown
   EXPECT_TRUE(IsClosed(Stock("0")));
 }
 
@@ -495,7 +495,7 @@ TEST_F(AdmissionTest, SoDoWorkersOfXgboost21) {
   Collective(std::string("1#") + kOther, collective::Start{9020, 0});
   EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
   EXPECT_THAT(warnings, IsEmpty());
-  // A process on the same host cannot speak for them without a ticket.
+  // A process on the same host cannot act for these tasks without a ticket.
   EXPECT_TRUE(IsClosed(Collective("0", collective::Shutdown{}, 0)));
   EXPECT_TRUE(IsClosed(Collective("0", collective::Failure{"boo", 1}, 0)));
   EXPECT_TRUE(IsClosed(Collective("0", collective::Print{"boo"}, 0)));
@@ -548,7 +548,7 @@ TEST_F(AdmissionTest, ATicketIsGoodForOneStart) {
   Link(Stock(kTicketed));
   EXPECT_TRUE(IsClosed(Stock(kTicketed)));
   EXPECT_THAT(warnings.back(), HasSubstr("task 0 has already started with this ticket"));
-  Vouch("0", kOther);  // its process was restarted
+  Vouch("0", kOther);  // the task's process was restarted
   EXPECT_FALSE(IsClosed(Stock(std::string("0#") + kOther)));
   EXPECT_EQ(ranks.at("0"), 0);
 }

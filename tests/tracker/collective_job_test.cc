@@ -35,7 +35,7 @@ class CollectiveJobTest : public ::testing::Test {
   std::vector<ConnectionId> closed;
   std::map<ConnectionId, std::string> received;
   std::map<std::string, int> ranks;
-  std::map<std::uint16_t, ConnectionId> lines;  ///< by error port
+  std::map<std::uint16_t, ConnectionId> lines;  ///< connections to workers, by error port
   std::vector<Broken> broken;
   std::vector<Note> notes;
   std::optional<std::string> finished;
@@ -78,11 +78,11 @@ class CollectiveJobTest : public ::testing::Test {
                        collective::Encode(collective::Hello{world, rank, task}) + collective::Encode(command),
                    host);
   }
-  /// A worker whose error port is 9100 + `task`.
+  /// Starts a worker whose error port is 9100 + `task`.
   ConnectionId Come(int task, const std::string& host = "10.0.0.1") {
     return Say(std::to_string(task), collective::Start{9000 + task, 9100 + task}, -1, -1, host);
   }
-  /// Sends shutdown, and closes the connection once it has notified its own error port.
+  /// Sends shutdown and then closes the connection, as a worker does once it has notified its own error port.
   void Leave(int task, int world) {
     const ConnectionId id = Say(std::to_string(task), collective::Shutdown{}, task, world);
     job->Closed(id, "it closed the connection", now);
@@ -104,7 +104,7 @@ class CollectiveJobTest : public ::testing::Test {
     Collect();
   }
   bool IsClosed(ConnectionId id) const { return std::count(closed.begin(), closed.end(), id) > 0; }
-  /// Tasks whose error ports were sent an error.
+  /// The tasks whose error ports were sent an error.
   std::vector<int> Told() const {
     std::vector<int> tasks;
     for (const auto& [port, line] : lines) {
@@ -198,7 +198,7 @@ TEST_F(CollectiveJobTest, FinishesWhenAllHaveShutDownAndClosed) {
   const ConnectionId last = Say("1", collective::Shutdown{}, 1, 2);
   EXPECT_EQ(finished, std::nullopt);
   EXPECT_FALSE(IsClosed(last));
-  // Not earlier: the worker would find its own error port closed.
+  // The tracker does not notify the worker earlier: the worker would find its own error port closed.
   EXPECT_EQ(received[lines[9101]], "");
   job->Closed(last, "it closed the connection", now);
   Collect();
@@ -233,7 +233,7 @@ TEST_F(CollectiveJobTest, AReportedErrorTellsAllOthersOnTheSameHostToo) {
   ASSERT_THAT(broken, SizeIs(1));
   EXPECT_EQ(broken[0].task_id, "1");
   EXPECT_EQ(broken[0].story, "rank 1 (task 1, host 10.0.0.1) reported an error: no memory");
-  EXPECT_FALSE(IsClosed(lines[9101]));  // closing would disturb its exit
+  EXPECT_FALSE(IsClosed(lines[9101]));  // closing it would disturb the worker's exit
   EXPECT_THAT(warnings,
               ElementsAre(AllOf(HasSubstr("reported an error: no memory"), HasSubstr("told 2 others"))));
 }
@@ -431,7 +431,7 @@ TEST_F(CollectiveJobTest, AfterAFailureAllMayStartAnewInPlace) {
   job->TaskFailed("1", "was killed", now);
   Collect();
   EXPECT_FALSE(job->linked());
-  // The late shutdown of a survivor is not counted.
+  // A survivor's late shutdown is not counted.
   EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 0, 2)));
   lines.clear();
   Come(1);
@@ -495,7 +495,7 @@ TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
   const ConnectionId worker = Connect(start);
   EXPECT_TRUE(IsClosed(Come(0)));
   EXPECT_THAT(warnings.at(1), HasSubstr("speaks the collective dialect (XGBoost 2.1 and later), but"));
-  // Once the last worker of the other dialect has left, workers of this one are accepted.
+  // Once the last worker of the other dialect has left, workers of this dialect are accepted.
   job->Closed(worker, "it closed the connection", now);
   Come(0);
   Come(1);

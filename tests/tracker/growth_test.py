@@ -1,5 +1,5 @@
-"""The tracker's cost per worker does not grow with the number of workers: counts, not times, of whole jobs of 500 and of 2,000 workers,
-from the first hello to the last shutdown. Instructions are counted by callgrind, with the same result every time."""
+"""The tracker's cost per worker does not grow with the number of workers. Compares counts, not times, of whole jobs of 500 and of 2,000
+workers, from the first hello to the last shutdown. Callgrind counts instructions, with the same result every time."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ MOST = 1.25
 
 
 def counts(*arguments):
-    """Instructions, allocations and bytes allocated."""
+    """Returns the numbers of instructions, allocations and allocated bytes of a job."""
     with tempfile.NamedTemporaryFile() as out:
         done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out.name}", BIN / "whole_job",
                                *map(str, arguments)], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Shared by the tests of hostile peers."""
+"""The base class of the tests with hostile peers."""
 
 import random
 import unittest
@@ -7,9 +7,9 @@ from warren_testing import Tracker, threads
 
 
 class HostileCase(unittest.TestCase):
-    """A tracker of a job of four, well-behaved workers (`worker`), and connections that need not behave."""
+    """A tracker of a job of four, well-behaved workers (of class `worker`), and connections that may misbehave."""
 
-    worker = None  # the class of workers, made from the tracker's address and a task
+    worker = None  # the class of workers, constructed from the tracker's address and a task
 
     def setUp(self):
         self.tracker = Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0, "--admit", "any")
@@ -28,7 +28,7 @@ class HostileCase(unittest.TestCase):
         return sock
 
     def finish_job(self, meanwhile=lambda: None):
-        """Runs a whole job of four; `meanwhile` runs while three wait for the last. Returns the log."""
+        """Runs a whole job of four workers; calls `meanwhile` while three wait for the last one. Returns the log."""
         address = (self.tracker.host, self.tracker.port)
         workers = [type(self).worker(address, task) for task in range(4)]
         with threads([worker.start for worker in workers[:3]]):
@@ -49,7 +49,7 @@ class HostileCase(unittest.TestCase):
         def misbehave():
             sock = self.connect(data)
             ports.append(sock.getsockname()[1])
-            # Dropped: the other end closes, perhaps after the magic. (A reset counts as a close.)
+            # The tracker closes a dropped connection, perhaps after it has sent the magic. A reset counts as a close.
             try:
                 while sock.recv(4096):
                     pass
@@ -62,7 +62,7 @@ class HostileCase(unittest.TestCase):
         self.assertIn(complaint, lines[0])
 
     def throw_nonsense(self, seed, whole, head=b""):
-        """Opens 300 connections: bytes of `whole` and random ones after `head`, some of them changed, cut anywhere."""
+        """Opens 300 connections that send `whole`, or `head` and random bytes, with some bytes changed, cut anywhere."""
         random_bytes = random.Random(seed)
         for number in range(300):
             data = bytearray(whole if number % 2 else head + random_bytes.randbytes(64))

@@ -1,4 +1,4 @@
-"""Peers that misbehave while a job of XGBoost 2.1 or later bootstraps or runs: each is dropped with one line, and the job goes on."""
+"""Peers that misbehave while a job of XGBoost 2.1 or later bootstraps or runs: each is dropped with one line, and the job continues."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ HELLO = {"world_size": -1, "rank": 0, "task_id": "9"}
 
 
 def message(*texts):
-    """The magic, and strings."""
+    """Returns the magic and these strings."""
     data = struct.pack("@i", MAGIC)
     for text in texts:
         raw = text if isinstance(text, bytes) else text.encode()
@@ -31,7 +31,7 @@ class HostileCollectivePeers(HostileCase):
         self.assert_refused("the hello is not a JSON object", "{\"rank\": 0,,}")
 
     def test_something_else_than_an_object(self):
-        # Looks like the other dialect, which this job does not speak.
+        # This looks like the other dialect, which this job does not use.
         self.assert_refused("all workers of a job need the same version", "[1, 2, 3]")
 
     def test_bytes_that_are_no_text(self):
@@ -74,7 +74,7 @@ class HostileCollectivePeers(HostileCase):
 
     def test_a_rabit_worker(self):
         def come():
-            with contextlib.suppress(OSError):  # it may be refused before it has sent everything
+            with contextlib.suppress(OSError):  # the worker may be refused before it has sent everything
                 worker = ClassicWorker((self.tracker.host, self.tracker.port), 7).hello("start")
                 self.assertEqual(worker.sock.recv(1), b"")
         log = self.finish_job(meanwhile=come)
@@ -86,7 +86,7 @@ class HostileCollectivePeers(HostileCase):
             impostor = CollectiveWorker((self.tracker.host, self.tracker.port), 77)
             impostor.rank, impostor.world_size = rank, 4
             impostor.shutdown()
-            impostor.fail("no good")  # does not count for its rank
+            impostor.fail("no good")  # does not count as that rank's failure
         for worker in workers:
             worker.shutdown()
         code, log = self.tracker.finish()
@@ -130,7 +130,7 @@ class HostileCollectivePeers(HostileCase):
             self.connect()
         begin = time.monotonic()
         self.finish_job()
-        # Far below the time after which silent peers are dropped: the job did not wait for them.
+        # Far below the time after which silent peers are dropped, so the job did not wait for them.
         self.assertLess(time.monotonic() - begin, 15)
 
     def test_random_bytes_from_many_peers_at_once(self):
@@ -145,7 +145,7 @@ class HostileCollectivePeers(HostileCase):
 
 
 class Failures(unittest.TestCase):
-    """What a running tracker does about workers that fail, without a launcher."""
+    """How a running tracker handles workers that fail, without a launcher."""
 
     def setUp(self):
         self.case = HostileCollectivePeers()

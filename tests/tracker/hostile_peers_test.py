@@ -1,4 +1,4 @@
-"""Peers that misbehave while a job bootstraps: each is dropped with one line, and the job goes on."""
+"""Peers that misbehave while a job bootstraps: each is dropped with one line, and the job continues."""
 
 import socket
 import struct
@@ -74,7 +74,7 @@ class HostilePeers(HostileCase):
             self.connect(struct.pack("@i", MAGIC))
         begin = time.monotonic()
         self.finish_job()
-        # Far below the time after which silent peers are dropped: the job did not wait for them.
+        # Far below the time after which silent peers are dropped, so the job did not wait for them.
         self.assertLess(time.monotonic() - begin, 15)
 
     def test_silent_connections_do_not_keep_workers_out_when_descriptors_run_short(self):
@@ -88,7 +88,7 @@ class HostilePeers(HostileCase):
     def test_a_worker_that_stops_talking_in_the_middle_of_linking_does_not_block_others_or_prints(self):
         address = (self.tracker.host, self.tracker.port)
         worker = ClassicWorker(address, 9, rank=3)
-        stuck = worker.hello("start")  # never names its good links
+        stuck = worker.hello("start")  # never reports its good links
         worker.print("still here")
         self.assertTrue(any("still here" in line for line in self.tracker.process.stderr))
         stuck.sock.close()
@@ -114,7 +114,7 @@ class HostilePeers(HostileCase):
         self.assertEqual(log.count("belongs to task"), 8, log)
 
     def test_random_bytes_from_many_peers_at_once(self):
-        # Task 9 could join the job by chance; it leaves again, as the sockets close before the job starts.
+        # Task 9 could join the job by chance, but it leaves again, as its socket is closed before the job starts.
         self.throw_nonsense(20240229, self.hello() + struct.pack("@3i", 0, 0, 9010))
         self.finish_job()
 

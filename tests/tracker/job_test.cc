@@ -70,13 +70,13 @@ class JobTest : public ::testing::Test {
     job->Received(id, bytes, now);
     Collect();
   }
-  /// Takes a worker through the rest of its exchange.
+  /// Makes a worker complete its exchange.
   void Link(ConnectionId id, const std::vector<std::int32_t>& good = {}) {
     Say(id, classic::Encode(classic::GoodLinks{good}));
     Say(id, classic::Encode(classic::LinkErrors{0}) + classic::Encode(classic::ListenPort{9010}));
   }
   bool IsClosed(ConnectionId id) const { return std::count(closed.begin(), closed.end(), id) > 0; }
-  /// A world of one worker per task 0..n-1, all linked.
+  /// Starts a world with one worker per task 0..n-1, all of them linked.
   void StartLinked(int num_workers) {
     Start(num_workers);
     std::vector<ConnectionId> ids;
@@ -397,7 +397,7 @@ TEST_F(JobTest, DropsALinkReportNobodyAskedForAndAGoodLinkToNobody) {
   Start(4);
   std::vector<ConnectionId> ids;
   for (int task = 0; task < 4; ++task) ids.push_back(Hello(std::to_string(task)));
-  // Rank 3 has to wait for a peer to listen, so it has no plan yet.
+  // Rank 3 must wait until a peer listens, so it has no plan yet.
   Say(ids[3], classic::Encode(classic::GoodLinks{}) + classic::Encode(classic::LinkErrors{0}));
   Say(ids[0], classic::Encode(classic::GoodLinks{{0}}));
   ASSERT_EQ(warnings.size(), 2U);

@@ -9,8 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// In a world of three all ranks link to each other, and the levels are the ranks: 0 listens, 1 connects to 0,
-// 2 connects to both.
+// In a world of three, all ranks link to each other, and each rank's level is the rank itself: 0 listens, 1
+// connects to 0, and 2 connects to both.
 class BrokerOfThree : public ::testing::Test {
  protected:
   LinkBroker::TimePoint now{};
@@ -101,8 +101,8 @@ TEST_F(BrokerOfThree, TriesAFailedConnectionAgainLaterAndAtOnceWhenThePeerListen
   EXPECT_THAT(ReadyRanks(), ElementsAre(1)) << "a new port needs no waiting";
 }
 
-// Rank 2 connects to 0 and 1, rank 1 to 0. Ranks 1 and 2 are lost; 0 has come to recover for 2 alone when 1
-// dies, too. Then 0 waits for 2, 2 for 1 to listen, and 1 for 0 to come again.
+// Rank 2 connects to 0 and 1, rank 1 to 0. Ranks 1 and 2 are lost, but rank 0 had come to recover only its
+// link to 2 when 1 died. So 0 waits for 2, 2 waits until 1 listens, and 1 waits until 0 returns.
 TEST_F(BrokerOfThree, BreaksACircleOfWaitingByTakingAnothersPlace) {
   LinkAll();
   Want(0, {1});
@@ -129,7 +129,7 @@ TEST_F(BrokerOfThree, CountsNoConnectionToAPeerThatHasBegunAnew) {
   Listen(0);
   Want(1);
   ASSERT_THAT(ReadyRanks(), ElementsAre(1));
-  Want(0);  // restarted after rank 1 had connected to its former process
+  Want(0);  // rank 0 was restarted after rank 1 had connected to it
   ReadyRanks();
   Listen(0);
   Listen(1);

@@ -1,4 +1,4 @@
-// Manual pages: text stays text, whatever roff would make of it.
+// Manual pages: roff must not interpret any of their text.
 #include "tracker/man_page.h"
 
 #include <gmock/gmock.h>

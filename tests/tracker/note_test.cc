@@ -1,4 +1,4 @@
-// Notes of a job, and the file that keeps them.
+// A job's notes, and the file that keeps them.
 #include "tracker/note.h"
 
 #include <gmock/gmock.h>
@@ -116,7 +116,7 @@ TEST_F(StateFileTest, BelongsToOneTrackerAtATime) {
   EXPECT_THAT([&] { StateFile other(path); }, Refuses("another tracker is using it"));
 }
 
-/// Limits the size of this process's files: writing beyond it fails as on a full disk.
+/// Limits the size of files that this process writes: larger writes fail, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -1,4 +1,4 @@
-"""rabit-tracker as a program: its output, its exit, workers that come, go and come back."""
+"""rabit-tracker as a program: its output, its exit, and workers that join, leave and return."""
 
 import contextlib
 import os
@@ -185,7 +185,7 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             state = pathlib.Path(folder) / "state"
             with local("--num-workers", 2, "--state", state) as tracker:
-                size = state.stat().st_size + 3  # the limit for any file that it writes from here on
+                size = state.stat().st_size + 3  # the limit for all files that the tracker writes from now on
                 resource.prlimit(tracker.process.pid, resource.RLIMIT_FSIZE, (size, size))
                 for worker in start_all(workers_for(tracker, 2)):
                     worker.shutdown()

@@ -1,4 +1,4 @@
-// How the tracker handles workers' reports, next to jobs of both dialects and without one. Message by
+// How the tracker handles workers' reports, alongside jobs of both dialects and without a job; message by
 // message, without sockets or clocks.
 #include "tracker/report_connections.h"
 
@@ -109,7 +109,7 @@ TEST_F(ReportConnectionsTest, TheyTakeNoPartInAClassicJob) {
   Say(reports, ReportOf("0"));
   Classic("0", classic::Command::kShutdown, 0);
   EXPECT_TRUE(finished);
-  Say(reports, ReportOf("0"));  // the last report may come after the end
+  Say(reports, ReportOf("0"));  // the last report may arrive after the end of the job
   EXPECT_THAT(tasks, ElementsAre("0", "0", "0"));
   Close(reports);
   EXPECT_THAT(warnings, IsEmpty());
@@ -177,7 +177,7 @@ TEST_F(ReportConnectionsTest, WhatComesInPiecesIsLimitedForAllTogether) {
   const ConnectionId one_more = Connect(Magic() + begin);
   EXPECT_THAT(closed, ElementsAre(one_more));
   Close(1);
-  Connect(Magic() + begin);  // there is room again
+  Connect(Magic() + begin);  // there is room for it again
   EXPECT_THAT(closed, ElementsAre(1, one_more));
 }
 
@@ -190,7 +190,7 @@ TEST_F(ReportConnectionsTest, TheyGoFirstWhereTheProcessCanTakeNoMore) {
   Collect();
   EXPECT_THAT(closed, ElementsAre(older));
   EXPECT_TRUE(job->MakeRoom(now));
-  EXPECT_FALSE(job->MakeRoom(now));  // new connections may be workers
+  EXPECT_FALSE(job->MakeRoom(now));  // the new connection may be a worker
   now += kPendingGrace;
   EXPECT_TRUE(job->MakeRoom(now));
   Collect();
@@ -227,10 +227,11 @@ TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
   Start(1, Options(Admit::kAny));
   const ConnectionId stranger = Connect(Magic() + ReportOf("stock"));
   EXPECT_THAT(tasks, ElementsAre("stock"));
-  // Reports from peers that know the token close nothing: a launcher's children may report for stock workers.
+  // Reports from peers that know the token do not close other connections: a launcher's children may report
+  // for stock workers.
   Say(Authenticate(), Magic() + ReportOf("ours"));
   EXPECT_THAT(closed, IsEmpty());
-  // A worker that joins the job has them closed.
+  // A worker that joins with the token does.
   Say(Authenticate(),
       classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "0", classic::Command::kStart}));
   EXPECT_THAT(closed, ElementsAre(stranger));

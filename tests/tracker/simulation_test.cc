@@ -1,6 +1,6 @@
-// Whole jobs against the tracker's state machine: simulated rabit workers, every message cut and interleaved
-// at random, processes that die at any moment and come back, trackers that die and are replaced. The seed of
-// a failing run is in its message.
+// Whole jobs on the tracker's state machine: simulated rabit workers whose messages are cut and interleaved
+// at random, processes that die at any time and are restarted, and trackers that die and are replaced. The
+// failure message contains the seed of the run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Worker {
   int rank = -1;
   int port = 0;
   int waits_to_accept = 0;
-  bool noted = false;  ///< the tracker has confirmed that it noted the port
+  bool noted = false;  ///< whether the tracker has confirmed that it noted the port
   bool has_linked = false;
   classic::LinkPlan plan;
   std::map<int, int>
@@ -41,7 +41,7 @@ class World {
     job_.emplace(options_, now_);
   }
 
-  /// Runs until every worker is up. Returns false if the world comes to a stop before.
+  /// Runs until every worker is up. Returns false if the world stops making progress before that.
   bool RunUntilUp() {
     const int patience = 100 * static_cast<int>(workers_.size());
     for (int waits = 0; waits < 100; ++waits) {
@@ -54,12 +54,13 @@ class World {
     return false;
   }
 
-  /// Runs a random number of single steps, so that a death hits any moment.
+  /// Runs a number of single steps, so that a death can happen at any point.
   void RunFor(int steps) {
     for (int i = 0; i < steps; ++i) Step();
   }
 
-  /// Kills the process of `task`. Survivors that had links to it notice and come to recover, as rabit's do.
+  /// Kills the process of `task`. Survivors that had links to it notice that and recover, as rabit's workers
+  /// do.
   void Kill(int task) {
     Worker& dead = workers_[task];
     if (dead.connection != 0) job_->Closed(dead.connection, "killed", now_);
@@ -70,9 +71,9 @@ class World {
     }
   }
 
-  /// The tracker dies, perhaps after it has read a worker's message and before it has acted on it, and
-  /// another one takes over from its notes. Workers in the middle of an exchange drop their links and come
-  /// again, as our engine does.
+  /// The tracker dies, perhaps after it has read a worker's message but before it has acted on it, and
+  /// another one takes over from its notes. Workers in the middle of an exchange drop their links and start
+  /// over, as our engine does.
   void ReplaceTracker() {
     Worker& heard = workers_[random_() % workers_.size()];
     if (!heard.to_tracker.empty() && random_() % 2 == 0) {
@@ -98,7 +99,7 @@ class World {
     Open(worker, worker.has_linked ? classic::Command::kRecover : classic::Command::kStart);
   }
 
-  /// Whether no worker is missing, as far as the tracker knows.
+  /// Whether, as far as the tracker knows, no worker is missing.
   bool TrackerIsContent() const {
     const std::string missing = job_->DescribeMissing();
     return missing.find("not linked yet") == std::string::npos &&
@@ -117,7 +118,7 @@ class World {
     }
   }
 
-  /// The state of all workers, for the message of a failure.
+  /// Describes the state of all workers, for failure messages.
   std::string Describe() const {
     std::string text;
     for (std::size_t task = 0; task < workers_.size(); ++task) {
@@ -169,7 +170,7 @@ class World {
     worker.step = Worker::Step::kPlan;
   }
 
-  /// Lets one random thing happen. Returns false if the chosen worker had nothing to do.
+  /// Makes a randomly chosen worker do one thing. Returns false if it had nothing to do.
   bool Step() {
     Worker& worker = workers_[random_() % workers_.size()];
     if (worker.step == Worker::Step::kOffline) {
@@ -216,7 +217,7 @@ class World {
         if (worker.waits_to_accept > 0 || !worker.noted) return false;
         worker.step = Worker::Step::kUp;
         worker.has_linked = true;
-        // A neighbour that died meanwhile is noticed at the first use of its link.
+        // Neighbours that have died in the meantime are noticed when their links are first used.
         for (const Worker& other : workers_) {
           const auto link = worker.links.find(other.rank);
           if (link != worker.links.end() && !other.links.contains(worker.rank)) worker.links.erase(link);
@@ -237,7 +238,7 @@ class World {
         return other.port == peer.port && other.rank == peer.rank;
       });
       const bool listens = found != workers_.end() && found->waits_to_accept > 0;
-      if (!listens || random_() % 16 == 0) {  // sometimes a connection fails for no reason
+      if (!listens || random_() % 16 == 0) {  // some connections fail at random
         ++errors;
         continue;
       }

@@ -1,4 +1,4 @@
-// The user at the other end of a connection, from the kernel's tables.
+// The search for the user at the other end of a connection in the kernel's tables.
 #include "tracker/socket_owner.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ tcp::endpoint At(const char* address, std::uint16_t port) {
   return {ip::make_address(address), port};
 }
 
-// As a little-endian machine's kernel writes them.
+// The tables' lines, as the kernel of a little-endian machine writes them.
 constexpr char kHeader[] =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 std::string Line(const std::string& local, const std::string& remote, const std::string& user,

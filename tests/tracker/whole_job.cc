@@ -1,10 +1,10 @@
-// A whole job against the tracker's state machine, without sockets or clocks, to count its cost: all workers
-// come and are linked, one of them is lost and comes back (with classic workers), and all leave.
+// Runs a whole job on the tracker's state machine, without sockets or clocks, to count its cost: all workers
+// join and are linked, one of them is lost and returns (classic workers only), and all leave.
 //
 //   whole_job classic|collective <workers> [authenticated]
 //
 // Prints the number of allocations and of allocated bytes between the first worker and the end. Instructions
-// are counted from outside (growth_test.py). authenticated: each connection proves a token first.
+// are counted from outside (growth_test.py). authenticated: each connection first proves a token.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +25,7 @@ std::size_t allocated_bytes = 0;
 
 }  // namespace
 
-// If only one of the pair is inlined, GCC reports a mismatch.
+// Neither operator is inlined: if only one of the pair were, GCC would report a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   allocated_bytes += bytes;
@@ -59,7 +59,7 @@ class Counted {
 
   bool Classic() {
     for (int task = 0; task < num_workers_; ++task) {
-      // Field by field, as rabit sends it.
+      // Each field is sent on its own, as rabit does.
       const ConnectionId id = Open();
       exchanges_[id];
       Say(id, classic::EncodeMagic());
@@ -105,7 +105,7 @@ class Counted {
  private:
   struct Exchanging {
     classic::TrackerStream stream;
-    int stage = 0;  // magic, assignment, plan
+    int stage = 0;  // waits for: 0 the magic, 1 the assignment, 2 the plan
   };
 
   ConnectionId Open() {
@@ -152,7 +152,7 @@ class Counted {
     }
     for (const ConnectionId call : std::exchange(calls_, {})) job_->Connected(call);
   }
-  /// Runs until no connection has anything left to send.
+  /// Answers the tracker until no connection has anything left to send.
   void Exchange() {
     while (!ready_.empty()) {
       const ConnectionId id = ready_.front();

@@ -9,7 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Everything a restarted worker sends after the magic: one round with a failed connection, one without.
+/// Everything that a restarted worker sends after the magic: a round with a failed connection, and one
+/// without.
 std::string WholeExchange() {
   return Encode(Hello{2, 4, "task 7", Command::kRecover}) + Encode(GoodLinks{{1, 3}}) +
          Encode(LinkErrors{1}) + Encode(GoodLinks{{}}) + Encode(LinkErrors{0}) + Encode(ListenPort{9010});
@@ -171,7 +172,7 @@ TEST(TrackerStream, RefusesImpossibleAnswers) {
 }
 
 TEST(Encoding, IsTheBytesRabitWorkersExpect) {
-  // Little-endian, like the machines on which this is tested.
+  // The machines on which this is tested are little-endian.
   EXPECT_EQ(EncodeMagic(), std::string("\x99\xff\0\0", 4));
   EXPECT_EQ(Encode(Hello{-1, -1, "0", Command::kStart}),
             std::string("\xff\xff\xff\xff\xff\xff\xff\xff\1\0\0\0"

@@ -66,7 +66,7 @@ TEST(CollectiveWorkerStream, ReadsEveryCommandHoweverItIsCut) {
   }
 }
 
-// The bytes as XGBoost 2.1.4 and 3.4.1 were seen to send them.
+// The bytes are those that XGBoost 2.1.4 and 3.4.1 were observed to send.
 TEST(CollectiveWorkerStream, ReadsWhatXgboostWrites) {
   const std::string bytes = Writer()
                                 .String(R"({"rank":0,"task_id":"0","world_size":-1})")
@@ -76,7 +76,7 @@ TEST(CollectiveWorkerStream, ReadsWhatXgboostWrites) {
 }
 
 TEST(CollectiveWorkerStream, TextThatXgboostEscapesHalfIsTextAllTheSame) {
-  // XGBoost writes a backslash before a u as it is, and bytes that are not UTF-8.
+  // XGBoost does not escape a backslash before a u, nor bytes that are not UTF-8.
   const auto print = [](const std::string& text) {
     return ReadInPieces(Writer().String(kHello).String("{\"cmd\":4,\"msg\":\"" + text + "\"}").Take(), 1000)
         .back();

@@ -23,7 +23,7 @@ LookUp In(Environment environment) {
   };
 }
 
-// Names in users' scripts and manifests: none of these may be removed.
+// These names are used in users' scripts and manifests, so none may be removed.
 constexpr std::pair<const char*, const char*> kFormerNames[] = {
     {"RABIT_TLS", "WARREN_TLS"},
     {"RABIT_ENGINE", "WARREN_ENGINE"},

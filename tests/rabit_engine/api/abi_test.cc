@@ -14,7 +14,7 @@
 
 namespace {
 
-// The C functions: their symbol names do not include their parameters.
+// The C functions, whose symbol names do not include their parameters.
 template <typename Function, typename Promised>
 constexpr bool kIs = std::is_same_v<Function, Promised>;
 
@@ -65,7 +65,7 @@ static_assert(RABIT_CHAR == 0 && RABIT_UCHAR == 1 && RABIT_INT == 2 && RABIT_UIN
               RABIT_ULONG == 5 && RABIT_FLOAT == 6 && RABIT_DOUBLE == 7 && RABIT_LONGLONG == 8 &&
               RABIT_ULONGLONG == 9 && RABIT_FLOAT16 == 10 && RABIT_BFLOAT16 == 11);
 
-// C++: what the inline functions of rabit.h pass to the library.
+// C++: the values that the inline functions of rabit.h pass to the library.
 namespace mpi = rabit::engine::mpi;
 static_assert(mpi::kMax == 0 && mpi::kMin == 1 && mpi::kSum == 2 && mpi::kBitwiseOR == 3);
 static_assert(mpi::kChar == 0 && mpi::kUChar == 1 && mpi::kInt == 2 && mpi::kUInt == 3 && mpi::kLong == 4 &&
@@ -74,7 +74,7 @@ static_assert(mpi::kChar == 0 && mpi::kUChar == 1 && mpi::kInt == 2 && mpi::kUIn
 static_assert(kIs<std::underlying_type_t<mpi::OpType>, int> &&
               kIs<std::underlying_type_t<mpi::DataType>, int>);
 
-// Types in the caller's memory.
+// Types that callers store in their own memory.
 static_assert(sizeof(rabit::Float16) == 2 && alignof(rabit::Float16) == 2 && sizeof(rabit::BFloat16) == 2 &&
               alignof(rabit::BFloat16) == 2);
 static_assert(std::is_trivially_copyable_v<rabit::Float16> && std::is_trivial_v<rabit::Float16> &&
@@ -88,8 +88,7 @@ using Reduce = void (*)(const void*, void*, int, const MPI::Datatype&);
 
 static_assert(sizeof(IEngine) == sizeof(void*), "no member but the pointer to the virtual functions");
 
-/// The slot of a virtual function in its class's vtable: one half of what a pointer to it holds (Itanium C++
-/// ABI, 2.3).
+/// The vtable slot of a virtual function, read from the pointer to it (Itanium C++ ABI, 2.3).
 template <typename Function>
 std::size_t Place(Function IEngine::*function) {
   std::uintptr_t offset = 0;
@@ -98,7 +97,7 @@ std::size_t Place(Function IEngine::*function) {
 }
 
 TEST(Abi, VirtualFunctionsOfTheEngineAreWhereProgramsWereCompiledToFindThem) {
-  // The destructor takes the two slots before the first one.
+  // Slots 0 and 1 belong to the destructor.
   EXPECT_EQ(
       Place<void(void*, size_t, size_t, size_t, size_t, const char*, int, const char*)>(&IEngine::Allgather),
       2U);

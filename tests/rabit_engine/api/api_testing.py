@@ -16,7 +16,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
 def environment(**extra):
-    """The environment without the variables of a job."""
+    """Returns this process's environment without the variables of a job, plus `extra`."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("DMLC_", "RABIT_", "rabit_", "WARREN_XGBOOST"))}
     clean.update(OMP_NUM_THREADS="1", **extra)
@@ -24,13 +24,13 @@ def environment(**extra):
 
 
 def alone(*command, **extra):
-    """A program started without a job: its CompletedProcess."""
+    """Runs a program outside a job and returns its CompletedProcess."""
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60,
                           env=environment(**extra))
 
 
 def job(workers, *command, submit=(), **extra):
-    """The same under dmlc-submit."""
+    """Runs a program under dmlc-submit and returns the CompletedProcess."""
     return subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--num-workers", str(workers), "--port", "0",
                            *submit, *(str(word) for word in command)],
                           capture_output=True, text=True, timeout=120, env=environment(**extra))

@@ -1,5 +1,6 @@
-// One program with two rabits: ours, in a job, and the one inside libxgboost, which must not notice. Between
-// two of our collectives each rank trains its own model with XGBoost and writes it to <argv[1]><rank>.json.
+// A program with two copies of rabit: ours, in a job, and the one inside libxgboost, which ours must not
+// affect. Between two of our collectives, each rank trains its own model with XGBoost and writes it to
+// <argv[1]><rank>.json.
 #include <rabit/rabit.h>
 
 #include <string>

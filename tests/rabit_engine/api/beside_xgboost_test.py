@@ -1,4 +1,4 @@
-"""A program that links librabit and libxgboost: neither notices the other, in any order of linking."""
+"""A program that links both librabit and libxgboost: neither affects the other, in either link order."""
 
 import os
 import re

@@ -12,7 +12,7 @@ ERROR_EXIT_CODE = 255
 
 
 def compiled(name, folder):
-    """A C program of users/, linked with librabit."""
+    """Compiles a C program of users/, links it with librabit and returns its path."""
     program = pathlib.Path(folder) / name
     sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
     subprocess.run([os.environ["WARREN_CXX"], "-x", "c", "-std=c99", *WARNINGS, *sanitize, "-I", INCLUDE,

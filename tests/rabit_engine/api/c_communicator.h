@@ -1,5 +1,5 @@
-// The collectives of warren/c_api.h behind the engine's own interface, so that code written for that
-// interface can call them, with and without waiting.
+// The collectives of warren/c_api.h as an implementation of the engine's own interface, so that tests written
+// for that interface can call them, blocking and asynchronously.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline void CheckCall(int result) {
   if (result != 0) throw EngineError(WarrenGetLastError());
 }
 
-/// A call with a handle.
+/// An asynchronous call of the C API, known by its handle.
 class CCall final : public BegunCall {
  public:
   explicit CCall(WarrenHandle handle) : handle_(handle) {}
@@ -51,7 +51,7 @@ class CCall final : public BegunCall {
   WarrenHandle handle_;
 };
 
-/// Messages are exchanged one at a time, or one in each direction.
+/// Supports at most one message per direction in a call.
 class CCommunicator final : public BeginningCommunicator {
  public:
   /// Takes ownership of `comm`.
@@ -154,7 +154,8 @@ class CCommunicator final : public BeginningCommunicator {
     for (std::size_t i = 1; i < offsets.size(); ++i) counts.push_back(offsets[i] - offsets[i - 1]);
     return counts;
   }
-  // The codes are the same, except for types that have two.
+  // The engine and the C API use the same numbers for types and operations. The C API has one number for
+  // types that have two in the engine.
   static int TypeOf(const Operation& operation) { return static_cast<int>(operation.reduction->type()); }
   static int OpOf(const Operation& operation) { return static_cast<int>(operation.reduction->operation()); }
 

@@ -1,4 +1,4 @@
-// Callers' reduction functions get what rabit promises them.
+// Callers' reduction functions are called as rabit promises.
 #include "rabit_engine/api/caller_function.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ void AddThrees(const void* src, void* dst, int count, const MPI::Datatype& type)
 }
 
 TEST(CallerFunction, IsGivenAlignedMemoryWhereverTheBuffersLie) {
-  // More than one piece if they have to be copied.
+  // Enough elements for several pieces if the buffers must be copied.
   constexpr std::size_t kCount = 5000;
   alignment = 4;  // the largest power of two that divides 12
   for (std::size_t src_offset : {0, 1}) {
@@ -93,7 +93,7 @@ TEST(CallerFunction, IsGivenCountsThatFitIntoAnInt) {
   CallerFunction function(OnlyNote, 1);
   char bytes[2] = {};
   const std::size_t count = 2 * std::size_t{INT_MAX} + 5;
-  // The memory beyond `bytes` is not touched.
+  // OnlyNote does not access the buffers, which are shorter than `count`.
   function.reduction().Combine(&bytes[0], &bytes[0], &bytes[1], count);
   EXPECT_EQ(seen.pieces, 3u);
   EXPECT_EQ(seen.count, count);

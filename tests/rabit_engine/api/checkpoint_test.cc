@@ -1,4 +1,4 @@
-// Checkpoints within the life of one process: the models, and the rabit API over them.
+// Checkpoints within one process: the models, and the rabit API for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>

@@ -1,4 +1,4 @@
-"""A rabit worker in Python, over the C API and nothing else: argv[1] is librabit.so. Checks its results itself."""
+"""A rabit worker in Python that uses only the C API and checks its own results. argv[1] is librabit.so."""
 
 import array
 import ctypes
@@ -11,7 +11,7 @@ arguments = (ctypes.c_char_p * 1)(b"rabit_reduce_buffer=64MB")
 assert rabit.RabitInit(len(arguments), arguments)
 rank, world = rabit.RabitGetRank(), rabit.RabitGetWorldSize()
 
-# Each dtype that array supports, with rabit's number for it.
+# The type codes of array, in the order of rabit's type numbers.
 for dtype, code in enumerate("bBiIlLfdqQ"):
     values = array.array(code, [rank, 1, 2] * 1000)
     address, _ = values.buffer_info()

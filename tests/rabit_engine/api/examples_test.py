@@ -10,7 +10,7 @@ WORKERS = (1, 2, 3, 4)
 
 class Examples(unittest.TestCase):
     def lines(self, done):
-        """What the workers and the tracker printed, without dmlc-submit's "[rank] " before each line."""
+        """Returns the output of the workers and of the tracker, without dmlc-submit's "[rank] " before each line."""
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return [re.sub(r"^\[\d+\] ", "", line) for line in done.stdout.splitlines()]
 

@@ -1,5 +1,5 @@
-"""The ABI promise of docs/explanation/abi.md, as far as symbols go: what librabit.symbols and librabit_xgboost.symbols list is exported for
-as long as the SOVERSION in their first line lasts. The libraries must depend on the C and C++ libraries only.
+"""The ABI promise of docs/explanation/abi.md for symbols: all names in librabit.symbols and librabit_xgboost.symbols stay exported
+until the SOVERSION in the first line of the list changes. The libraries may depend on the C and C++ libraries only.
 
     exported_symbols_test.py --update LIBRARIES     # rewrites the lists from the libraries in a build's lib folder
 """
@@ -12,7 +12,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 LIBRARIES = ("librabit", "librabit_xgboost")
-# Drop-in replacements for librabit, with the same map.
+# Drop-in replacements for librabit, with the same linker map.
 VARIANTS = ("librabit_mpi", "librabit_mock")
 SYSTEM = re.compile(r"^(libstdc\+\+|libgcc_s|libm|libc|ld-linux[-\w]*)\.so\.")
 
@@ -22,7 +22,7 @@ def output(*command):
 
 
 def exported(library):
-    """Names as the linker sees them: mangled, with their version node if they have one."""
+    """Returns the exported names as the linker sees them: mangled, with their version node if they have one."""
     return {line.split()[2] for line in output("nm", "-D", "--defined-only", library).splitlines()}
 
 
@@ -38,13 +38,13 @@ def soversion(library):
 
 
 def promise(name):
-    """Returns the SOVERSION and the names that a list records."""
+    """Returns the SOVERSION and the names recorded in a list."""
     lines = (HERE / f"{name}.symbols").read_text(encoding="utf-8").splitlines()
     return lines[0].removeprefix("SOVERSION "), set(lines[1:])
 
 
 def broken(recorded, promised, version, found):
-    """What is wrong with a library of that SOVERSION that exports `found`; None if the promise is kept."""
+    """Returns how a library with SOVERSION `version` that exports `found` breaks the promise, or None if it keeps it."""
     if version != recorded:
         return f"the SOVERSION is {version}, the list is that of {recorded}: write it anew with --update"
     if promised - found:

@@ -1,6 +1,6 @@
-// A program whose reduction function forks, which no program should do: the child returns from the function
-// as if nothing had happened and must get an error, while the job goes on without it. argv[1] says in which
-// of its calls each rank's function forks.
+// A program whose reduction function forks, which no program should do. The child returns from the function
+// as if nothing had happened and must get an error; the job continues without it. argv[1] is the number of
+// the call, counted per rank, in which the function forks.
 #include <rabit/rabit.h>
 #include <sys/wait.h>
 #include <unistd.h>

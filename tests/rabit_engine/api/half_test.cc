@@ -36,7 +36,7 @@ void CheckRounding() {
     const auto value = std::bit_cast<float>(bits);
     ASSERT_EQ(Half(value).bits(), Narrowed<Reference>(value).bits) << std::hex << bits;
   };
-  // All signs and exponents, with fractions next to every tie of either format and some in between.
+  // All signs and exponents, with fractions at and next to the ties of both formats, and a few others.
   for (std::uint32_t top = 0; top < 0x10000; ++top) {
     for (const std::uint32_t low : {0x0000u, 0x0001u, 0x0fffu, 0x1000u, 0x1001u, 0x2fffu, 0x3000u, 0x7fffu,
                                     0x8000u, 0x8001u, 0xe000u, 0xffffu}) {

@@ -1,4 +1,4 @@
-"""Programs written for rabit 0.1 and for its copy in XGBoost find what they expect, alone and in jobs of 1 to 4."""
+"""Programs written for rabit 0.1 and for its copy in XGBoost work, alone and in jobs of 1 to 4 workers."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-// How the C++ API answers invalid calls: each is an error that names the rank, the call and its place.
+// Invalid calls of the C++ API: each is an error that names the rank, the call and the call site.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>
@@ -70,7 +70,7 @@ void ExpectQuestionsAnswerAsAlone() {
   EXPECT_EQ(rabit::GetProcessorName(), "");
 }
 
-/// In a process that has never called Init.
+/// Must run in a process that has never called Init.
 void CheckBeforeInit() {
   ExpectQuestionsAnswerAsAlone();
   for (const Case& call : NeedsAJob()) {
@@ -82,7 +82,7 @@ void CheckBeforeInit() {
 }
 
 TEST(BeforeInitDeathTest, QuestionsAnswerAsAJobOfOneWouldAndAllElseIsAnError) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts the program again
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // runs the test in a new process
   EXPECT_EXIT(CheckBeforeInit(), testing::ExitedWithCode(0), "");
 }
 
@@ -155,7 +155,7 @@ TEST_F(Misuse, OfArgumentsIsAnErrorWithRankCallAndReason) {
   };
   for (const auto& [make, expected] : table) {
     EXPECT_THAT(Error(make), MatchesRegex("rank 0: rabit::" + expected));
-    // Slices that do not join are detected only after ranks have communicated, which ends the job.
+    // Non-contiguous slices are detected only after communication, and that error ends the job.
     rabit::Finalize();
     rabit::Init(0, nullptr);
   }
@@ -199,7 +199,7 @@ TEST_F(Misuse, IsNotToCallFromAnotherThreadThanInits) {
   EXPECT_EQ(other, "no error");
 }
 
-/// Asks for its rank when the program's statics are destroyed, after everything that belongs to threads.
+/// Asks for the rank when static objects are destroyed, after all thread-local ones.
 struct AsksLate {
   ~AsksLate() {
     if (rabit::GetRank() != 0 || rabit::GetWorldSize() != 1) std::_Exit(2);

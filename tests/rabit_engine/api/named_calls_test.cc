@@ -1,6 +1,6 @@
-// Named operations with ranks as threads, each of which submits from several threads: for the thread
-// sanitizer, too. tests/rabit_engine/coordinator/ tests what ranks agree on, tests/rabit_engine/matrix/ whole
-// programs.
+// Named operations with ranks as threads, each of which submits from several threads; useful under the thread
+// sanitizer, too. tests/rabit_engine/coordinator/ tests the agreement between ranks,
+// tests/rabit_engine/matrix/ whole programs.
 #include "rabit_engine/api/named_calls.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::shared_ptr<Session> SessionOver(NativeCommunicator& world) {
       std::make_unique<recovery::RecoverableCommunicator>(world.Split(0, world.rank())));
 }
 
-/// Submits an in-place sum.
+/// Submits an in-place sum of `numbers`.
 std::shared_ptr<PendingCall> Give(NamedCalls& named, const std::string& name, std::vector<int>& numbers) {
   const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
   Request request;
@@ -122,7 +122,7 @@ TEST(NamedCalls, GivenWhileOthersCloseEndAllTheSame) {
           try {
             call->Wait();
           } catch (const EngineError&) {
-            // The operations submitted earlier are closed, too.
+            // Operations submitted earlier fail as well.
           }
           EXPECT_TRUE(call->HasEnded());
         }

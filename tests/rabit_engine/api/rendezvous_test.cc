@@ -157,8 +157,7 @@ void ExpectThatARankMayLeave() {
     if (rank == 2) WarrenCommFree(world);
     board.Exchange("rank 2 has left", rank, 3, "");
     if (rank == 2) return;
-    // Calls that do not need the rank that left go on, even if a rank waits so long that it checks for lost
-    // ranks.
+    // Calls that do not need rank 2 still work, even if a rank waits so long that it checks for lost ranks.
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     for (int i = 0; i < 10; ++i) {
       int number = i;
@@ -214,7 +213,7 @@ TEST(Rendezvous, WhatItSaysWentWrongIsTheError) {
   EXPECT_EQ(WarrenCommMeet(&broken, &world), -1);
   EXPECT_EQ(world, nullptr);
   EXPECT_THAT(WarrenGetLastError(), HasSubstr("WarrenCommMeet: the rendezvous failed: the store is gone"));
-  // An exchange that leaves a rank out.
+  // An exchange that omits the record of a rank.
   broken.allgather = [](const void* record, size_t bytes, void (*give)(void*, const void*, size_t),
                         void* records, char*, size_t, void*) {
     give(records, record, bytes);
@@ -247,7 +246,7 @@ TEST(Rendezvous, NonsenseIsRefused) {
   EXPECT_THAT(groups({1}, "a"), HasSubstr("1, which is not a rank"));
   EXPECT_THAT(groups({0, 0}, "a"), HasSubstr("listed twice"));
   EXPECT_EQ(WarrenCommSetTimeout(world, -1), -1);
-  // None of these errors has ended the communicator.
+  // The communicator is still usable after these errors.
   EXPECT_EQ(Sum(world, 3), 3);
   WarrenCommFree(world);
 }
@@ -293,7 +292,7 @@ TEST(RendezvousInCpp, RanksMeetMakeGroupsAndSendMessages) {
     int number = 1;
     world.Allreduce(&number, 1, warren::Op::kSum);
     EXPECT_EQ(number, kSize);
-    // A barrier that the others do not call ends by its timeout.
+    // A barrier that the other ranks do not call times out.
     world.SetTimeout(0.2);
     if (rank == 0) {
       EXPECT_THROW(world.Barrier(), warren::Error);

@@ -1,6 +1,6 @@
-// Calls rabit::engine as XGBoost 1.7's own code does: its five functions, and each virtual function of its
-// engine. Runs over our engine or, with WARREN_XGBOOST_ENGINE=own, over XGBoost's: both must give the same
-// results, which shows that these declarations are XGBoost's. Checks its results itself, in jobs of any size.
+// Calls rabit::engine as XGBoost 1.7 does: its five functions and each virtual function of its engine. Uses
+// our engine or, with WARREN_XGBOOST_ENGINE=own, XGBoost's; equal results show that the declarations below
+// match XGBoost's. Checks its own results, in jobs of any size.
 #include <dmlc/logging.h>
 
 #include <cstddef>
@@ -103,7 +103,7 @@ int main(int argc, char* argv[]) {
   }).join();
   Require(engine->GetWorldSize() == world, "world size after another thread's Finalize");
 
-  // Slices of 4, 8, 12... bytes, through the virtual function and through the plain one.
+  // Slices of 4, 8, 12... bytes, through the virtual function and through the free function.
   for (const bool virtual_door : {true, false}) {
     std::vector<std::size_t> begins = {0};
     for (std::size_t r = 0; r < ranks; ++r) begins.push_back(begins.back() + r + 1);
@@ -126,7 +126,7 @@ int main(int argc, char* argv[]) {
   Allreduce_(numbers.data(), sizeof(double), numbers.size(), Add<double>, mpi::kDouble, mpi::kSum, nullptr,
              nullptr);
   Require(numbers.front() == 0.5 * world && numbers.back() == 0.5 * world, "typed allreduce");
-  // A type that rabit has no number for: the caller's function is used.
+  // The caller's function is used for a type that rabit has no number for.
   short small = 3;  // NOLINT
   Allreduce_(&small, sizeof(small), 1, Add<short>, static_cast<mpi::DataType>(77), mpi::kSum, nullptr,
              nullptr);

@@ -28,10 +28,11 @@ std::unique_ptr<recovery::RecoverableCommunicator> Over(std::unique_ptr<Communic
 
 constexpr Call kCall{"rabit::Something", "train.cc", 12, "Train"};
 
-/// One slice as a caller states it: where it begins, and its size or its end.
+/// A slice as a caller passes it: its begin, and its size or its end.
 using Stated = std::pair<std::size_t, std::size_t>;
 
-/// Lets all ranks state their slices of a buffer of ints. Returns each rank's buffer, or its error.
+/// Runs AllgatherSlice on all ranks with these slices of a buffer of ints. Returns each rank's buffer or
+/// error.
 std::vector<std::string> Gather(const std::vector<Stated>& stated, const std::vector<std::size_t>& offsets) {
   const std::size_t total = offsets.back();
   FakeWorld world(static_cast<int>(stated.size()));

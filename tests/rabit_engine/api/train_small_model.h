@@ -1,4 +1,4 @@
-// A model that takes XGBoost a moment to train, over its C API.
+// Trains a small model with XGBoost's C API and writes it to a file.
 #pragma once
 
 #include <xgboost/c_api.h>

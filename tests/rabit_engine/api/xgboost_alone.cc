@@ -1,4 +1,5 @@
-// Trains a small model with XGBoost alone and writes it to argv[1]; beside_xgboost.cc must give the same.
+// Trains a small model with XGBoost alone and writes it to argv[1], for comparison with the models of
+// beside_xgboost.cc.
 #include "tests/rabit_engine/api/train_small_model.h"
 
 int main(int argc, char* argv[]) {

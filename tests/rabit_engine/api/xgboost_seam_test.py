@@ -1,4 +1,4 @@
-"""XGBoost 1.7 over our engine: its engine's functions one by one, errors as XGBoost's errors, threads, the way back.
+"""XGBoost 1.7 over our engine: each function of the engine, our errors as XGBoost's errors, threads, and the switch back to its own engine.
 
 tests/interop tests that training gives the same models.
 """
@@ -42,7 +42,7 @@ class EngineFunctions(unittest.TestCase):
 
 
 class Usage(unittest.TestCase):
-    """The message if XGBoost communicates by itself although the library is loaded."""
+    """The warning if XGBoost communicates by itself although the library is loaded."""
 
     LINE = "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; "
 
@@ -102,7 +102,7 @@ class Python(unittest.TestCase):
             self.assertIn(f"caught rank {rank}: XGBoost's broadcast: root 5 is not a rank; ranks are 0 to 1", done.stdout)
 
     def test_a_peer_that_dies_is_an_xgboost_error_and_no_crash(self):
-        # Not under dmlc-submit, which would stop the survivor at once.
+        # Not under dmlc-submit, which would stop the survivor immediately.
         command = python("""
             import numpy, os, xgboost, xgboost.collective as c
             c.init()

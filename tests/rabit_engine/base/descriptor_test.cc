@@ -1,4 +1,4 @@
-// Descriptors close themselves, once, and in forked processes.
+// Descriptors are closed once, also in forked processes.
 #include "rabit_engine/base/descriptor.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-constexpr int kLimitMs = 10'000;  // limit for what should take moments
+constexpr int kLimitMs = 10'000;  // generous: the operations take milliseconds
 
 bool IsOpen(int fd) {
   return fcntl(fd, F_GETFD) >= 0;
@@ -26,7 +26,7 @@ std::pair<CloseOnForkDescriptor, CloseOnForkDescriptor> Connection() {
   return {CloseOnForkDescriptor(ends[0]), CloseOnForkDescriptor(ends[1])};
 }
 
-/// The exit code of a forked process that runs `function`.
+/// Forks a process that runs `function`; returns its exit code, or -1 if it died of a signal.
 template <typename Function>
 int ExitCodeOfFork(Function&& function) {
   const pid_t child = fork();

@@ -8,7 +8,7 @@
 
 namespace warren::testing {
 
-/// While this object lives, the process can open `spare` more files, and none after that.
+/// Limits this process to `spare` more open files while the object lives.
 class NoDescriptorLeft {
  public:
   explicit NoDescriptorLeft(int spare = 0) {

@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Each test has only the environment that it sets.
+/// Each test sees only the environment variables that it sets.
 class ReadingSettings : public testing::Test {
  protected:
   ReadingSettings() { clearenv(); }
@@ -149,7 +149,7 @@ TEST_F(ReadingSettings, AnErrorNamesKeyValueOriginAndWhatWasExpected) {
             "WARREN_ENGINE in the environment: \"gloo\" is not understood, expected native or mpi");
 }
 
-/// A former name, a value that is not the default, and whether the settings have that value.
+/// A former name of a setting, a value that is not the default, and a check for that value.
 struct FormerName {
   std::string name;
   std::string value;

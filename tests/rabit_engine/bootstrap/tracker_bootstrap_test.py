@@ -1,4 +1,4 @@
-"""Real processes meet through real trackers, ours and XGBoost's, and notice each other's death."""
+"""Processes that join through real trackers (ours, XGBoost's and dmlc-core's) and detect each other's death."""
 
 import contextlib
 import os
@@ -14,14 +14,14 @@ import unittest
 
 from warren_testing import BIN, HELD, MAGIC, NOTED, RELEASED, ClassicWorker, Tracker, Wire, let_in
 
-# A clone of dmlc-core, whose tracker is in no package: its test runs only if this is set.
+# The folder of a clone of dmlc-core, whose tracker is in no package. Without it, the test of that tracker is skipped.
 DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 TOKEN = "ab" * 32
 
 
 def stock_tracker(script, workers):
-    """A tracker that ends with this process, as ours does; `enter` replaces our tracker by the script."""
+    """Returns a tracker that runs `script` instead of our tracker and ends with this process, as ours does."""
     options = ("--num-workers", workers, "--host-ip", "127.0.0.1")
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, script, *map(str, options)]
     return Tracker(*options, enter=lambda _: [*command, "--log-level", "DEBUG"])
@@ -32,7 +32,7 @@ def our_tracker(workers):
 
 
 class Ranks:
-    """Processes of the program tracker_ranks."""
+    """Processes that run the program tracker_ranks."""
 
     def __init__(self, tracker_env, count, *arguments, **settings):
         environment = {name: value for name, value in os.environ.items()
@@ -56,7 +56,7 @@ class Ranks:
             process.wait()
 
     def by_rank(self):
-        """The processes by rank, once all have joined."""
+        """Returns the processes by rank; waits until all have joined."""
         found = {}
         for process in self.processes:
             match = re.match(r"joined (\d+) ", process.stdout.readline())
@@ -102,7 +102,7 @@ class Joining(unittest.TestCase):
 
     @unittest.skipUnless(DMLC_CORE, "WARREN_DMLC_CORE names no clone of dmlc-core")
     def test_dmlc_cores_own_tracker_serves_them_too(self):
-        # This tracker logs what workers print to its stdout, from which its address was read.
+        # This tracker writes the workers' prints to its stdout, of which only the address is read, so the prints are not checked.
         for count in range(1, 10):
             with self.subTest(workers=count):
                 self.check_records(stock_tracker(f"{DMLC_CORE}/tracker/dmlc_tracker/tracker.py", count), count)
@@ -113,7 +113,7 @@ class Joining(unittest.TestCase):
                 self.join_and_end_well(our_tracker(count), count, "all", 20)
 
     def test_a_restarted_worker_gets_its_rank_back_while_the_others_link(self):
-        # The first process of task 2 dies between hello and linking: the others wait for the second.
+        # The first process of task 2 dies between hello and linking; the other workers wait for the second.
         with our_tracker(3) as tracker, Ranks(tracker.env, 2, "records") as ranks:
             first = ClassicWorker((tracker.host, tracker.port), 2, token=tracker.env["DMLC_JOB_TOKEN"])
             wire = first.hello("start")
@@ -131,7 +131,7 @@ class Joining(unittest.TestCase):
 
 class Loss(unittest.TestCase):
     def test_a_rank_beside_in_the_ring_that_gives_up_ends_the_meeting_although_the_tree_is_silent(self):
-        # In a world of 4, records reach rank 2 through rank 1, and rank 1 through rank 0; rank 3 is next to rank 2 in the ring only.
+        # In a world of 4, records reach rank 2 through rank 1, and rank 1 through rank 0. Rank 3 is next to rank 2 in the ring only.
         with our_tracker(4) as tracker, Ranks(tracker.env, 4, "records", 0, 3) as ranks:
             of = ranks.by_rank()
             of[3].kill()
@@ -165,8 +165,8 @@ class Loss(unittest.TestCase):
         with our_tracker(5) as tracker, Ranks(tracker.env, 5, "mismatch") as ranks:
             outputs = ranks.outputs(10)
             by_rank = {int(output.split()[1]): output for output in outputs}
-            # Rank 4 compares its call with rank 3's, and rank 0 with rank 4's. The first of them to see the difference reports it and ends;
-            # the other ranks fail because of that, whether or not they could have seen it themselves.
+            # Rank 4 compares its call with rank 3's, and rank 0 with rank 4's. The first one to see the difference reports it and ends;
+            # the other ranks fail as a consequence, whether or not they could have seen the difference themselves.
             named = [rank for rank, output in by_rank.items() if "rank 4 calls allreduce of 2" in output]
             self.assertTrue(named and set(named) <= {0, 4}, by_rank)
             for rank in set(range(5)) - set(named):
@@ -183,7 +183,7 @@ class Errors(unittest.TestCase):
 
     @contextlib.contextmanager
     def listener(self, *serve):
-        """A server on the loopback address that serves one connection with each function in `serve`, one after the other."""
+        """Yields the environment of a server on the loopback address that serves one connection with each of `serve`, in order."""
         server = socket.create_server(("127.0.0.1", 0))
         server.settimeout(20)
         left = list(serve)
@@ -244,12 +244,12 @@ class Errors(unittest.TestCase):
             self.fails_with(environment, r"sent an invalid message where this worker's rank was expected: the rank is 7")
 
     def test_a_tracker_that_ends_before_it_has_noted_the_workers_port_is_lost(self):
-        """A restarted tracker would send no other worker to this one."""
+        """A restarted tracker would not tell the other workers about this worker."""
         with self.listener(self.link_alone) as environment:
             self.fails_with(environment, "was lost before it had noted where this worker listens: end of stream", DMLC_JOB_TOKEN=TOKEN)
 
     def test_a_tracker_that_ends_before_it_has_heard_that_a_worker_waits_for_the_others_is_told_again(self):
-        """A restarted tracker may not know of the shutdown, and would wait for it forever."""
+        """A restarted tracker may not know of the shutdown; it would wait for this worker forever."""
         def leaves(connection, *words):
             wire = self.greet(connection)
             self.assertEqual(wire.command, "shutdown")
@@ -283,7 +283,7 @@ class Errors(unittest.TestCase):
             wire.send_int(*words)
 
     def test_a_worker_of_another_engine_is_found_out(self):
-        # The other engine cannot prove a token, so the job has none: otherwise the tracker would refuse it.
+        # The other engine cannot prove a token, so the job has none; with one, the tracker would refuse the worker.
         with our_tracker(2) as tracker, Ranks(dict(tracker.env, DMLC_JOB_TOKEN=""), 1, "records",
                                               WARREN_CONNECT_TIMEOUT="1") as ranks:
             other = ClassicWorker((tracker.host, tracker.port), 1).start()
@@ -294,7 +294,7 @@ class Errors(unittest.TestCase):
 
 class UnauthenticatedPeers(unittest.TestCase):
     def test_unauthenticated_peers_at_a_workers_port_do_not_hold_it_up(self):
-        """The test is the tracker and rank 1; it tells rank 0 to accept one link."""
+        """The test acts as the tracker and as rank 1; it tells rank 0 to accept one link."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             environment = {"DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TRACKER_PORT": str(server.getsockname()[1])}
             with Ranks(environment, 1, "records") as ranks:
@@ -323,7 +323,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                     sock.close()
                 line = ranks.processes[0].stdout.readline()
                 self.assertRegex(line, "joined 0 ")
-                # The worker goes on and prints; the test's tracker accepts that.
+                # The worker then prints and shuts down; the test's tracker accepts both.
                 for command in ("print", "shutdown"):
                     connection, _ = server.accept()
                     wire = Wire(connection)

@@ -1,14 +1,15 @@
 // One rank of a job, for the process tests: joins through the tracker, makes a TCP transport, and runs a
 // subcommand.
 //
-//   tracker_ranks records          gathers a record of every rank, prints them, ends well
-//   tracker_ranks records R R ...  the same, but the ranks R stay away
-//   tracker_ranks together         ends at once, together with all others
+//   tracker_ranks records          gathers a record of every rank, prints the records, exits with 0
+//   tracker_ranks records R R ...  the same, except that the ranks R only pause
+//   tracker_ranks together         shuts down together with all other ranks
 //   tracker_ranks ring             passes numbers around the ring until an error
-//   tracker_ranks all <rounds>     exchanges numbers with every other rank, ends well
-//   tracker_ranks mismatch         the last rank calls another collective than the others
+//   tracker_ranks all <rounds>     exchanges numbers with every other rank, exits with 0
+//   tracker_ranks mismatch         the last rank calls a different collective
 //
-// Prints "joined RANK PID" first; on a failure "lost RANK SECONDS: text", SECONDS since the last success.
+// Prints "joined RANK PID" first, and on a failure "lost RANK SECONDS: text" with SECONDS since the last
+// success.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ namespace {
 
 using namespace warren;
 
-// "SECRET address address ..."; rank 0's secret is the one used.
+// "SECRET address address ..."; all ranks use rank 0's secret.
 std::string MyRecord(const TrackerBootstrap& bootstrap) {
   std::string record = std::to_string(std::random_device{}());
   for (const std::string& address : bootstrap.ListenAddresses()) record += " " + address;

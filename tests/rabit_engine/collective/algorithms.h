@@ -1,4 +1,4 @@
-// All algorithms under test, by collective: those of the registry that need only links.
+// All algorithms under test, by collective: the registry's algorithms that need only links.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct NameOf {
   }
 };
 
-/// Turns "recursive_doubling" into "RecursiveDoubling": test names have no underscores.
+/// Turns "recursive_doubling" into "RecursiveDoubling", as test names must not contain underscores.
 inline std::string CamelCase(std::string_view name) {
   std::string camel;
   bool begins = true;

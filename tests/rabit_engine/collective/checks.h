@@ -24,15 +24,15 @@ struct ReductionCase {
 
 void CheckAllreduce(Caller& caller, collective::AllreduceFunction algorithm, const ReductionCase& test);
 void CheckReduce(Caller& caller, collective::ReduceFunction algorithm, const ReductionCase& test, int root);
-/// `offsets` in elements.
+/// `offsets` are in elements.
 void CheckReduceScatter(Caller& caller, collective::ReduceScatterFunction algorithm,
                         const ReductionCase& test, std::span<const std::size_t> offsets);
-/// `offsets` in bytes.
+/// `offsets` are in bytes.
 void CheckAllgather(Caller& caller, collective::AllgatherFunction algorithm,
                     std::span<const std::size_t> offsets);
 void CheckBroadcast(Caller& caller, collective::BroadcastFunction algorithm, std::size_t bytes, int root);
 
-/// Offsets of slices of very different lengths, some of them empty, which add up to `count`.
+/// Offsets of slices of very different lengths, some of them empty, whose lengths add up to `count`.
 std::vector<std::size_t> UnevenOffsets(std::size_t count, int size);
 
 }  // namespace warren::testing

@@ -1,5 +1,5 @@
-// What a rank needs to call an algorithm the way the engine does: a group of all ranks, a tag with the call's
-// number, and a buffer that notices writes beyond its ends.
+// Calls an algorithm the way the engine does, with a group of all ranks and a tag with the call's number, on
+// a buffer that detects writes beyond its ends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace warren::testing {
 
-/// The caller's memory: with any misalignment, between guard bytes that must not change.
+/// A caller's buffer at any misalignment, between guard bytes that must not change.
 class GuardedBuffer {
  public:
   GuardedBuffer(const Bytes& values, std::size_t misalignment)
@@ -42,7 +42,7 @@ class GuardedBuffer {
   Bytes memory_;
 };
 
-/// One rank of a world, which calls one collective after the other.
+/// One rank of a world, for successive calls of collectives.
 class Caller {
  public:
   explicit Caller(Transport& transport) : transport_(transport), members_(transport.world_size()) {
@@ -51,7 +51,7 @@ class Caller {
   int rank() const { return transport_.rank(); }
   int size() const { return transport_.world_size(); }
 
-  /// Sets the count that peers must agree on, for tests that want one.
+  /// Sets the count in the call tag, which peers must agree on.
   void set_count(std::size_t count) { count_ = count; }
   void Call(Collective collective, std::size_t element_bytes, const std::function<void(PeerGroup&)>& body) {
     CallTag tag;
@@ -71,12 +71,12 @@ class Caller {
   std::size_t count_ = 0;
 };
 
-/// Group sizes to test: all small ones, and some around powers of two.
+/// Group sizes to test: all small sizes, and some around powers of two.
 inline std::vector<int> GroupSizes() {
   return {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17};
 }
 
-/// Counts around the places where vectors are cut. The longest ones span several chunks of every algorithm.
+/// Counts around the sizes at which vectors are divided. The longest span several chunks of every algorithm.
 inline std::vector<std::size_t> CountsFor(int size) {
   const auto n = static_cast<std::size_t>(size);
   std::vector<std::size_t> counts{0, 1, 2, 3, 5, n - 1, n, n + 1, 1000};
@@ -85,7 +85,6 @@ inline std::vector<std::size_t> CountsFor(int size) {
   return counts;
 }
 
-/// The roots to test.
 inline std::vector<int> RootsFor(int size) {
   std::vector<int> roots(size);
   std::iota(roots.begin(), roots.end(), 0);

@@ -1,5 +1,5 @@
-// Hosts of any size, with ranks as threads of this process: each host has its own shared memory, and links
-// join all ranks.
+// Hosts of various sizes, with ranks as threads of this process: each host has its own shared memory, and
+// links connect all ranks.
 #include "rabit_engine/collective/hierarchical_subtrees.h"
 
 #include <memory>
@@ -33,7 +33,7 @@ class HostsWorld {
     for (const int ranks : hosts) memories_.push_back(std::make_unique<Members>(ranks));
   }
 
-  /// Runs one allreduce after the other on all ranks.
+  /// Runs these allreduces, in order, on all ranks.
   void Run(const std::vector<ReductionCase>& tests) {
     links_.Run([&](Transport& transport) {
       const int rank = transport.rank();
@@ -59,7 +59,7 @@ class HostsWorld {
         EXPECT_TRUE(buffer.All() == test.expected) << what;
         EXPECT_TRUE(buffer.GuardsHold()) << what;
       }
-      if (memory.size() > 1) host.Barrier(tag);  // no rank leaves while others are in a call
+      if (memory.size() > 1) host.Barrier(tag);  // no rank leaves while another is in a call
     });
   }
 
@@ -78,7 +78,8 @@ std::string NameOfLayout(const Layout& hosts) {
   return name;
 }
 
-// In floats: the size from which every rank of a host takes part, and the chunk of one rank's slice.
+// Counts of floats: from kSliceCount on, every rank of equally large hosts sends a slice; a slice is sent in
+// chunks of kChunkCount.
 constexpr std::size_t kSliceCount = (std::size_t{64} << 10) / sizeof(float);
 constexpr std::size_t kChunkCount = (std::size_t{512} << 10) / sizeof(float);
 

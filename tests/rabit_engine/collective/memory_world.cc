@@ -10,7 +10,7 @@
 
 namespace warren::testing {
 
-/// Bytes on the way from one rank to another. The caller holds the world's mutex.
+/// Bytes in transit from one rank to another. The caller must hold the world's mutex.
 class MemoryWorld::Queue {
  public:
   explicit Queue(std::size_t capacity) : ring_(capacity) {}
@@ -104,7 +104,7 @@ class MemoryWorld::QueueTransport : public Transport {
     return *queue;
   }
 
-  /// How many of `possible` bytes one call moves: usually all, sometimes fewer.
+  /// How many of `possible` bytes one call moves: usually all, sometimes fewer. At least 1 if `possible` is.
   std::size_t SomeOf(std::size_t possible) {
     const bool fewer = possible > 1 && random_() % 4 == 0;
     return fewer ? 1 + random_() % (possible - 1) : possible;

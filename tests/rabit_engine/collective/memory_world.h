@@ -1,6 +1,6 @@
-// A world whose ranks are threads of this process and whose links are small queues in memory. The queues take
-// and give odd numbers of bytes, so that no code can rely on messages arriving whole. The bytes sent are
-// counted. A rank that fails takes the others with it.
+// A world whose ranks are threads of this process and whose links are small queues in memory. The queues
+// accept and return odd numbers of bytes, so code that relies on whole messages fails. Counts the bytes sent.
+// If one rank fails, all fail.
 #pragma once
 
 #include <condition_variable>
@@ -18,17 +18,17 @@ namespace warren::testing {
 
 class MemoryWorld {
  public:
-  /// `capacity`: the bytes that a link holds until they are received.
+  /// `capacity`: the number of bytes that a link can hold.
   explicit MemoryWorld(int size, std::size_t capacity = 64 << 10);
   ~MemoryWorld();
 
   int size() const { return static_cast<int>(ranks_.size()); }
 
-  /// Runs `body` on every rank, each in its own thread; rethrows the first error that is
-  /// not the consequence of another rank's.
+  /// Runs `body` on every rank, each in its own thread. Rethrows the first error that is not the consequence
+  /// of another rank's error.
   void Run(const std::function<void(Transport& transport)>& body);
 
-  /// Since the start, including call tags.
+  /// The bytes that `rank` has sent since the start, including call tags.
   std::size_t bytes_sent(int rank) const;
   /// The ranks with which `rank` has links.
   const std::set<int>& peers(int rank) const;

@@ -1,4 +1,4 @@
-// The collectives that only move bytes.
+// The collectives that only move data.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -48,7 +48,7 @@ TEST_P(Barrier, LetsNobodyOutBeforeEverybodyIsIn) {
     MemoryWorld(size).Run([&](Transport& transport) {
       Caller caller(transport);
       for (int round = 1; round <= 20; ++round) {
-        // In each round another member is late.
+        // A different member is late in each round.
         if (caller.rank() == round % size) std::this_thread::sleep_for(std::chrono::microseconds(200));
         ++arrivals;
         caller.Call(Collective::kBarrier, 1, [](PeerGroup& group) { GetParam().function(group); });

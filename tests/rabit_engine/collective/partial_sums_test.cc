@@ -11,7 +11,7 @@ using collective::PartialSums;
 
 constexpr std::size_t kCount = 50;
 
-/// Absorbs the ranks one by one from `first` on, wrapping around.
+/// Absorbs the ranks one by one, starting at `first` and wrapping around.
 PartialSums AbsorbAll(const ReductionCase& test, int first) {
   const int size = static_cast<int>(test.inputs.size());
   PartialSums sums(test.sample.reduction, size, kCount);
@@ -53,7 +53,7 @@ TEST(PartialSums, AreOneWhereTheOrderDoesNotMatter) {
   EXPECT_EQ(AbsorbAll(test, 3).values().size(), kCount * sizeof(std::int32_t));
 }
 
-/// Hosts of consecutive ranks: each sends its partial sums to one rank, which absorbs them in turn.
+/// Hosts of consecutive ranks: each sends its partial sums to one rank, which absorbs the hosts in order.
 TEST(PartialSums, OfHostsThatCutThroughSubtreesGiveTheTotal) {
   const std::vector<int> hosts{0, 3, 4, 9, 11, 13};
   for (const Sample& sample : Samples()) {
@@ -81,7 +81,7 @@ TEST(PartialSums, OfHostsThatCutThroughSubtreesGiveTheTotal) {
   }
 }
 
-/// The sums of ranks [begin, end), all of their elements.
+/// The partial sums of ranks [begin, end), for all elements.
 PartialSums SumsOf(const ReductionCase& test, int begin, int end) {
   PartialSums sums(test.sample.reduction, static_cast<int>(test.inputs.size()), kCount);
   sums.Hold(begin, 0, kCount);
@@ -110,7 +110,7 @@ TEST(PartialSums, OfAHalfOfTheElementsGiveAHalfOfTheTotal) {
 
 TEST(PartialSums, TravelAsOnePieceOrEachByItself) {
   const ReductionCase test(Samples()[0], 12, kCount);
-  const PartialSums sums = SumsOf(test, 0, 7);  // {0..3}, {4, 5}, {6}
+  const PartialSums sums = SumsOf(test, 0, 7);  // subtrees {0..3}, {4, 5} and {6}
   EXPECT_EQ(sums.ValuesOf({0, kCount}).size(), 1U);
   const auto pieces = sums.ValuesOf({10, 15});
   ASSERT_EQ(pieces.size(), 3U);

@@ -1,11 +1,11 @@
-// The collectives that reduce: every algorithm, every group size, the same bits.
+// The collectives that reduce: every algorithm gives the same bits for every group size.
 #include "algorithms.h"
 #include "checks.h"
 
 namespace warren::testing {
 namespace {
 
-/// All cases of one group size. Typed vectors of odd counts lie at odd addresses.
+/// All cases of one group size. Typed vectors of odd counts are misaligned by one byte.
 std::vector<ReductionCase> CasesFor(int size) {
   std::vector<ReductionCase> cases;
   for (const std::size_t count : CountsFor(size)) {
@@ -18,7 +18,7 @@ std::vector<ReductionCase> CasesFor(int size) {
   return cases;
 }
 
-/// Runs one call after the other on every rank of worlds of all sizes.
+/// Runs `body` for every case, in order, on every rank of worlds of all sizes.
 template <typename Body>
 void ForAllCases(Body body) {
   for (const int size : GroupSizes()) {

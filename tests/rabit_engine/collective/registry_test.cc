@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A situation in which every algorithm can work.
+/// A situation in which every algorithm is possible.
 Situation AnythingGoes(Collective collective) {
   Situation situation;
   situation.collective = collective;

@@ -18,7 +18,7 @@ void WriteFloat(std::byte* element, int, Random& random) {
   Write(element, std::ldexp(static_cast<float>(random() >> 40) / 16777216.0f - 0.5f, exponent));
 }
 
-/// Huge values that cancel each other and small ones that survive only in the right order.
+/// Huge values that cancel each other, and small ones whose sum is exact only in the right order.
 void WriteDouble(std::byte* element, int, Random& random) {
   constexpr double kHuge = 1e16;
   const double small = static_cast<double>(random() >> 11) / 9007199254740992.0;
@@ -45,7 +45,7 @@ void WriteFloat16(std::byte* element, int, Random& random) {
   Write(element, static_cast<std::uint16_t>(sign << 15 | exponent << 10 | fraction));
 }
 
-/// Identifies a run of ranks and the way in which they were combined.
+/// Identifies a range of ranks and the way in which they were combined.
 struct History {
   std::uint64_t hash;
   std::uint32_t first;

@@ -1,5 +1,5 @@
-// Reductions to test the algorithms with, values for which every wrong order of operands gives other bits,
-// and expected results from the plainest code possible.
+// Reductions to test the algorithms with, values for which every wrong order of operands gives different
+// bits, and expected results from the simplest possible code.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace warren::testing {
 
 using Bytes = std::vector<std::byte>;
 
-/// Small, fast, the same everywhere (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
+/// A small, fast generator with the same numbers on every platform (Steele, Lea, Flood: "Fast splittable
+/// pseudorandom number generators").
 class Random {
  public:
   using result_type = std::uint64_t;
@@ -32,7 +33,7 @@ Bytes RandomBytes(std::size_t bytes, std::uint64_t seed);
 struct Sample {
   std::string name;
   Reduction reduction;
-  /// Writes one element of a rank.
+  /// Writes one element of the input of `rank`.
   void (*write)(std::byte* element, int rank, Random& random);
 
   Bytes Values(int rank, std::size_t count) const;
@@ -42,11 +43,11 @@ struct Sample {
 /// that is neither commutative nor associative.
 const std::vector<Sample>& Samples();
 
-/// A function on elements that are larger than any chunk.
+/// A function of elements that are larger than any chunk.
 const Sample& HugeElements();
 
-/// The expected result of an allreduce of these inputs, one per rank: the order of
-/// rabit_engine/reduce/order.h, recursively.
+/// The expected result of an allreduce of these inputs, one per rank, computed recursively in the order of
+/// rabit_engine/reduce/order.h.
 Bytes Expected(const Reduction& reduction, std::span<const Bytes> inputs);
 
 }  // namespace warren::testing

@@ -1,5 +1,5 @@
-// Calls of different collectives, one after the other, over links with little capacity: no call may leave
-// anything behind for the next, and no order of waiting may deadlock.
+// Successive calls of different collectives over links with little capacity: no call may leave data for the
+// next one, and no order of waiting may deadlock.
 #include "algorithms.h"
 #include "checks.h"
 #include "rabit_engine/base/error.h"
@@ -12,7 +12,7 @@ Function AnyOf(const std::vector<Named<Function>>& algorithms, Random& random) {
   return algorithms[random() % algorithms.size()].function;
 }
 
-/// One call, chosen by numbers that are the same on all ranks.
+/// Makes one call, chosen by random numbers that are the same on all ranks.
 void CallAnything(Caller& caller, Random& random, std::span<const ReductionCase> cases) {
   const ReductionCase& test = cases[random() % cases.size()];
   const int root = static_cast<int>(random() % caller.size());

@@ -1,4 +1,4 @@
-// The number of bytes sent is the number that the headers promise.
+// The number of bytes sent is as the headers promise.
 #include <numeric>
 
 #include "algorithms.h"
@@ -13,7 +13,7 @@
 namespace warren::testing {
 namespace {
 
-constexpr std::size_t kTrafficCount = 40 * 9 * 7;  // even slices for all of the sizes below
+constexpr std::size_t kTrafficCount = 40 * 9 * 7;  // divisible by all sizes below
 constexpr double kVectorBytes = kTrafficCount * sizeof(std::int32_t);
 const Sample& kInts = Samples()[2];
 const Sample& kFloats = Samples()[0];
@@ -23,7 +23,7 @@ struct Traffic {
   double all = 0;   ///< sum over members, in vectors
 };
 
-/// What members send in one call, without the call tags.
+/// The bytes that members send in one call, without call tags.
 template <typename Body>
 Traffic Measure(int size, Body body) {
   MemoryWorld world(size);
@@ -47,7 +47,7 @@ Traffic OfAllreduce(collective::AllreduceFunction algorithm, int size, const Sam
   return Measure(size, [&](Caller& caller) { CheckAllreduce(caller, algorithm, test); });
 }
 
-constexpr double kSlack = 0.01;  // tags sent in one direction only are subtracted, too
+constexpr double kSlack = 0.01;  // Measure subtracts a tag per link, even if none was sent on it
 
 TEST(Traffic, OfPairwiseAndOfTheRingOfIntegersIsTheLeastThereIs) {
   for (const int size : {2, 3, 4, 5, 7, 8, 9, 10}) {

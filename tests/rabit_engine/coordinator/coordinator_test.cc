@@ -175,7 +175,7 @@ TEST(Coordinator, AGroupIsRunWholeOrNotAtAll) {
     EXPECT_THAT(names, ElementsAre("alone")) << step;
     world.ranks[1].Add(member("c"), 0);
     EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
-    // A wrong shape in one member is an error of all three.
+    // If the shape of one member differs between the ranks, all three members fail.
     world.ranks[1].Add(member("b", step == 1 ? 11 : 10), 0);
     std::map<std::string, std::string> errors;
     for (int cycle = 0; cycle < 5; ++cycle) {
@@ -186,7 +186,7 @@ TEST(Coordinator, AGroupIsRunWholeOrNotAtAll) {
   }
 }
 
-/// The operations that end within `cycles` cycles, with their errors.
+/// Runs `cycles` cycles. Returns the operations that ended, with their errors.
 std::map<std::string, std::string> Ended(SimulatedWorld& world, int cycles = 6) {
   std::map<std::string, std::string> ended;
   for (int cycle = 0; cycle < cycles; ++cycle) {
@@ -197,7 +197,7 @@ std::map<std::string, std::string> Ended(SimulatedWorld& world, int cycles = 6) 
 
 TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
   for (int step = 0; step < 2; ++step) {
-    {  // A group whose size differs between the ranks.
+    {  // The size of a group differs between the ranks.
       SimulatedWorld world({.size = 2});
       for (const std::uint32_t rank : {1U, 0U}) {
         for (const char* name : {"x", "y"}) world.ranks[rank].Add(InGroup(name, "g", 2 + rank), 0);
@@ -207,7 +207,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       for (const auto& [name, error] : ended)
         EXPECT_THAT(error, HasSubstr("the size of group 'g': on rank 0 it has 2 members, on rank 1 3"));
     }
-    {  // In different groups; the other member of each group fails, too.
+    {  // An operation is in different groups on the ranks; all members of both fail.
       SimulatedWorld world({.size = 2});
       AddToAll(world, InGroup("y", "g", 2));
       AddToAll(world, InGroup("z", "h", 2));
@@ -216,7 +216,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       ASSERT_EQ(ended.size(), 3u);
       for (const auto& [name, error] : ended) EXPECT_THAT(error, HasSubstr("in group 'g', on rank 1"));
     }
-    {  // In a group on one rank, alone on the other.
+    {  // An operation is in a group on one rank only.
       SimulatedWorld world({.size = 2});
       world.ranks[0].Add(Sum("x"), 0);
       world.ranks[1].Add(InGroup("x", "g", 2), 0);
@@ -226,7 +226,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       for (const auto& [name, error] : ended)
         EXPECT_THAT(error, HasSubstr("the name 'x' for different operations"));
     }
-    {  // Members that give different sizes, the same ones on all ranks.
+    {  // The members of a group state different sizes, the same on all ranks.
       SimulatedWorld world({.size = 2});
       AddToAll(world, InGroup("x", "g", 2));
       AddToAll(world, InGroup("y", "g", 3));
@@ -248,7 +248,7 @@ TEST(Coordinator, AGroupMayGetOtherMembers) {
   for (int step = 0; step < 3; ++step) {
     run({{"a", "g"}, {"b", "g"}, {"c", "h"}, {"d", "h"}});
     run({{"a", "g"}, {"c", "g"}});
-    // Two groups of the same name at once: members are taken two at a time.
+    // Two groups of the same name at the same time: members are taken two at a time.
     run({{"a", "g"}, {"b", "g"}, {"c", "g"}, {"d", "g"}});
     run({{"a", "g"}, {"b", "g"}, {"c", "g"}, {"d", "g"}});
   }
@@ -329,7 +329,7 @@ TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
   world.ranks[1].Join();
   world.Cycle();
   for (const int rank : {0, 2}) {
-    world.ranks[rank].Add(Sum("x"), 0);  // known to all ranks
+    world.ranks[rank].Add(Sum("x"), 0);  // "x" is known to all ranks
     world.ranks[rank].Add(Sum("new"), 0);
     Request broadcast = Sum("b");
     broadcast.signature.kind = Collective::kBroadcast;
@@ -350,7 +350,7 @@ TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
   world.ranks[0].Join();
   EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
   for (Participant& rank : world.ranks) EXPECT_EQ(rank.TakeLastJoined(), 0);
-  // Then all start over.
+  // Then all ranks start over.
   world.ranks[0].Add(Sum("x"), 0);
   EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
   for (const int rank : {1, 2}) world.ranks[rank].Add(Sum("x"), 0);
@@ -396,8 +396,8 @@ TEST(Coordinator, IdleRanksAreKnownToBe) {
   EXPECT_FALSE(world.ranks[0].all_are_idle());
 }
 
-/// Names that each rank submits once per round, in its own order and over several cycles. Some have a wrong
-/// shape on a rank, some are in groups, some ranks join.
+/// Names that each rank submits once per round, in its own order and over several cycles. Some names differ
+/// in shape on a rank, some are in groups, and some ranks join.
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed)
@@ -445,7 +445,7 @@ class RandomProgram {
       }
       expected.insert(request.name);
     }
-    // A name has a wrong shape if two ranks differ.
+    // A name has a wrong shape if its shape differs between ranks.
     std::map<std::string, std::set<std::uint64_t>> shapes;
     for (const auto& requests : to_add) {
       for (const Request& request : requests) shapes[request.name].insert(request.signature.count);
@@ -504,7 +504,7 @@ TEST(Coordinator, RandomProgramsEndAlikeOnAllRanks) {
 #ifdef NDEBUG
   constexpr unsigned kPrograms = 10'000;
 #else
-  constexpr unsigned kPrograms = 300;  // under sanitizers
+  constexpr unsigned kPrograms = 300;  // debug builds are slow
 #endif
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
     RandomProgram(seed).Run();

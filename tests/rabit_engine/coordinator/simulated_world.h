@@ -1,4 +1,4 @@
-// Ranks as values: what all of them send in a cycle is combined here, without threads or clocks.
+// A world whose ranks are plain objects. Combines their messages of each cycle, without threads or clocks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class SimulatedWorld {
       ranks.emplace_back(rank, options.settings, options.capacity);
   }
 
-  /// Runs one cycle, at `now`. Returns the operations to run, which must be the same on all ranks.
+  /// Runs one cycle at time `now`. Returns the operations to run, which must be the same on all ranks.
   std::vector<Ready> Cycle() {
     std::vector<std::uint64_t> all;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

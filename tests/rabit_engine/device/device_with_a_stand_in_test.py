@@ -235,7 +235,7 @@ class RecoveryTest(DeviceCase):
         mocks = [f"mock={rank},{version},{call},{trial}" for rank, version, call, trial in deaths]
         result = run(ranks, "train", VERSIONS, *mocks, gpus=gpus, env=env, attempts=attempts)
         self.assertEqual(result.code, 0, str(result))
-        # A rank with nothing left to do on its GPU after it has caught up has no path.
+        # A restarted rank that makes no GPU call after it has caught up prints an empty path.
         self.assertEqual(result.paths - {""}, {path}, str(result))
         self.assertEqual(result.errors.count(" as mock="), len(deaths), str(result))
         self.assertEqual(result.digests, RecoveryTest.undisturbed, str(result))

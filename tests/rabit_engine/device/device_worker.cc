@@ -1,5 +1,5 @@
 // One rank that uses rabit/device.h, started by device_*_test.py and scripts/gpu-check. The first argument is
-// the mode; each mode prints its own lines, of which "digest ..." is the same on all ranks.
+// the mode. Each mode prints its own lines; a line "digest ..." is the same on all ranks.
 #include <cuda_runtime_api.h>
 #include <rabit/device.h>
 #include <rabit/rabit.h>
@@ -39,7 +39,8 @@ void RequireCuda(cudaError_t error) {
   Require(error == cudaSuccess, cudaGetErrorString(error));
 }
 
-/// How buffers are allocated: other processes can map those of cudaMalloc, but not those of cudaMallocAsync.
+/// Whether buffers are allocated with cudaMallocAsync, whose memory other processes cannot map, instead of
+/// cudaMalloc.
 bool from_pool = false;
 
 class Buffer {
@@ -75,7 +76,7 @@ std::uint64_t Hash(const std::string& bytes, std::uint64_t hash = 14695981039346
   return hash;
 }
 
-/// The bits of a small whole number in binary16, as a sum of ones.
+/// The bits of a small integer in binary16, computed as a sum of ones.
 std::uint16_t HalfOf(int value) {
   static std::vector<std::uint16_t> sums{0};
   while (sums.size() <= static_cast<std::size_t>(value)) {
@@ -88,7 +89,7 @@ std::uint16_t HalfOf(int value) {
 }
 
 /// A rank's elements: small numbers whose sums, products and quotients are exact in every type and in any
-/// order. They repeat after kPeriod.
+/// order. The elements repeat every kPeriod.
 std::string Elements(Type type, ReduceOp operation, std::size_t count, int rank) {
   constexpr std::size_t kPeriod = 2;
   std::string bytes(count * SizeOf(type), '\0');
@@ -165,7 +166,7 @@ cudaStream_t NewStream() {
   return stream;
 }
 
-/// Checks every kind, type and operation, in and out of place, against the host.
+/// Checks every collective, type and operation, in and out of place, against results computed on the host.
 void CheckAll(std::size_t count) {
   const auto rank = static_cast<std::size_t>(rabit::GetRank());
   const auto ranks = static_cast<std::size_t>(rabit::GetWorldSize());
@@ -214,7 +215,7 @@ void CheckAll(std::size_t count) {
     expect(all, All(type, count), "allgather of " + name);
     const Buffer in_place(bytes * ranks);
     RequireCuda(cudaMemcpy(in_place.at(rank * bytes), own.at(), bytes, cudaMemcpyDefault));
-    RequireCuda(cudaStreamSynchronize(nullptr));  // a copy on the device returns before it is done
+    RequireCuda(cudaStreamSynchronize(nullptr));  // a copy on the device may still be in progress
     rabit::device::Require(RabitDeviceAllgather(in_place.at(rank * bytes), in_place.at(), count, t, stream));
     expect(in_place, All(type, count), "allgather in place of " + name);
     for (std::size_t root = 0; root < ranks; ++root) {
@@ -232,7 +233,7 @@ void CheckAll(std::size_t count) {
   std::printf("checked %zu results of %zu elements\n", checked, count);
 }
 
-/// Prints whether a sum that depends on the order has the same bits as the engine's on the host.
+/// Prints whether a sum of floats, which depends on the order, has the same bits as the engine's on the host.
 void CheckOrder(std::size_t count) {
   std::vector<float> numbers(count);
   std::uint32_t state = 12345U + static_cast<std::uint32_t>(rabit::GetRank());
@@ -280,7 +281,7 @@ void CheckCalls() {
   std::printf("calls fine\n");
 }
 
-/// Checks that work on the stream before and after a collective stays in that order.
+/// Checks that a collective runs in order with the work before and after it on its stream.
 void CheckStreamOrder() {
   const std::size_t count = 30000;
   const std::size_t bytes = count * sizeof(int);
@@ -302,7 +303,7 @@ void CheckStreamOrder() {
   };
   const Buffer spare(bytes);
   for (int i = 0; i < 8; ++i) {
-    // One rank's stream is far behind the others'.
+    // The stream of one rank lags far behind the others.
     for (int k = 0; k < 30 && rabit::GetRank() == i % rabit::GetWorldSize(); ++k) copy(spare, *inputs[i]);
     copy(work, *inputs[i]);
     rabit::device::Allreduce(static_cast<int*>(work.at()), count, RABIT_DEVICE_SUM, stream);
@@ -385,7 +386,7 @@ void CheckCapture() {
   rabit::device::Synchronize(stream);
   Require(!refused, "a call after the graph");
 
-  // Captured and uncaptured calls in one group; then a group that is left open.
+  // Captured and uncaptured calls in one group, then a wait within an open group.
   cudaStream_t other = NewStream();
   RequireCuda(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal));
   rabit::device::GroupStart();
@@ -402,7 +403,8 @@ void CheckCapture() {
   Require(work.Get() == Reduced(Type::kInt32, ReduceOp::kSum, count), "a call after refused groups");
 }
 
-/// Runs rounds that end with a checkpoint, of calls whose results depend on all earlier ones.
+/// Runs rounds of calls that each depend on the results of all earlier calls. Each round ends with a
+/// checkpoint.
 void Train(int versions) {
   struct Model : rabit::Serializable {
     std::uint64_t state = 1;
@@ -420,7 +422,7 @@ void Train(int versions) {
     return std::string(reinterpret_cast<const char*>(values.data()), how_many * sizeof(std::uint64_t));
   };
   const auto learn = [&](const std::string& bytes) { model.state = Hash(bytes, model.state); };
-  // Results that differ between ranks go into the model through an allreduce.
+  // Results that differ between ranks enter the model through an allreduce.
   const auto learn_together = [&](const std::string& bytes) {
     std::uint64_t hash = Hash(bytes);
     rabit::Allreduce<rabit::op::Sum>(&hash, 1);
@@ -452,8 +454,8 @@ void Train(int versions) {
               static_cast<unsigned long long>(model.state));  // NOLINT(google-runtime-int)
 }
 
-/// Rank `who` does something else in the middle; the others wait for the device, with a function of rabit or
-/// of CUDA.
+/// Rank `who` runs `instead` between two allreduces. All ranks that reach the second one wait for it with
+/// `wait`, which calls a function of rabit or of CUDA.
 void Miss(int who, const std::function<void()>& instead, const std::function<void()>& wait) {
   const std::size_t count = 100000;
   const Buffer buffer(std::string(count * sizeof(float), '\0'));
@@ -473,7 +475,8 @@ void WaitByCuda() {
   rabit::device::Synchronize(nullptr);
 }
 
-/// The same with two streams; this rank waits for the wrong one first.
+/// Like Miss, but rank `who` exits, and the others wait for an idle stream before that of the second
+/// allreduce.
 void MissOnAnotherStream(int who) {
   const std::size_t count = 1000;
   const Buffer buffer(std::string(count * sizeof(float), '\0'));
@@ -489,7 +492,7 @@ void MissOnAnotherStream(int who) {
   rabit::device::Synchronize(second);
 }
 
-/// Checks calls with handles on `comm`, to which the ranks contribute 1, 2, and so on.
+/// Checks asynchronous calls on `comm`, to which rank r contributes r + 1.
 void CheckHandlesOf(const warren::Communicator& comm, std::size_t count) {
   const auto size = static_cast<std::size_t>(comm.size());
   const float total = static_cast<float>(comm.size() * (comm.size() + 1)) / 2;
@@ -525,7 +528,7 @@ void CheckHandlesOf(const warren::Communicator& comm, std::size_t count) {
   Require(called == 1, "a callback without an error");
 }
 
-/// Checks handles on the world and on communicators made from it.
+/// Checks asynchronous calls on the world and on communicators split from it.
 void CheckHandles() {
   const warren::Communicator world = warren::World();
   for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{3'000'000}}) {
@@ -542,7 +545,7 @@ void CheckHandles() {
   }
 }
 
-/// Rank `who` ends before a call; the others learn of it from their handles.
+/// Rank `who` exits before a call; the handles of the other ranks must report that.
 void MissByHandle(int who) {
   const warren::Communicator world = warren::World();
   const Buffer buffer(4'000'000);

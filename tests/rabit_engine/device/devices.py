@@ -1,4 +1,4 @@
-"""Jobs of device_worker under dmlc-submit, on GPUs of the stand-in."""
+"""Runs jobs of device_worker on GPUs of the stand-in, with and without dmlc-submit."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def processes_with(mark):
 
 
 def run_one_by_one(num_workers, *words, gpus=1, env=None, seconds=60):
-    """The same without dmlc-submit, which ends all ranks as soon as one has failed. Returns each rank's exit code and errors."""
+    """Like run(), but without dmlc-submit, which ends all ranks as soon as one has failed. Returns each rank's errors and exit code."""
     with Tracker("--num-workers", num_workers) as tracker:
         environment = {**os.environ, **STAND_IN, **tracker.env, "STAND_IN_GPUS": str(gpus), **(env or {})}
         ranks = [subprocess.Popen([str(BIN / "device_worker_on_a_stand_in"), *map(str, words)],
@@ -55,7 +55,7 @@ def run_one_by_one(num_workers, *words, gpus=1, env=None, seconds=60):
 
 
 def run(num_workers, *words, gpus=1, attempts=0, env=None, seconds=120, worker="device_worker_on_a_stand_in"):
-    """`gpus`: the number of GPUs on this host; each rank takes one by its local rank."""
+    """Runs a job under dmlc-submit. `gpus` is the number of GPUs on this host; each rank selects one by its local rank."""
     mark = uuid.uuid4().hex
     command = [SUBMIT, "--num-workers", num_workers, "--local-num-attempt", attempts, "--", BIN / worker, *words]
     done = subprocess.run([str(word) for word in command],

@@ -1,5 +1,5 @@
-// The kernels' operations on elements, compiled for the host, against the engine's own reductions: the same
-// bits.
+// The kernels' operations on elements, compiled for the host, give the same bits as the engine's own
+// reductions.
 #include "rabit_engine/device/cuda/elements.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ using AllTypes =
                    __half, __nv_bfloat16, float, double, __nv_fp8_e4m3, __nv_fp8_e5m2>;
 TYPED_TEST_SUITE(ElementsTest, AllTypes);
 
-/// Any bits except those of NaN and infinity, which may differ in sign and payload.
+/// A number with random bits. NaNs are excluded, as they may differ in sign and payload.
 template <typename T>
 T AnyNumber(std::mt19937_64& random) {
   while (true) {
@@ -48,8 +48,8 @@ T AnyNumber(std::mt19937_64& random) {
     T value;
     std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
     const auto wide = static_cast<double>(Arithmetic<T>::Widen(value));
-    // Nor so large that a product or sum might become infinite: the engine's and CUDA's float8 agree there,
-    // too, but infinity minus infinity is a NaN.
+    // Large floats are excluded, too. The engine's and CUDA's float8 agree on a product or sum that becomes
+    // infinite, but infinity minus infinity is a NaN.
     if (std::isfinite(wide) && (std::is_integral_v<T> || std::fabs(wide) < 100)) return value;
   }
 }

@@ -1,4 +1,4 @@
-"""scripts/gpu-check itself: what it packs runs elsewhere; it passes on GPUs of the stand-in and fails without a GPU."""
+"""scripts/gpu-check: its package runs in another folder, passes on GPUs of the stand-in, and fails without a GPU."""
 
 import os
 import pathlib
@@ -44,7 +44,7 @@ class GpuCheck(unittest.TestCase):
                      "| histgbt on the GPU, 4 ranks | passed |", "| a CUDA graph, 2 ranks on NCCL | passed |",
                      "| 9 ranks share a GPU | passed |", f"| XGBoost {xgboost} hist | cuda | failed | |"):
             self.assertIn(line, report)
-        # Measured numbers mean nothing here; they only have to be in the report.
+        # The measured numbers mean nothing here, but must be in the report.
         number = r"[0-9.,]+"
         for line in (rf"A sum of 1,024 bytes of host memory by a handle, 2 ranks, .* both at once {number} us",
                      rf"Copies on the device: {number} GB/s", rf"The histogram kernel, 5,000 rows of 28 features: {number} us",

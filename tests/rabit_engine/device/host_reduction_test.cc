@@ -36,7 +36,7 @@ TEST(Float8, EveryNumberComesBackFromAFloat) {
   }
 }
 
-/// The nearest number, found by trying all; of two, the one with an even last bit.
+/// The float8 nearest to `value`, found by trying all; on a tie, the one with an even last bit.
 unsigned char Nearest(Type type, float value) {
   int best = -1;
   double best_distance = std::numeric_limits<double>::infinity();
@@ -98,8 +98,8 @@ TEST(Divide, RoundsWholeNumbersTowardsZeroForAnyNumberOfRanks) {
 }
 
 TEST(Divide, RoundsShortFloatsToTheNearest) {
-  // 1 / 3 is 0x3555 in binary16 and 0x3eab in bfloat16; 65504 and the least subnormal, divided by 1, stay as
-  // they are.
+  // 1 / 3 is 0x3555 in binary16 and 0x3eab in bfloat16. Division by 1 leaves 65504 and the smallest subnormal
+  // unchanged.
   std::vector<std::uint16_t> halves = {0x3c00, 0x0001, 0x7bff, 0x7c00};
   Divide(Type::kFloat16, halves.data(), 1, 3);
   Divide(Type::kFloat16, halves.data() + 1, 3, 1);

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Ranks of one host, as processes with one GPU each.
+/// The places of `count` ranks on one host, each a separate process with its own GPU.
 std::vector<Place> Ranks(int count) {
   std::vector<Place> places(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank) {

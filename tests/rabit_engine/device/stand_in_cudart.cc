@@ -1,7 +1,7 @@
-// A stand-in for the CUDA runtime, in host memory, as far as the CUDA part of the engine and its tests need
-// it. It reproduces the order of work: a stream is a thread that does what it is given one by one, a little
-// late; events, also those of other processes, count records and completions; device memory is a file in
-// memory that other processes can map. It says nothing about speed, kernels, or NVIDIA's errors.
+// A stand-in for the CUDA runtime in host memory, with the functions that the CUDA part of the engine and its
+// tests need. It reproduces the order of work. A stream is a thread that runs its work items one by one, some
+// of them with a delay. Events, also those of other processes, count records and completions. Device memory
+// is an in-memory file that other processes can map. Speed, kernels and NVIDIA's errors are not reproduced.
 //
 // STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES: shared memory per block.
 // STAND_IN_GPUS: number of GPUs; "none": no driver. STAND_IN_GPU_HOST: processes with the same value have the
@@ -141,7 +141,7 @@ class StandInStream {
   std::thread thread_;
 };
 
-/// The work that a stream was given during a capture, to be given to streams again.
+/// The work captured on a stream, to be launched on streams later.
 using StandInGraph = std::vector<std::function<void()>>;
 
 struct StandInEvent {
@@ -188,7 +188,7 @@ StandInStream& StreamOf(cudaStream_t stream) {
   return *machine.default_stream;
 }
 
-/// The allocation that contains the address; null if none does.
+/// Returns the allocation that contains `pointer`, or null.
 const std::pair<const std::uintptr_t, Allocation>* Find(const void* pointer) {
   Machine& machine = TheMachine();
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -362,7 +362,7 @@ STAND_IN cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 STAND_IN cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, 0);
 }
-// The stream's thread finishes its work, as CUDA's streams do; it is never freed.
+// Streams are never freed: a stream's thread finishes its work, as CUDA's streams do.
 STAND_IN cudaError_t cudaStreamDestroy(cudaStream_t) {
   return cudaSuccess;
 }
@@ -444,7 +444,7 @@ STAND_IN cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
       reinterpret_cast<cudaEvent_t>(new StandInEvent{static_cast<EventState*>(mapped.data), mapped.file});
   return cudaSuccess;
 }
-// Streams may still look at its state, which is never freed.
+// The event's state is never freed, as streams may still access it.
 STAND_IN cudaError_t cudaEventDestroy(cudaEvent_t event) {
   auto* made = reinterpret_cast<StandInEvent*>(event);
   if (made->file >= 0) close(made->file);

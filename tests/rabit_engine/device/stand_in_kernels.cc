@@ -1,5 +1,5 @@
-// A stand-in for the kernels (reduce_kernels.cu), on GPUs of the stand-in: the same operations on elements,
-// in a loop, on the stream.
+// A stand-in for the kernels (reduce_kernels.cu): the same operations on elements, in a loop that runs on a
+// stream of the stand-in for CUDA.
 #include <memory>
 
 #include "rabit_engine/device/cuda/elements.h"

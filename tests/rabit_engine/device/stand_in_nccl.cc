@@ -1,7 +1,7 @@
-// A stand-in for NCCL over the stand-in for CUDA: ranks of one host, through a file in memory. It behaves
-// like NCCL in that joining and ending run in the background unless NCCL_COMM_BLOCKING is 1, collectives run
-// on their stream, one after the other whatever the stream, and a rank that waits for a dead one waits until
-// it is told to abort.
+// A stand-in for NCCL on top of the stand-in for CUDA: ranks of one host communicate through an in-memory
+// file. As in NCCL, joining and finalizing run in the background unless NCCL_COMM_BLOCKING is 1; collectives
+// run on their streams, but in the order of the calls; and a rank that waits for a dead rank waits until its
+// communicator is aborted.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -56,7 +56,7 @@ struct ncclComm {
   std::atomic<ncclResult_t> state = ncclInProgress;
   std::atomic<bool> aborted = false;
   std::atomic<int> under_way = 0;
-  int given = 0;                   ///< collectives
+  int given = 0;                   ///< collectives called
   std::atomic<int> completed = 0;  ///< collectives completed
 
   void Meet() const {
@@ -76,7 +76,7 @@ struct ncclComm {
 
 namespace {
 
-/// Runs `work` in the background; the communicator's state says when it is done.
+/// Runs `work` in the background; the communicator's state tells when it has ended.
 void Begin(ncclComm* communicator, std::function<bool()> work) {
   communicator->state = ncclInProgress;
   ++communicator->under_way;
@@ -89,7 +89,7 @@ void Begin(ncclComm* communicator, std::function<bool()> work) {
   }).detach();
 }
 
-/// The result of a call that goes on in the background.
+/// The result of a call that continues in the background. Waits for its end if the communicator is blocking.
 ncclResult_t UnlessBlocking(const ncclComm* communicator) {
   if (!communicator->blocking) return ncclInProgress;
   while (communicator->state == ncclInProgress) std::this_thread::sleep_for(kPoll);
@@ -102,12 +102,12 @@ void RunOnce(void* argument) {
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
   (*work)();
 }
-/// Runs work of a graph, which may be launched again; the work is never freed.
+/// Runs work captured into a graph. The work is never freed, as the graph may be launched again.
 void RunAgain(void* argument) {
   (*static_cast<Work*>(argument))();
 }
 
-/// Captures work into a CUDA graph; the streams on which the graph is launched decide the order.
+/// Captures work into a CUDA graph. Its order is that of the streams on which the graph is launched.
 ncclResult_t IntoGraph(ncclComm_t communicator, cudaStream_t stream, Work work) {
   auto* whole = new Work([=] {
     ++communicator->under_way;
@@ -142,7 +142,7 @@ ncclResult_t OnStream(ncclComm* communicator, cudaStream_t stream, std::function
   return ncclSuccess;
 }
 
-/// Reduces one piece of all slots, in rank order, into `out`.
+/// Reduces the pieces in all slots, in rank order, into `out`.
 void Reduce(const ncclComm& communicator, void* out, std::size_t count, Type type, ReduceOp operation) {
   const std::size_t bytes = count * warren::device::SizeOf(type);
   std::vector<std::byte> sum(communicator.slot(0), communicator.slot(0) + bytes);
@@ -154,7 +154,7 @@ void Reduce(const ncclComm& communicator, void* out, std::size_t count, Type typ
   std::memcpy(out, sum.data(), bytes);
 }
 
-/// Calls `piece(first element, count)` for all pieces that fit a slot.
+/// Divides `count` elements into pieces that fit a slot, and calls `piece(first element, count)` for each.
 template <typename Piece>
 void InPieces(std::size_t count, std::size_t size, Piece&& piece) {
   const std::size_t most = kSlotBytes / size;
@@ -191,7 +191,7 @@ STAND_IN ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 STAND_IN ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                              ncclConfig_t* config) {
-  const char* const blocks = std::getenv("NCCL_COMM_BLOCKING");  // takes precedence over the program's choice
+  const char* const blocks = std::getenv("NCCL_COMM_BLOCKING");  // takes precedence over `config`
   const bool blocking = blocks != nullptr ? std::string_view(blocks) == "1" : config->blocking != 0;
   if (ranks > kMostRanks) return ncclInvalidUsage;
   auto* made = new ncclComm;
@@ -228,7 +228,7 @@ STAND_IN ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   return UnlessBlocking(communicator);
 }
 
-/// Returns once nothing is under way. The communicator is never freed: threads may look at it.
+/// Returns once no work is under way. The communicator is never freed, as threads may still access it.
 STAND_IN ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   while (communicator->under_way > 0) std::this_thread::sleep_for(kPoll);
   munmap(communicator->shared, sizeof(Shared));

@@ -1,4 +1,4 @@
-"""The real CUDA part without a GPU and without a driver: the documented errors."""
+"""The real CUDA part reports the documented errors without a GPU and without a driver."""
 
 import os
 import unittest

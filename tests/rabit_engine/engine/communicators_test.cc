@@ -1,4 +1,4 @@
-// Communicators made from one another, with ranks as threads of one process.
+// Communicators made from other communicators, with ranks as threads of one process.
 #include <dirent.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -128,7 +128,7 @@ int Mappings() {
   return count;
 }
 
-/// The 512-byte blocks of the largest shared memory that this process has open.
+/// The number of 512-byte blocks of the largest shared memory that this process has open.
 long SharedBlocks() {
   long most = 0;
   for (int fd = 0; fd < 4096; ++fd) {
@@ -171,13 +171,13 @@ TEST(Split, ThousandsOfThemLeaveNothingBehind) {
     look(1);
     if (world.rank() != 0) return;
     EXPECT_EQ(descriptors[0], descriptors[1]);
-    EXPECT_LE(mappings[1], mappings[0] + 10);  // mappings of the allocator and of threads
+    EXPECT_LE(mappings[1], mappings[0] + 10);  // the allocator and threads may add some
     EXPECT_EQ(blocks[0], blocks[1]);
   });
 }
 
-/// Exchanges records between the members of a group, which are threads. `told` is called at the first record
-/// of this rank, before the others see it.
+/// Exchanges records between the members of a group, which are threads. `told` is called at this rank's first
+/// record, before the other ranks see it.
 class HeldMembers final : public OobAllgather {
  public:
   HeldMembers(std::vector<std::string>& records, std::barrier<>& barrier, int rank,
@@ -206,7 +206,8 @@ TEST(Group, TheRankThatHasNoDescriptorLeftToOfferALinkIsNamedByAll) {
   std::barrier<> barrier(2);
   std::binary_semaphore has_offered(0);
   ThreadWorld(2).Run(SettingsOf(Places::kTcp), [&](NativeCommunicator& world) {
-    // Descriptors are counted per process: rank 1 uses them up once rank 0 has made its offer.
+    // The limit holds for the whole process, so rank 1 uses the descriptors up only after rank 0 has made its
+    // offer.
     std::optional<NoDescriptorLeft> none;
     if (world.rank() == 1) {
       has_offered.acquire();
@@ -248,7 +249,7 @@ TEST(Split, RanksInDifferentCallsAreToldBothAndTheOthersGoOn) {
   }
 }
 
-/// Calls one of the collectives that have a root, of vectors of `count` floats.
+/// Calls a collective that has a root, on vectors of `count` floats.
 void CallWithRoot(Communicator& communicator, Collective collective, std::size_t count, int root) {
   const auto size = static_cast<std::size_t>(communicator.world_size());
   const std::size_t bytes = count * sizeof(float);
@@ -366,7 +367,7 @@ TEST(Split, WhoFreesOneIsNoLossForThoseWhoDoNotNeedIt) {
         int token = 0;
         const int peer = 1 - world.rank();
         for (int i = 0; i < 100; ++i) {
-          // One rank waits for the other long enough to make its checks.
+          // Rank 0 is late once, so that its peer waits long enough to check for lost ranks.
           if (world.rank() == 0 && i == 50) std::this_thread::sleep_for(std::chrono::milliseconds(300));
           const Outbound out{peer, &i, sizeof(i)};
           const Inbound in{peer, &token, sizeof(token)};

@@ -1,6 +1,6 @@
-// Ranks as values: random programs of messages over links that are slow, of small memory, or both, with
-// probes that are slower still and ranks that are stopped for a while. Everything a rank reports is compared
-// with which ranks can really go on.
+// Simulated ranks run random programs of messages over links that are slow, hold few bytes, or both, with
+// even slower probes and ranks that stop for a while. Every report of a rank is checked against the set of
+// ranks that really can never progress.
 #include "rabit_engine/engine/deadlock_search.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr double kTick = 0.05;
 constexpr std::uint64_t kCapacity = 3;  // messages have 1 to 8 bytes
 
-/// Sends and receives that end together.
+/// The sends and receives of one call.
 struct Step {
   struct Part {
     int peer;
@@ -30,15 +30,15 @@ struct Step {
   std::vector<Part> receives;
 };
 
-/// One direction between two ranks: sent bytes lie in a buffer until they are acknowledged, and then at the
-/// peer until it reads them. In shared memory there is one buffer.
+/// One direction of a link between two ranks. Sent bytes stay in the sender's buffer until they are
+/// acknowledged, and in the peer's until it reads them. Shared memory is one buffer.
 struct Channel {
   bool is_remote = false;
   std::uint64_t sent = 0;
   std::uint64_t come = 0;
   std::uint64_t acknowledged = 0;
   std::uint64_t received = 0;
-  std::deque<std::pair<double, std::uint64_t>> arrivals;  ///< a time, and the total of bytes arrived by then
+  std::deque<std::pair<double, std::uint64_t>> arrivals;  ///< a time, and the bytes that have arrived by then
   std::deque<std::pair<double, std::uint64_t>> acknowledgements;
 
   std::uint64_t room() const { return kCapacity - (sent - (is_remote ? acknowledged : received)); }
@@ -66,12 +66,12 @@ struct Rank {
   bool in_step = false;
   double computes_until = 0;
   double stopped_until = 0;
-  double since = -1;  ///< start of its wait; negative: it does not wait
+  double since = -1;  ///< start of its wait; negative if it does not wait
   double next_look = 0;
-  double looked = -1;  ///< when it saw that nothing had come, and was stopped before it could report it
+  double looked = -1;  ///< when it last looked for progress, if the result is not yet in `record`
   WaitRecord record;
   std::unique_ptr<DeadlockSearch> search;
-  std::vector<std::pair<double, WaitProbe>> probes;  ///< on their way to this rank
+  std::vector<std::pair<double, WaitProbe>> probes;  ///< in transit to this rank, with arrival times
   bool has_ended() const { return next == program.size() && !in_step; }
 };
 
@@ -101,7 +101,7 @@ class World {
     Write(may_be_stuck);
   }
 
-  /// Returns true if a rank has found a circle, or all have ended.
+  /// Advances the world by kTick. Returns true if a rank has found a circle or all ranks have ended.
   bool Advance() {
     now += kTick;
     std::vector<int> order(ranks_.size());
@@ -132,7 +132,7 @@ class World {
     return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.has_ended(); });
   }
 
-  /// The ranks that can never go on.
+  /// The ranks that can never progress.
   std::vector<bool> Stuck() {
     std::vector<bool> stuck;
     for (const Rank& rank : ranks_) stuck.push_back(rank.in_step && now >= rank.computes_until);
@@ -147,7 +147,7 @@ class World {
     return stuck;
   }
 
-  /// Rank 0 counts as a rank in a collective call, which sends a probe when it begins to wait.
+  /// Rank 0 acts as a rank in a collective call, which sends a probe when it begins to wait.
   static bool IsForMessages(int rank) { return rank != 0; }
   bool is_slow() const { return slow_; }
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -168,7 +168,8 @@ class World {
   double Delay() { return slow_ ? 0.5 * Pick(0, 12) : 0.01; }
   bool IsRemote(int a, int b) const { return host_[a] != host_[b]; }
 
-  /// Messages in an order in which all ranks end; then some ranks make their calls in another order.
+  /// Writes messages in an order in which all ranks end. If `may_be_stuck`, some ranks then swap two of their
+  /// calls.
   void Write(bool may_be_stuck) {
     const int messages = Pick(0, 3) == 0 ? 40 : Pick(1, 12);
     for (int i = 0; i < messages; ++i) {
@@ -311,7 +312,7 @@ class World {
     ranks_[message->to].probes.emplace_back(now + (slow_ ? 0.2 * Pick(0, 15) : 0.001), message->probe);
   }
 
-  /// Whether a rank's step may end if all ranks that are not stuck do what they can.
+  /// Whether a rank's step can end if all ranks that are not stuck progress as far as they can.
   bool MayEnd(int rank, const std::vector<bool>& stuck) {
     std::map<int, std::uint64_t> wanted;
     for (const Step::Part& part : ranks_[rank].left.receives) wanted[part.peer] += part.bytes;
@@ -370,7 +371,7 @@ TEST(DeadlockSearch, FindsEachCircleAndNothingElse) {
     for (const int rank : circle) ASSERT_TRUE(world.Stuck()[rank]) << "rank " << rank << " can go on";
   }
   ASSERT_GT(seconds.size(), static_cast<std::size_t>(NumWorlds()) / 40);
-  // The search is fast even if the first rank of a circle had waited for long when the last one arrived.
+  // The search is fast even if the first rank of a circle has waited for long when the last one joins it.
   std::sort(seconds.begin(), seconds.end());
   EXPECT_LT(seconds[seconds.size() / 2], 4);
   EXPECT_LT(seconds[seconds.size() * 9 / 10], 10);
@@ -395,7 +396,7 @@ TEST(DeadlockSearch, ACircleHasToBeOfTheSameWaitsAtTheSecondLook) {
                          .now = [&] { return now; }});
   for (int second = 1; second <= 10; ++second) {
     now = second;
-    other.since = second;  // it has progressed, and waits again
+    other.since = second;  // the rank has progressed and waits again
     EXPECT_FALSE(search.Tick(own, true));
     EXPECT_TRUE(search.found().empty());
   }
@@ -440,7 +441,7 @@ TEST(DeadlockSearch, LongChainsSendFewProbes) {
   EXPECT_GE(small, 64 * 4);
   EXPECT_LT(large, 1024 * 4 * 12);
   EXPECT_LT(large, small * 16 * 3);
-  // Then less and less often: in an hour, at most one in 30 seconds.
+  // Later, probes become rarer: in an hour, at most one in 30 seconds.
   EXPECT_LT(ProbesOfChain(64, 3600), 64 * (3600 / 30 + 10) * 8);
 }
 

@@ -1,4 +1,4 @@
-// Sums and products of 16-bit floats: rounded once by every algorithm, whatever it sends.
+// Sums and products of 16-bit floats are rounded once by every algorithm, whether it sends floats or halves.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace {
 
 using Halves = std::vector<std::uint16_t>;
 
-/// Numbers around 1, of either sign, and many that are a fraction of its last place, so that rounding on the
-/// way shows.
+/// Numbers near 1 and -1, and many that are a fraction of a unit in the last place of 1, so that intermediate
+/// rounding changes the result.
 std::uint16_t ValueOf(DataType type, int rank, std::size_t i) {
   std::uint64_t x = i * 0x9e37'79b9'7f4a'7c15 + static_cast<std::uint64_t>(rank) * 0xbf58'476d'1ce4'e5b9;
   x ^= x >> 29;
@@ -88,7 +88,7 @@ void CheckAll(NativeCommunicator& engine, const Reduction& reduction, std::size_
 }
 
 std::vector<std::string> AlgorithmsOverLinks() {
-  std::vector<std::string> names{""};  // the table's choice
+  std::vector<std::string> names{""};  // the engine chooses
   for (const collective::Algorithm* algorithm : collective::Algorithms()) {
     const bool reduces = algorithm->allreduce != nullptr || algorithm->reduce_scatter != nullptr;
     if (reduces && algorithm->needs == collective::kNothing) names.emplace_back(algorithm->name);
@@ -124,7 +124,7 @@ TEST(HalfTypes, RanksThatReduceOtherTypesAreToldWhatTheyCalled) {
   try {
     testing::ThreadWorld(3).Run(settings, [](NativeCommunicator& engine) {
       std::vector<float> values(8);
-      // Both types send the same number of bytes.
+      // Halves are sent as floats, so all ranks send the same number of bytes.
       const bool halves = engine.rank() == 1;
       engine.Allreduce(values.data(), 8,
                        Reduction::Typed(halves ? DataType::kFloat16 : DataType::kFloat, ReduceOp::kSum));

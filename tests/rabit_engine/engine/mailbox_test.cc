@@ -1,4 +1,4 @@
-// Messages with tags between ranks that are threads, over shared memory and TCP: for the thread sanitizer,
+// Messages with tags over shared memory and TCP, with ranks as threads; useful under the thread sanitizer,
 // too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-/// The outcome of a message.
+/// The future outcome of a message.
 class Outcome {
  public:
   TaggedMessages::Ended Function() {
@@ -72,7 +72,7 @@ class MailboxOf : public ::testing::TestWithParam<SharedMemory> {
     testing::ThreadWorld(size).Run(settings, [&](NativeCommunicator& world) {
       const std::unique_ptr<TaggedMessages> messages = world.MakeMailbox();
       function(world, *messages);
-      world.Barrier();  // a rank that left early would be missed
+      world.Barrier();  // a rank that left early would count as lost
     });
   }
 };
@@ -201,8 +201,8 @@ struct Plan {
   bool from_any;
 };
 
-/// Messages between random ranks, in an order that differs between ranks, except for messages of one pair and
-/// tag.
+/// Messages between random ranks, in an order that differs between ranks. Only messages of the same pair and
+/// tag keep their order.
 TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     std::mt19937 random(seed);
@@ -214,7 +214,7 @@ TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
       const int to = (from + 1 + below(size - 1)) % size;
       const bool is_long = below(20) == 0;
       const auto bytes = static_cast<std::size_t>(below(is_long ? 300'000 : 200));
-      // From any rank: no other message has this tag.
+      // This receive is from any rank: no other message has its tag.
       const bool from_any = below(4) == 0;
       plans.push_back(
           {from, to, from_any ? 1000 + i : static_cast<std::uint64_t>(below(5)), bytes, from_any});

@@ -1,4 +1,4 @@
-// Which message belongs to which receive: single cases, and thousands of random orders against a plain
+// The matching of messages and receives: single cases, and thousands of random orders compared with a plain
 // search.
 #include "rabit_engine/engine/message_matching.h"
 
@@ -65,7 +65,7 @@ TEST(MessageMatching, KnowsWhoseMessagesMayBeWanted) {
   EXPECT_FALSE(matching.AwaitsFrom(1));
 }
 
-/// The rule in its plainest form.
+/// The matching rule in its simplest form.
 class PlainMatching {
  public:
   std::optional<Id> Post(Id receive, int from, std::uint64_t tag) {

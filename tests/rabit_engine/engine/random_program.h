@@ -1,8 +1,9 @@
-// Programs of collectives on communicators of every shape, generated from a seed: each rank runs the same
-// program and compares its results with a plain computation over all members' inputs. The programs cover
-// every collective, roots, counts of zero and ragged ones, and splits of splits. If calls can be begun
-// without waiting, each rank does so with some of them, at random: several calls are under way in one
-// communicator, even in one that is already freed, and their ends are noticed in any order and in every way.
+// Programs of collectives on communicators of every shape, generated from a seed. Each rank runs the same
+// program and compares its results with a simple computation over all members' inputs. The programs cover
+// every collective, random roots, counts of zero, uneven counts, and splits of splits. If the communicator
+// supports asynchronous calls, each rank makes some of its calls asynchronously, at random: several calls are
+// under way in one communicator, even in a freed one, and their ends are observed in any order and in every
+// way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,28 +29,28 @@
 
 namespace warren::testing {
 
-/// The number of programs of each kind: `some`, unless WARREN_RANDOM_PROGRAMS gives another
+/// The number of programs of each kind: `some`, unless WARREN_RANDOM_PROGRAMS sets another number
 /// (scripts/nightly).
 inline std::uint64_t NumPrograms(std::uint64_t some) {
   const char* wanted = std::getenv("WARREN_RANDOM_PROGRAMS");
   return wanted == nullptr ? some : std::strtoull(wanted, nullptr, 10);
 }
 
-/// A call that was begun. It is carried out even if this object is destroyed before the call's end.
+/// An asynchronous call. It is carried out even if this object is destroyed before it ends.
 class BegunCall {
  public:
   virtual ~BegunCall() = default;
   virtual bool Test() = 0;
   /// Throws the call's error. No other function may be called after this one.
   virtual void Wait() = 0;
-  /// `function` is called once, with the error or null.
+  /// Has `function` called once when the call has ended, with the error or null.
   virtual void WhenDone(std::function<void(const char* error)> function) = 0;
 };
 
-/// A communicator whose calls can be begun without waiting.
+/// A communicator with asynchronous calls.
 class BeginningCommunicator : public Communicator {
  public:
-  /// Runs `make`. The calls that it makes on this communicator return at once; they are returned in order.
+  /// Runs `make`, whose calls on this communicator do not wait. Returns these calls in order.
   virtual std::vector<std::unique_ptr<BegunCall>> Begin(const std::function<void()>& make) = 0;
 };
 
@@ -125,7 +126,7 @@ class RandomProgram {
     while (!pending_.empty()) SettleAny();
   }
 
-  /// A digest of all results of this rank. Equal results give the same digest, whenever they came.
+  /// A digest of all results of this rank. It does not depend on the order in which the calls end.
   std::uint64_t digest() const { return digest_; }
 
  private:
@@ -140,14 +141,14 @@ class RandomProgram {
 
   using Buffer = std::shared_ptr<Bytes>;  // kept until its call has ended
 
-  /// What a call must leave in its buffer.
+  /// The expected contents of a buffer after its call.
   struct Result {
     const char* what;
     Bytes expected;
     Buffer buffer;
     std::size_t begin = 0;  // offset in the buffer
   };
-  /// How the end of a begun call is noticed.
+  /// How the end of an asynchronous call is observed.
   enum class Seen { kByWaiting, kByTesting, kByFunction, kBehindAnother };
   struct Ends {
     std::atomic<int> well{0};
@@ -164,8 +165,8 @@ class RandomProgram {
     std::vector<Buffer> sent;
   };
 
-  /// Makes the calls of a step with `make`, and waits for them or lets them run on. `sent`: more buffers that
-  /// the calls use.
+  /// Makes the calls of a step with `make`, then waits for them or leaves them under way. `sent`: other
+  /// buffers that the calls use.
   template <typename Calls>
   void Make(Group& group, std::vector<Result> results, Calls&& make, std::vector<Buffer> sent = {}) {
     if (!begins_ || DrawOwn(2) == 0) {
@@ -192,7 +193,8 @@ class RandomProgram {
 
   void SettleAny() { Settle(pending_.begin() + static_cast<std::ptrdiff_t>(DrawOwn(pending_.size()))); }
 
-  /// Checks that calls begun earlier in this communicator have ended, because a later call has.
+  /// Checks that earlier asynchronous calls of this communicator have ended, as they must have when a later
+  /// call has.
   void SettleBehind(int group) {
     for (auto each = pending_.begin(); each != pending_.end();) {
       if (each->group != group || each->seen != Seen::kBehindAnother) {
@@ -225,7 +227,7 @@ class RandomProgram {
   }
 
   std::size_t Draw(std::size_t below) { return random_() % below; }
-  /// A number that differs between ranks.
+  /// A random number that may differ between ranks.
   std::size_t DrawOwn(std::size_t below) { return begins_ ? own_random_() % below : 1; }
   std::size_t DrawCount() {
     switch (Draw(8)) {
@@ -250,8 +252,7 @@ class RandomProgram {
     return offsets;
   }
 
-  /// A rank's input in this step. Any bytes may be read as floats: there are no NaNs and infinities among
-  /// them.
+  /// A rank's input in this step. No bytes are a NaN or infinity when read as floats.
   Bytes Input(int rank, std::size_t bytes, int what = 0) const {
     std::uint64_t state = seed_ * 7919 + static_cast<std::uint64_t>(step_) * 104729 +
                           static_cast<std::uint64_t>(rank) * 613 + static_cast<std::uint64_t>(what) * 17 + 1;
@@ -294,7 +295,7 @@ class RandomProgram {
     }
     return input;
   }
-  /// The engine reduces in the order of one CombineAll over the members.
+  /// The expected result of a reduction: the engine reduces in the order of one CombineAll over the members.
   Bytes Reduced(const Group& group, const Reduction& reduction, std::size_t count) const {
     std::vector<Bytes> inputs;
     std::vector<const void*> pointers;
@@ -336,7 +337,7 @@ class RandomProgram {
       own = group.communicator->Split(wishes[me].first, wishes[me].second);
       SettleBehind(group.id);
     }
-    const Group parent{group.members, nullptr, nullptr, group.id};  // `group` moves when others are added
+    const Group parent{group.members, nullptr, nullptr, group.id};  // adding groups invalidates `group`
     for (int color = 0; color < colors; ++color) {
       std::vector<int> order;
       for (int i = 0; i < parent.size(); ++i) {
@@ -490,8 +491,8 @@ class RandomProgram {
          [&] { group.communicator->AllToAll(from->data(), sent, to->data(), received); }, {from});
   }
 
-  /// Each rank sends to some ranks, at times to itself, and receives what is sent to it: all at once or, if
-  /// calls can be begun, one call after the other.
+  /// Each rank sends to some ranks, at times to itself, and receives the messages sent to it, all in one call
+  /// or, if calls are asynchronous, in one call per message.
   void SendReceive(Group& group) {
     struct Message {
       int from;

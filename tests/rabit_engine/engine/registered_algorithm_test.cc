@@ -1,4 +1,4 @@
-// An algorithm that no other file of the tree knows: registered, asked for by name, and run by the engine.
+// An algorithm defined only in this file: it is registered, selected by name, and run by the engine.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -31,7 +31,7 @@ std::vector<int> AllPeers(const PeerGroup& group) {
   return peers;
 }
 
-// --- the algorithm: everything by way of member 0 ---
+// --- the algorithm: all data goes through member 0 ---
 
 void SendTo(PeerGroup& group, int peer, const void* data, std::size_t bytes) {
   const Send send{peer, data, bytes};
@@ -126,7 +126,7 @@ constexpr collective::Algorithm kStar{
     .barrier = BarrierStar,
 };
 
-/// Provides one collective; the engine keeps choosing for the others.
+/// Provides one collective; the engine still chooses its own algorithms for the others.
 constexpr collective::Algorithm kStarBroadcast{.name = "star_broadcast", .broadcast = BroadcastStar};
 
 // --- the tests ---

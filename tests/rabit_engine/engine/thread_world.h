@@ -19,11 +19,12 @@ class ThreadWorld {
  public:
   explicit ThreadWorld(int size) : size_(size), records_(static_cast<std::size_t>(size)), barrier_(size) {}
 
-  /// Runs the function on all ranks at once, to its end; rethrows the first rank's error.
+  /// Runs `function` on all ranks in parallel and waits for all; rethrows the error of the lowest rank that
+  /// failed.
   void Run(const Settings& settings, const std::function<void(NativeCommunicator&)>& function) {
     Run([&settings](int) { return settings; }, function);
   }
-  /// The same with settings for each rank.
+  /// Like the function above, with separate settings for each rank.
   void Run(const std::function<Settings(int rank)>& settings_of,
            const std::function<void(NativeCommunicator&)>& function) {
     std::vector<std::thread> threads;

@@ -17,8 +17,8 @@ namespace warren::testing {
 enum class Places {
   kOneHost,
   kTcp,
-  kHosts,      ///< 0, 1, 2 on one host, 3 alone, and so on
-  kScattered,  ///< even and odd ranks on two hosts
+  kHosts,      ///< hosts of 3 ranks and of 1, alternating
+  kScattered,  ///< even ranks on one host, odd ranks on another
 };
 inline const char* NameOf(Places places) {
   constexpr std::array kNames{"OneHost", "Tcp", "Hosts", "Scattered"};

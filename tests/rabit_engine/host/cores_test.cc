@@ -1,4 +1,4 @@
-// Whether each rank has its own core.
+// The detection of whether each rank has its own core.
 #include "rabit_engine/host/cores.h"
 
 #include <gmock/gmock.h>

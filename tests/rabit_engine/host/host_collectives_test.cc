@@ -1,5 +1,5 @@
-// The collectives of one host, with members as threads on one mapping, so that the thread sanitizer can
-// follow them. tests/rabit_engine/matrix tests bits, types and processes.
+// The collectives of one host, with members as threads on one mapping, so that the thread sanitizer can check
+// them. tests/rabit_engine/matrix tests bits, types and processes.
 #include "rabit_engine/host/host_collectives.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr std::size_t kSmall = 100;
-/// Slightly more than six rounds for the whole host: all four entries of a rank are reused.
+/// Slightly more than six rounds of the whole host, so that all four entries of each rank are reused.
 constexpr std::size_t kLarge = 6 * kEntryBytes / sizeof(std::int64_t) + 11;
 
 std::int64_t ValueOf(int local, std::size_t i, int turn) {
@@ -51,7 +51,7 @@ std::vector<std::size_t> Offsets(std::size_t count, int size, std::size_t unit) 
   return offsets;
 }
 
-/// One member: makes calls and checks their results.
+/// One member, which makes calls and checks their results.
 class Caller {
  public:
   explicit Caller(HostSegment& segment)
@@ -75,8 +75,8 @@ class Caller {
     for (std::size_t i = offsets[me_]; i < offsets[me_ + 1]; ++i)
       Require(values[i] == SumOf(size_, i, turn_), "reduce-scatter", i);
   }
-  /// Reduces the subtrees {0}, {1, 2} and the rest ({0} and the rest with up to 3 members) separately. Each
-  /// member gets its slice of every sum or, without `slices`, member 0 gets the whole sums.
+  /// Reduces the subtrees {0}, {1, 2} and the rest ({0} and the rest with up to 3 members) separately. With
+  /// `slices`, each member gets its slice of every sum; otherwise member 0 gets the whole sums.
   void ReduceScatterSubtrees(std::size_t count, bool slices) {
     const std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
     const std::vector<int> ends = size_ > 3 ? std::vector<int>{1, 3, size_} : std::vector<int>{1, size_};
@@ -147,7 +147,7 @@ void OnMembers(int size, const std::function<void(Caller&)>& calls) {
       members[local].Abort(Members::RankOf(local));
       throw;
     }
-    caller.Barrier();  // no member leaves while others are in a call
+    caller.Barrier();  // no member leaves while another is in a call
   });
 }
 
@@ -168,8 +168,8 @@ TEST(HostCollectives, EachOfThemSmallAndLarge) {
 }
 
 TEST(HostCollectives, VectorsThatNoCacheHolds) {
-  // The total of all members, which is so large that it is copied past the caches. The 3 extra values end off
-  // a cache line.
+  // The total of all members, which is large enough to be copied past the caches. With 3 more values, buffers
+  // do not end on a cache line.
   constexpr std::size_t kBytes = std::size_t{80} << 20;
   for (const int size : {2, 4}) {
     OnMembers(size, [size](Caller& caller) {
@@ -182,8 +182,8 @@ TEST(HostCollectives, VectorsThatNoCacheHolds) {
 }
 
 TEST(HostCollectives, AMemberThatNeedsNobodyDoesNotRunAway) {
-  // The root of a broadcast and the other members in a reduce wait for no member: slots and entries must not
-  // be reused before all members have read them.
+  // The root of a broadcast waits for no member, nor do the members other than the root of a reduce: slots
+  // and entries must not be reused before all members have read them.
   OnMembers(4, [](Caller& caller) {
     for (int turn = 0; turn < 200; ++turn) caller.Broadcast(kSmall, 0);
     for (int turn = 0; turn < 200; ++turn) caller.Reduce(kSmall, 1);

@@ -1,4 +1,4 @@
-// Which ranks share memory, as decided from all ranks' messages.
+// The decision about which ranks share memory, made from all ranks' messages.
 #include "rabit_engine/host/sharing.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,8 @@ namespace {
 using testing::ElementsAre;
 using Texts = std::vector<std::string>;
 
-// Ranks 0, 2 and 3 are on one host, whose group has a space in its name; 1 is on another; 4 cannot share.
+// Ranks 0, 2 and 3 are on one host, whose group has a space in its name; rank 1 is on another host; rank 4
+// cannot share memory.
 const Texts kOffers{"host/one group a", "other/ b", "host/one group c", "host/one group d", ""};
 
 TEST(Sharing, ThoseOfAGroupThatAllHaveIt) {

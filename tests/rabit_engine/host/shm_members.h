@@ -1,5 +1,5 @@
-// Members of one shared segment as threads of one process. They share one mapping, so that the thread
-// sanitizer sees what they do to each other.
+// Members of one shared segment as threads of one process, which share one mapping so that the thread
+// sanitizer sees their races.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -39,17 +39,17 @@ class Members {
     }
   }
 
-  /// World ranks are not local indices.
+  /// The world rank of a member, which differs from its local index.
   static int RankOf(int local) { return 2 * local + 1; }
   int size() const { return static_cast<int>(segments_.size()); }
   HostSegment& operator[](int local) { return *segments_[local]; }
 
-  /// What the kernel does when a member's process ends.
+  /// Signals the end of a member's process, as the kernel would.
   void End(int local) { eventfd_write(lifelines_[local].fd(), 1); }
-  /// What a member does when it leaves in an orderly way.
+  /// Makes a member leave in an orderly way.
   void Leave(int local) { segments_[local].reset(); }
 
-  /// Runs the function for all members, each in a thread; rethrows the first failure.
+  /// Runs the function for all members, each in its own thread; rethrows the failure of the lowest member.
   void OnAll(const std::function<void(int local)>& function) {
     std::vector<std::thread> threads;
     threads.reserve(segments_.size());

@@ -1,4 +1,4 @@
-// Byte streams between members of a host, each in a thread.
+// Byte streams between members of a host, each of which is a thread.
 #include "rabit_engine/host/shm_transport.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ unsigned char ByteAt(std::size_t place, int sender) {
   return static_cast<unsigned char>((place * 2654435761U >> 13) + static_cast<unsigned>(sender));
 }
 
-/// Exchanges that many bytes with one peer, in pieces of random lengths.
+/// Exchanges `bytes` bytes with one peer, in pieces of random lengths.
 void Trade(ShmTransport& transport, int peer, std::size_t bytes, unsigned seed) {
   std::mt19937 random(seed);
   Link& link = transport.To(peer);

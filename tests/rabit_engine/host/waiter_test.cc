@@ -1,4 +1,4 @@
-// Waiting in shared memory: no member sleeps on after a wake-up, waits for a dead one, or spins when that is
+// Waits in shared memory: no member sleeps on after a wake-up, waits for a dead member, or spins when that is
 // useless.
 #include "rabit_engine/host/waiter.h"
 
@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Waits for the counter of a member as the collectives do.
+/// Waits for a member's counter as the collectives do.
 void Await(HostSegment& segment, Waiter& waiter, int local, std::uint64_t value) {
   waiter.Until(local, [&] { return segment.lines(local).input.load(std::memory_order_acquire) >= value; });
 }
@@ -33,7 +33,7 @@ void Publish(HostSegment& segment, std::uint64_t value) {
   segment.RingBell();
 }
 
-/// Keeps this thread on one core while it lives.
+/// Pins this thread to one core while the object lives.
 class Pinned {
  public:
   explicit Pinned(int core) {
@@ -59,7 +59,7 @@ int FirstCore() {
   return core;
 }
 
-// A missed bell costs 20 ms: this many would exceed the test's time limit.
+// A missed bell costs 20 ms, so 20,000 missed bells would exceed the test's time limit.
 TEST(Waiter, HearsEveryBell) {
   constexpr std::uint64_t kTurns = 20'000;
   for (const bool give_way : {false, true}) {
@@ -87,7 +87,7 @@ TEST(Waiter, NamesTheMemberWhoseProcessHasEnded) {
   } catch (const LostPeer& lost) {
     EXPECT_EQ(lost.rank(), Members::RankOf(2));
   }
-  // The others are told without looking themselves.
+  // The other member is told without checking the process itself.
   Waiter other(members[1]);
   EXPECT_THROW(Await(members[1], other, 0, 1), LostPeer);
   EXPECT_EQ(members[1].aborted()->lost, Members::RankOf(2));
@@ -137,7 +137,7 @@ TEST(Spinning, IsVainOnceThePeerWasSeenOnTheSameCore) {
   if (members[0].oversubscribed()) GTEST_SKIP() << "SKIPPED: needs two cores";
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kOther) << "nothing is known of the peer yet";
   const Pinned pinned(FirstCore());
-  members[1].SayCore();  // publishes its core, which is this one
+  members[1].SayCore();  // publishes its core: the one that this thread is pinned to
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kThis);
 }
 
@@ -147,12 +147,12 @@ TEST(Spinning, IsNotDoneByOneThatWasToldToGiveWay) {
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kCrowded);
 }
 
-/// Waits, by a fake clock, for a peer that answers only after some turns of yielding.
+/// Simulates waits, with a fake clock, for a peer that answers only after some turns of yielding.
 class Waits {
  public:
   explicit Waits(PeerCore peer) : peer_(peer) {}
 
-  /// How the wait began; nullopt if it had to sleep in the end.
+  /// Returns how the wait began, or nullopt if it had to sleep in the end.
   std::optional<WaitPhase> Wait(int turns = 1, std::chrono::microseconds turn = microseconds(1)) {
     const WaitPhase first = policy_.Begin(peer_);
     if (first == WaitPhase::kSleep) return first;
@@ -176,7 +176,8 @@ class Waits {
   Clock::time_point now_;
 };
 
-/// For each of the first `how_many` waits of this kind, the number of other waits before it.
+/// Makes waits until `how_many` of them have begun with `kind`. Returns the number of other waits before each
+/// of these.
 std::vector<int> PausesBefore(WaitPhase kind, int how_many, Waits& waits) {
   std::vector<int> pauses;
   for (int pause = 0; static_cast<int>(pauses.size()) < how_many; ++pause) {
@@ -226,7 +227,7 @@ TEST(Yielding, GoesOnForAWhileAndNotForEver) {
 
 TEST(Yielding, SleepsAtOnceForEverMoreWaitsAfterTurnsThatTookATimeSlice) {
   Waits waits(PeerCore::kCrowded);
-  std::vector<int> sleeps;  // for each wait that yielded, the waits before it that slept
+  std::vector<int> sleeps;  // how many waits slept before each one that yielded
   for (int slept = 0; sleeps.size() < 9; ++slept) {
     if (waits.Wait(1, milliseconds(3)) == std::nullopt) continue;
     sleeps.push_back(slept);

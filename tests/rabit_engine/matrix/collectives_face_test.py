@@ -13,7 +13,7 @@ BEGUN = ("handle", "handle of a message", "handle of a small allreduce", "handle
 
 
 def hosts(layout):
-    """An environment that puts worker i on host layout[i]."""
+    """Returns the arguments of a Job that put worker i on host layout[i]."""
     return {"env_of_task": lambda task: {"WARREN_HOST_GROUP": layout[task]}}
 
 
@@ -67,7 +67,7 @@ class Late(unittest.TestCase):
                         errors = worker.communicate(timeout=20)[1]
                         self.assertEqual(worker.returncode, 2, errors)
                         self.assertRegex(errors, rf"^rank {rank}, .*: Warren\w+Async 'gradients': ")
-                        if ranks == 2:  # with more ranks, one may wait for another that waits in turn
+                        if ranks == 2:  # with more ranks, a rank may wait for another that waits itself
                             self.assertRegex(errors, r" has waited \d\S* s for .*rank 1\b")
 
 

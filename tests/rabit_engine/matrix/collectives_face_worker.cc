@@ -1,9 +1,9 @@
-// A program over warren/collectives.h.
-//   check          every call, on the world and on communicators made from it; exit code 1 if a result
-//                  is wrong
-//   wait OP RANK   prints "rank N" when all is set up; rank RANK of the world then stays away from OP, which
-//                  the others call on a communicator of all ranks; exit code 2 and a message on an error
-//   late OP RANK   the same for an OP with a handle, the name "gradients" and a timeout of 0.3 s
+// A program that uses warren/collectives.h.
+//   check          makes every call, on the world and on communicators made from it; exit code 1 if a
+//                  result is wrong
+//   wait OP RANK   prints "rank N" once set up; then all ranks but rank RANK of the world call OP on a
+//                  communicator of all ranks; exit code 2 and a message on an error
+//   late OP RANK   the same for an asynchronous OP with the name "gradients" and a timeout of 0.3 s
 #include <unistd.h>
 
 #include <atomic>
@@ -59,13 +59,13 @@ void CheckAverages(const Communicator& comm) {
   auto doubles = Filled(3, static_cast<double>(comm.rank()));
   comm.Allreduce(doubles.data(), doubles.size(), Op::kAverage);
   REQUIRE(doubles[2] == average);
-  // The sum would overflow to infinity.
+  // A sum before the division would overflow to infinity.
   auto halves = Filled(3, rabit::Float16(60'000.0F));
   comm.Allreduce(halves.data(), halves.size(), Op::kAverage);
   REQUIRE(halves[2] == 60'000.0F);
 }
 
-/// Counts for all ranks: rank r's is r.
+/// One count per rank: r for rank r.
 std::vector<std::size_t> Rising(const Communicator& comm) {
   std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()));
   std::iota(counts.begin(), counts.end(), std::size_t{0});
@@ -101,7 +101,7 @@ struct Pair {
 };
 
 void CheckFunctions(const Communicator& comm) {
-  // Associative, not commutative.
+  // The function is associative but not commutative.
   const auto span = [](const Pair& lower, const Pair& higher) { return Pair{lower.first, higher.last}; };
   const auto own = Filled(5, Pair{comm.rank(), comm.rank()});
   std::vector<Pair> all(5);
@@ -182,7 +182,7 @@ void CheckMessages(const Communicator& comm) {
   }
 }
 
-/// A function that counts its living copies.
+/// A function object that counts its living copies.
 struct Lower {
   std::atomic<int>* alive;
   explicit Lower(std::atomic<int>* count) : alive(count) { ++*alive; }
@@ -192,7 +192,7 @@ struct Lower {
   int operator()(int low, int /*high*/) const { return low; }
 };
 
-/// A caller's functions live as long as calls without waiting need them, and no longer.
+/// Callers' functions live exactly as long as asynchronous calls need them.
 void CheckFunctionsWithoutWaiting(const Communicator& comm) {
   const warren::CallOptions options("a call", 60);
   std::atomic<int> alive{0};
@@ -207,7 +207,7 @@ void CheckFunctionsWithoutWaiting(const Communicator& comm) {
     handles.push_back(comm.AsyncReduceBy(own.data(), root.data(), own.size(), Lower(&alive), 0, options));
     handles.push_back(comm.AsyncReduceScatterBy(own.data(), part.data(), std::vector<std::size_t>(size, 100),
                                                 Lower(&alive), options));
-    comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive));  // dropped
+    comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive));  // the handle is dropped
     const warren::Coordinator named(comm);
     handles.push_back(named.EnqueueAllreduceBy("lower", own.data(), all.data(), own.size(), Lower(&alive)));
     warren::WaitAll(handles);
@@ -299,14 +299,14 @@ void CheckHandles(const Communicator& comm) {
   REQUIRE(from_all == Filled(size, comm.rank()) && from_all_ragged == Filled(rank * size, comm.rank()));
   REQUIRE(received[0] == before && many.back() == 3.0);
 
-  // Calls are made, in order, even if their handles are dropped.
+  // Calls whose handles are dropped are still made, in order.
   for (int i = 0; i < 100; ++i) comm.AsyncAllreduce(value.data(), value.data(), 1, Op::kMin);
   int last = comm.rank() == comm.size() - 1 ? 1 : 0;
   comm.Allreduce(&last, 1, Op::kMax);
   REQUIRE(last == 1 && value[0] == comm.size() - 1);
 }
 
-/// Ranks make the calls of two communicators in different orders.
+/// Ranks make the calls on two communicators in different orders.
 void CheckOrders(const Communicator& world) {
   const Communicator one = world.Split(0);
   const Communicator other = world.Split(0);
@@ -371,7 +371,7 @@ int Check() {
   return 0;
 }
 
-/// `timeout_seconds` applies to the operations that have handles.
+/// All ranks but `victim` of the world make the call. `timeout_seconds` applies to asynchronous operations.
 int Wait(const std::string& operation, int victim, double timeout_seconds) {
   const Communicator world = warren::World();
   const Communicator comm = world.Split(0, -world.rank());
@@ -394,7 +394,7 @@ int Wait(const std::string& operation, int victim, double timeout_seconds) {
       {"send", [&] { comm.Send(a.data(), a.size(), of_victim); }},
       {"split", [&] { comm.Split(0); }},
   };
-  // The same without waiting: the error comes with the handle.
+  // The asynchronous operations, whose errors are reported by their handles.
   const warren::CallOptions options("gradients", timeout_seconds);
   std::map<std::string, std::function<warren::Handle()>> begun = {
       {"handle", [&] { return comm.AsyncAllreduce(a.data(), b.data(), a.size(), Op::kSum, options); }},
@@ -417,7 +417,7 @@ int Wait(const std::string& operation, int victim, double timeout_seconds) {
   } else {
     operations.at(operation)();
   }
-  // A root or a sender may be done before it can notice.
+  // A root or a sender may finish the call before it can notice the loss.
   comm.Barrier();
   return 0;
 }

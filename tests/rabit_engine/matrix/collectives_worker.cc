@@ -1,16 +1,16 @@
-// One rank of a job that checks every collective against the plain reference (reference.h), bit for bit. The
-// environment chooses transport and algorithm. Prints what went wrong and exits with 1, or prints one line
-// with a checksum of all results, which must depend on the number of ranks only.
+// One rank of a job that checks every collective against a simple reference (reference.h), bit for bit. The
+// environment selects transport and algorithm. If a result is wrong, prints which and exits with 1; otherwise
+// prints one line with a checksum of all results, which must depend on the number of ranks only.
 //
 //   collectives_worker all       every type and operation, and a few of them with every size and root
-//   collectives_worker every     every type and operation with every size where something changes
-//   collectives_worker random N  N collectives drawn from one seed, one after the other
+//   collectives_worker every     every type and operation around every size where an algorithm changes
+//   collectives_worker random N  N successive collectives drawn from one seed
 //   collectives_worker large N   broadcast, allgather and allreduce of N bytes, for N beyond 4 Gi
-//   collectives_worker wait R    a barrier, then an allreduce from which rank R stays away
-//   collectives_worker stream    a barrier, then allreduces without end
-//   collectives_worker mismatch W  ranks that differ in W
-//   collectives_worker senseless   prints the errors of senseless arguments
-//   collectives_worker algorithms  prints the algorithms that allreduce over links alone, and joins no job
+//   collectives_worker wait R    a barrier, then an allreduce that rank R does not call
+//   collectives_worker stream    a barrier, then endless allreduces
+//   collectives_worker mismatch W  ranks whose calls differ in W
+//   collectives_worker senseless   prints the errors of invalid arguments
+//   collectives_worker algorithms  prints the allreduce algorithms that need only links, and joins no job
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -50,8 +50,8 @@ class Checker {
   std::uint64_t checksum() const { return checksum_; }
   std::uint64_t common_checksum() const { return common_checksum_; }
 
-  /// From now on each rank compares only a part of the long results that all ranks get with the reference, so
-  /// that each element is checked by one rank. CheckAgreement then makes sure that all ranks got the same.
+  /// From now on, each rank compares only its part of long common results with the reference, so that one
+  /// rank checks each element. CheckAgreement then checks that all ranks have the same results.
   void ShareTheWork() { shares_ = true; }
   void CheckAgreement() {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks_));
@@ -161,7 +161,7 @@ class Checker {
     ReduceScatter<AffineMap>(reduction, count, seed, Compose);
   }
 
-  /// One element that is larger than every stage and ring of the transports.
+  /// Elements that are larger than every stage and ring of the transports.
   void HugeElements(std::uint64_t seed) {
     constexpr std::size_t kElementBytes = 600'000;
     const auto function = [](const void* src, void* dst, std::size_t length, void*) {
@@ -222,7 +222,7 @@ class Checker {
     }
   }
 
-  /// Slices of any length, some empty, the same on all ranks.
+  /// Offsets of slices of various lengths, some of them empty; the same on all ranks.
   std::vector<std::size_t> Offsets(std::size_t count, std::uint64_t seed) const {
     std::vector<std::size_t> offsets(static_cast<std::size_t>(ranks_) + 1, count);
     offsets[0] = 0;
@@ -253,7 +253,7 @@ class Checker {
   bool shares_ = false;
 };
 
-/// Counts around every change of algorithm, stage or chunk.
+/// Counts around every size at which an algorithm, a stage or a chunk changes.
 std::vector<std::size_t> Counts(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   return {0,    1,    2,    3,    n,    n + 1,  16,     257,        1024,
@@ -348,7 +348,7 @@ void Wait(Communicator& communicator, int absent) {
   communicator.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, ReduceOp::kSum));
 }
 
-/// Keeps data on the way at all times.
+/// Calls allreduce forever, so that data is always in transit.
 void Stream(Communicator& communicator) {
   communicator.Barrier();
   std::printf("ready %d\n", communicator.rank());
@@ -377,7 +377,7 @@ void Mismatch(Communicator& communicator, const std::string& what) {
       communicator.Allreduce(values.data(), 10, sum);
     }
   } else if (what == "roots") {
-    // With two ranks, each is done at once if it takes itself for the root.
+    // With two ranks, each takes itself for the root and finishes without waiting.
     communicator.Broadcast(values.data(), 40, communicator.rank() % 2);
     communicator.Allreduce(values.data(), 10, sum);
   } else if (what == "collectives" && other) {

@@ -1,4 +1,4 @@
-"""Ranks that wait for each other's messages get an error; a very long wait is reported with the rank waited for."""
+"""Ranks that wait for each other's messages get an error; a very long wait is reported with the rank that is waited for."""
 
 import contextlib
 import re
@@ -11,7 +11,7 @@ WORKER = BIN / "deadlock_worker"
 
 
 def hosts(layout):
-    """An environment that puts worker i on host layout[i]."""
+    """Returns the arguments of a Job that put worker i on host layout[i]."""
     return {"env_of_task": lambda task: {"WARREN_HOST_GROUP": layout[task]}}
 
 
@@ -21,7 +21,7 @@ TRANSPORTS = {"shared memory": ({}, {}), "TCP": ({"WARREN_SHARED_MEMORY": "off"}
 
 class Deadlock(unittest.TestCase):
     def over_every_transport(self, what, ranks, where="world", env=None):
-        """Runs the job over all transports at once, since it mostly waits. Yields each transport's name, exit codes and errors."""
+        """Runs one job per transport, all in parallel since they mostly wait. Yields each transport's name, exit codes and errors."""
         with contextlib.ExitStack() as stack:
             jobs = {name: stack.enter_context(Job(ranks, what, where, program=WORKER, **environment,
                                                   env={**(env or {}), **variables}))
@@ -31,7 +31,7 @@ class Deadlock(unittest.TestCase):
                 yield name, codes, [errors for _, errors in results]
 
     def check(self, what, ranks, circles, where="world", or_else=None):
-        """Checks that all ranks fail: one because of one of these circles of waiting ranks, the others because of that rank."""
+        """Checks that all ranks fail: one rank with one of these circles of waiting ranks, the others because that rank has failed."""
         for transport, codes, errors in self.over_every_transport(what, ranks, where):
             said = f"{what} over {transport}: " + "".join(errors)
             self.assertEqual(codes, [2] * ranks, said)
@@ -66,7 +66,7 @@ class Deadlock(unittest.TestCase):
 
     def test_a_message_of_a_rank_that_waits_in_a_call_of_all(self):
         # In a collective that works within hosts and between them, rank 0 may wait for rank 1 through other ranks. If the collective and
-        # the message use the same link, they meet there, and the error is that of different calls.
+        # the message use the same link, the error is that of mismatched calls.
         circles = [[0, 1], [0, 2, 1], [0, 3, 1], [0, 2, 3, 1], [0, 3, 2, 1]]
         meet = "rank [01] calls .* where rank [01] calls .*All ranks must make the same calls in the same order"
         self.check("a call and a message", 4, circles, or_else=meet)
@@ -84,8 +84,8 @@ class Deadlock(unittest.TestCase):
             self.assertRegex(said, "rabit: rank [023] has waited [0-9]+ s for rank 1\\b.* in barrier \\(call 1\\), in the "
                                    "communicator world")
             self.assertEqual(set(re.findall("s for (rank [0-9])", said)), {"rank 1"}, said)
-            # One rank per host reports it, after 2 and 4 s; reports by all three would be six lines. If the reporting rank gets no core for
-            # long, another one reports once in its place.
+            # One rank per host reports the wait, after 2 and 4 s; reports by all three would be six lines. If the reporting rank gets no
+            # core for long, another rank reports once in its place.
             self.assertLessEqual(said.count("on the same host"), 4, said)
 
 

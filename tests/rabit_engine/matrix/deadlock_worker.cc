@@ -1,5 +1,5 @@
-// One rank that waits for waiting ranks, for deadlock_test.py: `deadlock_worker <what>`. Exits with 2 and the
-// error on stderr, or with 0 if all ranks come in the end.
+// One rank of a job whose ranks wait for each other, for deadlock_test.py: `deadlock_worker <what> [group]`.
+// Exits with 2 and the error on stderr, or with 0 if all waits end.
 #include <unistd.h>
 
 #include <cstdio>
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     warren::Init(argc, argv);
     const std::string where = argc > 2 ? argv[2] : "";
     const Communicator world = warren::World();
-    // The group has the ranks in reverse order.
+    // The ranks of the group are in reverse order.
     Run(argv[1], where == "group" ? world.Split(0, -world.rank()) : world);
     warren::Finalize();
   } catch (const warren::Error& error) {

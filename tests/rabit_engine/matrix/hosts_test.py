@@ -1,5 +1,5 @@
-"""Several hosts, as network namespaces: shared memory inside, TCP between, over IPv4 and IPv6, over a bad network, and when a host
-disappears."""
+"""Several hosts, as network namespaces: shared memory within hosts, TCP between them, over IPv4, IPv6 and a bad network; and hosts that
+disappear."""
 
 import time
 import unittest
@@ -16,7 +16,7 @@ if WHY_NOT:
 LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2],
            [3, 3, 3], [3, 2, 4], [5, 1]]
 NO_SUBTREES = [[3, 1], [3, 3], [4, 1, 2], [3, 3, 3], [3, 2, 4], [5, 1]]
-# Keepalive and unacknowledged data are given up after half a minute.
+# The default limit for keepalive and unacknowledged data is 30 s.
 SILENT_HOST_SECONDS = 40.0
 
 
@@ -27,7 +27,7 @@ def host_of_task(layout):
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class HostsCase(unittest.TestCase):
     def compare(self, hosts, layout, *arguments, env=None):
-        """Runs on the hosts and on one host by TCP alone, and compares the results; returns what rank 0 printed to stderr."""
+        """Checks that the results on these hosts are the same as on one host with TCP only. Returns what the ranks printed to stderr."""
         ranks = sum(layout)
         with Job(ranks, *arguments, env={"WARREN_SHARED_MEMORY": "off"}) as job:
             expected = job.checksum(self)
@@ -47,13 +47,13 @@ class Hosts(HostsCase):
             for layout in layouts:
                 with self.subTest(layout=layout, ipv6=ipv6):
                     choices = self.compare(hosts, layout, "random", 150)
-                    # Hosts with the same power of two of ranks are subtrees of the reduction order; other hosts need not be.
+                    # Hosts of equal size are subtrees of the reduction order if that size is a power of two; other hosts need not be.
                     whole = all(ranks in (1, 2, 4) for ranks in layout[:-1]) and len(set(layout)) == 1
                     if whole and max(layout) > 1:
                         self.assertRegex(choices, r"allreduce.*: hierarchical\n")
                     if layout in NO_SUBTREES:
                         self.assertIn("hierarchical_subtrees", choices)
-                    # Slots and rings in shared memory reach no other host.
+                    # Slots and rings in shared memory cannot connect different hosts.
                     self.assertNotIn("shared_memory", choices)
 
     def test_ranks_share_memory_inside_hosts_and_talk_tcp_between(self):
@@ -92,7 +92,7 @@ class Hosts(HostsCase):
         self.check_silent_host({"WARREN_HOST_TIMEOUT": "4"}, 4, 10.0)
 
     def check_silent_host(self, env, told_s, limit_s):
-        # The ranks of one job wait for the lost host; the others have data on the way, with and without shared memory inside hosts.
+        # The ranks of one job wait for the lost host; those of two others have data in transit, with and without shared memory in hosts.
         where = {"host_of_task": host_of_task([2, 2])}
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(2)
@@ -117,7 +117,7 @@ class Hosts(HostsCase):
 
 
 class BadNetwork(HostsCase):
-    """Late and lost packets change only the time."""
+    """Delayed and lost packets change only the time that a job takes."""
 
     def test_delay_and_loss_by_the_kernels_netem(self):
         with NetworkNamespaces("warren-test") as hosts:

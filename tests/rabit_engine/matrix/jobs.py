@@ -1,4 +1,4 @@
-"""Jobs of collectives_worker, on this host or on several."""
+"""Jobs of collectives_worker or another program, on this host or on several."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ import time
 from warren_testing import BIN, Tracker
 
 WORKER = BIN / "collectives_worker"
-# The time in which all ranks must report a loss. Long enough for a busy machine, far below the timeouts, of 30 s and more. The engine
-# checks for losses every 20 ms; on an idle machine all ranks know within a second.
+# All ranks must report a loss within this time. It is long enough for a busy machine and far below the timeouts, which are 30 s or more.
+# The engine checks for losses every 20 ms; on an idle machine, all ranks report within a second.
 SOON_SECONDS = 10.0
 
 
 class Job:
-    """`num_workers` processes that meet at a tracker. With `hosts` (NetworkNamespaces), worker i runs on host `host_of_task[i]` and the
-    tracker between them. Each is started through the command `enter`, if given."""
+    """`num_workers` processes that join through a tracker. With `hosts` (NetworkNamespaces), worker i runs on host `host_of_task[i]`, and
+    the tracker between the hosts. Each worker is started through the command `enter`, if given."""
 
     def __init__(self, num_workers, *arguments, env=None, env_of_task=None, hosts=None, host_of_task=None,
                  enter=(), tracker_options=(), program=WORKER):
@@ -43,14 +43,14 @@ class Job:
         self.tracker.__exit__()
 
     def await_ready(self):
-        """For `wait`: returns when all have printed their rank; fills by_rank."""
+        """For workers in mode `wait`: waits until all have printed their rank, and fills by_rank."""
         for worker in self.workers:
             line = worker.stdout.readline()
             self.by_rank[int(line.split()[1])] = worker
-        time.sleep(0.2)  # until all are asleep in the allreduce
+        time.sleep(0.2)  # until all ranks are asleep in the allreduce
 
     def kill(self, victim, test):
-        """For `wait`: kills that rank; fails `test` unless all others end soon and name it."""
+        """For workers in mode `wait`: kills rank `victim`; fails `test` unless all other ranks exit soon and name it."""
         begin = time.monotonic()
         self.by_rank[victim].send_signal(signal.SIGKILL)
         for rank, worker in self.by_rank.items():
@@ -62,12 +62,12 @@ class Job:
             test.assertRegex(errors, rf"rank {victim}\b")
 
     def finish(self, seconds=240):
-        """Returns the exit codes, and what each worker wrote to stdout and stderr."""
+        """Returns the exit codes, and each worker's stdout and stderr."""
         results = [worker.communicate(timeout=seconds) for worker in self.workers]
         return [worker.returncode for worker in self.workers], results
 
     def checksum(self, test, seconds=240):
-        """Returns what rank 0 prints if every rank found every result right; fails `test` otherwise."""
+        """Returns the line that rank 0 prints if all ranks have the right results; fails `test` otherwise."""
         codes, results = self.finish(seconds)
         test.assertEqual(codes, [0] * len(self.workers), "".join(errors for _, errors in results))
         (line,) = [out for out, _ in results if out]

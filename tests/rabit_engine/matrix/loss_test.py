@@ -1,4 +1,4 @@
-"""A rank that dies, is stuck, or calls something else: the others report it soon and by name, and none hangs."""
+"""A rank that dies, is stuck, or makes a different call: the other ranks report it soon and by name, and none hangs."""
 
 import os
 import re
@@ -15,7 +15,7 @@ TRANSPORTS = {
 }
 
 def shared_memory(pid):
-    """The inodes of the segments that a process maps."""
+    """Returns the inodes of the engine's segments that a process maps."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
             return {line.split()[4] for line in maps if "memfd:warren" in line}
@@ -32,7 +32,7 @@ class LossTest(unittest.TestCase):
                     job.kill(victim, self)
 
     def test_a_killed_rank_is_named_on_all_hosts_where_hosts_are_no_subtrees(self):
-        # The victim leads its host, or only shares memory.
+        # The victim either leads its host or communicates through shared memory only.
         for layout, victim in (("aaabbb", 3), ("aaabbb", 5), ("aaabbcccc", 0)):
             with self.subTest(layout=layout, victim=victim), \
                     Job(len(layout), "wait", victim,
@@ -52,14 +52,14 @@ class LossTest(unittest.TestCase):
                             _, errors = worker.communicate(timeout=20)
                             told += errors
                             self.assertEqual(worker.returncode, 2, errors)
-                            # Rank 1 is named even if this rank waited for the other one, which waited for rank 1.
+                            # Rank 1 is named even if this rank waited for the other survivor, which waited for rank 1.
                             self.assertRegex(errors, r"rank 1\b.*(has waited|gave up|gives up|lost)|for rank 1\b")
                     self.assertRegex(told, rf"rank [02] on {os.uname().nodename} has waited [12]\.\d s for "
                                            r"rank 1(, on the same host| at [\d.:]+)")
 
     def test_segments_are_gone_with_their_processes(self):
         def files():
-            """The files, except those of MPIs, which other tests run at the same time."""
+            """Returns the files in /dev/shm, except those of MPI libraries, which other tests use at the same time."""
             return {name for name in os.listdir("/dev/shm") if not name.startswith(("vader_segment", "mpich_", "Intel_MPI_"))}
 
         before = files()
@@ -76,7 +76,7 @@ class LossTest(unittest.TestCase):
             for pid in pids:
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
         self.assertEqual(files() - before, set())
-        # The memory has no name: only a process that maps it could keep it.
+        # The memory has no name, so only a process that maps it could keep it alive.
         self.assertEqual([pid for pid in filter(str.isdigit, os.listdir("/proc")) if shared_memory(pid) & memory], [])
 
 
@@ -93,7 +93,7 @@ class MisuseTest(unittest.TestCase):
                     self.are_told(job, *patterns)
 
     def test_ranks_whose_calls_go_by_different_means_are_told_both_calls(self):
-        # Hosts of one to three ranks: some ranks wait in shared memory, some for links that the others never make.
+        # Hosts of one to three ranks: some ranks wait in shared memory, others for links that their peers never make.
         for layout in ("aabb", "abab", "aab", "abbb", "aaabbb"):
             for who in ("means", "hosts"):
                 host = {"env_of_task": lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}}
@@ -107,7 +107,7 @@ class MisuseTest(unittest.TestCase):
         for name, env in TRANSPORTS.items():
             for ranks in (2, 3):
                 with self.subTest(transport=name, ranks=ranks), Job(ranks, "mismatch", "roots", env=env) as job:
-                    # Over a link, the rank that has finished its broadcast finds the other's in place of its next call.
+                    # Over a link, the rank that has finished its broadcast finds the other rank's broadcast in place of its next call.
                     other = r"broadcast of 40 bytes from root 0" if name == "shared memory" else r"rank \d calls"
                     self.are_told(job, other, r"calls broadcast of 40 bytes from root [01]")
 

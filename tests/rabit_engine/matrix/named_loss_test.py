@@ -13,7 +13,7 @@ AIMED = BIN / "named_loss_worker"
 NAMED = BIN / "named_worker"
 TRANSPORTS = {"shared memory": {}, "TCP": {"env": {"WARREN_SHARED_MEMORY": "off"}},
               "hosts": {"env_of_task": lambda task: {"WARREN_HOST_GROUP": "aabba"[task]}}}
-# What the ranks do, and where one of them dies: see named_loss_worker.cc.
+# The ranks' actions, and the points where one rank dies: see named_loss_worker.cc.
 NEGOTIATION = [("new", point, when) for point in ("lengths", "names", "answer-length", "answer") for when in ("before", "after")]
 PACKING = [("packed", "packed", "before"), ("packed", "packed", "after")]
 JOIN = [("join", "words", "before"), ("joined", "one", "before"), ("joined", "one", "after")]
@@ -24,7 +24,7 @@ class NamedLoss(unittest.TestCase):
     def sweep(self, points):
         for transport, environment in TRANSPORTS.items():
             for point in points:
-                # Rank 0 is the rank that answers the others.
+                # Rank 0 is the rank that answers all others.
                 for ranks, victim in ((4, 2), (5, 0)):
                     with self.subTest(transport=transport, point=point, ranks=ranks, victim=victim), \
                             Job(ranks, *point, victim, program=AIMED, **environment) as job:

@@ -1,19 +1,20 @@
-// Ranks that submit named operations, and one that dies at a point of their communication.
+// Ranks that submit named operations, one of which dies at a point of their communication.
 //
 //   named_loss_worker ACTION POINT before|after VICTIM
 //
-// Each prints "rank N" before it goes on. VICTIM is killed when its named operations reach POINT: before its
-// part there, after the others have waited for it a while, or after its part. It prints "dies at <seconds>"
-// on stderr first. The others print "told at <seconds>" and the error; exit code 2.
+// Each rank prints "rank N" once set up. VICTIM is killed when its named operations reach POINT: with
+// "before", after the other ranks have waited for its part for a while; with "after", right after its part.
+// It prints "dies at <seconds>" on stderr first. The others print "told at <seconds>" and the error; exit
+// code 2.
 //
-// ACTION                            POINT, a call of the communicator of the named operations
-//   new     submits new names         words          the allreduce that each cycle begins with
-//   packed  submits many known ones   lengths        \.
-//   join    all others join           names           | what rank 0 is told, and
-//   joined  all but one rank join     answer-length   | its answer
-//   close   all others end it         answer         /
-//   leave   the same, with an         one            an allreduce of one name
-//           operation under way       packed         one of several
+// ACTION                               POINT, a call on the communicator of the named operations
+//   new     submits new names            words          the allreduce at the beginning of each cycle
+//   packed  submits many known names     lengths        \.
+//   join    all ranks but VICTIM join    names           | the reports to rank 0, and
+//   joined  all ranks but one join       answer-length   | its answer
+//   close   all but VICTIM close         answer         /
+//   leave   the same, with an            one            an allreduce of one name
+//           operation under way          packed         an allreduce of several names
 #include <unistd.h>
 
 #include <atomic>
@@ -54,7 +55,7 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Where this rank dies, if at all.
+/// The point at which this rank dies, if it is VICTIM.
 struct Plan {
   std::string point;
   bool before = false;
@@ -75,14 +76,14 @@ void Pass(const std::string& point, Call&& call) {
   if (dies && plan.before) {
     plan.is_reached = true;
     while (!plan.others_go_on) usleep(100);
-    usleep(300'000);  // until the others are asleep
+    usleep(300'000);  // until the other ranks are asleep
     Die();
   }
   call();
   if (dies) Die();
 }
 
-/// Wraps another communicator; this rank dies at the planned point.
+/// Wraps another communicator and lets this rank die at the planned point.
 class Mortal final : public Communicator {
  public:
   explicit Mortal(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
@@ -108,7 +109,7 @@ class Mortal final : public Communicator {
   void Finalize() override { inner_->Finalize(); }
 
  private:
-  /// What this operation is in a cycle of named operations.
+  /// The point of a cycle of named operations at which `operation` is called.
   std::string PointOf(const Operation& operation) {
     switch (operation.kind) {
       case Collective::kAllreduce: {
@@ -133,7 +134,7 @@ class Mortal final : public Communicator {
   bool is_answer_ = false;
 };
 
-/// Ends a survivor that was told of the loss.
+/// Exits with code 2 if a call failed, which means that this rank was told of the loss.
 void Check(int result) {
   if (result == 0) return;
   std::fprintf(stderr, "told at %.6f\n%s\n", Now(), WarrenGetLastError());

@@ -1,4 +1,4 @@
-"""Named operations of warren/collectives.h: against the plain calls, in random programs; what goes wrong; timelines."""
+"""Named operations of warren/collectives.h: random programs compared with plain calls, errors, and timelines."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class Named(unittest.TestCase):
                 self.assertRegex("".join(said.values()), "rabit: rank [02] has waited [1-4] s for rank 1\\b")
                 for rank, errors in said.items():
                     self.assertEqual(job.by_rank[rank].returncode, 2, errors)
-                    # Rank 1 is named even if this rank waited for the other one, which waited for rank 1.
+                    # Rank 1 is named even if this rank waited for the other survivor, which waited for rank 1.
                     self.assertRegex(errors, "rank 1\\b")
                 self.assertRegex("".join(said.values()), "for rank 1\\b.*stopped, stuck")
 

@@ -1,15 +1,15 @@
-// A program over the named operations of warren/collectives.h.
-//   random SEED    operations of all kinds by name, in each rank's own order and from two threads;
-//                  each result is that of the plain call, bit for bit; exit code 1 if one is not
-//   wrong          ranks that call different things by one name, alone and in a group
+// A program that uses the named operations of warren/collectives.h.
+//   random SEED    operations of all kinds by name, in each rank's own order and from two threads; exit
+//                  code 1 unless each result is that of the plain call, bit for bit
+//   wrong          ranks that use one name for different operations, alone and in a group
 //   stall          rank 1 does not submit "x" for three seconds
-//   give-up        rank 1 never does, and the others get an error
+//   give-up        rank 1 never submits "x", and the others get an error
 //   join           rank r has r + 1 batches
 //   leave          rank 1 ends the named operations while others wait
 //   storm SEED     prints "rank N", then repeats sums with new and known names, joins, and creates the named
 //                  operations again, until an error; exit code 2 and its message
-//   wait RANK [S]  prints "rank N" once set up; rank RANK then submits nothing, and the others wait for it, S
-//                  seconds at most if given; exit code 2 and a message on an error
+//   wait RANK [S]  prints "rank N" once set up; rank RANK then submits nothing, and the others wait for it,
+//                  for at most S seconds if given; exit code 2 and a message on an error
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ bool Has(const std::string& text, const std::string& part) {
   return false;
 }
 
-/// One operation of a program, with this rank's buffers and the results of the plain call.
+/// One operation of a program, with this rank's buffers and the result of the plain call.
 struct Step {
   std::string name;
   std::function<Handle()> enqueue;
@@ -84,7 +84,7 @@ Step Allreduce(const Communicator& world, const Coordinator& named, const std::s
           [=] { return Same(*recv, *expected); }};
 }
 
-/// `shared` gives the same numbers on all ranks, `own` different ones on each.
+/// `shared` yields the same numbers on all ranks, `own` different numbers.
 Step RandomStep(const Communicator& world, const Coordinator& named, const std::string& name,
                 std::mt19937& shared, std::mt19937& own, const EnqueueOptions& options) {
   const std::size_t sizes[] = {0, 1, 3, 100, 1'000, 20'000, 300'000};
@@ -214,7 +214,7 @@ int Wrong() {
   Handle once = named.EnqueueBarrier("b");
   try {
     named.EnqueueBarrier("b");
-    REQUIRE(world.size() == 1);  // in a world of one it may have ended
+    REQUIRE(world.size() == 1);  // in a world of one, the first may have ended
   } catch (const warren::Error& error) {
     REQUIRE(Has(error.what(), "'b' is under way already"));
   }
@@ -312,7 +312,7 @@ int Leave() {
   return 0;
 }
 
-/// All ranks draw the same operations, and each submits them in its own order.
+/// All ranks draw the same operations, but each rank submits them in its own order.
 int Storm(unsigned seed) {
   const Communicator world = warren::World();
   std::mt19937 shared(seed);

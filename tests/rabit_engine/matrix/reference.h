@@ -1,6 +1,6 @@
-// A plain reference for the result of a reduction, bit for bit: the engine's order of reduction, implemented
-// a second time, element by element, with the operators of C++ and none of the engine's code. (The 16-bit
-// floats, which C++20 does not have, are those of tests/rabit_engine/reduce.)
+// A simple reference for the result of a reduction, bit for bit: a second implementation of the engine's
+// order of reduction, element by element, with the operators of C++ and none of the engine's code. (The
+// 16-bit floats, which C++20 does not have, are those of tests/rabit_engine/reduce.)
 #pragma once
 
 #include <array>
@@ -58,7 +58,7 @@ T Apply(ReduceOp operation, T low, T high) {
   return high < low ? high : low;
 }
 
-/// The value of element `index` on `rank`; every rank can compute it.
+/// The value of element `index` on `rank`, which every rank can compute.
 template <typename T>
 T Value(int rank, std::size_t index, std::uint64_t seed) {
   std::uint64_t x =
@@ -71,14 +71,14 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(x);
   } else if constexpr (kIsSixteenBits<T>) {
-    // Some numbers next to 1, and more numbers of about the size of its last place, so that intermediate
-    // rounding changes the result.
+    // Some numbers near 1, and more that are about a unit in its last place, so that intermediate rounding
+    // changes the result.
     constexpr int kFractionBits = std::bit_width(T::kQuietBit);
     const std::uint64_t exponent = T::kBias - ((x >> 20) % 3 == 0 ? 0 : kFractionBits + (x >> 30) % 2);
     const std::uint64_t fraction = (x >> 40) % (1u << kFractionBits);
     return {static_cast<std::uint16_t>((x % 4 == 0 ? 0x8000u : 0u) | exponent << kFractionBits | fraction)};
   } else {
-    // Magnitudes far apart, so that any other order of the sum gives other bits.
+    // Magnitudes far apart, so that every other order of addition gives other bits.
     const double scale[] = {1e-3, 1.0, 1e4, 1e7};
     return static_cast<T>((static_cast<double>(x % 2001) - 1000.0) / 7.0 * scale[(x >> 20) % 4]);
   }
@@ -105,7 +105,7 @@ T Expected(int world_size, const T* values, Combine combine) {
 template <typename T, typename Combine>
 T Expected(int world_size, std::size_t index, std::uint64_t seed, Combine combine) {
   if constexpr (kIsSixteenBits<T>) {
-    // Combined as floats, and rounded once.
+    // The values are combined as floats, and the result is rounded once.
     std::array<float, 64> floats{};
     for (int rank = 0; rank < world_size; ++rank)
       floats[static_cast<std::size_t>(rank)] = reference::Widened(Value<T>(rank, index, seed));

@@ -1,4 +1,4 @@
-"""Which ranks share memory, and that it changes no bit."""
+"""Which ranks share memory; the results have the same bits in every case."""
 
 import os
 import unittest
@@ -12,7 +12,7 @@ TCP = {"WARREN_SHARED_MEMORY": "off"}
 
 class SharingTest(unittest.TestCase):
     def test_hosts_of_any_layout_give_the_same_bits(self):
-        # Ranks with different WARREN_HOST_GROUPs share no memory: to the engine they are on several hosts.
+        # Ranks with different WARREN_HOST_GROUPs share no memory, as if they were on different hosts.
         layouts = {
             4: ["aabb", "aaab", "abab"],
             6: ["aabbcc", "aaabbb", "aaaabb", "abcabc", "aaaaab"],
@@ -43,7 +43,7 @@ class SharingTest(unittest.TestCase):
                 self.assertIn("hierarchical_subtrees", errors)
 
     def test_many_ranks_of_an_ordinary_user_share_memory(self):
-        # Without root's privileges, the number of descriptors on their way between processes is limited.
+        # Without root's privileges, the number of descriptors in transit between processes is limited.
         ordinary = ["setpriv", "--bounding-set", "-sys_resource,-sys_admin", "--inh-caps", "-all"]
         with Job(30, "random", 5, env={"WARREN_PRINT_CHOICE": "1"}, enter=ordinary if os.geteuid() == 0 else []) as job:
             codes, results = job.finish()

@@ -1,4 +1,4 @@
-"""Shared by the tests of this folder: ranks under a launcher, and what they must print at the end."""
+"""Shared by the tests of this folder: starts ranks under a launcher and checks their output."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from warren_testing import BIN
 
 WORKER = BIN / "mpi_worker"
 PLUGINS = BIN.parent / "lib"
-# Ranks share few cores here with other processes: MPI must not spin, and tests must be patient.
+# Ranks share few cores with other processes here, so MPI must not spin, and timeouts are long.
 CALM = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -29,7 +29,7 @@ def environment(**more):
 
 
 def needs(what, available, package):
-    """Skips a test class if a package is not installed, with a line that cannot be overlooked."""
+    """Returns a decorator that skips a test class unless `available`, with a message that cannot be overlooked."""
     reason = f"SKIPPED: {what} is not installed; apt-get install {package}"
     if not available:
         print(reason, file=sys.stderr)
@@ -56,7 +56,7 @@ class Ranks(unittest.TestCase):
     """Starts ranks and checks what they print."""
 
     def run_ranks(self, launcher, ranks, *arguments, program=WORKER, limit_s=LIMIT_S, **more):
-        """Returns the finished launcher."""
+        """Runs `program` with this number of ranks and returns the finished launcher."""
         command = [*launcher, "-n", str(ranks), str(program), *arguments]
         return self.run_alone(command, limit_s=limit_s, **more)
 
@@ -64,7 +64,7 @@ class Ranks(unittest.TestCase):
         return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=limit_s)
 
     def well(self, run):
-        """The ranks that found no fault, and the world size that they saw."""
+        """Returns the rank and the world size that each rank without a fault has printed."""
         return sorted(re.findall(r"rank (\d+) of (\d+): well", run.stdout))
 
     def expect_well(self, run, ranks):

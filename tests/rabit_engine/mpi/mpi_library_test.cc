@@ -1,4 +1,4 @@
-// Which MPI a process uses, according to its environment; and which reductions MPI may do.
+// The choice of an MPI according to the environment, and of the reductions that MPI may carry out.
 #include "rabit_engine/mpi/mpi_library.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(Launchers, AreJoinedByTheWayThatTheyOffer) {
   const std::map<std::string, std::string> srun{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}};
   EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}, {"SLURM_STEP_ID", "0"}}),
             BootstrapKind::kMpi);
-  EXPECT_EQ(LauncherOf(hydra), BootstrapKind::kSlurm);  // by PMI
+  EXPECT_EQ(LauncherOf(hydra), BootstrapKind::kSlurm);  // through PMI
   EXPECT_EQ(LauncherOf(hydra, MpiKind::kMpich), BootstrapKind::kMpi);
   EXPECT_EQ(LauncherOf({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_PORT", "n1:7"}}), BootstrapKind::kMpi);
   EXPECT_EQ(LauncherOf(srun), BootstrapKind::kSlurm);
@@ -79,7 +79,7 @@ TEST(Launchers, ThatMeetThroughPyTorchAreRefusedWithWhatWasSeen) {
                                              testing::HasSubstr("dmlc-submit --num-workers 2"),
                                              testing::HasSubstr("WARREN_BOOTSTRAP=none")));
   }
-  // One torchrun per node, each under a task of srun: the processes are torchrun's.
+  // One torchrun per node, each as a task of srun: the processes belong to torchrun.
   std::map<std::string, std::string> in_step = Torchrun("3", "8");
   in_step.insert({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}});
   EXPECT_THROW(LauncherOf(in_step), Misuse);

@@ -15,7 +15,7 @@ FACE = BIN / "collectives_face_worker"
 
 
 class AnyMpi:
-    """What must hold under every MPI."""
+    """Tests that every MPI must pass."""
 
     launcher = []
     own_program = None
@@ -24,7 +24,7 @@ class AnyMpi:
     ranks_of_cut_calls = 3
 
     def run_without_mpi(self, ranks, *arguments, program=WORKER, **more):
-        """For programs that do not initialize MPI: if they end at once, MPICH's launcher may lose their output."""
+        """Runs programs that do not initialize MPI. They linger: MPICH's launcher may lose the output of programs that exit immediately."""
         linger = '"$0" "$@"; code=$?; sleep 0.5; exit $code'
         return self.run_ranks(self.launcher, ranks, "-c", linger, str(program), *arguments, program="/bin/sh", **more)
 
@@ -91,7 +91,7 @@ class AnyMpi:
         self.expect_well(self.run_ranks(self.launcher, 2, program=self.own_program), 2)
 
     def test_the_mpi_in_the_process_wins_over_what_the_environment_says(self):
-        # As if an outer launcher of the other kind had started us.
+        # The environment looks as if a launcher of the other MPI had started this process.
         other = {"OMPI_COMM_WORLD_SIZE": "1"} if self.launcher is MPICH else {"PMI_RANK": "0", "PMI_SIZE": "1"}
         run = self.run_alone([self.own_program], **other)
         self.expect_well(run, 1)
@@ -121,7 +121,7 @@ class AnyMpi:
             self.assertEqual((out + log).count("a line for the user"), 2, out + log)
 
     def test_text_for_a_tracker_that_is_gone_is_not_lost(self):
-        with socket.socket() as held:  # bound, not listening: no process answers there or can start to
+        with socket.socket() as held:  # bound but not listening, so that no process answers there
             held.bind(("127.0.0.1", 0))
             env = {"DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TRACKER_PORT": str(held.getsockname()[1])}
             run = self.run_ranks(self.launcher, 1, "print", "a line for the user\n", **env)

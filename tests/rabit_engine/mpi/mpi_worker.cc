@@ -1,17 +1,17 @@
-// The program that the process tests of this folder start under mpirun and srun: one rank that checks its
-// results and reports. The last line of a rank that found no fault is "rank <r> of <w>: well".
+// The program that the process tests of this folder start under mpirun and srun: one rank that checks its own
+// results. If it finds no fault, its last line is "rank <r> of <w>: well".
 //
 //   mpi_worker collectives [<bytes one MPI call may carry>]
-//   mpi_worker join              the same through Join, as WARREN_ENGINE and WARREN_BOOTSTRAP say
+//   mpi_worker join              the same through Join, with WARREN_ENGINE and WARREN_BOOTSTRAP
 //   mpi_worker bootstrap mpi|slurm
-//   mpi_worker print <text>      through TrackerPrint
+//   mpi_worker print <text>      prints through TrackerPrint
 //   mpi_worker throw             a reduction function throws on every rank
-//   mpi_worker misuse            calls that break the rules
-//   mpi_worker die <rank>        this rank is killed while the others are in a barrier
-//   mpi_worker lose <rank>       this rank of our engine is killed before the first call; the others
-//                                print what they see
-//   mpi_worker again             a second bootstrap after the first has ended
-//   mpi_worker leave <rank>      this rank ends after the bootstrap's first round; the others go on
+//   mpi_worker misuse            makes invalid calls
+//   mpi_worker die <rank>        kills this rank while the others are in a barrier
+//   mpi_worker lose <rank>       kills this rank of the native engine before the first call; the others
+//                                report the loss
+//   mpi_worker again             makes a second bootstrap after the first has ended
+//   mpi_worker leave <rank>      this rank exits after the bootstrap's first round; others continue
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,8 +70,7 @@ Settings SettingsOfTest() {
   return settings;
 }
 
-// --- values: any rank can compute every rank's, so that the expected result is folded here, in rank order
-// -----
+// --- values: each rank can compute the values of all ranks, and thus the expected results
 
 template <typename T>
 T ValueOf(int rank, std::size_t i) {
@@ -92,10 +91,10 @@ std::vector<const void*> PointersTo(const std::vector<std::vector<std::byte>>& r
   return pointers;
 }
 
-/// All ranks' buffers, combined left to right by the engine's own kernels.
+/// All ranks' buffers, combined from left to right by the engine's own kernels.
 std::vector<std::byte> Folded(const Reduction& reduction, std::vector<std::vector<std::byte>> ranks) {
   std::vector<std::byte> result = ranks[0];
-  if (reduction.rounds()) {  // rounds once, at the end
+  if (reduction.rounds()) {  // rounded once, at the end
     const std::vector<const void*> inputs = PointersTo(ranks);
     reduction.CombineAll(result.data(), inputs, result.size() / reduction.element_bytes());
     return result;
@@ -114,7 +113,7 @@ std::vector<std::byte> BytesOf(const std::vector<T>& values) {
   return bytes;
 }
 
-/// Checks Allreduce, Reduce and ReduceScatter of the ranks' buffers, aligned and not.
+/// Checks Allreduce, Reduce and ReduceScatter of the ranks' buffers, aligned and misaligned.
 void CheckReduction(Communicator& world, const Reduction& reduction,
                     const std::vector<std::vector<std::byte>>& ranks, const std::string& name) {
   const std::vector<std::byte> expected = Folded(reduction, ranks);
@@ -138,7 +137,7 @@ void CheckReduction(Communicator& world, const Reduction& reduction,
     world.Reduce(buffer, count, reduction, root);
     if (rank == root) Require(std::equal(expected.begin(), expected.end(), buffer), "reduce " + what);
 
-    // Uneven slices, of which the first and every third one after it are empty.
+    // Uneven slices; the first and every third slice after it are empty.
     std::vector<std::size_t> offsets{0};
     for (int r = 0; r < world.world_size(); ++r) {
       offsets.push_back(r + 1 == world.world_size() ? count : offsets.back() + (r % 3 == 0 ? 0 : count / 3));
@@ -189,8 +188,8 @@ void CheckOddFloats(Communicator& world) {
     std::vector<std::vector<std::byte>> ranks;
     for (int rank = 0; rank < world.world_size(); ++rank) {
       std::vector<float> values;
-      // Every pair of odd values, on two ranks: NaN is not associative, and MPI may group more ranks as it
-      // likes.
+      // Every pair of odd values, on two ranks only: with NaN, max and min are not associative, and MPI may
+      // group more ranks in any way.
       for (std::size_t i = 0; i < odd.size() * odd.size(); ++i) {
         values.push_back(rank == 0   ? odd[i / odd.size()]
                          : rank == 1 ? odd[i % odd.size()]
@@ -203,7 +202,7 @@ void CheckOddFloats(Communicator& world) {
 }
 
 /// A function that is associative but not commutative: 2x2 matrices over the integers modulo 251. An element
-/// has 12 bytes, so that nothing in MPI fits by chance.
+/// has 12 bytes, so that no MPI type fits by chance.
 struct Matrix {
   std::uint8_t cells[4];
   std::uint8_t padding[8];
@@ -283,8 +282,8 @@ void CheckAllgather(Communicator& world) {
   }
 }
 
-/// Everything else, on communicators of every shape. programs_worker.cc runs more programs, also
-/// with asynchronous calls.
+/// Checks the other calls, on communicators of every shape. programs_worker.cc runs more programs, also with
+/// asynchronous calls.
 void CheckPrograms(Communicator& world) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     warren::testing::RandomProgram(seed, world, true).Run(40);
@@ -305,7 +304,7 @@ void CheckCollectives(Communicator& world) {
   CheckType<unsigned long long>(world, DataType::kULongLong);
   CheckHalf(world, DataType::kFloat16, {0x3c00, 0x4000, 0x4200, 0x4400, 0x4500});
   CheckHalf(world, DataType::kBFloat16, {0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0});
-  // Sums that change if they are rounded on the way, and are exact as floats.
+  // These sums are exact as floats, but change if intermediate results are rounded.
   CheckHalf(world, DataType::kFloat16, {0x3c00, 0x1000, 0x1000, 0x9000, 0x1000});
   CheckHalf(world, DataType::kBFloat16, {0x3f80, 0x3b80, 0x3b80, 0xbb80, 0x3b80});
   if (world.world_size() == 2) CheckOddFloats(world);
@@ -369,7 +368,7 @@ void CheckMisuse(Communicator& world) {
 }
 
 std::string RecordOf(int rank, int round) {
-  // Lengths that need one piece, several, and none; contents of all byte values.
+  // Lengths that need no piece, one piece, and several; contents of all byte values.
   constexpr std::size_t kLengths[] = {0, 10, 700, 5000, 20000};
   std::string record(kLengths[(rank + round) % std::size(kLengths)], '\0');
   for (std::size_t i = 0; i < record.size(); ++i) record[i] = static_cast<char>(i * 31 + rank + round);
@@ -403,7 +402,7 @@ std::string RunBootstrap(const std::string& kind, const std::string& rank_that_l
 }
 
 std::string RunLose(Communicator& world, const std::string& victim) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until all have joined
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until all ranks have joined
   if (victim == std::to_string(world.rank())) std::raise(SIGKILL);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,6 @@
-// A program that calls MPI itself, with the engine in between: MPI stays the program's. Compiled against each
-// MPI; the engine must find the one that the process has loaded, whatever the environment says.
+// A program that calls MPI itself, before and after the engine, which must leave MPI to the program. It is
+// compiled against each MPI; the engine must find the MPI that the process has loaded, whatever the
+// environment says.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ int main(int argc, char** argv) {
   int rank = -1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    for (int round = 0; round < 2; ++round) {  // MPI is not the engine's here, so the engine can join again
+    for (int round = 0; round < 2; ++round) {  // the program owns MPI, so the engine can join again
       const auto world = warren::JoinMpi(warren::Settings{});
       Require(world->rank() == rank, "the rank is another than MPI's");
       int sum = 1;

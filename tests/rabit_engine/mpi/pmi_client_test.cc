@@ -1,4 +1,4 @@
-// PMI-1 against a launcher that answers from a list.
+// The PMI-1 client, with a launcher that gives prepared answers.
 #include "rabit_engine/bootstrap/pmi_client.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ constexpr const char* kInit = "cmd=response_to_init pmi_version=1 pmi_subversion
 constexpr const char* kMaxes = "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n";
 constexpr const char* kName = "cmd=my_kvsname kvsname=kvs_1\n";
 
-/// Reads a line, writes the next answer, and so on; closes at the end.
+/// Answers each line that it reads with the next prepared answer; closes the connection after the last one.
 class FakeLauncher {
  public:
   explicit FakeLauncher(std::vector<std::string> answers) {
@@ -39,7 +39,7 @@ class FakeLauncher {
   }
   ~FakeLauncher() { close(ends_[0]); }
   int descriptor() const { return ends_[0]; }
-  /// What the process sent. Call it after the last answer.
+  /// Returns the lines that the process sent. Call it once, after the last answer.
   std::vector<std::string> Lines() { return lines_.get(); }
 
  private:
@@ -50,7 +50,7 @@ class FakeLauncher {
       char c = 0;
       while (read(ends_[1], &c, 1) == 1 && c != '\n') line += c;
       lines.push_back(line);
-      // Byte by byte, since it may be cut anywhere.
+      // The answer is sent byte by byte, since it may arrive in pieces of any size.
       for (const char each : answer) send(ends_[1], &each, 1, MSG_NOSIGNAL);
     }
     close(ends_[1]);

@@ -1,4 +1,4 @@
-"""Ranks that find each other through hydra's PMI, without any MPI in the process."""
+"""Ranks that find each other through hydra's PMI, without an MPI in the process."""
 
 import unittest
 

@@ -1,7 +1,7 @@
-// Random programs over the C API of the collectives, as many as WARREN_RANDOM_PROGRAMS says, over the engine
-// that the environment asks for. For each program, rank 0 prints a digest of what all ranks got, which is the
-// same over MPI and over the engine's own links: "program <seed>: <digest>". The last line of a rank that
-// found no fault is "rank <r> of <w>: well".
+// Runs random programs over the C API of the collectives, WARREN_RANDOM_PROGRAMS of them, with the engine
+// that the environment selects. For each program, rank 0 prints a digest of all ranks' results, which is the
+// same over MPI and over the engine's own links: "program <seed>: <digest>". If a rank finds no fault, its
+// last line is "rank <r> of <w>: well".
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -29,7 +29,7 @@ void Run() {
       RandomProgram program(seed, world, true);
       program.Run(40);
       if (::testing::Test::HasFailure()) throw std::runtime_error("a random program has another result");
-      // Weighted by rank, so that it matters which rank got a result.
+      // Weighted by rank, so that results swapped between ranks change the sum.
       std::uint64_t digest = program.digest() * (2 * static_cast<std::uint64_t>(world.rank()) + 1);
       CheckCall(WarrenAllreduce(comm, &digest, &digest, 1, WARREN_UINT64, WARREN_SUM));
       if (world.rank() == 0) fmt::print("program {}: {:016x}\n", seed, digest);

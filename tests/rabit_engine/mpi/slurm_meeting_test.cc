@@ -1,4 +1,4 @@
-// Ranks that meet at rank 0, each a thread here; and others that connect to rank 0.
+// Ranks that meet at rank 0, each in a thread, and other peers that connect to rank 0.
 #include "rabit_engine/bootstrap/slurm_meeting.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
-/// A listening socket on a free port; the port is free again when it is destroyed.
+/// A listening socket on a free port; the port is free again when this object is destroyed.
 class Holder {
  public:
   Holder() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -60,7 +60,7 @@ SlurmStep StepOf(int rank, int world_size, const std::vector<int>& ports) {
   return step;
 }
 
-/// Runs the function for each step in its own thread; returns the errors, by rank.
+/// Runs the function for all steps, each in its own thread; returns the errors, by rank.
 std::vector<std::string> RunAll(const std::vector<SlurmStep>& steps, std::chrono::seconds timeout,
                                 const std::function<void(Bootstrap&)>& function,
                                 const std::vector<std::optional<tls::Context>>& tls = {}) {
@@ -190,7 +190,7 @@ TEST(SlurmMeeting, ARankWithAnotherTokenOrWorldIsRefusedAndToldWhy) {
   steps[2].world_size = 4;
   const auto errors = RunAll(steps, 2s, Exchange);
   EXPECT_THAT(errors[0], HasSubstr("2 of the other ranks did not connect in time (ranks 1, 2)"));
-  // The last error may be that the port is closed: rank 0 gives up at the same time.
+  // These ranks may also report that the port is closed: rank 0 gives up at the same time.
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 1 of 3"), HasSubstr("rank 0 was not found")));
   EXPECT_THAT(errors[2], AllOf(HasSubstr("rank 2 of 4"), HasSubstr("rank 0 was not found")));
 }
@@ -223,7 +223,7 @@ TEST(SlurmMeeting, UnauthenticatedPeersDoNoHarm) {
   auto ranks = std::async(std::launch::async, [&] {
     auto first =
         std::async(std::launch::async, [&] { return RunAll({StepOf(0, 2, {port})}, 30s, Exchange); });
-    std::this_thread::sleep_for(500ms);  // the unauthenticated peers come first
+    std::this_thread::sleep_for(500ms);  // the unauthenticated peers connect first
     auto errors = RunAll({StepOf(1, 2, {port})}, 30s, Exchange);
     errors.push_back(first.get()[0]);
     return errors;

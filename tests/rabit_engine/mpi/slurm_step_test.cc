@@ -1,4 +1,4 @@
-// Slurm's lists of hosts, and where the ranks of a step meet.
+// The parsing of Slurm's host lists, and the place where the ranks of a step meet.
 #include "rabit_engine/bootstrap/slurm_step.h"
 
 #include <gmock/gmock.h>

@@ -22,7 +22,7 @@ class Srun(Ranks):
     def setUpClass(cls):
         directory = tempfile.mkdtemp(prefix="warren-slurm-")
         cls.addClassCleanup(shutil.rmtree, directory, ignore_errors=True)
-        # Ranks look each other up by node name.
+        # Ranks find each other by node name.
         cls.cluster = slurm_cluster.SlurmCluster(directory, nodes=[socket.gethostname().split(".")[0]], cpus=8)
         cls.addClassCleanup(cls.cluster.close)
 
@@ -59,7 +59,7 @@ class Srun(Ranks):
             self.assertEqual(out.count("of 3: well"), 3, out)
 
     def test_a_rank_that_never_comes_is_named_by_all_others(self):
-        # One task of the step is another program.
+        # One task of the step runs a different program.
         script = f'[ "$SLURM_PROCID" = 2 ] && exec sleep 30; exec {WORKER} bootstrap slurm'
         run = self.srun(4, "-c", script, program="/bin/sh", WARREN_CONNECT_TIMEOUT="3")
         self.assertNotEqual(run.returncode, 0)
@@ -74,7 +74,7 @@ class Srun(Ranks):
         self.assertRegex(run.stderr, r"rank 1 of 3 .*rank 2 is lost")
 
     def test_a_rank_that_dies_before_the_first_call_is_named_by_all_others_long_before_a_timeout(self):
-        # No tracker made links. The death is noticed over connections that were made just for that at the start.
+        # Without a tracker there are no links yet. The death is noticed over connections that are made at the start for this purpose.
         for victim in (0, 1, 3):
             for env in ({"WARREN_SHARED_MEMORY": "off"}, {}):
                 with self.subTest(victim=victim, **env):
@@ -91,7 +91,7 @@ class Srun(Ranks):
         self.assertIn("start the program with srun", run.stderr)
 
     def test_sruns_pmi_is_taken_where_there_is_one(self):
-        # Without a port to meet at, ranks can only use PMI.
+        # Without a port for the meeting, ranks can only use PMI.
         for ranks in (1, 4):
             with self.subTest(ranks=ranks):
                 run = self.srun(ranks, "bootstrap", "slurm", mpi="pmi2", WARREN_BOOTSTRAP_PORT="0")

@@ -1,4 +1,4 @@
-"""A worker that dies at any of its system calls while it joins comes back, and the results have the bits of an undisturbed run. strace
+"""A worker that dies at any of its system calls while it joins is restarted, and the results have the bits of an undisturbed run. strace
 kills the worker at its n-th call of a kind, counted from the start of the process."""
 
 import os
@@ -10,16 +10,16 @@ from warren_testing import AT_NIGHT
 
 RANKS = 4
 VERSIONS = 10
-# The system calls of a worker until it is linked to all others, and how often it makes each: it listens, asks the tracker for its rank,
-# connects to its peers, tells them its addresses, and passes shared memory around; then all ranks meet for the first time. The numbers
-# depend on which worker comes first. These are for a job of 4 and include a few later calls, but none after the worker has left the job:
-# a worker killed then is not restarted.
+# The system calls that a worker makes until it is linked to all others, and the number of each: it listens, asks the tracker for its rank,
+# connects to its peers, sends them its addresses, and passes shared memory around; then all ranks meet for the first time. The numbers
+# depend on which worker joins first. These are for a job of 4 and include a few later calls, but none after the worker has left the job:
+# a worker that is killed then is not restarted.
 CALLS = {
     "socket": 7, "bind": 3, "listen": 2, "connect": 4, "sendto": 15, "recvfrom": 40, "recvmsg": 6, "sendmsg": 1,
     "epoll_create1": 1, "epoll_ctl": 6, "eventfd2": 1, "pidfd_open": 1, "getsockname": 9, "poll": 7,
 }
 TRANSPORTS = {"shared memory": {}, "TCP": {"WARREN_SHARED_MEMORY": "off"}}
-# The environment says which tasks die, and at which call; each does so in its first process only.
+# DIE_<task> in the environment is the call at which the first process of that task dies.
 DIE_ONCE = """
 point=$(eval echo "\\$DIE_$DMLC_TASK_ID")
 [ "$DMLC_NUM_ATTEMPT" = 0 ] && [ -n "$point" ] || exec "$@"
@@ -35,8 +35,8 @@ class BootstrapDeathTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def deaths(self, points, env):
-        """Returns how many of the tasks died. `points`: where each is to die."""
-        # A worker that never reaches its point ends under strace, where a sanitizer's leak check cannot run.
+        """Runs a job in which tasks die at `points`, a call for each task, and checks its results. Returns how many tasks died."""
+        # A worker that never reaches its point exits under strace, where LeakSanitizer cannot run.
         quiet = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         die = {f"DIE_{task}": point for task, point in points.items()}
         result = train(RANKS, attempts=3, versions=VERSIONS, env={**env, **die, **quiet},
@@ -49,7 +49,7 @@ class BootstrapDeathTest(unittest.TestCase):
         points = [f"{call}:{number}" for call, count in CALLS.items() for number in range(1, count + 1)]
         for number, (name, env) in enumerate(TRANSPORTS.items()):
             died = 0
-            # By day, each of the two transports gets half of the points.
+            # Except at night, each of the two transports gets half of the points.
             chosen = points if AT_NIGHT else points[number::len(TRANSPORTS)]
             for point in chosen:
                 with self.subTest(transport=name, point=point):

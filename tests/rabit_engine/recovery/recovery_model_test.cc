@@ -1,5 +1,5 @@
-// Explores every course that a small job can take: ranks compute, wait in calls, complete them in any order
-// that the calls allow, and die at any moment, even while the others meet. Whatever happens, the job must
+// Explores every possible course of a small job: ranks compute, wait in calls, complete them in any order
+// that the calls allow, and die at any time, even while the other ranks meet. In every course the job must
 // end, and every result must be right. The bookkeeping and the plans are the engine's own; the network is
 // simulated.
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 enum class Call { kLoad, kAllreduce, kBroadcastFromFirst, kBroadcastFromLast, kCheckPoint, kFinalize };
 
-// The program of every rank: load; then `versions` times these calls and a checkpoint; finalize.
+// The program of every rank: load, then `versions` times these calls and a checkpoint, then finalize.
 struct Program {
   int versions = 1;
   std::vector<Call> calls;
@@ -29,7 +29,7 @@ struct Program {
 struct Rules {
   int ranks = 3;
   int deaths = 2;
-  int broken_links = 0;  // how often ranks lose each other without a death
+  int broken_links = 0;  // how often links break without a death
   Replicas replicas;
   Program program;
   bool local_models = true;
@@ -45,7 +45,7 @@ std::byte ResultOf(int version, std::uint64_t call) {
 struct Rank {
   RecoveryState state;
   Doing doing = Doing::kWantsToMeet;
-  std::string received;  // since the last completed meeting; not in any report yet
+  std::string received;  // transfers since the last completed meeting; not in any report yet
 };
 
 class World {
@@ -55,7 +55,7 @@ class World {
     for (int rank = 0; rank < rules.ranks; ++rank) ranks_.push_back(Fresh(rank));
   }
 
-  // Everything that may happen next.
+  // All worlds that may follow this one.
   std::vector<World> Next() const {
     std::vector<World> next;
     const auto add = [&](auto&& happens) {
@@ -168,8 +168,7 @@ class World {
     copied_[number] = PlaceOf(rank);
   }
 
-  // Whether everything that the call needs from others may have arrived, also from ranks that have died
-  // since.
+  // Whether all data that the call needs may have arrived, also from ranks that have died since.
   bool MayComplete(int number) const {
     const Rank& rank = ranks_[number];
     if (rank.doing != Doing::kInCall) return false;
@@ -250,7 +249,7 @@ class World {
     broken_ = false;
   }
 
-  // A rank dies while the others meet: some have followed the plan, and some of the transfers are done.
+  // A rank dies while the ranks meet: some have followed the plan, and some of the transfers are done.
   void AddBrokenMeetings(const Plan& plan, std::vector<World>& next) const {
     if (deaths_ == rules_->deaths || rules_->one_at_a_time) return;
     for (int victim = 0; victim < rules_->ranks; ++victim) {
@@ -265,7 +264,7 @@ class World {
             const Transfer& transfer = plan.transfers[i];
             if (has_followed(transfer.from) && has_followed(transfer.to)) world.Move(transfer);
           }
-          // A rank that has received everything is no longer without state, even if the others do not know
+          // A rank that has received all transfers has its state back, even if the other ranks do not know
           // that.
           for (int rank = 0; rank < rules_->ranks && moved == plan.transfers.size(); ++rank) {
             if (followed != (1U << rules_->ranks) - 1 || rank % 2 != 0) continue;

@@ -1,4 +1,4 @@
-"""A worker that dies at any call comes back, and the results have the bits of an undisturbed run."""
+"""A worker that dies at any call is restarted, and the results have the bits of an undisturbed run."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ class RecoveryCase(unittest.TestCase):
     def expected(self, num_workers, *words):
         key = (num_workers, words)
         if key not in self.undisturbed:
-            # The order of reduction depends on rank alone: hosts and transports give the same bits.
+            # The order of reduction depends on ranks only: all hosts and transports give the same bits.
             result = train(num_workers, *(word for word in words if not word.startswith("hosts=")))
             self.assertEqual(result.code, 0, result.errors)
             self.assertEqual(len(result.digests), num_workers)
@@ -100,7 +100,7 @@ class SeveralTest(RecoveryCase):
                                             r"the job; the job is complete, but the program may not have finished its work")
 
     def test_kills_around_the_end(self):
-        """One worker is killed, at a moment from its start to after its end."""
+        """Kills one worker at various times between its start and just after its end."""
         expected = self.expected(RANKS)
         for i in range(END_KILLS):
             victim, moment = i % RANKS, 0.005 + 0.06 * i / END_KILLS
@@ -116,10 +116,10 @@ class SeveralTest(RecoveryCase):
                                         r"left the job")
 
     def test_links_and_memory_are_gone_before_the_last_word(self):
-        """Counts a worker's system calls that close or unmap something after the tracker has released it."""
+        """Counts the close and munmap calls that a worker makes after the tracker has released it."""
         for shape in {}, TCP:
             with tempfile.TemporaryDirectory() as folder:
-                # The shell only expands the name of the trace; exec then replaces it with strace.
+                # The shell only expands the name of the trace file; exec then replaces it with strace.
                 trace = ["sh", "-c", f'exec strace -e trace=close,munmap,recvfrom -o {folder}/$DMLC_TASK_ID "$@"', "sh"]
                 # LeakSanitizer cannot run under strace.
                 result = train(RANKS, attempts=3, under=trace, env={"ASAN_OPTIONS": "detect_leaks=0", **shape})
@@ -128,7 +128,7 @@ class SeveralTest(RecoveryCase):
                     calls = (pathlib.Path(folder) / str(task)).read_text().splitlines()
                     last_word = max(i for i, call in enumerate(calls) if "recvfrom(" in call and call.endswith("= 4"))
                     after = [call for call in calls[last_word + 1:] if call.startswith(("close(", "munmap("))]
-                    self.assertLessEqual(len(after), 1, "\n".join(calls[last_word:]))  # the tracker's connection
+                    self.assertLessEqual(len(after), 1, "\n".join(calls[last_word:]))  # only the connection to the tracker
 
     def test_at_a_checkpoint_and_right_after_it(self):
         self.check((3, 0, CALLS, 0), (1, 1, 0, 0))

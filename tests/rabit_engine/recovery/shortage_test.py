@@ -1,5 +1,5 @@
-"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails at once. No other rank is reported lost
-instead, and no rank waits for it: if workers are restarted, the job ends with the bits of an undisturbed run."""
+"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails immediately. No other rank is reported
+lost in its place, and no rank waits for it. If workers are restarted, the job ends with the bits of an undisturbed run."""
 
 import re
 import unittest
@@ -8,12 +8,12 @@ from training import train
 
 RANKS = 4
 TCP = {"WARREN_SHARED_MEMORY": "off"}
-# Makes each call of a kind, from the n-th on, fail in the worker's first process.
+# Makes the system calls that $FAULT selects fail in the first process of task 1.
 INJECT = """
 [ "$DMLC_NUM_ATTEMPT.$DMLC_TASK_ID" = 0.1 ] || exec "$@"
 exec strace -f -o /dev/zero -e "inject=$FAULT" "$@"
 """
-NO_LEAK_CHECK = {"ASAN_OPTIONS": "detect_leaks=0"}  # it cannot run under strace
+NO_LEAK_CHECK = {"ASAN_OPTIONS": "detect_leaks=0"}  # LeakSanitizer cannot run under strace
 # The rank that others report as lost.
 BLAME = re.compile(r"rank \d (?:on \S+ )?(?:lost|gives up because) rank (\d)|because rank (\d)")
 ENDED = re.compile(r"worker (\d) \(.*\) (?:exited with code|was killed)")
@@ -27,7 +27,7 @@ class ShortageTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def trained(self, *words, env=None, under=(), dead=()):
-        """The messages of a job in which rank 1 lacks something and which still ends well. `dead`: other ranks that are to die."""
+        """Runs a job in which rank 1 lacks something, and checks its results. Returns its messages. `dead`: other ranks that die."""
         result = train(RANKS, *words, attempts=3, env={**NO_LEAK_CHECK, **(env or {})}, under=under)
         self.assertEqual((result.code, result.digests), (0, self.expected), result.errors)
         self.assertLessEqual(set(map(int, ENDED.findall(result.errors))), {1, *dead}, result.errors)
@@ -36,7 +36,7 @@ class ShortageTest(unittest.TestCase):
         return result.errors
 
     def test_out_of_descriptors_while_it_is_linked_again(self):
-        """Another rank dies. Tries each limit of descriptors, from one that leaves none to spare to one that is enough."""
+        """Another rank dies. Tries every limit on descriptors, from one that leaves none spare to a sufficient one."""
         told = 0
         for limit in range(3, 13):
             with self.subTest(limit=limit):

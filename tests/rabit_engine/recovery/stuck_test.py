@@ -1,4 +1,4 @@
-"""A worker that is stopped: the others name it when their patience ends, and go on if it resumes."""
+"""A worker is stopped: the others name it when they have waited too long, and continue if it resumes."""
 
 import os
 import re
@@ -20,7 +20,7 @@ TRANSPORTS = {"shared memory": {}, "TCP": {"WARREN_SHARED_MEMORY": "off"}}
 
 
 class Job:
-    """A training that reports its versions, so that a test knows when it is in the middle."""
+    """A training job that reports its versions, so that a test can act in the middle of it."""
 
     def __init__(self, test, env):
         self.out, self.err = (tempfile.TemporaryFile("w+") for _ in range(2))
@@ -36,7 +36,7 @@ class Job:
 
     @staticmethod
     def text(file):
-        # Opened again, since the processes write at this descriptor's position.
+        # The file is opened again, since the processes write at the position of this descriptor.
         with open(f"/proc/self/fd/{file.fileno()}", encoding="utf-8") as again:
             return again.read()
 
@@ -63,7 +63,7 @@ class Stuck(unittest.TestCase):
                 job.process.wait(LIMIT_S)
                 errors = job.errors()
                 self.assertNotEqual(job.process.returncode, 0)
-                # PATIENCE_S for the call, PATIENCE_S for the rank to come back, and the time to end all ranks.
+                # PATIENCE_S for the call, PATIENCE_S for the rank to be linked again, and the time to end all ranks.
                 self.assertLess(time.monotonic() - begin, 2 * PATIENCE_S + 4)
                 waited = re.search(rf"rank \d on {os.uname().nodename} has waited (\d\.\d) s for (rank \d.*, )?"
                                    r"rank \d(, on the same host| at [\d.:]+) \(rabit_timeout_sec, ", errors)

@@ -1,4 +1,4 @@
-"""The tracker dies, too: workers do what needs no tracker, and a tracker that is restarted with the same state takes over."""
+"""The tracker dies: workers continue while they do not need it, and a tracker that is restarted with the same state takes over."""
 
 import os
 import signal
@@ -36,8 +36,8 @@ class TrackerDeath(unittest.TestCase):
         return job
 
     def check_end(self, job, tracker=None):
-        """Checks that the job ends as if nothing had happened, and that the tracker, if any, knows it. Returns what workers wrote to
-        stderr, and the tracker's log."""
+        """Checks that the job ends as if nothing had happened and that the tracker, if given, exits with 0. Returns the workers' stderr
+        and the tracker's log."""
         codes, output, errors = job.finish()
         self.assertEqual(codes, [0] * RANKS, errors)
         self.assertEqual(training.digests(output), self.expected)
@@ -103,7 +103,7 @@ class TrackerDeath(unittest.TestCase):
         job = self.job(tracker)
         job.await_version(1)
         job.kill(3)
-        # The others are being linked again, and wait for the missing rank.
+        # The other ranks are being linked again and wait for the missing rank.
         wait_for(lambda: "assigned 0" in self.read_state().partition("listens 3")[2], LIMIT_S, "a recovery")
         self.die(tracker)
         second = self.tracker("--state", self.state)

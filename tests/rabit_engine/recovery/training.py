@@ -1,4 +1,4 @@
-"""Jobs of training_worker, whose workers die and are restarted, under dmlc-submit or by hand."""
+"""Jobs of training_worker, whose workers die and are restarted, under dmlc-submit or by the test itself."""
 
 import os
 import pathlib
@@ -13,20 +13,20 @@ SUBMIT = BIN / "dmlc-submit"
 WORKER = BIN / "training_worker"
 VERSIONS = 3
 LIMIT_S = 60
-# Calls per version: an allreduce, three broadcasts (a length and a text each), an allgather (places and slices), an allreduce; then the
-# checkpoint.
+# Calls per version: an allreduce, three broadcasts (a length and a text each), an allgather (places and slices), and two allreduces; then
+# the checkpoint.
 CALLS = 11
 LINE = re.compile(r"rank (\d+) of (\d+): ([0-9a-f]{16}) ([0-9a-f]{16})")
 
 
 def command(num_workers, *words, attempts=0, versions=VERSIONS, elements=500, under=()):
-    """`under`: a command that starts the worker; the worker's command is appended to it."""
+    """Returns the command of a job. `under`: a command that starts the worker, to which the worker's command is appended."""
     return [str(SUBMIT), "--num-workers", str(num_workers), "--local-num-attempt", str(attempts), "--", *under,
             str(WORKER), str(versions), str(elements), *map(str, words)]
 
 
 def digests(output):
-    """What each rank printed at the end, by rank."""
+    """Returns the digests that each rank printed at the end, by rank."""
     found = LINE.findall(output)
     return {int(rank): (global_model, local_model) for rank, _, global_model, local_model in found}
 
@@ -38,8 +38,8 @@ class Result:
 
 
 def processes_with(mark):
-    """The living processes that have this in their environment. Sockets and segments of the engine need no check: they have no names, so
-    they end with their process."""
+    """Returns the living processes with `mark` in their environment. The engine's sockets and segments need no check: they have no names,
+    so they end with their process."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:
@@ -64,7 +64,7 @@ def train(num_workers, *words, attempts=0, env=None, seconds=60, **shape):
 
 
 class Job:
-    """Workers that are not started by dmlc-submit; a test that kills one restarts it, or does not."""
+    """Workers that are started without dmlc-submit; the test itself kills and restarts them."""
 
     def __init__(self, tracker_env, ranks, versions, env=None, words=()):
         self.env = {**os.environ, **tracker_env, **(env or {})}
@@ -83,7 +83,7 @@ class Job:
                 env={**self.env, "DMLC_TASK_ID": str(task), "DMLC_NUM_ATTEMPT": str(attempt), "DMLC_MAX_ATTEMPT": "3"})
 
     def await_version(self, version):
-        """Waits until all ranks have ended this version: they are past LoadCheckPoint."""
+        """Waits until all ranks have ended this version, and are thus past LoadCheckPoint."""
         told = rf"rank (\d): version {version}\b"
         wait_for(lambda: len(set(re.findall(told, self.text("err")))) == self.ranks, LIMIT_S, f"version {version}")
 
@@ -92,7 +92,7 @@ class Job:
         self.processes[task].wait()
 
     def finish(self):
-        """Returns the exit codes, and what all ranks wrote to stdout and stderr."""
+        """Returns the exit codes, and the stdout and stderr of all ranks."""
         try:
             codes = [self.processes[task].wait(LIMIT_S) for task in range(self.ranks)]
         except subprocess.TimeoutExpired as error:

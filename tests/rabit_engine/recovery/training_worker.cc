@@ -1,18 +1,19 @@
-// A program like a training: versions of a global model, and of a local model per rank, made from calls of
-// every kind. The results depend on every call, so a result that was lost, used twice or taken for another
-// one is noticed. Prints "rank R of N: <digest of the global model> <of the local model>" at the end.
+// A program like a training job: it computes versions of a global model, and of a local model per rank, with
+// calls of every kind. The models depend on every call, so a result that is lost, used twice or confused with
+// another one changes the digests. Prints "rank R of N: <digest of the global model> <of the local model>" at
+// the end.
 //
 //   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [killed=<rank>]
 //   [faulty=<rank>] [seed=<number>] [before=<calls>] [files=<task>,<number>[,init]] [lazy] [tell] [key=value
 //   of rabit...]
 //
 // leaves=1: this rank exits with success after the first version, without Finalize.
-// hosts=2: the tasks act as if on that many hosts: shared memory inside, TCP between.
-// seed=1: another model, by the same calls.
-// before=2: that many sums before LoadCheckPoint, for rabit_bootstrap_cache=1.
-// killed=1, faulty=1: this rank ends by SIGKILL, SIGABRT after Finalize.
-// files=1,20: the first process of this task may open files with numbers below 20 only, after its first
-// version; with ",init" before it joins the job.
+// hosts=2: the tasks act as if on 2 hosts, with shared memory within each and TCP between them.
+// seed=1: a different model, computed with the same calls.
+// before=2: makes 2 sums before LoadCheckPoint, for rabit_bootstrap_cache=1.
+// killed=1, faulty=1: this rank is killed by SIGKILL or SIGABRT, respectively, after Finalize.
+// files=1,20: the first process of task 1 can only open descriptors below 20, starting after its first
+// version or, with ",init", before it joins the job.
 #include <rabit/rabit.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ void Train(Model& global, Model& local, int version) {
   const int world = rabit::GetWorldSize();
   const std::size_t count = global.values.size();
 
-  // A sum that the prepare function fills, as XGBoost's histograms are.
+  // A sum whose input the prepare function fills, like XGBoost's histograms.
   std::vector<double> gradients(count);
   rabit::Allreduce<rabit::op::Sum>(gradients.data(), count, [&] {
     for (std::size_t i = 0; i < count; ++i) {
@@ -68,7 +69,7 @@ void Train(Model& global, Model& local, int version) {
           global.values[i] * 0.5 + local.values[i % local.values.size()] + Number(version * 1'000'003 + i);
     }
   });
-  // A few broadcasts in a row, which the root leaves first.
+  // A few successive broadcasts, which the root leaves first.
   std::string word;
   for (int i = 0; i < 3; ++i) {
     const int root = (version + i) % world;
@@ -76,7 +77,7 @@ void Train(Model& global, Model& local, int version) {
       word = std::string(static_cast<std::size_t>(version % 7 + i + 1), static_cast<char>('a' + root));
     rabit::Broadcast(&word, root);
   }
-  // Each rank's part of a table.
+  // Each rank provides its part of a table.
   std::vector<double> table(static_cast<std::size_t>(world) * 3);
   for (std::size_t i = 0; i < 3; ++i)
     table[rank * 3 + i] = local.values[i % local.values.size()] + gradients[i % count];
@@ -84,7 +85,7 @@ void Train(Model& global, Model& local, int version) {
                    static_cast<std::size_t>(rank) * 3 + 3, 3);
   double largest = table[static_cast<std::size_t>(rank) * 3];
   rabit::Allreduce<rabit::op::Max>(&largest, 1);
-  // A sum that is sent as floats unless its elements are all combined at once.
+  // A sum that algorithms send as floats unless they combine all operands in one step.
   std::vector<rabit::Float16> halves(count);
   for (std::size_t i = 0; i < count; ++i) {
     halves[i] = rabit::Float16(static_cast<float>(local.values[i % local.values.size()]));
@@ -178,7 +179,7 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  if (lazy) local.values.clear();  // it is not kept
+  if (lazy) local.values.clear();  // lazy checkpoints do not keep it
   std::printf("rank %d of %d: %016llx %016llx\n", rank, rabit::GetWorldSize(),
               static_cast<unsigned long long>(global.Digest()),
               static_cast<unsigned long long>(local.Digest()));

@@ -1,8 +1,8 @@
-"""Two jobs, one after the other, whose trackers use the same port, and whose workers, trackers and restarts die in every order: neither job
-takes anything from the other. Both jobs make calls of the same sizes, so that only the job's token keeps their results apart, and have
-different models, so that a mixture shows.
+"""Two successive jobs whose trackers use the same port, and whose workers and trackers die and are restarted in every order: neither job
+receives anything from the other. Both jobs make calls of the same sizes, so that only the job's token keeps their data apart, and have
+different models, so that mixed data changes the results.
 
-TWO_JOBS_RUNS=200 plays 200 pairs of jobs instead of a few, and TWO_JOBS_SEED varies them; the output ends with a summary."""
+TWO_JOBS_RUNS=200 runs 200 pairs of jobs instead of a few, and TWO_JOBS_SEED varies them; the output ends with a summary."""
 
 import os
 import random
@@ -18,7 +18,7 @@ RANKS = 3
 VERSIONS = 25
 RUNS = int(os.environ.get("TWO_JOBS_RUNS", 8))
 SEED = int(os.environ.get("TWO_JOBS_SEED", 1))
-# What happens to the first job around the moment when the second one takes its port.
+# The fates of the first job around the time when the second one takes its port.
 FATES = ("goes on", "loses a worker", "loses a worker that comes back", "comes back as a whole", "ends first")
 
 
@@ -50,7 +50,7 @@ class TwoJobs(unittest.TestCase):
         tracker.process.wait()
 
     def play(self, rng):
-        """Plays one pair of jobs. Returns the fate of the first one."""
+        """Runs one pair of jobs. Returns the fate of the first one."""
         fate = rng.choice(FATES)
         first_tracker = self.tracker(0)
         first = self.job(first_tracker, 0)
@@ -67,7 +67,7 @@ class TwoJobs(unittest.TestCase):
             first.kill(victim)
         second_tracker = self.tracker(first_tracker.port)
         if rng.random() < 0.5:
-            time.sleep(rng.random() * 0.3)  # workers that connect to the port now are of the first job
+            time.sleep(rng.random() * 0.3)  # only workers of the first job connect to the port now
         second = self.job(second_tracker, 1)
         if rng.random() < 0.5:
             second.await_version(rng.randrange(1, 6))
@@ -99,7 +99,7 @@ class TwoJobs(unittest.TestCase):
             self.assertEqual(codes, [0] * RANKS, f"{story}\n{errors}")
             self.assertEqual(training.digests(output), self.expected(0), story)
         else:
-            # The first job has lost its tracker: its workers report that, and none of them succeeds.
+            # The first job has lost its tracker: its workers report that, and none succeeds.
             self.assertEqual([code for code in codes if code == 0], [], f"{story}\n{errors}")
             self.assertRegex(errors, "the tracker at 127.0.0.1:[0-9]+ (closed the connection|cannot be reached)")
         return fate
@@ -121,7 +121,7 @@ class TwoJobs(unittest.TestCase):
               ", ".join(f"the first {fate}: {count}" for fate, count in sorted(played.items())))
 
     def test_two_launchers_at_once_begin_at_ports_of_their_own(self):
-        """Neither job hears of the other, either: by default each tracker starts at a random port of the range."""
+        """Two jobs with default ports do not meet, either: each tracker starts at a random port of the range."""
         results = [training.train(RANKS, f"seed={seed}", versions=3) for seed in (0, 1)]
         self.assertEqual([result.code for result in results], [0, 0])
         ports = set()

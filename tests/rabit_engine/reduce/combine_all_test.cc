@@ -1,4 +1,5 @@
-// CombineAll of many operands: the tree of order.h, in registers and in blocks, with `out` anywhere.
+// CombineAll of many operands: the tree of order.h, in registers and in blocks; `out` may be any of the
+// inputs.
 #include <gtest/gtest.h>
 
 #include "tests/rabit_engine/reduce/reference.h"
@@ -27,7 +28,7 @@ std::vector<Bytes> Inputs(DataType type, std::size_t world, std::size_t count) {
 TEST(CombineAll, GivesTheBitsOfTheTreeForEveryTableTypeAndOperation) {
   for (const auto& [type, operation] : reference::DefinedPairs()) {
     for (const std::size_t world : kWorlds) {
-      // Slightly more than a block of the smallest type and several blocks of the largest one, with a tail.
+      // Slightly more than a block of the smallest type and several blocks of the largest type, with a tail.
       const std::vector<Bytes> inputs = Inputs(type, world, 2051);
       const Bytes wanted = reference::CombineAll(type, operation, inputs);
       for (const KernelTable* table : reference::Tables()) {
@@ -41,7 +42,7 @@ TEST(CombineAll, GivesTheBitsOfTheTreeForEveryTableTypeAndOperation) {
 }
 
 TEST(CombineAll, IsTheSameAsCombiningSingleElementsPairByPair) {
-  // The contract in the engine's own terms: CombineAll against Combine, element by element.
+  // CombineAll must give the same bits as calls of Combine on single elements.
   const Reduction plain = Reduction::Typed(DataType::kFloat, ReduceOp::kSum, PlainKernels());
   for (const std::size_t world : kWorlds) {
     const std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, 1000);
@@ -122,8 +123,8 @@ TEST(CombineAll, HoldsForWorldsOfHundreds) {
 }
 
 TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
-  // 1 and three times half of its last place. If the sum is rounded after each addition, the first half is
-  // lost; if it is rounded once at the end, the tie goes to the even neighbour.
+  // The sum of 1 and three halves of a unit in its last place. Rounding after each addition would lose the
+  // first half; rounding once, at the end, takes the tie to the even neighbour.
   struct Case {
     DataType type;
     std::uint16_t one;
@@ -134,7 +135,7 @@ TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
                         Case{DataType::kBFloat16, 0x3f80, 0x3b80, 0x3f82}}) {
     for (const std::size_t zeros : {0, 1, 4, 5, 13, 100}) {
       std::vector<std::uint16_t> values{c.one, c.half_of_last_place};
-      values.resize(values.size() + zeros);  // so that the later elements go to another kernel
+      values.resize(values.size() + zeros);  // so that another kernel adds the later elements
       values.insert(values.end(), 2, c.half_of_last_place);
       std::vector<const void*> inputs;
       for (const std::uint16_t& value : values) inputs.push_back(&value);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kCustomWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
 
-/// The inputs that went into an element, in order: it shows any operand that was swapped, lost or used twice.
-/// `shape` hashes the tree as well, so that another bracketing shows, too. 24 bytes.
+/// The inputs that went into an element, in order, which shows any operand that was swapped, lost or used
+/// twice. `shape` also hashes the tree, which shows a different bracketing. 24 bytes.
 struct Trace {
   std::uint32_t first;
   std::uint32_t last;
@@ -81,7 +81,7 @@ std::vector<const void*> Pointers(const std::vector<T>& inputs) {
   return pointers;
 }
 
-// One element, a few, exactly a block of 64 KiB, and several blocks with a remainder.
+// Zero, one and a few elements, exactly a block of 64 KiB, and several blocks with a remainder.
 constexpr std::size_t kCustomCounts[] = {0, 1, 3, 85, 86, 2730, 2731, 9001};
 
 TEST(Custom, TheLowerRanksAreTheLeftOperandWhereverTheResultGoes) {

@@ -14,7 +14,7 @@ bool IsFloat(DataType type) {
   return !IsDefined(type, ReduceOp::kBitOr);
 }
 
-/// Whether the bytes are a NaN's.
+/// Whether the bytes are those of a NaN.
 bool IsNan(const std::byte* bytes, DataType type) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, bytes, SizeOf(type));
@@ -39,7 +39,7 @@ TEST(Identity, ChangesNoBitOnEitherSide) {
       std::vector<std::byte> values(kCount * size);
       for (std::byte& byte : values) byte = static_cast<std::byte>(random());
       std::fill(values.begin(), values.begin() + 8, std::byte{0});
-      // A negative zero.
+      // The first element becomes a negative zero.
       if (IsFloat(type)) values[size - 1] = std::byte{0x80};
       std::vector<std::byte> identity(values.size() + 1);
       FillWithIdentity(identity.data() + 1, kCount, type, operation);
@@ -50,7 +50,7 @@ TEST(Identity, ChangesNoBitOnEitherSide) {
         Reduction::Typed(type, operation).Combine(result.data(), left, right, kCount);
         for (std::size_t i = 0; i < kCount; ++i) {
           if (IsFloat(type) && IsNan(values.data() + i * size, type))
-            continue;  // NaN: is made quiet, or replaced by an infinity
+            continue;  // a NaN becomes quiet or is replaced by an infinity
           ASSERT_EQ(std::memcmp(result.data() + i * size, values.data() + i * size, size), 0)
               << Name(type) << " " << Name(operation) << " " << i << " " << is_left;
         }

@@ -1,4 +1,4 @@
-// Two operands: every kernel table, type, operation, length, alignment and aliasing.
+// Reductions of two operands: every kernel table, type, operation, length, alignment and aliasing.
 #include "rabit_engine/reduce/kernels.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,8 @@ TEST(Kernels, EverySixteenBitPatternGoesThroughUnchangedButForSignallingNan) {
 }
 
 TEST(Kernels, SumsAndProductsOfSixteenBitFloatsAreRoundedToNearestEven) {
-  // Each pattern with a hundred others, so that every kind of tie, carry, underflow and overflow occurs.
+  // Combines each bit pattern with a hundred others, so that every kind of tie, carry, underflow and overflow
+  // occurs.
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     for (const ReduceOp operation : {ReduceOp::kSum, ReduceOp::kProduct}) {
       for (std::uint32_t round = 0; round < 6; ++round) {

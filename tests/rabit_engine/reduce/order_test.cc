@@ -14,8 +14,8 @@ namespace {
 
 using Range = std::pair<int, int>;
 
-// The definition, carried out: neighbours are combined in rounds; the last one without a neighbour moves up
-// unchanged.
+// The subtrees, straight from the definition: neighbours are combined in rounds, and a last range without a
+// neighbour moves up unchanged.
 std::set<Range> NodesByCounting(int world_size) {
   std::vector<Range> round;
   round.reserve(world_size);

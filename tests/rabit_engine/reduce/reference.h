@@ -1,5 +1,5 @@
 // The reference for the kernels: every operation on one element, written from its definition without sharing
-// code with the kernels, and values that bring out the differences.
+// code with the kernels, and values that expose differences.
 #pragma once
 
 #include <algorithm>
@@ -68,15 +68,15 @@ struct Small {
     return (bits & 0x8000) != 0 ? -magnitude : magnitude;
   }
 
-  /// To nearest, ties to even. Not for NaN.
+  /// Rounds to nearest, ties to even. `value` must not be NaN.
   static Small Nearest(float value) {
     const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
     const double magnitude = std::fabs(static_cast<double>(value));
     if (std::isinf(magnitude)) return {static_cast<std::uint16_t>(sign | kInfinity)};
     if (magnitude == 0) return {sign};
     const int exponent = std::max(std::ilogb(magnitude), 1 - kBias);
-    // In units of the last place, which the format counts up from zero; carries go into the exponent by
-    // themselves, and past the largest number comes infinity.
+    // The magnitude in units of the last place. The format counts these up from zero, so a carry increments
+    // the exponent, and infinity follows the largest number.
     const double units = std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent));
     const double bits = units + std::ldexp(exponent - 1 + kBias, fraction_bits);
     return {static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::min<double>(bits, kInfinity)))};
@@ -123,7 +123,7 @@ T Element(ReduceOp operation, T left, T right) {
   }
 }
 
-/// Exact. A NaN keeps its payload, and becomes quiet if it is binary16.
+/// Converts to float, exactly. A NaN keeps its payload; a binary16 NaN becomes quiet.
 template <int e, int f>
 float Widened(Small<e, f> value) {
   if (!value.is_nan()) return static_cast<float>(value.value());
@@ -132,7 +132,7 @@ float Widened(Small<e, f> value) {
                               (bits & ((1u << f) - 1)) << (std::numeric_limits<float>::digits - 1 - f));
 }
 
-/// Rounded to nearest even. A NaN keeps the upper bits of its payload and becomes quiet.
+/// Rounds to nearest, ties to even. A NaN keeps the upper bits of its payload and becomes quiet.
 template <typename T>
 T Narrowed(float value) {
   if (!std::isnan(value)) return T::Nearest(value);
@@ -143,7 +143,7 @@ T Narrowed(float value) {
   return {static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | T::kInfinity | T::kQuietBit | payload)};
 }
 
-/// For exactly two operands.
+/// The result for exactly two operands: with more, CombineAll rounds only once.
 template <int e, int f>
 Small<e, f> Element(ReduceOp operation, Small<e, f> left, Small<e, f> right) {
   if (operation == ReduceOp::kMax || operation == ReduceOp::kMin) {
@@ -235,8 +235,8 @@ inline bool IsSixteenBits(DataType type) {
   return type == DataType::kFloat16 || type == DataType::kBFloat16;
 }
 
-/// The tree of order.h, from its definition: neighbours in rounds. Sums and products of 16-bit floats are
-/// computed in float and rounded at the end.
+/// Reduces in the tree of order.h, straight from its definition: neighbours are combined in rounds. Sums and
+/// products of 16-bit floats are computed in float and rounded once, at the end.
 inline Bytes CombineAll(DataType type, ReduceOp operation, std::vector<Bytes> round) {
   if (IsSixteenBits(type) && round.size() > 1 &&
       (operation == ReduceOp::kSum || operation == ReduceOp::kProduct)) {
@@ -308,7 +308,8 @@ inline Bytes Values(DataType type, std::size_t count, std::uint64_t seed) {
   });
 }
 
-/// "element 3: 0x7fc00001 instead of 0x7fc00000", or empty if equal.
+/// Describes the first difference, e.g. "element 3: 0x7fc00001 instead of 0x7fc00000"; empty if both are
+/// equal.
 inline std::string Difference(DataType type, const std::byte* got, const Bytes& wanted) {
   const std::size_t bytes = SizeOf(type);
   for (std::size_t at = 0; at < wanted.size(); at += bytes) {

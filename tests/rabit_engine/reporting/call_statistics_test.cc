@@ -38,7 +38,7 @@ TEST_F(CallStatisticsTest, CountsByCollectiveAndAlgorithm) {
   statistics.Count(Collective::kAllreduce, "ring", 100, seconds(1));
   statistics.Count(Collective::kAllreduce, "ring", 11, milliseconds(500));
   statistics.Count(Collective::kAllreduce, "tree", 7, milliseconds(1));
-  for (int time = 0; time < 2; ++time) {  // taking them changes nothing
+  for (int time = 0; time < 2; ++time) {  // Take() leaves the counts unchanged
     const auto traffic = statistics.Take(now).traffic;
     ASSERT_THAT(traffic, SizeIs(2));
     EXPECT_EQ(traffic[0].collective, "allreduce");
@@ -70,7 +70,7 @@ TEST_F(CallStatisticsTest, LongCallsAreToldOnce) {
   Leave(std::chrono::microseconds(900));
   Enter(2);
   Leave(milliseconds(2));
-  statistics.Leave(now + seconds(9));  // without a call
+  statistics.Leave(now + seconds(9));  // outside a call
   const auto waits = statistics.Take(now).waits;
   ASSERT_THAT(waits, SizeIs(1));
   EXPECT_EQ(waits[0].call, 2U);
@@ -117,7 +117,7 @@ TEST_F(CallStatisticsTest, AnotherWorldBeginsWithoutCallsAndKeepsTheCounts) {
   statistics.Count(Collective::kAllreduce, "ring", 100, seconds(1));
   statistics.BeginWorld();
   statistics.PutBack(std::move(lost));
-  Leave(milliseconds(10));  // a call of the previous world
+  Leave(milliseconds(10));  // the end of a call of the previous world
   const auto taken = statistics.Take(now);
   EXPECT_FALSE(taken.call);
   EXPECT_THAT(taken.waits, IsEmpty());

@@ -1,5 +1,5 @@
-"""What workers report under dmlc-submit: correct counts, at once and at the end, by every way to the tracker; and nothing, with no thread
-and no connection, if reports are off."""
+"""The reports of workers under dmlc-submit: they have the right counts, during the job and at its end, over every kind of connection; if
+reports are off, there is no report, no thread and no connection."""
 import contextlib
 import json
 import os
@@ -26,7 +26,7 @@ THREADS = "print('threads', len(os.listdir('/proc/self/task')), flush=True)\n"
 
 
 def submit(workers, program, *options, report="0.05", **extra):
-    """Returns the job's output, and the reports by task."""
+    """Runs `program` in a job. Returns the finished job, and its reports by task."""
     env = {**ENVIRONMENT, "WARREN_REPORT_SECONDS": report, **extra}
     command = [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--log-level", "DEBUG", "--num-workers", workers, *options, "--",
                sys.executable, "-c", LIBRARY + textwrap.dedent(program)]
@@ -59,7 +59,7 @@ class Reports(unittest.TestCase):
     def test_the_last_report_has_the_counts_of_all_calls(self):
         self.check(3)
         self.check(3, WARREN_SHARED_MEMORY="off")
-        self.check(2, report="3600")  # the first and the last report
+        self.check(2, report="3600")  # only the first and the last report are sent
 
     def test_they_come_by_tls(self):
         self.check(2, "--tls")
@@ -121,7 +121,7 @@ class Reports(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0), backlog=0) as tracker, contextlib.ExitStack() as stack:
             env = {**ENVIRONMENT, "WARREN_REPORT_SECONDS": "1", "DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TASK_ID": "0",
                    "DMLC_TRACKER_PORT": str(tracker.getsockname()[1]), "DMLC_JOB_TOKEN": "00" * 32, "WARREN_TLS": "1"}
-            for queue_is_full in (False, True):  # the worker waits for the handshake, and for the connection
+            for queue_is_full in (False, True):  # the worker waits for the handshake or, with a full queue, to connect
                 if queue_is_full:
                     for _ in range(4):
                         client = stack.enter_context(socket.socket())

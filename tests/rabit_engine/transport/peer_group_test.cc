@@ -1,4 +1,4 @@
-// Two or three members in threads over Unix socket pairs.
+// Two or three members, each in a thread, over Unix socket pairs.
 #include "rabit_engine/collective/peer_group.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-/// All ranks of a small world, each linked to every other.
+/// All ranks of a small world, each linked to every other rank.
 class World {
  public:
   explicit World(int size) {
@@ -285,7 +285,7 @@ TEST(PeerGroup, OfTwoDifferentCallsTheOneThatOnlySendsEndsToo) {
   std::atomic<int> ended{0};
   world.OnAll([&](TcpTransport& transport) {
     const int me = transport.rank();
-    std::vector<char> data(50'000'000);  // more than any buffer
+    std::vector<char> data(50'000'000);  // more than any buffer holds
     PeerGroup group(transport, kTwo, me, me == 0 ? Tag() : BroadcastTag(), Soon());
     const Send send{1, data.data(), data.size()};
     const Receive receive = Into(0, data.data(), data.size());

@@ -82,9 +82,9 @@ TEST(ConnectFailures, AreThisHostsOwnWhereItRefusesEachAddressThatLeadsAway) {
     EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}, {"127.0.0.1:1", ECONNREFUSED}}), error) << "nobody is here";
     EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}, {"10.0.1.2:1", ECONNREFUSED}}), 0);
   }
-  // A peer on this host that has ended, on a machine without IPv6.
+  // A peer on this host has ended, and the host has no IPv6.
   EXPECT_EQ(OwnShortage({{"10.0.0.1:1", ECONNREFUSED}, {"[::1]:1", EADDRNOTAVAIL}}), 0);
-  // An IPv6 router may report this.
+  // An IPv6 router may be the cause of this error.
   EXPECT_EQ(OwnShortage({{"[2001:db8::7]:1", EACCES}}), 0);
 }
 

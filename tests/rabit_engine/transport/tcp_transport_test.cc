@@ -1,4 +1,5 @@
-// Several ranks in one process, each with its own transport and, if they must act at once, its own thread.
+// Several ranks in one process, each with its own transport and, if ranks must act simultaneously, its own
+// thread.
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
 #include <fcntl.h>
@@ -54,10 +55,10 @@ class World {
     }
     return *ranks_[rank];
   }
-  /// What the kernel does for a process that is killed.
+  /// Closes all sockets of `rank`, as the kernel does for a process that is killed.
   void Kill(int rank) { ranks_[rank].reset(); }
 
-  /// Runs the function for all ranks, each in a thread; rethrows the first failure.
+  /// Runs the function for all ranks, each in its own thread; rethrows the failure of the lowest rank.
   void OnAll(const std::function<void(TcpTransport&)>& function) {
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> failures(ranks_.size());
@@ -150,7 +151,7 @@ tcp::Hello FromRank0ToRank1(const tcp::LinkKey& key) {
   return Hello(0, 1, key);
 }
 
-/// The LostPeer thrown by waiting for `peer`.
+/// Waits for `peer` and returns the LostPeer that this throws.
 LostPeer LossWhileWaitingFor(TcpTransport& transport, int peer, bool to_send = false) {
   const Interest interest{peer, to_send, !to_send};
   try {
@@ -257,7 +258,7 @@ TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
     world[0].Connect({&peer, 1});
     Send(world[0], 2, "early");
   });
-  // Rank 2 waits for another rank meanwhile.
+  // Meanwhile, rank 2 waits for another rank.
   std::thread second([&] {
     std::this_thread::sleep_for(milliseconds(50));
     Send(world[1], 2, "x");
@@ -488,7 +489,7 @@ TEST(TcpTransport, AnAddressWhereSomebodyElseAnswersIsPassedOver) {
   world[0];
   world[1];
   world[2];
-  // Rank 1 receives the hello that is not meant for it while it waits for something else, and ignores it.
+  // While it waits, rank 1 receives the hello that is meant for rank 2, and ignores it.
   std::atomic<bool> over{false};
   std::thread second([&] {
     while (!over) {
@@ -512,9 +513,8 @@ TEST(TcpTransport, WaitReturnsAtOnceWhileSomethingIsLeftToRead) {
   World world(2);
   world.ConnectAll();
   Send(world[1], 0, std::string(8000, 'x'));
-  world[0].TakeEvents();  // epoll reports it only once
-  for (const std::size_t piece :
-       {4000, 10}) {  // straight to its destination, and through the buffer of small reads
+  world[0].TakeEvents();                        // epoll reports the data only once
+  for (const std::size_t piece : {4000, 10}) {  // read directly, and through the buffer for small reads
     EXPECT_EQ(Receive(world[0], 1, piece), std::string(piece, 'x'));
     const Interest interest{1, false, true};
     EXPECT_NO_THROW(world[0].Wait({&interest, 1}, Clock::now() + seconds(1))) << piece;
@@ -542,7 +542,7 @@ TEST(TcpTransport, APeerThatCannotBeReachedIsLostAndItsAddressesAreNamed) {
 TEST(TcpTransport, APeerThatDoesNotComeToTheSameCallIsWaitedForAsLongAsAllowed) {
   TcpOptions options;
   options.answer_timeout = milliseconds(100);
-  for (const int rank : {0, 1}) {  // the one that connects and the one that accepts
+  for (const int rank : {0, 1}) {  // the rank that connects and the rank that accepts
     World world(2, options);
     world[0];
     world[1];
@@ -572,7 +572,7 @@ TEST(TcpTransport, WhatAPeerSentBeforeItEndedCanStillBeRead) {
 
 TEST(TcpTransport, ARankThatGivesUpNamesTheOneThatWasLost) {
   World world(4);
-  for (int rank = 0; rank < 3; ++rank) world.Link(rank, rank + 1);  // a chain: only rank 2 sees rank 3
+  for (int rank = 0; rank < 3; ++rank) world.Link(rank, rank + 1);  // a chain: only rank 2 knows rank 3
   world.Kill(3);
   const LostPeer seen = LossWhileWaitingFor(world[2], 1);
   EXPECT_EQ(seen.rank(), 3);
@@ -606,7 +606,7 @@ TEST(TcpTransport, AnAlarmIsHeardWhileConnecting) {
     std::this_thread::sleep_for(milliseconds(50));
     world[0].Abort(2);
   });
-  const int peer = 2;  // rank 2 is there but stays away from the call
+  const int peer = 2;  // rank 2 is alive but never connects
   try {
     world[1].Connect({&peer, 1});
     ADD_FAILURE() << "rank 2 never came";
@@ -645,7 +645,7 @@ TEST(TcpTransport, ADeadlineThatPassesNamesThoseWhoAreAwaited) {
   world.ConnectAll();
   const Interest interests[] = {{1, false, true}};
   try {
-    // The first wait returns at once, as nothing is known yet.
+    // The first wait returns immediately, as rank 0 has not tried to receive yet.
     world[0].Wait(interests, Clock::now() + milliseconds(30));
     char byte = 0;
     world[0].To(1).TryReceive(&byte, 1);

@@ -1,6 +1,6 @@
-// Checks that calls of XGBoost's class Coll arrive with the right arguments: for each signature in XGBoost's
-// versions, with the calling convention of the processor that it is compiled for. Prints "all calls arrive as
-// they were made" and ends with 0.
+// Checks that calls of XGBoost's class Coll are intercepted with the right arguments, for one of the
+// signatures in XGBoost's versions and the calling convention of the processor that this is compiled for.
+// Prints "all calls arrive as they were made" and exits with 0.
 //
 //     coll_check by_reference|by_value|with_context
 #include <cstdio>
@@ -37,7 +37,7 @@ int own_calls = 0;  // calls of the stand-in's own functions
 
 }  // namespace
 
-// The stand-in's own functions: they count their calls, and return what they were given.
+// The stand-in's own functions, which count their calls and return their arguments as text.
 #define OWN_FUNCTIONS(NAMESPACE, FIRST, SPAN)                                                             \
   namespace NAMESPACE {                                                                                   \
   stand_in::Result Coll::Allreduce(FIRST Comm const& comm, SPAN<std::int8_t> data, stand_in::Type type,   \
@@ -77,7 +77,7 @@ void Check(bool right, const char* what) {
   std::exit(1);
 }
 
-/// Handles all calls, or none, and checks their arguments.
+/// Handles either all calls or none, and checks their arguments.
 class Looker final : public CallHandler {
  public:
   Looker(Convention convention, const Comm& comm, std::vector<std::int8_t>& data,
@@ -147,7 +147,7 @@ class Looker final : public CallHandler {
   std::vector<std::int8_t>& received_;
 };
 
-/// Makes all four calls; `taken` says whether the handler takes them.
+/// Makes all four calls. `taken`: whether the handler handles them.
 template <template <typename> typename SpanOf, typename Coll, typename... First>
 void CallAll(Coll& coll, const Comm& comm, std::vector<std::int8_t>& data, std::vector<std::int64_t>& sizes,
              std::vector<std::int64_t>& segments, std::vector<std::int8_t>& received, bool taken,

@@ -1,4 +1,4 @@
-// XGBoost on this engine, with stand-ins for XGBoost: two ranks, two processes, one library each.
+// XGBoost on this engine, with stand-ins for XGBoost: two ranks in two processes, each with its own library.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// A stand-in for libxgboost, loaded into this process, and its functions.
+/// A stand-in for libxgboost, loaded into this process.
 class StandIn {
  public:
   StandIn(const std::string& variant, int socket, int rank) {
@@ -46,7 +46,7 @@ class StandIn {
 
 using OfRank = std::function<std::string(const StandIn& xgboost, int rank)>;
 
-/// What each rank's function returns; empty if the rank ends its process.
+/// Runs `of_rank` in a process per rank. Returns each result, which is empty if the rank exits early.
 std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& of_rank) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) throw std::runtime_error("no socket pair");
@@ -85,7 +85,7 @@ std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& 
   return said;
 }
 
-/// The reason of each rank for not serving, after XGBoost's own functions have served a call.
+/// Returns each rank's reason for not serving. Checks that XGBoost's own functions still work.
 std::array<std::string, 2> WhyNot(
     const std::string& variant, const std::function<void(int rank)>& before = [](int) {}) {
   return InTwoRanks(variant, [&](const StandIn& xgboost, int rank) -> std::string {
@@ -131,7 +131,7 @@ TEST_P(EveryConvention, IsServed) {
     std::int64_t value = rank + 1;
     if (xgboost.Allreduce(&value, 1) != 0 || value != 3 || NumServed() != before + 2)
       return "served after the end";
-    // It can serve a second time.
+    // The engine can serve a second time.
     if (!Begin(xgboost.address()).serves) return "a second time it is refused";
     value = rank + 1;
     if (xgboost.Allreduce(&value, 1) != 0 || value != 3 || NumServed() != before + 2 + 4 + 1)

@@ -21,7 +21,7 @@ void ExpectCombined(int type, int operation, const std::vector<Element>& left,
   const auto reduction = ReductionOf(type, operation);
   ASSERT_TRUE(reduction) << type << " " << operation;
   ASSERT_EQ(reduction->element_bytes(), sizeof(Element));
-  // Off by one byte: the engine's copies are not aligned.
+  // Misaligned by one byte, like the engine's copies.
   std::vector<char> memory(left.size() * sizeof(Element) + 1);
   std::memcpy(memory.data() + 1, left.data(), left.size() * sizeof(Element));
   reduction->Combine(memory.data() + 1, memory.data() + 1, right.data(), left.size());
@@ -33,7 +33,7 @@ void ExpectCombined(int type, int operation, const std::vector<Element>& left,
   }
 }
 
-/// Checks every operation of a type against the language's own.
+/// Checks every operation of a type against the operators of C++.
 template <typename Element>
 void ExpectAll(int type) {
   std::vector<Element> left;

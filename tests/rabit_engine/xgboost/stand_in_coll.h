@@ -10,7 +10,7 @@
 
 namespace stand_in {
 
-/// A pointer, returned in memory of the caller. A null pointer means success.
+/// Holds a pointer and is returned in the caller's memory, like XGBoost's class. Null means success.
 class Result {
  public:
   Result() = default;
@@ -22,13 +22,13 @@ class Result {
   std::unique_ptr<std::string> text_;
 };
 
-/// As in 3.0 and later: a class that is passed in registers.
+/// The span of XGBoost 3.0 and later, which is passed in registers.
 template <typename Element>
 struct Span {
   std::size_t size;
   Element* data;
 };
-/// As in 2.1: it has its own copy constructor, so it is passed by address.
+/// The span of XGBoost 2.1, which has its own copy constructor and is thus passed by address.
 template <typename Element>
 struct CopiedSpan {
   CopiedSpan(std::size_t the_size, Element* the_data) : size(the_size), data(the_data) {}
@@ -46,7 +46,7 @@ struct Context {
   int nthread = 1;
 };
 
-// The parameters before the communicator, with their comma.
+// The parameters before the communicator, with a trailing comma.
 #define STAND_IN_NOTHING
 #define STAND_IN_CONTEXT ::stand_in::Context const* /*context*/,
 

@@ -1,6 +1,6 @@
-// A stand-in for libxgboost with two ranks, which communicate over a socket made by the test. It has the
-// symbols, layouts and calls of XGBoost's communication, as in one of its versions or deliberately unlike all
-// of them. Compiled once for each STAND_IN_... that engine_test.cc names.
+// A stand-in for libxgboost with two ranks, which communicate over a socket made by the test. The symbols,
+// layouts and calls are those of XGBoost's communication in one of its versions, or deliberately unlike all
+// of them. This file is compiled once for each STAND_IN_... variant that engine_test.cc names.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 #define FIRST STAND_IN_NOTHING
 #define SPAN ::stand_in::Span
 #define PASSED
-#elif defined(STAND_IN_NEWER_CONVENTION)  // an invented one
+#elif defined(STAND_IN_NEWER_CONVENTION)  // an invented convention
 #define FIRST STAND_IN_CONTEXT std::int64_t /*stream*/,
 #define SPAN ::stand_in::Span
 #define PASSED &context, std::int64_t{0},
@@ -188,13 +188,13 @@ __attribute__((section(".data.rel.ro"), used)) void const* second_table[9] = {
 #endif
 
 #ifdef STAND_IN_FUNCTION_OUTSIDE
-/// Puts the last function of Coll's table somewhere else.
+/// Replaces the last function of Coll's table by an address outside the library's code.
 __attribute__((constructor)) void MoveFunction() {
   static char elsewhere[64];
   const Coll object;
   void** found = nullptr;
   std::memcpy(&found, static_cast<const void*>(&object), sizeof(found));
-  void** volatile hidden = found;  // the compiler knows that the table is constant
+  void** volatile hidden = found;  // hides from the compiler that the table is constant
   void** const table = hidden;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   auto* const begin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(table) / page * page);
@@ -207,7 +207,7 @@ __attribute__((constructor)) void MoveFunction() {
 
 #define STAND_IN_API extern "C" __attribute__((visibility("default")))
 
-/// For the test: the other rank is at the end of this socket.
+/// Called by the test. Makes the world of two ranks; the other rank is at the other end of `socket`.
 STAND_IN_API void StandInConnect(int socket, int rank) {
   comm = std::make_shared<RabitComm>();
   comm->world_ = 2;
@@ -215,11 +215,11 @@ STAND_IN_API void StandInConnect(int socket, int rank) {
   comm->socket_ = socket;
   coll = std::make_shared<Coll>();
 }
-/// The state after finalizing: no world.
+/// Called by the test. Leaves the communicator in its state after finalizing, without a world.
 STAND_IN_API void StandInFinalize() {
   comm->world_ = -1;
 }
-/// Makes a call on a second communicator in this process, on which the ranks have not agreed.
+/// Makes a call on a second communicator of this process, which the ranks have not agreed on.
 STAND_IN_API int StandInAllreduceOfOther(std::int64_t* value) {
   RabitComm other;
   other.world_ = 2;

@@ -1,4 +1,4 @@
-// A library's memory, built by hand, and what can be wrong with it.
+// The search for a class's vtable in a library image built by hand, and its errors.
 #include "rabit_engine/xgboost/vtable.h"
 
 #include <gmock/gmock.h>
@@ -16,8 +16,8 @@ using testing::HasSubstr;
 
 constexpr const char* kType = "N3foo3BarE";
 
-/// Constants with the type's name at offset 8, code, and words written by the loader: the type information in
-/// words 4 and 5, and from word 10 the table, with 3 functions.
+/// A library with constants (the type's name at offset 8), code, and words written by the loader: the type
+/// information in words 4 and 5, and the table of 3 functions from word 10 on.
 struct Library {
   alignas(8) std::array<char, 64> constants{};
   alignas(8) std::array<char, 64> code{};
@@ -60,7 +60,7 @@ TEST(Vtable, IsFoundByTheNameOfItsType) {
 
 TEST(Vtable, OfATypeThatDerivesFromItIsAnother) {
   Library library;
-  library.words[20] = &library.code[0];  // its type information: its table, its name, its base
+  library.words[20] = &library.code[0];  // type information of a derived type: its table, name and base
   library.words[21] = &library.constants[0];
   library.words[22] = &library.words[4];
   EXPECT_EQ(library.Refused(), "(found)");

@@ -1,4 +1,4 @@
-/* Every call without waiting, from C, with and without options; checks itself. Run with 1 to 4 workers. */
+/* Every asynchronous call, from C, with and without options. Checks its own results, with 1 to 4 workers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ int main(int argc, char* argv[]) {
   CHECK(WarrenBarrierAsync(world, &options, NULL) == -1);
   CHECK(strstr(WarrenGetLastError(), "`handle` is NULL") != NULL);
 
-  /* Ranks that disagree; by then the operation has its own copy of the name. */
+  /* The ranks' counts differ. The error has the original name, which the operation has copied. */
   CHECK(WarrenAllreduceAsync(world, &one, &other, rank == 0, WARREN_FLOAT64, WARREN_SUM, &options, &handle) ==
         0);
   strcpy(name, "another");

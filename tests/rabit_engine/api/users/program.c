@@ -1,4 +1,4 @@
-/* A C program over rabit/c_api.h. It checks its results itself, in jobs of any size. With an argument
+/* A C program for rabit/c_api.h. It checks its own results, in jobs of any size. With an argument
  * "misuse=..." it makes that mistake instead. */
 #include <rabit/c_api.h>
 #include <stdint.h>
@@ -59,7 +59,7 @@ int main(int argc, char* argv[]) {
   Check(big == world - 1, "max of long long");
 
   {
-    /* 1, and halves of its last place from the other ranks: rounded once, to nearest even. */
+    /* 1 and, from each other rank, half a unit in its last place; rounded once, to nearest even. */
     static const uint16_t sums[4][2] = {
         {0x3c00, 0x3f80}, {0x3c00, 0x3f80}, {0x3c01, 0x3f81}, {0x3c02, 0x3f82}};
     uint16_t half = rank == 0 ? 0x3c00 : 0x1000;
@@ -84,7 +84,7 @@ int main(int argc, char* argv[]) {
 
   Check(RabitLoadCheckPoint(&global, &global_length, &local, &local_length) == 0, "no checkpoint");
   Check(global == NULL && global_length == 0 && local == NULL && local_length == 0, "and nothing loaded");
-  /* longer than 65,535 bytes */
+  /* A model longer than 65,535 bytes. */
   {
     static char model[100000];
     model[99999] = 'm';

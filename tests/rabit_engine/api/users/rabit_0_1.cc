@@ -1,7 +1,7 @@
-// A program as a user of rabit 0.1 would have written it, in C++11, with everything that API has. It checks
-// its results itself, in jobs of any size, and ends with exit code 0.
+// A C++11 program that uses the whole API of rabit 0.1, as its users would. It checks its own results, in
+// jobs of any size, and exits with code 0.
 #include <rabit/rabit.h>
-// Some programs include these directly, too.
+// Some programs also include these directly.
 #include <rabit/base.h>
 #include <rabit/internal/engine.h>
 #include <rabit/internal/io.h>
@@ -12,7 +12,7 @@ using namespace rabit;
 
 static_assert(DMLC_USE_CXX11, "lambdas are there");
 
-// A user-defined operation; the type it names must not make the engine do something else.
+// A user-defined operation. The engine must call it although kType says sum.
 struct KeepLast {
   static const engine::mpi::OpType kType = engine::mpi::kSum;
   template <typename DType>
@@ -157,7 +157,7 @@ int main(int argc, char* argv[]) {
     utils::Check(s == "hello" && v.size() == 1000 && v[999] == 2.5 && seed == 7, "broadcast");
   }
 
-  // The fourth argument as rabit's code has it (a size), and as its documentation has it (an end).
+  // The fourth argument is a size in rabit's code and an end in its documentation; both must work.
   for (int is_end = 0; is_end < 2; ++is_end) {
     std::vector<float> all(5 * world, -1.0f);
     const size_t begin = 5 * rank;

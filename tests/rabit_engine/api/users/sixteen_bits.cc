@@ -1,4 +1,4 @@
-// A program in C++11 that reduces 16-bit floats. It checks its results itself, in jobs of up to 4.
+// A C++11 program that reduces 16-bit floats. It checks its own results, in jobs of up to 4 workers.
 #include <rabit/half.h>
 #include <rabit/rabit.h>
 
@@ -15,7 +15,7 @@ void Check(bool condition, const char* what) {
   ++failures;
 }
 
-/// `part` is half of the last place of 1: a sum that is rounded on the way never exceeds 1.
+/// `part` is half a unit in the last place of 1: if each addition were rounded, the sum would stay 1.
 template <typename Half>
 void AllOperations(float part) {
   const int rank = rabit::GetRank();

@@ -1,5 +1,5 @@
-/* The calls with one count per rank, and those that LightGBM makes, from C; checks itself. Run with 1 to 4
- * workers. */
+/* The calls with one count per rank, and the calls that LightGBM makes, from C. Checks its own results. Run
+ * with 1 to 4 workers. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -62,8 +62,9 @@ static void SumTriples(const char* input, char* output, int type_size, int32_t b
   }
 }
 
-/* Pairs of integers, each pair treated as one element of twice the size, as in LightGBM's histograms of
- * quantized gradients; `type_size` is that of half a pair. The first is a sum, the other is not. */
+/* Reducers of pairs of integers, each pair treated as one element of twice the size, as in LightGBM's
+ * histograms of quantized gradients. `type_size` is the size of one integer. GreatestPairs is the only one
+ * that is no sum. */
 static void SumPairs(const char* input, char* output, int type_size, int32_t bytes) {
   int32_t i;
   ++reducer_calls;
@@ -82,7 +83,7 @@ static void SumHalfPairs(const char* input, char* output, int type_size, int32_t
   for (i = 0; i < (bytes + 2 * type_size - 1) / (2 * type_size); ++i) ((int32_t*)output)[i] += ((const int32_t*)input)[i];
 }
 
-/* So many per rank that they cross a network in several pieces. */
+/* Pairs per rank: enough to cross a network in several pieces. */
 enum { kPairs = 150001 };
 
 static void CheckPairs(int rank, int world) {
@@ -153,7 +154,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryReduceScatter(values, counts, 7, 0) == 0);
   for (i = (int)offsets[rank]; i < (int)offsets[rank + 1]; ++i) CHECK(values[i] == i + world - 1);
 
-  /* Invalid arguments are refused on all ranks, and end nothing. */
+  /* Invalid arguments are refused on all ranks and leave the job running. */
   CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 &&
         strstr(RabitGetLastError(), "RabitAllgatherV: the counts are NULL"));
   CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "is NULL"));
@@ -169,7 +170,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryAllgatherV(values, counts, 7) == -1 &&
         strstr(RabitGetLastError(), "larger than memory can hold"));
 
-  /* LightGBM's calls: a sum of doubles is recognised, and its function is called for that check only. */
+  /* LightGBM's calls: a sum of doubles is recognised; the caller's function is called only for that check. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);
   counts[0] = offsets[1];
   for (i = 0; i < world; ++i) length[i] = (int32_t)(8 * counts[i]);
@@ -183,7 +184,7 @@ int main(int argc, char* argv[]) {
     }
     CHECK(reducer_calls == 1);
   }
-  /* Other functions on 8 bytes are not: each is called for the check, and then does the work. */
+  /* Other functions of 8-byte elements are not recognised: each is called for the check, then for the work. */
   reducer_calls = 0;
   for (i = 0; i < kMost; ++i) integers[i] = (int64_t)i * 1000000007 + rank;
   reducer = &SumIntegers;

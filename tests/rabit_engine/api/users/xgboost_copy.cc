@@ -1,5 +1,5 @@
 // A program written for the copy of rabit in XGBoost 1.7: no caller signatures, checkpoints without models.
-// It checks its results itself, in jobs of any size, and ends with exit code 0.
+// It checks its own results, in jobs of any size, and exits with code 0.
 #include <rabit/internal/io.h>
 #include <rabit/rabit.h>
 

@@ -1,4 +1,4 @@
-"""Headless Chromium for tests, driven over a pipe by its DevTools protocol: no port, and only Python's own packages."""
+"""Headless Chromium for tests, driven through a pipe by its DevTools protocol. Needs no port and only Python's standard library."""
 
 import base64
 import contextlib
@@ -119,7 +119,7 @@ class Browser:
         end = time.monotonic() + LIMIT_S
         while True:
             answer = self.receive()
-            if time.monotonic() > end:  # other pages send events all the time
+            if time.monotonic() > end:  # events of other pages keep receive() from timing out
                 raise AssertionError(f"Chromium does not answer {method} {parameters}")
             if answer.get("id") == self.calls:
                 if "error" in answer:

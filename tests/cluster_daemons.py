@@ -7,7 +7,7 @@ import time
 
 
 def until(condition, timeout, what, processes, tail):
-    """Waits for the condition. Raises OSError with the text of `tail()` if a process has ended or the time is up."""
+    """Waits for the condition. Raises OSError with the text of `tail()` if a process ends or the time is up."""
     deadline = time.monotonic() + timeout
     while not condition():
         for process in processes:

@@ -1,4 +1,4 @@
-"""README and docs as text: what a reader must find, links that lead somewhere, and blocks that say whether they are run."""
+"""The text of README and docs: required content, working links, and code blocks that say whether they are run."""
 
 import ast
 import os
@@ -27,7 +27,7 @@ def read(path):
 
 
 def tables(text):
-    """Each table with the text between it and what precedes it: another table, or a heading."""
+    """Each table with the text before it, back to another table or a heading."""
     before, rows = [], []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -52,7 +52,7 @@ def anchors(text):
 
 
 def documents():
-    """README and the pages of docs, except for notes, which mention things of the past."""
+    """README and the pages of docs, except for notes, which describe the past."""
     return [README, SOURCE / "python/README.md", *(page for page in sorted((SOURCE / "docs").rglob("*.md")) if page.parent.name != "notes")]
 
 
@@ -62,7 +62,7 @@ def tracked(*patterns):
 
 
 def options_of_dmlc_submit():
-    """The options, each with whether the next word is its value."""
+    """The options, each with whether it takes the next word as its value."""
     rows = re.findall(r"^\| `(-[^`]*)` \|", read(SOURCE / "docs/reference/options.md"), re.MULTILINE)
     return {name: "[=" not in row and " " in row.split(", ")[-1] for row in rows for name in re.findall(r"(?:^|, )(--?[a-zA-Z-]+)", row)}
 
@@ -155,7 +155,7 @@ class Docs(unittest.TestCase):
 
 
 class Reference(unittest.TestCase):
-    """Checks that what the pages say about the sources is true."""
+    """Checks the pages' statements about the sources."""
 
     def sources(self, *folders):
         """The text of the sources, with adjacent string literals joined."""
@@ -167,7 +167,7 @@ class Reference(unittest.TestCase):
         rows = [rows for _, rows in tables(read(SOURCE / "docs/troubleshooting.md").split("## Other libraries say")[0])]
         messages = [row.split("`")[1] for table in rows for row in table[2:]]
         self.assertGreater(len(messages), 20)
-        for message in messages:  # not assertIn: it would show all sources
+        for message in messages:  # assertIn would show all sources
             parts = [part.strip() for part in message.split("...") if len(part.strip()) > 8]
             self.assertTrue(parts, message)
             for part in parts:
@@ -194,7 +194,7 @@ class Reference(unittest.TestCase):
         self.assertGreater(count, 200)
 
     def test_what_is_named_elsewhere_exists(self):
-        """Files and environment variables exist, and options in running text, which may also be another program's."""
+        """Files, environment variables and options that the text names exist. Options may be those of another program."""
         files = tracked("*.cc", "*.h", "*.py", "*.sh", "*CMakeLists.txt", "*.cmake", "CMakePresets.json", ".ci", "scripts", "bench",
                         ":!bench/results", ":!tests/docs_test.py")
         sources = "\n".join(read(SOURCE / file) for file in files if not file.endswith(".md"))
@@ -238,7 +238,7 @@ class Reference(unittest.TestCase):
 
 
 class Marked(unittest.TestCase):
-    """Which differences the comparison of outputs accepts."""
+    """The differences that the comparison of outputs accepts."""
 
     def test_a_number_is_an_equal_number_however_it_is_written(self):
         for page, printed in (("[0]\ttrain-rmse:0.00001", "[0] train-rmse:1e-05"), ("1,000 rows", "1000 rows"),

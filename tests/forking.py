@@ -1,11 +1,11 @@
-"""A Python that has already imported its packages: python(PYTHON, "numpy", "xgboost") is the path of a program that takes the arguments of
-PYTHON (-c CODE, -m MODULE or a file, after -W) and does the same in a process forked from one with these packages, in a few milliseconds
-instead of the half second that the imports take. Warren's own packages are not among them: each process imports those itself. With
-WARREN_NIGHTLY=1 it is PYTHON itself.
+"""A Python that has already imported its packages. python(PYTHON, "numpy", "xgboost") returns the path of a program that takes the
+arguments of PYTHON (-c CODE, -m MODULE or a file, possibly after -W) and runs the code in a process forked from one that has imported
+these packages. This takes a few milliseconds instead of half a second for the imports. Warren's own packages are not imported in
+advance. With WARREN_NIGHTLY=1, python() returns PYTHON itself.
 
-The process has the environment, folder and standard streams of the started program. The program ends as the process does, and the
-process ends with the program. Its process id is different, and all processes from here begin with the same state of NumPy's global
-random generator."""
+The forked process has the environment, folder and standard streams of the started program. The program ends like the process, and the
+process ends with the program. Their process ids differ, and all forked processes begin with the same state of NumPy's global random
+generator."""
 import ast
 import atexit
 import functools
@@ -48,7 +48,7 @@ os._exit(code)
 
 @functools.lru_cache(maxsize=None)
 def python(interpreter, *packages, path=""):
-    """The path of the program, which exists until this process ends. `path` is a folder to import from before all others."""
+    """Returns the path of the program, which exists until this process ends. Packages are imported from the folder `path` first."""
     if warren_testing.AT_NIGHT:
         return interpreter
     folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-forking-"))
@@ -157,7 +157,7 @@ def become(request, streams):
         error.__traceback__ = error.__traceback__.tb_next.tb_next
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
-    # What the end of a program does, except for tearing down modules, which takes longer than all the rest.
+    # Does what Python does at exit, except for tearing down modules, which takes longer than all the rest.
     threading._shutdown()  # pylint: disable=protected-access
     atexit._run_exitfuncs()  # pylint: disable=protected-access
     sys.stdout.flush()
@@ -165,7 +165,7 @@ def become(request, streams):
 
 
 def run(words):
-    """Runs the program of a command line, from -c, -m or the file on."""
+    """Runs the program that a command line names with -c, -m or a file."""
     if words[0] == "-c":
         sys.argv = ["-c", *words[2:]]
         sys.path.insert(0, "")
@@ -187,7 +187,7 @@ def run(words):
 def main():
     address, path, *packages = sys.argv[1:]
     folder = os.path.dirname(address)
-    # The first process that imports one of our own packages compiles it for all.
+    # The first process that imports one of our own packages compiles it for all others.
     sys.dont_write_bytecode, sys.pycache_prefix = False, os.path.join(folder, "bytecode")
     if path:
         sys.path.insert(1, path)

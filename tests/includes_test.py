@@ -1,4 +1,4 @@
-"""Includes point one way: no folder includes one that is above it."""
+"""Includes point in one direction: no folder includes files of a folder above it."""
 
 import os
 import re

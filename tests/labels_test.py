@@ -1,4 +1,4 @@
-"""Each test has exactly one of the labels that say what it needs, so that asking ctest for labels leaves out nothing."""
+"""Each test has exactly one of the labels that say what it needs, so that selecting tests by these labels leaves out none."""
 
 import collections
 import json

@@ -1,5 +1,5 @@
-"""Network namespaces joined in one network: they act as separate hosts on one machine, as far as addresses, routes, host names and abstract
-sockets go. Needs root and iproute2. Used by tests and by bench/compare."""
+"""Network namespaces that are connected to one network. They act as separate hosts on one machine, with separate addresses, routes, host
+names and abstract sockets. Needs root and iproute2. Used by tests and by bench/compare."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ class NetworkNamespaces:
         return self.address(253)
 
     def add_hosts(self, count):
-        """Makes hosts until there are `count`. Over a slow wire, all must be made at once."""
+        """Adds hosts until there are `count`. With a slow wire, a single call must add all of them."""
         first = len(self.addresses)
         if not self.made:
             self._add("middle")
@@ -53,7 +53,7 @@ class NetworkNamespaces:
             self.addresses.append(self.address(host))
 
     def inside(self, host, command):
-        """The command in the form that starts it on that host (a number or "middle"); the process itself, not a child."""
+        """The command line that runs `command` on a host (a number or "middle"), in the same process."""
         rename = f'hostname {self.host_name.format(host)}; exec "$@"'
         enter = ["ip", "netns", "exec", f"{self.prefix}{host}", "unshare", "--uts", "sh", "-c", rename, "sh"]
         return enter + [str(word) for word in command]
@@ -63,7 +63,7 @@ class NetworkNamespaces:
         self._ip("middle", f"link set port{host} down")
 
     def shape(self, netem):
-        """Applies the kernel's network emulation on all hosts, such as "delay 2ms loss 1%". Raises OSError if the kernel has none."""
+        """Applies the kernel's network emulation on all hosts, such as "delay 2ms loss 1%". Raises OSError if the kernel lacks it."""
         for host in range(len(self.addresses)):
             _run(f"tc -n {self.prefix}{host} qdisc add dev eth0 root netem {netem}")
 
@@ -97,7 +97,7 @@ class NetworkNamespaces:
         self._set_up("middle", "eth0", self.middle_address)
 
     def _set_up(self, name, interface, address):
-        # nodad: an IPv6 address is valid at once, instead of after a second of duplicate detection.
+        # nodad: an IPv6 address is valid immediately, instead of after a second of duplicate detection.
         bits = "64 nodad" if self.ipv6 else "24"
         self._ip(name, f"addr add {address}/{bits} dev {interface}")
         self._ip(name, f"link set {interface} up")
@@ -113,7 +113,7 @@ def _run(command):
 
 
 def why_not():
-    """The reason why there can be no network namespaces here; None if there can."""
+    """The reason why network namespaces cannot be used here; None if they can."""
     try:
         with NetworkNamespaces("warren-try") as network:
             network._add("entered")  # a namespace that can be made cannot always be entered

@@ -1,5 +1,5 @@
-"""How shells use completion scripts: bash by the words that it passes to functions, fish by asking it, and any of them by typing at a
-terminal."""
+"""Runs completion scripts in shells: in bash with the words that it passes to functions, in fish with its `complete` command, and in any
+shell by typing at a terminal."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def have(shell):
 
 
 def _words(line):
-    """The words as in bash's COMP_WORDS: it also splits at = and :."""
+    """The words of a line as in bash's COMP_WORDS, which is also split at = and :."""
     words = []
     for word in line.split(" "):
         words += [part for part in re.split("([=:]+)", word) if part] or [""]
@@ -41,7 +41,7 @@ def bash(script, function, line, directory):
 
 
 def fish(script, line, directory):
-    """The same for fish, without the descriptions."""
+    """The completions that fish offers for the line, without their descriptions."""
     done = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', script, line],
                           cwd=directory,
                           capture_output=True,
@@ -56,7 +56,7 @@ def fish(script, line, directory):
 
 
 class Terminal:
-    """A shell into which one can type."""
+    """An interactive shell in a terminal."""
     def __init__(self, command, directory):
         self.seen = ""
         self.pid, self.end = pty.fork()
@@ -77,7 +77,7 @@ class Terminal:
         os.write(self.end, text.encode())
 
     def run(self, line):
-        """Types a whole line, and waits until it is done."""
+        """Types a whole line and waits until it has been executed."""
         mark = f"done-{time.monotonic_ns()}"
         self.type(f"{line}; echo '{mark[:5]}''{mark[5:]}'\n")
         self.wait_for(f"{mark}\r\n")

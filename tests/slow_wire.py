@@ -38,7 +38,7 @@ class Switch:
         self.taken = 0
 
     def take(self, port):
-        """Takes everything that has come in by one port."""
+        """Takes all frames that have arrived at a port."""
         while True:
             try:
                 frame = os.read(port, MOST_BYTES)
@@ -55,7 +55,7 @@ class Switch:
                     heapq.heappush(self.waiting, (time.monotonic() + self.delay_s, self.taken, other, frame))
 
     def give(self):
-        """Sends what is due; returns the milliseconds until the next frame is due, or None if none waits."""
+        """Sends the frames that are due. Returns the milliseconds until the next frame is due, or None if no frame waits."""
         while self.waiting:
             wait_s = self.waiting[0][0] - time.monotonic()
             if wait_s > 0:

@@ -1,5 +1,5 @@
-"""A real Slurm cluster on one machine, for tests: munged, slurmctld and several slurmd, all started as root, without systemd and without
-slurmdbd, with every path in one directory."""
+"""A real Slurm cluster on one machine, for tests: munged, slurmctld and several slurmd, all started as root, without systemd and slurmdbd,
+with all files in one directory."""
 
 import os
 import pathlib
@@ -60,8 +60,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 
 
 class SlurmCluster:
-    """The nodes are called node0, node1, ..., unless `nodes` is a list of names; for Slurm each has `cpus` cores (possibly more than the
-    machine: slurmd gets config_overrides) and `gpus` fake GPUs."""
+    """`nodes` is a list of names, or the number of nodes, which are then called node0, node1, and so on. According to Slurm, each node has
+    `cpus` cores (possibly more than the machine, since slurmd gets config_overrides) and `gpus` fake GPUs."""
 
     def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60,
                  task_plugin="none", memory_mb=None):
@@ -154,7 +154,7 @@ class SlurmCluster:
         until(self._all_idle, timeout, "all nodes are idle", self.processes, lambda: _tail(self))
 
     def _daemon(self, *words):
-        # A separate session, which no terminal's SIGINT reaches.
+        # A separate session, so that SIGINT from a terminal does not reach the daemon.
         self.processes.append(subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
                                                stdout=self.log, stderr=self.log, start_new_session=True,
                                                cwd=self.directory,
@@ -162,14 +162,14 @@ class SlurmCluster:
 
     def _all_idle(self):
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", capture_output=True, text=True, timeout=30)
-        # One line per partition of a node.
+        # sinfo prints a line for each partition of a node.
         return set(done.stdout.split("\n")[:-1]) == {f"{name} idle" for name in self.nodes}
 
     def _running(self):
         return self.run("squeue", "--noheader", capture_output=True, text=True, timeout=5).stdout.strip()
 
     def _steps_processes(self):
-        """slurmstepd, which leaves slurmd's process group, and the tasks, including those whose slurmstepd is gone."""
+        """The pids of slurmstepd, which leaves slurmd's process group, and of tasks, including those whose slurmstepd is gone."""
         mark = f"SLURM_CONF={self.configuration}".encode()
         found = []
         for entry in pathlib.Path("/proc").iterdir():

@@ -8,7 +8,7 @@ from pathlib import Path
 SOURCE = Path(os.environ["WARREN_SOURCE"])
 TABLE = SOURCE / "wire/variables.cc"
 NAME = re.compile(r"\b(?:WARREN|RABIT)_[A-Z_]+\b")
-# Also under the old name, since workers may have a librabit that knows no other.
+# Variables that are also set under their old names, for workers with a librabit that knows no other names.
 SET_TWICE = {("RABIT_TLS", "tracker/environment.cc"), ("RABIT_TLS", "python/src/warren/tracker.py")}
 
 

@@ -1,4 +1,4 @@
-"""Shared by the process tests: where the programs are, a tracker to talk to, and a rabit worker in Python."""
+"""Shared by the process tests: the paths of the programs, a running tracker, and workers in Python."""
 
 import contextlib
 import hashlib
@@ -20,7 +20,7 @@ SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
 HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to a worker: wire/classic.h
-#: Marks a test whose kind of fault a shorter test also finds, or whose subject rarely changes: scripts/nightly runs it.
+#: Marks a test that only scripts/nightly runs: a shorter test finds the same kind of fault, or its subject rarely changes.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
 #: For tests that load librabit into Python: a sanitizer's runtime would have to be loaded before Python.
@@ -38,7 +38,7 @@ def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
 
 
 def free_ports(count):
-    """Free ports of this host below those that the kernel assigns, so that another program is not given one of them before it is used."""
+    """Free ports of this host, below those that the kernel assigns, so that no other program is given one of them before it is used."""
     ports = []
     for port in random.sample(range(20_000, 32_000), 4 * count):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -48,12 +48,12 @@ def free_ports(count):
 
 
 class Tracker:
-    """A running rabit-tracker, with the environment it printed."""
+    """A running rabit-tracker, with the environment that it printed."""
 
     def __init__(self, *options, max_files=None, enter=None):
-        """`enter` makes the command into one that starts it elsewhere."""
+        """`enter` turns the command into one that runs it elsewhere."""
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
-        # The tracker ends with this process, however that ends.
+        # A pipe makes the tracker end with this process, however that ends.
         gone, self.alive = os.pipe()
         command = [BIN / "rabit-tracker", "--until-stdin-closes", "--log-level", "DEBUG", *map(str, options)]
         self.process = subprocess.Popen(
@@ -89,7 +89,7 @@ class Tracker:
             os.close(alive)
 
     def finish(self, seconds=30):
-        """Waits for the end; returns the exit code and the log."""
+        """Waits for the end. Returns the exit code and the log."""
         _, log = self.process.communicate(timeout=seconds)
         self._forget()
         return self.process.returncode, log
@@ -155,8 +155,8 @@ def let_in(wire, token_hex):
 
 
 class ClassicWorker:
-    """A rabit worker, as far as its tracker and its peers can see. Blocking, like the real one. With a token it acts like one of ours, up
-    to the linking."""
+    """A rabit worker as seen by its tracker and its peers. It blocks, like a real one. With a token it acts like a worker of Warren until
+    it links with its peers."""
 
     def __init__(self, tracker_address, task_id, rank=-1, world_size=-1, token=None):
         self.tracker_address = tracker_address
@@ -167,7 +167,7 @@ class ClassicWorker:
         self.links = {}
 
     def hello(self, command):
-        """Opens a connection to the tracker; returns it after the command is sent."""
+        """Opens a connection to the tracker and sends the command. Returns the connection."""
         wire = Wire(socket.create_connection(self.tracker_address, timeout=30))
         if self.token:
             authenticate(wire, self.token)
@@ -225,13 +225,13 @@ class ClassicWorker:
         self.hello("shutdown").sock.close()
 
     def die(self):
-        """What the kernel does for a killed process."""
+        """Does what the kernel does for a killed process."""
         for link in self.links.values():
             link.sock.close()
 
 
 class CollectiveWorker:
-    """A worker of XGBoost 2.1 or later, as far as its tracker can see: no links, but an error port."""
+    """A worker of XGBoost 2.1 or later as seen by its tracker: it has no links, but an error port."""
 
     def __init__(self, tracker_address, task_id):
         self.tracker_address = tracker_address
@@ -264,7 +264,7 @@ class CollectiveWorker:
         return self
 
     def signal(self):
-        """What arrives at the error port; None if it is only closed."""
+        """Returns the number that arrives at the error port, or None if the connection is only closed."""
         sock, _ = self.error_listener.accept()
         sock.settimeout(30)
         data = sock.recv(4)
@@ -282,7 +282,7 @@ class CollectiveWorker:
 
 @contextlib.contextmanager
 def threads(functions):
-    """Runs the functions in threads; joins them at the end and raises the first error."""
+    """Runs the functions in threads. Joins the threads at the end and raises the first error."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=max(1, len(functions))) as pool:

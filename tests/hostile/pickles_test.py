@@ -1,6 +1,6 @@
-"""Pickles that run code, sent by a process that does not know the job's token: through XGBoost's own communication, by a process that took
-a rank before the job's worker came; and through each call that sends Python's objects, by a process that is linked with the others. None
-of them is unpickled, and the call names the rank."""
+"""Pickles that run code, sent by processes that do not know the job's token. The sender has either taken a rank before the job's worker,
+and sends through XGBoost's own communication, or is linked with the other ranks, and sends through each call that transfers Python
+objects. No pickle is loaded, and the error names the sender's rank."""
 import os
 import pathlib
 import subprocess
@@ -12,12 +12,12 @@ from warren_testing import BIN, SOURCE, Tracker
 
 PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
 FOLDER = pathlib.Path(__file__).parent
-#: The packages that workers import, by library, and the folder of XGBoost if it is not among the installed packages.
+#: The packages that workers import, by library. XGBOOST_PATH is the folder of XGBoost if it is not an installed package.
 PACKAGES = {"rabit": ("numpy", ), "xgboost": ("numpy", "xgboost"), "horovod": ("numpy", "torch.distributed")}
 XGBOOST_PATH = os.environ.get("XGBOOST_PATH", "")
 LIMIT_S = 100
 
-# A stranger takes a rank by XGBoost's own functions. Workers of XGBoost 2.1 and later then ask each other whether they can use Warren's
+# A stranger that takes a rank with XGBoost's own functions. With XGBoost 2.1 and later, workers then agree on whether they use Warren's
 # engine: the stranger objects, and sends a pickle instead of the reason.
 STRANGER = """
 import os, sys
@@ -73,7 +73,7 @@ class Pickles(unittest.TestCase):
                               capture_output=True, text=True, timeout=LIMIT_S, env=environment(**more), check=False)
         output = done.stdout + done.stderr
         self.assertIn("GOT", output)
-        if arms == "right":  # the code runs: otherwise these tests would show nothing
+        if arms == "right":  # with the right token the code does run; otherwise these tests would prove nothing
             self.assertTrue((self.folder / "ran-in-task-0").exists(), output)
             (self.folder / "ran-in-task-0").unlink()
             return output
@@ -123,7 +123,7 @@ class Pickles(unittest.TestCase):
         return process
 
     def test_a_stranger_that_took_a_rank_of_a_job_sends_in_vain(self):
-        """The stranger has passed the tracker, which is made easy here: --admit any, and a worker that does not vouch for itself."""
+        """The stranger gets past the tracker because of --admit any and a worker that does not vouch for itself."""
         with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--admit", "any", "--sortby", "task") as tracker:
             stranger = self.start(STRANGER, tracker, 1, DMLC_JOB_TOKEN="")
             self.assertIn("WAITS", stranger.stdout.readline())
@@ -132,7 +132,7 @@ class Pickles(unittest.TestCase):
             self.check_nothing_ran(output)
             self.assertNotEqual(victim.returncode, 0, output)
             self.assertNotIn("JOINED", output)
-            # XGBoost from 2.1 on may notice first that the stranger is in another call; then the call fails, or a thread of XGBoost ends
+            # XGBoost 2.1 and later may first notice that the stranger makes another call. Then the call fails, or a thread of XGBoost ends
             # the process.
             self.assertRegex(output, "does not have the job's token|did not prove knowledge of the job's token|"
                              "failed while the workers proved the job's token to each other|Another worker is running into error")

@@ -1,5 +1,5 @@
-"""A worker of pickles_test.py: rank 1 sends a pickle that runs code through the call DOOR, with the job's token, a wrong token or none
-(ARMS); rank 0 makes the same call and prints the error. The code makes the file $RAN, which is different for each worker."""
+"""A worker of pickles_test.py. Rank 1 sends a pickle that runs code through the call DOOR, with the job's token, a wrong token or none
+(ARMS). Rank 0 makes the same call and prints the result or the error. The code creates the file $RAN, a different one for each worker."""
 import os
 import sys
 
@@ -72,12 +72,12 @@ def with_peers(rank, data):
 
 
 def scatter_or_gather(rank, data):
-    """Calls in which rank 1 describes its rows by a pickle of its choice."""
+    """Calls scatter or gather. Rank 1 replaces the description of its rows with a pickle that runs code."""
     import numpy as np
     from warren.data._exchange import arrays
 
     class Spec(arrays.ArraySpec):
-        """Rows whose spec runs code."""
+        """The description of rows, which runs code when it is unpickled."""
 
         def __reduce__(self):
             return Evil().__reduce__()

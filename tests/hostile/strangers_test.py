@@ -1,6 +1,6 @@
-"""Strangers that speak XGBoost's and rabit's protocol to the tracker of a job with a token: those that come first, that take a task's place
-while its worker is on its way, and that speak for a worker that has joined, from its own host. Jobs of warren.xgboost go on undisturbed,
-whatever --admit says; a program that joins by XGBoost's own functions is admitted as a process of its user."""
+"""Strangers that speak XGBoost's and rabit's protocols to the tracker of a job with a token. They connect before the first worker, try to
+take a task's place while its worker is on its way, or speak for a worker on their host that has joined. Jobs of warren.xgboost are not
+disturbed, whatever --admit says. A program that joins with XGBoost's own functions is admitted as a process of the tracker's user."""
 import contextlib
 import json
 import os
@@ -93,7 +93,7 @@ def python():
 
 
 def taken_ports(pid):
-    """The ports at which this process listens and to which a process on this machine has connected."""
+    """The ports on which this process listens and to which a process on this machine has connected."""
     own = set()
     for descriptor in os.scandir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -127,7 +127,7 @@ class Strangers(unittest.TestCase):
         return process
 
     def stranger(self, tracker, user=None):
-        """Returns a function that sends a message as a process of that user, and returns the answer."""
+        """Returns a function that sends a message as a process of `user` and returns the answer."""
         process = subprocess.Popen([sys.executable, "-c", STRANGER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                    **({} if user is None else {"user": user, "group": user, "extra_groups": [], "cwd": "/"}))
         for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):
@@ -145,7 +145,7 @@ class Strangers(unittest.TestCase):
         while not (lines and lines[-1].startswith("JOINED")):
             lines.append(worker.stdout.readline())
             self.assertNotEqual(lines[-1], "", "".join(lines))
-        # XGBoost's own log has only the task's name.
+        # XGBoost's log shows the task's name without its ticket.
         self.assertEqual([line for line in lines if "#" in line], [])
         self.assertEqual(lines[-1], f"JOINED {task} of 2 task {task}\n")
 
@@ -164,7 +164,7 @@ class Strangers(unittest.TestCase):
         return log
 
     def magic_at_most(self, answers):
-        """Checks that the tracker sends a stranger at most the number that identifies a tracker."""
+        """Checks that the tracker has sent strangers at most the number that identifies a tracker."""
         self.assertLessEqual(set(answers), {b"", struct.pack("@i", MAGIC)})
 
     def test_a_process_of_another_user_that_comes_first_gets_nothing(self):
@@ -185,7 +185,8 @@ class Strangers(unittest.TestCase):
                               log)
 
     def test_nor_can_it_take_the_place_of_a_worker_that_is_on_its_way_or_speak_for_one_that_has_joined(self):
-        """The stranger has the tracker's own user and the workers' host, and --admit lets it in: only the ticket tells it from a worker."""
+        """The stranger runs as the tracker's user on the workers' host, and --admit lets it in. Only the ticket distinguishes it from a
+        worker."""
         for options in ((), ("--admit", "any"), ("--admit", "hosts"), ("--admit", "token")):
             with self.subTest(options=options):
                 tracker = self.tracker(*options)
@@ -203,13 +204,14 @@ class Strangers(unittest.TestCase):
                 self.assertIn("no worker of this job has vouched for it", log)
 
     def test_nor_can_it_end_a_worker_that_waits_for_the_others_by_its_error_port(self):
-        """XGBoost's worker takes one connection there, and ends if it receives 1: the tracker's connection is there before any other."""
+        """An XGBoost worker accepts one connection on its error port, and ends if it receives 1. The tracker connects before anyone else
+        can."""
         version = subprocess.run([python(), "-c", "import xgboost; print(xgboost.__version__)"], capture_output=True, text=True, check=True,
                                  env={**os.environ, "PYTHONPATH": XGBOOST_PATH}).stdout
         if tuple(int(part) for part in version.split(".")[:2]) < (2, 1):
             self.skipTest("SKIPPED: XGBoost up to 2.0 has no error port")
         tracker = self.tracker()
-        first = self.start(WORKER, tracker, 0, PYTHON)  # the started process itself is the one with the ports
+        first = self.start(WORKER, tracker, 0, PYTHON)  # not forked, so that the started process is the one with the ports
         wait_for(lambda: taken_ports(first.pid), LIMIT_S, "the tracker's connection to the error port of a worker that waits")
         for port in taken_ports(first.pid):
             stranger = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -236,7 +238,7 @@ class Strangers(unittest.TestCase):
                     self.end(tracker, workers)
 
     def test_a_program_with_xgboosts_own_functions_is_admitted_by_its_user_or_by_admit(self):
-        """A job of this kind cannot be protected from a stranger that --admit lets in: it is a worker like any other."""
+        """Such a job cannot be protected from a stranger that --admit lets in, since the stranger is a worker like any other."""
         for options in ((), ("--admit", "hosts"), ("--admit", "any")):
             with self.subTest(options=options):
                 tracker = self.tracker(*options)

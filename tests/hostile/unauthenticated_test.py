@@ -1,6 +1,6 @@
-"""A job with a token, and unauthenticated peers that connect to its tracker and to its workers throughout its life: whatever they send,
-their connection is closed without a byte sent, the job ends with the bits of an undisturbed one, and no process's memory grows because
-of them."""
+"""Unauthenticated peers that connect to the tracker and the workers of a job with a token throughout its life. Whatever they send, their
+connections are closed without an answer, the job has the same result, bit for bit, as an undisturbed one, and no process's memory grows
+because of them."""
 
 import contextlib
 import hashlib
@@ -40,7 +40,7 @@ def classic(command, rank=-1, world=-1, task=b"0", more=b""):
 
 
 def authentication(token):
-    """The first bytes of a worker that knows this token."""
+    """The first bytes that a worker with this token sends."""
     nonce = os.urandom(32)
     return struct.pack("@i", INTRODUCTION_MAGIC) + nonce + hmac.new(derive(token, b"claim"), nonce, hashlib.sha256).digest()
 
@@ -51,7 +51,7 @@ def link_hello(kind, sender, receiver, lost=-1):
 
 
 def tls_hello():
-    """The first bytes of any program with TLS."""
+    """The first bytes of a TLS client."""
     outgoing = ssl.MemoryBIO()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="tracker")
     try:
@@ -62,7 +62,7 @@ def tls_hello():
 
 
 def attacks(rng):
-    """What an unauthenticated peer may send, each a list of pieces, without end."""
+    """Yields, without end, messages that an unauthenticated peer may send, each as a list of pieces."""
     wrong = os.urandom(32)
     tls = tls_hello()
     while True:
@@ -90,7 +90,7 @@ def attacks(rng):
 
 
 def listening_ports(pids):
-    """The ports at which these processes listen."""
+    """The ports on which these processes listen."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ def listening_ports(pids):
                 if target.startswith("socket:["):
                     inodes.add(target[8:-1])
     ports = set()
-    for table in ("tcp", "tcp6"):  # each read makes the kernel look through all sockets of the machine
+    for table in ("tcp", "tcp6"):  # each read makes the kernel scan all sockets of the machine
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == "0A" and words[9] in inodes:
@@ -144,7 +144,7 @@ class Attacker:
                     open_ones.append((sock, pieces))
                     self.made += 1
                 except OSError:
-                    continue  # the process has ended, or closed the connection before our end
+                    continue  # the process has ended, or closed the connection first
             for sock, pieces in open_ones:
                 try:
                     sock.sendall(pieces[1])
@@ -281,9 +281,10 @@ class Hostile(unittest.TestCase):
                 waiting.sendall(classic(b"start", task=b"1"))
                 self.assertEqual(waiting.recv(4), struct.pack("@i", MAGIC))
                 owner.sendall(classic(b"start", 0, task=b"impostor") + struct.pack("@i", 0))
-                # The magic, rank, parent, ranks, two neighbours in the tree of four, two in the ring; the ranks to connect to.
+                # Magic, rank, parent, world size, the number and ranks of tree neighbours, two ring neighbours, and how many ranks to
+                # connect to and to accept.
                 Wire(owner).recv_exactly(44)
-                owner.sendall(struct.pack("@2i", 0, 9))  # no errors, and a port: rank 0 is here
+                owner.sendall(struct.pack("@2i", 0, 9))  # no errors, and a port: this completes rank 0's start
                 wait_for(lambda: owner.recv(1000) == b"", 30, "the end of its exchange")
                 job = self.job_of(tracker)
                 job.await_version(1)

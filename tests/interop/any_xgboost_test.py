@@ -1,5 +1,5 @@
-"""One version of XGBoost under dmlc-submit, through warren.xgboost. tests/interop/matrix runs it for each version: XGBOOST_PYTHON is an
-interpreter that finds it, possibly with XGBOOST_PATH before its own packages."""
+"""One version of XGBoost under dmlc-submit, through warren.xgboost. tests/interop/matrix runs this file for each version. XGBOOST_PYTHON is
+an interpreter that can import XGBoost, if necessary with XGBOOST_PATH in front of its own packages."""
 import json
 import os
 import pathlib
@@ -18,13 +18,13 @@ FOLDER = pathlib.Path(__file__).parent
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 LIMIT_S = 100
 SAME = 1e-4
-#: Each worker uses a core for a second to load XGBoost; scripts/nightly runs 64 of them.
+#: Loading XGBoost takes a second of CPU time per worker. scripts/nightly runs 64 workers.
 MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "12"))
 SEVERAL_MINUTES_S = 120  # how long survivors would sleep
 
 
 def environment(sklearn=False) -> dict:
-    """The environment of a worker. XGBoost's estimators need `sklearn`, which takes most of the time of importing XGBoost."""
+    """The environment of a worker. `sklearn` is needed for XGBoost's estimators, but takes most of the time of importing XGBoost."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     paths = [str(SOURCE / "python/src"), *([] if sklearn else [str(FOLDER / "without_sklearn")])]
     if os.environ.get("XGBOOST_PATH"):
@@ -47,7 +47,7 @@ class Workers(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def submit_command(self, workers, *command, options=(), code=0, sklearn=False):
-        """Runs a job; returns its output. It must end with `code` (None: with any except 0)."""
+        """Runs a job and returns its output. The job must exit with `code`, or with any code except 0 if `code` is None."""
         done = subprocess.run(
             [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options,
              *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, env=environment(sklearn), cwd=self.folder,
@@ -60,7 +60,7 @@ class Workers(unittest.TestCase):
         return output
 
     def submit(self, workers, *command, **options):
-        """The same for a Python program."""
+        """Like submit_command, for a Python program."""
         return self.submit_command(workers, PYTHON, *command, **options)
 
 
@@ -91,7 +91,7 @@ class AnyXgboost(Workers):
         done = subprocess.run(["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "3", PYTHON,
                                FOLDER / "any_xgboost_worker.py", "train", f"{HEART}?indexing_mode=1", "model.json", "4"],
                               text=True, capture_output=True, check=False, cwd=self.folder, timeout=LIMIT_S,
-                              env={**environment(), "PYTHONUNBUFFERED": ""})  # otherwise lines mix
+                              env={**environment(), "PYTHONUNBUFFERED": ""})  # buffered, so that lines do not mix
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [int(count) for count in re.findall(r"rows (\d+) columns 13", done.stdout)]
         self.assertEqual((len(rows), sum(rows)), (3, 270), done.stdout + done.stderr)
@@ -103,7 +103,7 @@ class AnyXgboost(Workers):
             return next((line for line in output.splitlines() if "XGBoost did not communicate over it" in line), "")
 
         inside = said("import xgboost, warren.xgboost as wx\nwith wx.communicator():\n    pass")
-        served = COLLECTIVE or (VERSION < (2, 0) and PYTHON == "/usr/bin/python3")  # Debian's exports symbols that PyPI's hides
+        served = COLLECTIVE or (VERSION < (2, 0) and PYTHON == "/usr/bin/python3")  # Debian's library exports symbols that PyPI's hides
         self.assertEqual("does not export the functions of 1.7" in inside, not served, inside)
         self.assertEqual(inside == "", served, inside)
         if COLLECTIVE:

@@ -1,4 +1,4 @@
-"""A worker for any_xgboost_test.py, on whatever XGBoost its interpreter finds: one function per test."""
+"""A worker for any_xgboost_test.py, with the XGBoost that its interpreter finds: one function per test."""
 import atexit
 import json
 import os
@@ -32,7 +32,7 @@ def train(data: str, model_path: str, rounds: str) -> None:
 
 
 def rank_queries(data: str) -> None:
-    """Queries and weights arrive complete."""
+    """Prints the number of queries and the sum of weights in this worker's share."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         groups = matrix.get_uint_info("group_ptr")
@@ -43,7 +43,7 @@ def rank_queries(data: str) -> None:
 
 
 def talk() -> None:
-    """Ranks, printing and the collectives that scripts use."""
+    """Prints the results of what scripts use: ranks, collectives and printing through the tracker."""
     with wx.communicator():
         rank, size = wx.get_rank(), wx.get_world_size()
         module = xgb.collective if hasattr(xgb, "collective") else xgb.rabit
@@ -56,7 +56,7 @@ def talk() -> None:
 
 
 def named_tracker() -> None:
-    """The tracker is named by arguments, as for the CommunicatorContext of xgboost.collective."""
+    """Joins the job of a tracker that is named by arguments, as for the CommunicatorContext of xgboost.collective."""
     arguments = {f"dmlc_{name}": os.environ.pop(f"DMLC_{name.upper()}") for name in ("tracker_uri", "tracker_port", "task_id")}
     arguments["dmlc_tracker_port"] = int(arguments["dmlc_tracker_port"])
     with wx.CommunicatorContext(**arguments) as given:
@@ -65,7 +65,7 @@ def named_tracker() -> None:
 
 
 def fail(how: str, others: str = "sleep") -> None:
-    """Rank 1 fails; the others are in Python code, where XGBoost could not notice, or busy with collectives."""
+    """Rank 1 fails while the others are in Python code, where XGBoost cannot notice, or busy with collectives."""
     with wx.communicator():
         print("pid", os.getpid(), flush=True)
         module = xgb.collective if hasattr(xgb, "collective") else xgb.rabit
@@ -92,7 +92,7 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
     killed = pathlib.Path(model_path + ".killed")
 
     class Killer(xgb.callback.TrainingCallback):
-        """Kills this process after that many rounds, once."""
+        """Kills the last rank once, after `kill_at` rounds."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
             """Never stops the training."""
@@ -112,7 +112,8 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
 
 
 def resumed(data: str, ranking: str) -> None:
-    """Each parameter that draws random numbers, alone: trained without a break, and interrupted and resumed at several rounds."""
+    """Trains with each parameter that draws random numbers, alone: once without interruption, then interrupted after 3 and after 5 rounds
+    and resumed."""
     class Stop(xgb.callback.TrainingCallback):
         """Interrupts the training."""
 
@@ -154,8 +155,8 @@ def resumed(data: str, ranking: str) -> None:
                     train(Stop(rounds))
                 except InterruptedError:
                     pass
-                wx.broadcast(rounds)  # the checkpoint has been written by now
-                if train() != whole and wx.get_rank() == 0:  # rank 0 has the model; with gblinear each rank has a different one
+                wx.broadcast(rounds)  # after this, the checkpoint has been written
+                if train() != whole and wx.get_rank() == 0:  # the model is rank 0's; with gblinear each rank has a different one
                     print("differs", rounds, json.dumps(way))
     print("tried", len(ways))
 

@@ -1,5 +1,5 @@
-# What scripts wrote for XGBoost 0.7 to 1.2, one idiom after the other; each prints a line when it has had its former effect. It knows
-# nothing of Warren or of newer versions. Arguments: a LibSVM file with labels 0 and 1, and a folder to write to.
+# Idioms of scripts for XGBoost 0.7 to 1.2. Each prints a line if it has its former effect. This script knows nothing of Warren or of newer
+# versions. Arguments: a LibSVM file with labels 0 and 1, and a folder to write to.
 import os
 import pickle
 import sys
@@ -54,7 +54,7 @@ def idiom_early_stopping_and_maximize():
     assert bst.best_iteration < 29 and bst.best_ntree_limit == bst.best_iteration + 1, bst.best_iteration
     best = higher_is_better(bst.predict(dtest, output_margin=True, ntree_limit=bst.best_ntree_limit), dtest)[1]
     assert abs(bst.best_score - best) < 1e-5, (bst.best_score, best)
-    # The metric is known to be better when it is higher, whatever maximize is by default.
+    # A higher AUC is better, whatever `maximize` says.
     bst = xgb.train(dict(param, eval_metric='auc'), dtrain, 30, watchlist, maximize=False, early_stopping_rounds=3)
     assert bst.best_score > 0.9
 

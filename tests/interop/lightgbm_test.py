@@ -14,7 +14,7 @@ PLACE = BIN.parent / "interop/venv-lightgbm"
 PYTHON = PLACE / "bin/python"
 WORKER = pathlib.Path(__file__).with_name("lightgbm_worker.py")
 LIMIT_S = 100
-NAMED_S = 10  # on a busy machine; otherwise some milliseconds
+NAMED_S = 10  # limit for a busy machine; usually some milliseconds
 WAYS = 10  # number of ways in which the worker trains
 
 
@@ -39,7 +39,7 @@ class LightGbm(unittest.TestCase):
         return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src")}
 
     def worker(self, workers, *command, code=0):
-        """Runs a job that ends with this code; returns its output."""
+        """Runs a job, which must exit with `code`. Returns its output."""
         done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *self.warm,
                                WORKER, *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S,
                               env=self.environment(), cwd=self.folder, check=False)
@@ -68,7 +68,7 @@ class LightGbm(unittest.TestCase):
             self.assertEqual(len(own[0]), WAYS)
             for name in own[0]:
                 with self.subTest(name, workers=workers):
-                    if (name, workers) != ("many_leaves", 3):  # means of leaves are added up in another order
+                    if (name, workers) != ("many_leaves", 3):  # here, sums over leaves are formed in another order
                         self.assertEqual({models[name] for models in ours}, {models[name] for models in own})
                     self.assertEqual(len({models[name] for models in ours}), 1, "the workers' models differ")
 

@@ -1,4 +1,4 @@
-"""A worker for lightgbm_test.py, on the LightGBM that its interpreter finds, over Warren's engine or its own sockets: one function per
+"""A worker for lightgbm_test.py, with the LightGBM that its interpreter finds, over Warren's engine or its own sockets: one function per
 test."""
 import hashlib
 import json
@@ -17,7 +17,7 @@ import warren.lightgbm as wl
 from warren import rabit
 
 ROWS, COLUMNS, ROUNDS = 900, 8, 6
-# Otherwise LightGBM measures whether rows or columns are faster, and adds up in another order on a busy machine.
+# Without force_col_wise, LightGBM measures whether rows or columns are faster, and may add in another order on a busy machine.
 BASE = {"objective": "binary", "num_leaves": 7, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, "seed": 3,
         "deterministic": True, "force_col_wise": True}
 
@@ -35,7 +35,7 @@ def relevances(x: Any, y: Any) -> Any:
 
 
 def digest(model: Any) -> str:
-    """A digest of the trees only: the parameters that follow say how the model was trained."""
+    """A digest of the trees, without the training parameters that follow them in the model."""
     booster = model if isinstance(model, lgb.Booster) else model.booster_
     return hashlib.sha256(booster.model_to_string().split("\nparameters:")[0].encode()).hexdigest()
 
@@ -62,7 +62,7 @@ def bagging(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def quantized(rank: int, more: Dict[str, Any]) -> Any:
-    """Gradients in few bits, which use other reducers."""
+    """Quantized gradients, which use other reducers."""
     return lgb.train({**BASE, "use_quantized_grad": True, "stochastic_rounding": False, **more}, lgb.Dataset(*rows(rank)), ROUNDS)
 
 
@@ -73,7 +73,7 @@ def absolute_error(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def many_leaves(rank: int, more: Dict[str, Any]) -> Any:
-    """An odd number of integers, one per leaf, is also added up in blocks if there are many."""
+    """Sums an odd number of integers, one per leaf, which are numerous enough to be summed in blocks."""
     many = {"objective": "regression_l1", "num_leaves": 1025, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0}
     rng = np.random.default_rng(rank)
     x = rng.standard_normal((4000, COLUMNS))
@@ -112,7 +112,7 @@ def classifier(rank: int, more: Dict[str, Any]) -> Any:
 
 
 def over_warren(tree_learner: str) -> None:
-    """Prints each way's model, as this rank has it."""
+    """Prints a digest of this rank's model for each way."""
     with wl.communicator():
         rank = wl.get_rank()
         found = {name: digest(WAYS[name](rank, wl.parameters(tree_learner))) for name in ways_of(tree_learner)}
@@ -120,7 +120,7 @@ def over_warren(tree_learner: str) -> None:
 
 
 def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
-    """The same over LightGBM's own sockets; `machines` has one list per way."""
+    """Like over_warren, over LightGBM's own sockets. `machines` has one list per way."""
     found = {}
     for name, listed in zip(ways_of(tree_learner), machines.split(";")):
         own = listed.split(",")[int(rank)]
@@ -133,7 +133,7 @@ def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
 
 
 def ways_of(tree_learner: str) -> List[str]:
-    """LightGBM 4.7's voting crashes with gradients in few bits, over any communication."""
+    """The ways for a tree learner. With voting, LightGBM 4.7 crashes on quantized gradients, over any communication."""
     return [name for name in WAYS if (name, tree_learner) != ("quantized", "voting")]
 
 
@@ -151,7 +151,7 @@ def stops_early() -> None:
         model = lgb.train({**BASE, "learning_rate": 0.5, "metric": ["binary_logloss", "auc"], "early_stopping_round": 3,
                            **wl.parameters()}, data, 200, valid_sets=[valid], valid_names=["valid"],
                           callbacks=[lgb.record_evaluation(seen)])
-        # The mean over all workers' rows, from values that each worker computes without a communicator.
+        # The mean loss over all workers' rows, from values that each worker computes by itself.
         with_rows = len(wrong[:300 + 100 * rank])
         predicted = np.clip(model.predict(x[:with_rows], num_iteration=model.best_iteration), 1e-15, 1 - 1e-15)
         labels = wrong[:with_rows]
@@ -162,7 +162,7 @@ def stops_early() -> None:
 
 
 def loads(uri: str) -> None:
-    """Loads a worker's share, and checks its rows."""
+    """Loads this worker's share and trains on it. Prints its size, its queries and the model."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
@@ -182,7 +182,7 @@ def loads_csv(uri: str) -> None:
 
 
 def weighs(uri: str) -> None:
-    """Queries have weights, and LightGBM wants one for each row."""
+    """Queries have weights, but LightGBM expects a weight for each row."""
     with wl.communicator():
         data = wl.load_dataset(uri)
         lgb.train({**BASE, "objective": "lambdarank", **wl.parameters()}, data, 2)
@@ -200,7 +200,7 @@ def says(error: type, what: Callable[[], Any]) -> None:
 
 
 def outside() -> None:
-    """Alone in a job, a worker would take its share for the whole data."""
+    """Makes calls outside of the communicator, where a worker would take its share for all data."""
     says(RuntimeError, wl.parameters)
     says(RuntimeError, lambda: wl.load_dataset("rows.txt"))
     with wl.communicator():
@@ -211,7 +211,7 @@ def outside() -> None:
 
 
 def differs(what: str, *more: str) -> None:
-    """Something that must be the same on all workers differs."""
+    """Makes calls in which the workers differ in something that must be the same on all of them."""
     with wl.communicator():
         rank = wl.get_rank()
         x, y = rows(rank)
@@ -249,7 +249,7 @@ def alone() -> None:
 
 
 def killed() -> None:
-    """Rank 1 is killed in a round; the others print their error."""
+    """Rank 1 is killed during training; the others print their error."""
     with wl.communicator():
         rank = wl.get_rank()
 
@@ -266,7 +266,8 @@ def killed() -> None:
 
 
 def refits() -> None:
-    """In the communicator, refit would use this worker's rows, and is refused; outside, it uses the given rows, as in one process."""
+    """Inside the communicator, refit is refused, since it would use this worker's rows only. Outside, it uses the given rows, as in one
+    process."""
     with wl.communicator():
         rank = wl.get_rank()
         model = lgb.train({**BASE, **wl.parameters()}, lgb.Dataset(*rows(rank)), ROUNDS)
@@ -280,7 +281,7 @@ def refits() -> None:
 
 
 def refuses() -> None:
-    """Unsupported requests."""
+    """Makes unsupported requests and prints the errors."""
     with wl.communicator():
         for wrong in ("feature", "serial"):
             try:
@@ -310,7 +311,7 @@ def same_rows(how: str) -> None:
 
 
 def evaluates_alone() -> None:
-    """Rank 0 evaluates; the other leaves the job."""
+    """Rank 0 evaluates alone, while the other rank leaves the job."""
     with wl.communicator():
         train = lgb.Dataset(*rows(wl.get_rank()))
         valid = lgb.Dataset(*rows(10 + wl.get_rank()), reference=train)

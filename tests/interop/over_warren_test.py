@@ -1,4 +1,5 @@
-"""One version of XGBoost, 2.1 or later, over Warren's engine, compared with its own: see any_xgboost_test.py for how it is found."""
+"""Compares one version of XGBoost, 2.1 or later, over Warren's engine and over its own communication. See any_xgboost_test.py for the
+version."""
 import contextlib
 import json
 import os
@@ -14,7 +15,7 @@ from warren_testing import BIN
 
 #: How much a single-precision sum may differ if it is formed in another order.
 SAME = 1e-6
-#: Time for all others to name a killed rank, even on a busy machine; otherwise it takes some milliseconds.
+#: Limit for all others to name a killed rank on a busy machine. It usually takes some milliseconds.
 NAMED_S = 10
 COLL = b"N7xgboost10collective4CollE"
 
@@ -72,7 +73,7 @@ class OverWarren(Workers):
                 with self.subTest(name, workers=workers):
                     self.assertEqual(other_served, 0)
                     self.assertEqual(served > 0, workers > 1)
-                    if workers < 3:  # sums have only one possible order
+                    if workers < 3:  # a sum of two numbers does not depend on their order
                         self.assertEqual(model, other_model)
                     for one, other in zip(predicted, other_predicted, strict=True):
                         self.assertAlmostEqual(one, other, delta=SAME)
@@ -102,7 +103,7 @@ class OverWarren(Workers):
         self.assertEqual(output.count("[1] warren: XGBoost keeps its own communication: rank 0: WARREN_XGBOOST_ENGINE is own"), 1,
                          output)
         script.write_text(script.read_text().replace("= 1 ]", "= 0 ]"))
-        # If one worker demands it but it is impossible, both get an error, and neither reports the other as lost.
+        # If one worker has an invalid setting, both get an error, and neither reports the other as lost.
         output = self.submit_command(2, "sh", script, "ours", options=["--show-all-errors"], code=1)
         self.assertIn("RuntimeError: XGBoost cannot communicate over Warren's engine: rank 1: WARREN_XGBOOST_ENGINE is 'ours', "
                       "expected 'own', 'warren' or 'auto'", output)
@@ -111,7 +112,7 @@ class OverWarren(Workers):
     # --- in foreign communicators, under XGBoost's own tracker ---
 
     def under_its_own_tracker(self, workers, *command):
-        """Runs the workers of a job that is started without Warren."""
+        """Starts the workers of a job under XGBoost's own tracker. `command` is the worker's function and its further arguments."""
         code = (f"import json, sys; from xgboost.tracker import RabitTracker; t = RabitTracker(n_workers={workers}, "
                 "host_ip='127.0.0.1'); t.start(); print(json.dumps(t.worker_args()), flush=True); sys.stdin.read()")
         tracker = subprocess.Popen([PYTHON, "-W", "ignore", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
@@ -190,7 +191,7 @@ class OverWarren(Workers):
     # --- programs in C, and defective libraries ---
 
     def library(self):
-        """XGBoost's library, and the folder of its package."""
+        """XGBoost's library and the folder of its package."""
         code = "import warnings; warnings.simplefilter('ignore'); import xgboost; print(xgboost.__file__)"
         file = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, env=environment(), check=True).stdout
         package = pathlib.Path(file.strip()).parent
@@ -230,7 +231,7 @@ class OverWarren(Workers):
             self.assertIn(f"[{rank}] rabit: XGBoost cannot communicate over Warren's engine: rank 1: WARREN_XGBOOST_ENGINE is 'ours'", output)
 
     def altered(self, alter):
-        """A folder with this package and an altered library."""
+        """Copies XGBoost's package and lets `alter` change the copied library. Returns the folder of the copy."""
         library, package = self.library()
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         copy = folder / "xgboost"
@@ -259,21 +260,21 @@ class OverWarren(Workers):
 
     def test_38_an_unknown_library_keeps_its_own_communication(self):
         def rename(library):
-            """Renames the constant, not the symbols that some builds export."""
+            """Renames the constant, but not the symbols that some builds export."""
             text = library.read_bytes()
             self.assertEqual(text.count(b"\0" + COLL + b"\0"), 1)
             library.write_bytes(text.replace(b"\0" + COLL + b"\0", b"\0" + COLL.replace(b"4Coll", b"4Cool") + b"\0"))
 
         def move_function(library):
-            """Lets the last function of Coll's table point to its type's name."""
+            """Makes the last function of Coll's table point to the name of the type."""
             readelf = subprocess.run(["readelf", "-W", "-r", library], capture_output=True, text=True, check=True).stdout
-            # What the loader writes where: an address in the library, or of one of its symbols.
+            # The addresses that the loader writes, by place. They are in the library, or of one of its symbols.
             written = {int(found[1], 16): int(found[2], 16) for found in re.finditer(
                 r"^([0-9a-f]+)\s+\S+ R_X86_64_(?:RELATIVE|64)\s+([0-9a-f]+)", readelf, re.MULTILINE)}
             text = bytearray(library.read_bytes())
             name = text.index(b"\0" + COLL + b"\0") + 1  # constants have the same offset in the file as in memory
             of_type = {place - 8 for place, value in written.items() if value == name}
-            # A table is preceded by a zero and followed by functions.
+            # In a table, the type is preceded by a zero and followed by functions.
             table, = (place for place, value in written.items() if value in of_type and place - 8 not in written
                       and all(place + 8 * slot in written for slot in range(1, 8)))
             slot = (table + 8 * 7).to_bytes(8, "little")

@@ -1,5 +1,5 @@
-"""A worker for over_warren_test.py, on whatever XGBoost of 2.1 or later its interpreter finds, over Warren's engine or its own: one
-function per test."""
+"""A worker for over_warren_test.py, with the XGBoost, 2.1 or later, that its interpreter finds, over Warren's engine or its own
+communication: one function per test."""
 import hashlib
 import json
 import os
@@ -164,10 +164,10 @@ WAYS: Dict[str, Callable[[], xgb.Booster]] = {
 
 
 def models() -> None:
-    """Prints the model of each way, as rank 0 has it, and its predictions for some rows."""
+    """Prints rank 0's model of each way and its predictions for some rows."""
     with wx.communicator():
         found: Dict[str, Any] = {}
-        # Whole numbers, so that they can be categories, too.
+        # Whole numbers, since some columns are categories.
         sample = np.abs(np.round(2 * np.random.default_rng(9).standard_normal((50, 8)))).astype(np.float32)
         for name, way in WAYS.items():
             before = _xgboost_engine.num_served()
@@ -184,7 +184,7 @@ def models() -> None:
 
 
 def types_and_operations() -> None:
-    """Compares the results with NumPy's, for every size from zero on, and shows what is refused."""
+    """Compares all types and operations with NumPy, for several sizes. Also tests an unsupported operation, and broadcasts."""
     operations = {0: np.maximum, 1: np.minimum, 2: np.add, 3: np.bitwise_and, 4: np.bitwise_or, 5: np.bitwise_xor}
     names = ["float32", "float64", "float128", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
     with wx.communicator():
@@ -219,7 +219,7 @@ def types_and_operations() -> None:
 
 
 def engine_is() -> None:
-    """Which engine is in use before, inside and after."""
+    """Prints which engine is in use before, inside and after a communicator."""
     before = wx.engine()
     with wx.communicator():
         inside = wx.engine()
@@ -228,7 +228,7 @@ def engine_is() -> None:
 
 
 def somebody_elses(arguments: str, task: str) -> Any:
-    """A communicator that XGBoost itself makes."""
+    """A communicator that is created by XGBoost itself."""
     return xgb.collective.CommunicatorContext(**{**json.loads(arguments), "dmlc_task_id": task})
 
 
@@ -248,7 +248,7 @@ def accelerated(arguments: str, task: str, how: str) -> None:
 
 
 def killed(arguments: str, task: str) -> None:
-    """Rank 1 is killed in a round; the others print their error."""
+    """Rank 1 is killed during training; the others print their error."""
 
     class Killer(xgb.callback.TrainingCallback):
         """Kills this process."""
@@ -282,7 +282,7 @@ def raises_inside(arguments: str, task: str) -> None:
 
 
 def begins_again(arguments: str, task: str) -> None:
-    """Begins to use the engine again, in the same communicator, without having ended it."""
+    """Begins to use the engine a second time in the same communicator."""
     wx.accelerate_all()
     context = somebody_elses(arguments, task)
     context.__enter__()
@@ -330,7 +330,7 @@ def leaves_inside(arguments: str, task: str) -> None:
 
 
 def comes_late(arguments: str, task: str) -> None:
-    """Rank 1 comes to a call later than the others wait."""
+    """Rank 1 enters a call after the others have stopped waiting."""
     with somebody_elses(arguments, task):
         begin = time.monotonic()
         try:

@@ -1,8 +1,8 @@
-"""What XGBoost's own tests ask of its tracker, asked of warren.tracker.Tracker; each function is one of their scenarios.
+"""Scenarios of XGBoost's own tests of its tracker, run with warren.tracker.Tracker: one function per scenario.
 
     tracker_scenarios.py <address that the tracker listens on>
 
-Runs on an XGBoost of 2.1 or later; workers are processes."""
+Needs XGBoost 2.1 or later. Workers are processes."""
 import functools
 import multiprocessing
 import sys
@@ -19,7 +19,7 @@ LARGE = 4 * 1024 * 1024
 
 
 def raised(call, kind=XGBoostError):
-    """The text of the error that the call must raise."""
+    """Returns the text of the error that the call must raise."""
     try:
         call()
     except kind as error:
@@ -28,7 +28,7 @@ def raised(call, kind=XGBoostError):
 
 
 def one_worker(host):
-    """test_rabit_tracker: a job of one; its port stays taken meanwhile."""
+    """test_rabit_tracker: a job with one worker. The tracker's port is taken until the job ends."""
     tracker = Tracker(n_workers=1, host_ip=host)
     tracker.start()
     port = tracker.worker_args()["dmlc_tracker_port"]
@@ -41,7 +41,7 @@ def one_worker(host):
 
 
 def nobody_comes(host):
-    """test_wait: waiting has a separate limit, and the tracker of a job that never began can be given up."""
+    """test_wait: wait_for has a separate timeout, and the tracker of a job that never began can be freed."""
     tracker = Tracker(n_workers=2, host_ip=host)
     tracker.start()
     assert "Timeout waiting for the tracker" in raised(functools.partial(tracker.wait_for, 1))
@@ -57,7 +57,7 @@ def workers_are_late(host):
 
 
 def wrong_port(host):
-    """test_socket_error: a worker that looks for the tracker at a wrong port reports it."""
+    """test_socket_error: a worker with a wrong tracker port gets an error."""
     tracker = Tracker(n_workers=2, host_ip=host)
     tracker.start()
     raised(lambda: collective.init(**{**tracker.worker_args(), "dmlc_tracker_port": 0, "dmlc_retry": 1}), Exception)
@@ -65,7 +65,7 @@ def wrong_port(host):
 
 
 def after_shutdown(host):
-    """AfterShutdown: a worker that comes to a finished job is turned away at once."""
+    """AfterShutdown: a worker that joins after the end of the job is rejected immediately."""
     tracker = Tracker(n_workers=1, host_ip=host)
     tracker.start()
     with collective.CommunicatorContext(**tracker.worker_args()):
@@ -75,7 +75,7 @@ def after_shutdown(host):
 
 
 def crowd(host, work, count=CROWD, **arguments):
-    """Runs `work(number, count)` in that many workers of one job, each a process."""
+    """Runs `work(number, count)` in `count` workers of one job, each of which is a process."""
     tracker = Tracker(n_workers=count, host_ip=host)
     tracker.start()
     given = {**tracker.worker_args(), **arguments}
@@ -117,7 +117,7 @@ def many_and_large(_, count):
 
 
 def mixed(_, count, seed):
-    """test_ops_restart_comm, test_ops_reuse_comm: any sequence of operations, in one job after the other."""
+    """test_ops_restart_comm, test_ops_reuse_comm: random sequences of operations, in consecutive jobs."""
     values = np.arange(count)
     for kind in np.random.default_rng(seed).choice(["broadcast", "sum", "max"], size=10):
         if kind == "broadcast":

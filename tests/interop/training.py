@@ -1,4 +1,4 @@
-"""Shared by the tests that train real XGBoost: data in a folder per test, and programs run in it."""
+"""Base class of the tests that train with real XGBoost."""
 
 import os
 import pathlib
@@ -15,7 +15,8 @@ WITHOUT_SKLEARN = pathlib.Path(__file__).parent / "without_sklearn"
 
 
 class TrainingCase(unittest.TestCase):
-    """heart.txt (270 rows), mushroom.train and .test (binary features), smooth.train (20 continuous features)."""
+    """Creates data in a temporary folder: heart.txt (270 rows), mushroom.train and .test (binary features), smooth.train (20 continuous
+    features)."""
 
     @classmethod
     def setUpClass(cls):
@@ -38,7 +39,7 @@ class TrainingCase(unittest.TestCase):
         subprocess.run([BIN / "make_libsvm", *map(str, options), "--output", path], check=True)
 
     def run_program(self, command, **environment):
-        """Runs a program, which must succeed; returns its output, stdout first."""
+        """Runs a program, which must succeed. Returns its output, stdout first."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=200,
                               env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(WITHOUT_SKLEARN), **environment})
@@ -46,5 +47,5 @@ class TrainingCase(unittest.TestCase):
         return done.stdout + done.stderr
 
     def distributed(self, count, command, **environment):
-        """The same with `count` workers."""
+        """Like run_program, with `count` workers."""
         return self.run_program([BIN / "dmlc-submit", "--num-workers", count, "--port", 0, *command], **environment)

@@ -1,4 +1,4 @@
-# A script of 2018, as XGBoost's users wrote them for rabit: it knows nothing of Warren or of newer versions.
+# A script as XGBoost's users wrote them for rabit in 2018. It knows nothing of Warren or of newer versions.
 import sys
 
 import xgboost as xgb

@@ -1,8 +1,8 @@
 """XGBoost 1.7 trains the same models over our engine as over its own communication.
 
-xgb-train is linked with librabit_xgboost; Python gets it with LD_PRELOAD. Debian's xgboost program has XGBoost built in, so its
-communication cannot be replaced: there the library must do no harm. Two ranks add two numbers, in either order: their models must be
-equal bit for bit. With more ranks each engine has its own order, and the last bits of a sum may differ."""
+xgb-train is linked with librabit_xgboost; Python scripts preload it. Debian's xgboost program has XGBoost built in, so its communication
+cannot be replaced: there the library must do no harm. With two ranks, all sums have two operands, and the models must be equal bit for
+bit. With more ranks, the engines add in different orders, so the last bits of sums may differ."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ SAME = 1e-5
 
 class Engines(TrainingCase):
     def train(self, engine, workers, command, ours):
-        """Trains; returns the evaluations. The choice of algorithms that our engine prints shows which engine is in use."""
+        """Trains and returns the evaluations. The choice of algorithms that our engine prints shows which engine is in use."""
         output = self.distributed(workers, command, WARREN_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE=engine)
         self.assertEqual("rabit: allreduce of" in output, ours, output)
         lines = re.findall(r"\[\d+\](\t\S+:\S+.*)$", output, re.MULTILINE)

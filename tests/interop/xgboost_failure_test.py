@@ -32,7 +32,7 @@ TRACEBACK = "Traceback (most recent call last):"
 
 class XgboostFailure(unittest.TestCase):
     def train(self, *options):
-        """Runs the job; returns dmlc-submit's standard error, as lines, and the logs of the workers."""
+        """Runs the job. Returns dmlc-submit's standard error, as lines, and the logs of the workers."""
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "train.py").write_text(SCRIPT)
             clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
@@ -52,7 +52,7 @@ class XgboostFailure(unittest.TestCase):
         self.assertEqual(lines[-2], "[1] ValueError: no column 7 in round 3", shown)
         self.assertTrue(all(line.startswith("[1] ") for line in lines[begin:-1]), shown)
         self.assertRegex(lines[-1], r"^dmlc-submit: error: worker 1 \(rank 1, .*\) exited with code 1 on attempt 1 of 1")
-        # The whole error, as in the log.
+        # The whole error is shown, as in the log.
         own = [line for line in logs[1].splitlines() if line]
         own = own[own.index(TRACEBACK):]
         self.assertEqual([line.partition("] ")[2] for line in lines[begin:-1]], own)

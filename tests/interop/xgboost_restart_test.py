@@ -1,5 +1,5 @@
-"""XGBoost 1.7, which cannot recover a worker, under dmlc-submit --max-restarts: workers are killed at random rounds, and the model has the
-bits of an undisturbed run."""
+"""XGBoost 1.7, which cannot recover a worker, under dmlc-submit --max-restarts: workers are killed at random rounds, and the model is equal
+bit for bit to that of an undisturbed run."""
 
 import os
 import random
@@ -16,7 +16,7 @@ LIMIT_S = 240
 
 
 def workers_of(parent):
-    """The processes that dmlc-submit started, except its watchdog."""
+    """The pids of the processes that dmlc-submit started, except its watchdog."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -39,7 +39,7 @@ class Restart(TrainingCase):
             return file.read()
 
     def train_with_kills(self, command, rounds, seed):
-        """Kills a random worker whenever a random round is evaluated; returns the output."""
+        """Kills random workers in random rounds. Returns the output of the job."""
         chance = random.Random(seed)
         deaths = sorted(chance.sample(range(1, rounds), KILLS))
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
@@ -55,7 +55,7 @@ class Restart(TrainingCase):
                 output.append(line)
                 found = re.search(r"\[(\d+)\]\t\S+:", line)
                 workers = workers_of(job.pid) if found and deaths else []
-                # In Python, rounds count from the start of the process; in xgb-train, from the beginning.
+                # Rounds count from the start of the process in Python, and from the start of the training in xgb-train.
                 if workers and int(found.group(1)) >= 1 and sum("restart " in old for old in output) == KILLS - len(deaths):
                     if int(found.group(1)) >= deaths[0] or chance.random() < 0.3:
                         deaths.pop(0)
@@ -82,7 +82,7 @@ class Restart(TrainingCase):
         self.assertEqual(self.read(f"hit-{engine}.json"), self.read(f"calm-{engine}.json"))
 
     def check_what_draws_random_numbers(self, begun):
-        """Checks models of six rounds trained in two parts, the first one of `begun` rounds."""
+        """Checks that a model of six rounds is the same if the training is interrupted after `begun` rounds."""
         base = [BIN / "xgb-train", "objective=binary:logistic", "nthread=1", "max_depth=3", "save_period=2",
                 "data=heart.txt?format=libsvm"]
         for drawing in (*(("tree_method=" + method, drawing) for method in ("hist", "approx")

@@ -1,9 +1,9 @@
 """Three real XGBoost 1.7 peers train under dmlc-submit: xgb-train, Debian's xgboost program, a Python script.
 
-What "the same evaluation" means: tree_method=hist and approx cut each feature at quantiles. With at most max_bin (256) distinct values,
-a feature's values are its cuts, whatever the sharding; then trees differ between worker counts only by the order of float sums, and 1e-4
-holds. With more distinct values, each worker sketches its shard and the merged sketch depends on the sharding: the cuts move by up to a
-bin (1/256 of the rows), and so, a little, do the splits. That case has a separate tolerance."""
+Tolerances: tree_method=hist and approx cut each feature at quantiles. If a feature has at most max_bin (256) distinct values, these are
+its cuts, whatever the sharding. Trees then differ between numbers of workers only by the order of float sums, and 1e-4 suffices. With
+more distinct values, each worker sketches its shard, and the merged sketch depends on the sharding: the cuts move by up to a bin (1/256
+of the rows), and the splits move a little. That case has a separate tolerance."""
 
 import os
 import re
@@ -23,7 +23,7 @@ class Training(TrainingCase):
         return self.run_program(command)
 
     def evaluations(self, output, rounds):
-        """The values of the last round; every round's line must be there exactly once."""
+        """The values of the last round. Checks that each round is printed exactly once."""
         lines = re.findall(r"^(?:\[\d\d:\d\d:\d\d\] )?(?:\[\d+\] )?\[(\d+)\](\t\S+:\S+.*)$", output, re.MULTILINE)
         self.assertEqual([int(number) for number, _ in lines], list(range(rounds)), output)
         return {name: float(value) for name, value in re.findall(r"(\S+):([-+.e\d]+)", lines[-1][1])}
@@ -71,7 +71,7 @@ class Training(TrainingCase):
                 10, SAME, "python.json")
 
     def test_a_job_trains_in_memory_even_when_the_data_set_has_a_cache(self):
-        # XGBoost 1.7 fails on several pages in a job, even of one worker; data that it only predicts may be on disk.
+        # In a job, even with one worker, XGBoost 1.7 cannot train on several pages. Data used only for predictions may be on disk.
         base = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "num_round=3", "nthread=1"]
         for workers in (1, 3):
             self.distributed(workers, [*base, "data=heart.txt", "eval[rows]=heart.txt", "model_out=memory.json"])
@@ -148,7 +148,7 @@ class Training(TrainingCase):
         self.assertFalse(os.path.exists("bad.json"))
 
     def test_a_worker_killed_in_training_costs_no_bit_of_the_model_after_a_new_start_or_a_restart(self):
-        # With 40,000 rows a round is long enough to kill a worker in it. The second job resumes from the saved models of the first.
+        # With 40,000 rows, a round takes long enough to kill a worker during it. The second job resumes from the saved models of the first.
         self.make("long.train", "--features", 30, "--density", 1, "--rows", 40000)
         command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "num_round=12",
                    "data=long.train?format=libsvm", "save_period=1"]
@@ -168,7 +168,7 @@ class Training(TrainingCase):
         with open("undisturbed.json") as left, open("killed.json") as right:
             self.assertEqual(left.read(), right.read())
 
-        # With an attempt left for each worker, the launcher repairs the same death within one job.
+        # If each worker has another attempt, the launcher recovers from the same death within one job.
         once = killer.replace("killed/", "mended/").replace("[ $DMLC_TASK_ID = 0 ]",
                                                             "[ $DMLC_TASK_ID$DMLC_NUM_ATTEMPT != 10 ]")
         mended = self.distributed(2, ["--local-num-attempt", 1, "bash", "-c", once, "worker", *command,

@@ -1,5 +1,5 @@
-"""What warren.xgboost does around a training: checkpoints, and its reports while the training runs. See any_xgboost_test.py for how the
-version of XGBoost is found."""
+"""Training with warren.xgboost: checkpoints, warnings, and reports of progress. See any_xgboost_test.py for how the version of XGBoost is
+chosen."""
 import contextlib
 import json
 import os
@@ -25,7 +25,7 @@ class Training(Workers):
         return done.stdout + done.stderr
 
     def halted(self, **given):
-        """The same, ended after 4 rounds."""
+        """Like checkpointed, but ends the training after 4 rounds."""
         output = self.checkpointed(code=9, halt=4, **given)
         self.assertEqual(sorted(self.folder.glob("*c.ubj*")), [self.folder / ".c.ubj.lock", self.folder / "c.ubj"], output)
         return output
@@ -58,7 +58,7 @@ class Training(Workers):
         self.halted(workers=0, evals=3)
         self.assertIn("other evaluation sets (1, valid: ", self.checkpointed(workers=0, code=9, halt=4, evals=4))
         self.assertIn("going on from round 4", self.checkpointed(workers=0, evals=4))
-        # Early stopping uses the last one.
+        # Early stopping uses the last evaluation set, so their order matters.
         self.halted(workers=0, order=1)
         self.assertIn("other evaluation sets (1, first: ", self.checkpointed(workers=0, order=-1))
 
@@ -126,7 +126,7 @@ class Training(Workers):
 
     @contextlib.contextmanager
     def full_disk(self, room):
-        """A folder with room for that many bytes of files, or None if only root could make one."""
+        """Yields a folder with room for `room` bytes of files, or None if this user cannot mount it."""
         folder = self.folder / "disk"
         folder.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], capture_output=True, check=False)
@@ -141,7 +141,7 @@ class Training(Workers):
         room = (self.folder / "c.ubj").stat().st_size * 3 // 2
         (self.folder / "c.ubj").unlink()
         with self.full_disk(room) as disk:
-            # If no disk can be made, a limit on file sizes stands in for it.
+            # Without such a disk, a limit on file sizes is used instead.
             limited = {} if disk else {"file_limit": room // 2}
             path = f"{disk or self.folder}/c.ubj"
             output = self.submit_command(2, *self.command("checkpointed", path, halt=11, **limited), code=9)
@@ -170,7 +170,7 @@ class Training(Workers):
             json.loads((disk / "m.unfinished.json").read_bytes())
 
     def same_rows(self, how, workers=2):
-        """The number of warnings that all workers train on the same rows."""
+        """Runs a training. Returns the number of warnings that all workers train on the same rows."""
         output = self.submit_command(workers, *self.command("same_rows", how), sklearn=how == "estimator")
         self.assertEqual(output.count("trained"), workers, output)
         self.assertEqual(output.count(": SameRowsWarning:"), output.count(f"[0] {FOLDER}/xgboost_training_worker.py:"), output)

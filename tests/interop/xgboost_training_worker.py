@@ -1,4 +1,4 @@
-"""A worker for xgboost_training_test.py, on whatever XGBoost its interpreter finds: one function per test."""
+"""A worker for xgboost_training_test.py, with the XGBoost that its interpreter finds: one function per test."""
 import array
 import collections
 import decimal
@@ -23,7 +23,7 @@ ROUNDS = 12
 
 
 def share(rows: int = 600, seed: int = 0, columns: int = 4, **options):  # noqa: ANN003, ANN201
-    """This worker's part of rows that are the same for any number of workers."""
+    """This worker's share of rows, which are the same for any number of workers."""
     random = np.random.default_rng(seed)
     features = random.random((rows, columns), np.float32)
     label = features[:, 0] * 2 + features[:, 1]
@@ -63,7 +63,7 @@ class Halt(xgb.callback.TrainingCallback):
 
 
 def checkpointed(path: str, how: str = "{}") -> None:
-    """Trains with a checkpoint after each round. `how` has what differs from other runs."""
+    """Trains with a checkpoint after each round. `how` is JSON with the settings that differ from the default."""
     given = json.loads(how)
     with wx.communicator():
         matrix = share(given.get("rows", 600), given.get("seed", 0),
@@ -161,8 +161,8 @@ def short_of_files(spare: str) -> None:
 
 
 def alone_in_a_call(how: str) -> None:
-    """One rank makes a call that the other rank does not make. The other rank leaves the job instead: at once or, for a broadcast, when the
-    call has ended on its root."""
+    """One rank makes a call that the other rank does not make. The other rank leaves the job instead: immediately or, for a broadcast,
+    after the call has ended on its root."""
     with wx.communicator():
         matrix = share()
         model = xgb.train(PARAMS, matrix, 2)
@@ -202,7 +202,7 @@ def slow(how: str) -> None:
 
 
 def digests() -> None:
-    """Which changes a digest of rows or functions sees, and which it does not."""
+    """Checks which changes affect the digests of rows and functions, and which do not."""
     import functools  # pylint: disable=import-outside-toplevel
 
     from warren._xgboost import digest as _xgboost_digest  # pylint: disable=import-outside-toplevel
@@ -251,7 +251,7 @@ def digests() -> None:
             super().__init__(cache_prefix=os.path.join(os.getcwd(), "pages"))
 
         def next(self, input_data) -> int:  # noqa: ANN001
-            """Gives the next batch."""
+            """Passes the next batch to XGBoost."""
             if self.at == len(self.parts):
                 return 0
             input_data(data=self.parts[self.at][0], label=self.parts[self.at][1])

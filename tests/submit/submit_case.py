@@ -1,4 +1,4 @@
-"""Shared by the tests of dmlc-submit: starting it, and checking that nothing is left behind."""
+"""Base class of the tests of dmlc-submit, which starts it and checks that no process is left behind."""
 
 import contextlib
 import os
@@ -15,13 +15,13 @@ import uuid
 from warren_testing import BIN, wait_for
 
 PROGRAM = str(BIN / "dmlc-submit")
-LIMIT_S = 60  # for anything that should take moments, on a busy machine under a sanitizer
-STOP_LIMIT_S = 1.0  # the promise: all processes are gone within this time
-STOP_LIMIT_SLACK_S = 1.0  # the delay on a busy machine until an event is seen
+LIMIT_S = 60  # for what normally takes a fraction of a second, on a busy machine with a sanitizer
+STOP_LIMIT_S = 1.0  # all processes must be gone within this time
+STOP_LIMIT_SLACK_S = 1.0  # how late a busy machine may notice an event
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
-TRIES = 3  # for what must be quick, since other load on the machine may delay one of them
+TRIES = 3  # attempts to meet a time limit, since other load on the machine may delay one of them
 IDLE = "import time; time.sleep(600)"
-# Writes what this process was started with, byte for byte.
+# Records the arguments, environment and other settings of this process, byte for byte.
 RECORD = r"""
 import json, os, resource, signal, sys
 arguments = open('/proc/self/cmdline', 'rb').read().split(b'\0')[:-1]
@@ -66,7 +66,7 @@ NASTY = [
 ]
 
 
-# These are ignored in background jobs of a script and under nohup, and dmlc-submit respects that.
+# Background jobs of a script and nohup ignore these signals, and dmlc-submit would go on ignoring them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -81,7 +81,7 @@ def as_bytes(word):
 
 
 def py_spy_environment():
-    """A Python with py-spy, installed next to the build if it is missing; None if that fails."""
+    """A Python with py-spy, installed next to the build if missing. Returns None if the installation fails."""
     place = BIN.parent / "interop" / "py-spy"
     if not (place / "bin/py-spy").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):
@@ -96,7 +96,7 @@ def kill_at_once(pid):
 
 
 class SubmitCase(unittest.TestCase):
-    """Each test has its own directory, and a mark in the environment of all processes it starts."""
+    """Each test has its own directory. All processes that it starts have a mark in their environment."""
 
     program = PROGRAM
 
@@ -117,7 +117,7 @@ class SubmitCase(unittest.TestCase):
         return environment
 
     def start(self, *words, environment=None, **settings):
-        """Starts dmlc-submit with these words, on the cluster local unless they choose another."""
+        """Starts dmlc-submit with these arguments, by default on the cluster local."""
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
         extra = {"DMLC_SUBMIT_CLUSTER": "local", **(environment or {})}
         process = subprocess.Popen(
@@ -129,13 +129,13 @@ class SubmitCase(unittest.TestCase):
         return self.note(process)
 
     def note(self, process):
-        """Registers a process to be ended with the test."""
+        """Registers a process, which is ended after the test."""
         self.started.append(process)
         self.addCleanup(self.end, process)
         return process
 
     def said(self, process):
-        """What an ended process wrote to standard error that has not been read yet."""
+        """The rest of an ended process's standard error that has not been read yet."""
         return process.stderr.read().decode(errors="replace") if process.stderr and not process.stderr.closed else ""
 
     def end(self, process):
@@ -147,7 +147,7 @@ class SubmitCase(unittest.TestCase):
         process.wait()
 
     def submit(self, *words, **settings):
-        """Runs dmlc-submit to its end; the result has `out` and `err` as text."""
+        """Runs dmlc-submit to its end. Returns the process, with its output as text in `out` and `err`."""
         process = self.start(*words, **settings)
         out, err = process.communicate(timeout=LIMIT_S)
         process.out, process.err = (out or b"").decode(), (err or b"").decode()
@@ -155,7 +155,7 @@ class SubmitCase(unittest.TestCase):
         return process
 
     def marked(self):
-        """The living processes that have the mark: dmlc-submit, its watchdog, workers, and what they started."""
+        """The pids of the live processes that have the mark: dmlc-submit, its watchdog, the workers, and their descendants."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -177,7 +177,7 @@ class SubmitCase(unittest.TestCase):
         return self.directory / name
 
     def wait_for_files(self, *names):
-        """Waits until workers have written these files; returns their contents. Fails at once if dmlc-submit has failed."""
+        """Waits until workers have written these files. Returns their contents. Fails immediately if dmlc-submit has failed."""
 
         def all_there():
             failed = [process for process in self.started[-1:] if (process.poll() or 0) > 0]
@@ -191,7 +191,7 @@ class SubmitCase(unittest.TestCase):
         return [self.file(name).read_text() for name in names]
 
     def wait_for_text(self, stream, text):
-        """Reads from a pipe until `text` arrives; returns everything read."""
+        """Reads from a pipe until `text` arrives. Returns everything read."""
         seen = b""
         end = time.monotonic() + LIMIT_S
         while text.encode() not in seen:

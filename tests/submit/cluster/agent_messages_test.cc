@@ -1,4 +1,4 @@
-// Messages of agents are taken out of a stream, however it is cut, and nothing else is taken out.
+// Extracting agents' messages from a byte stream, however it is split, without removing anything else.
 #include "submit/cluster/agent_messages.h"
 
 #include <fmt/format.h>

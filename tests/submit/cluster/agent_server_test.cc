@@ -1,4 +1,4 @@
-// The rendezvous port of a gang: its agents connect there, and strangers may.
+// The rendezvous port of a gang, to which its agents connect, and possibly strangers.
 #include "submit/cluster/agent_server.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ class AgentServerTest : public testing::Test {
     return socket;
   }
   void Run() { io.run_for(std::chrono::milliseconds(20)); }
-  /// Runs until the condition holds; false if it does not hold in time.
+  /// Runs the event loop until the condition holds. Returns false if it still does not hold after 500 checks.
   template <typename Condition>
   bool Await(const Condition& condition) {
     for (int look = 0; look < 500 && !condition(); ++look) Run();

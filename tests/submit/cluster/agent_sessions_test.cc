@@ -1,6 +1,6 @@
-// The agents' protocol without sockets: whole lives of agents whose bytes are cut anywhere and whose
-// connections break at any moment, next to strangers, while output is paused and resumed. The seed of a
-// failing run is in its message.
+// The agents' protocol without sockets, over the whole life of each agent: bytes are split at random,
+// connections break at any moment, strangers connect, and output is paused and resumed. Failure messages
+// include the seed.
 #include "submit/cluster/agent_sessions.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::string MessageBytes(std::size_t index, const std::string& words) {
   return fmt::format("\036{} {} {}\036\n", kSessionMark, index, words);
 }
 
-/// Connections with the bytes they will still deliver, and a bash script at the other end of two of them.
+/// Simulated connections with the bytes that they will still deliver. Each agent has two of them.
 class AgentWorld {
  public:
   explicit AgentWorld(unsigned seed)
@@ -44,7 +44,7 @@ class AgentWorld {
     ASSERT_TRUE(AllAreOver()) << "agents stay" << Describe();
     for (std::size_t i = 0; i < agents_.size(); ++i) ExpectWhole(i);
     const TimePoint end = now_ + std::chrono::minutes(1);
-    while (now_ < end) PassTime();  // strangers are dropped
+    while (now_ < end) PassTime();  // time for strangers to be dropped
     EXPECT_TRUE(connections_.empty()) << "connections stay" << Describe();
   }
 
@@ -53,23 +53,23 @@ class AgentWorld {
 
   struct Connection {
     std::string to_come;
-    std::size_t hello = 0;  ///< bytes of the hello that are still to come
-    bool closes = false;    ///< after the bytes to come
+    std::size_t hello = 0;  ///< bytes of the hello still to be delivered
+    bool closes = false;    ///< whether the connection closes after `to_come`
     std::optional<std::size_t> index = {};
     bool is_err = false;
-    bool left_alone = false;  ///< paused: the sessions want none of its bytes now
+    bool left_alone = false;  ///< the sessions do not read from it while output is paused
   };
 
-  /// A process elsewhere and the script around it.
+  /// A remote process and the script that runs it.
   struct Agent {
     int call = 0;
     std::optional<ConnectionId> err, out;
-    bool is_here = false;  ///< as the sessions reported
+    bool is_here = false;  ///< between AgentArrived and AgentLeft
     int processes = 0;
-    std::string wrote[2];  ///< what its process wrote, by stream
+    std::string wrote[2];  ///< what its processes wrote, by stream
     std::string came[2];   ///< what was passed on, by stream
-    bool breaks = false;   ///< a connection broke: not everything arrives
-    bool ended = false;    ///< the process has ended, as it reported
+    bool breaks = false;   ///< a connection broke, so output may be lost
+    bool ended = false;    ///< the process has ended, and its agent has said so
     bool end_was_told = false;
     bool told_to_end = false;
     bool over = false;
@@ -166,7 +166,7 @@ class AgentWorld {
     if (one->second.index) {
       Agent& agent = agents_[*one->second.index];
       agent.breaks = true;
-      // The agent never arrived.
+      // The connection broke before the agent had arrived.
       agent.over = agent.over || (one->second.is_err && one->second.hello > 0);
     }
     CloseNow(one->first);
@@ -178,7 +178,7 @@ class AgentWorld {
     sessions_.End(index);
   }
 
-  /// One connection delivers a piece, or its end.
+  /// Lets one connection deliver a piece of its bytes, or close.
   void Bring() {
     if (connections_.empty()) return;
     auto one = std::next(connections_.begin(), Between(0, static_cast<int>(connections_.size()) - 1));
@@ -196,13 +196,14 @@ class AgentWorld {
     sessions_.Received(id, piece, now_);
   }
 
-  /// Closes the connection of the agent's output, if there is one.
+  /// Closes the agent's output connection, if there is one, once it has delivered its bytes.
   void CloseOut(const Agent& agent) {
     const auto out = connections_.find(agent.out.value_or(0));
     if (out != connections_.end()) out->second.closes = true;
   }
 
-  /// Whether this is an agent's first connection, which must not end before its second one has begun.
+  /// Whether this is the error connection of an agent whose output connection has not identified itself yet:
+  /// it must not close before that.
   bool IsAwaited(const Connection& connection) const {
     if (!connection.index || !connection.is_err) return false;
     const auto out = connections_.find(agents_[*connection.index].out.value_or(0));
@@ -222,7 +223,7 @@ class AgentWorld {
     }
   }
 
-  // --- what agents are told ------------------------------------------------------------------------------
+  // --- commands to agents ---------------------------------------------------------------------------------
 
   void Do(const AgentSend& send) {
     const auto found = connections_.find(send.connection);
@@ -236,7 +237,7 @@ class AgentWorld {
     CloseOut(agent);
   }
 
-  /// The process writes, partly in pieces of lines, and ends.
+  /// The process writes some output, in whole and partial lines, and ends.
   void Launch(std::size_t index, int attempt) {
     Agent& agent = agents_[index];
     ++agent.processes;
@@ -254,7 +255,7 @@ class AgentWorld {
       (to_out ? out : err).to_come += text;
       agent.wrote[to_out ? 0 : 1] += text;
     }
-    out.closes = Chance(80);  // otherwise something that the process left behind holds it open
+    out.closes = Chance(80);  // otherwise a descendant of the process holds it open
     err.to_come += MessageBytes(index, fmt::format("ended {}", attempt));
     const int code = Chance(50) ? 0 : 3;
     err.to_come += MessageBytes(index, fmt::format("exit {} {}", attempt, code));
@@ -284,14 +285,14 @@ class AgentWorld {
     const auto index = found->second.index;
     connections_.erase(found);
     if (!index) return;
-    // The agent was taken for a stranger.
+    // The sessions dropped the agent as a stranger.
     Agent& agent = agents_[*index];
     if (agent.err == close.connection) return Begin(*index);
     agent.breaks = true;
     if (connections_.contains(*agent.err)) connections_[*agent.err].closes = true;
   }
 
-  // --- what agents report --------------------------------------------------------------------------------
+  // --- events from agents ---------------------------------------------------------------------------------
 
   void Do(const AgentEvent& event) {
     std::visit([this](const auto& one) { On(one); }, event);
@@ -325,13 +326,13 @@ class AgentWorld {
   }
   void On(const AgentKeyless&) { FAIL(); }
 
-  /// Checks that everything the process wrote was passed on, byte for byte, unless a connection broke or the
+  /// Checks that all output of the process was passed on, byte for byte, unless a connection broke or the
   /// process was told to end.
   void ExpectWhole(std::size_t index) {
     const Agent& agent = agents_[index];
     for (const int stream : {0, 1}) {
       if (agent.breaks || agent.told_to_end) {
-        // Half a message at the end counts as text.
+        // An incomplete message at the end is passed on as text.
         const std::string came = agent.came[stream].substr(0, agent.came[stream].find('\036'));
         EXPECT_LE(came.size(), agent.wrote[stream].size()) << Describe();
       } else {
@@ -373,7 +374,7 @@ TEST(AgentSessionsSimulation, AgentsLeaveOnceAndNothingTheyWroteIsLost) {
   }
 }
 
-/// The events alone, as words.
+/// The pending events as text, without other actions.
 std::vector<std::string> EventsOf(AgentSessions& sessions) {
   std::vector<std::string> told;
   for (const AgentAction& action : sessions.TakeActions()) {

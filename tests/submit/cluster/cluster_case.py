@@ -1,4 +1,4 @@
-"""Tests of what dmlc-submit promises on every cluster. Each cluster's test file runs them on a real one."""
+"""Tests of dmlc-submit that every cluster must pass. Each cluster's test file runs them."""
 
 import contextlib
 import json
@@ -14,13 +14,13 @@ from submit_case import LIMIT_S, NASTY, PROGRAM, RECORD, SubmitCase, as_bytes, k
 from warren_testing import BIN, wait_for
 
 READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
-GONE_LIMIT_S = 5.0  # half a second of grace, and the delay of a busy machine
+GONE_LIMIT_S = 5.0  # the grace time of 0.6 s, plus delays on a busy machine
 RESULT = "x" * 60
 PYTHON = ["/usr/bin/python3", "-c"]  # every host has it
 
 
 def processes_with(mark):
-    """The living processes, except this one, that have this in their environment: pid and command line."""
+    """Command lines by pid of the live processes, except this one, whose environment has the value of `mark`."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -33,7 +33,7 @@ def processes_with(mark):
 
 
 def command_lines():
-    """The command lines of all processes of this machine, as every user of it can read them."""
+    """The command lines of all processes on this machine, which any user can read."""
     lines = set()
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -42,7 +42,7 @@ def command_lines():
 
 
 def open_to_others(directory):
-    """The files below `directory` that its owner's group or all users can read, whatever they may do in `directory` itself."""
+    """The files below `directory` that group or others can read, provided that they can enter `directory` itself."""
     for parent, folders, names in os.walk(directory):
         parent = pathlib.Path(parent)
         with contextlib.suppress(FileNotFoundError):
@@ -55,12 +55,12 @@ def open_to_others(directory):
 
 
 class ClusterCase(SubmitCase):
-    """A cluster that is started for the test, and dmlc-submit with it."""
+    """Base class of tests that run dmlc-submit on a cluster."""
 
     CLUSTER = ""  # as in DMLC_JOB_CLUSTER
     WORKERS = 3
-    ERRORS_COME_APART = True  # standard error and standard output are separate
-    CORES_ARE_SHARED = True  # the workers of a host share its cores
+    ERRORS_COME_APART = True  # whether standard output and standard error are kept separate
+    CORES_ARE_SHARED = True  # whether the workers of a host share its cores
 
     def cluster_options(self):
         """The options that choose the cluster."""
@@ -76,11 +76,11 @@ class ClusterCase(SubmitCase):
         self.temporary = pathlib.Path(directory.name)
 
     def enter(self, command):
-        """The command in the form that starts it where dmlc-submit runs."""
+        """The command line that runs `command` where dmlc-submit runs."""
         return command
 
     def left(self):
-        """What still runs of a job: the processes and the scripts around them, which have the mark in their environment."""
+        """Command lines by pid of the job's live processes and the scripts around them, which have the mark in their environment."""
         return {pid: line for pid, line in processes_with(self.mark).items() if not line.startswith(PROGRAM)}
 
     def start(self, *words, environment=None, **settings):
@@ -95,7 +95,7 @@ class ClusterCase(SubmitCase):
         return self.note(process)
 
     def submit_pid(self):
-        """The pid of dmlc-submit itself, as the started process may turn into it by exec."""
+        """The pid of dmlc-submit, which is not always the started process: `enter` may put another program around it."""
         for pid in self.marked():
             if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == PROGRAM.encode():
                 return pid
@@ -113,7 +113,7 @@ class ClusterCase(SubmitCase):
         return [*self.temporary.glob("dmlc-submit-*"), *self.directory.glob(".dmlc-submit-*")]
 
     def places_of_files(self):
-        """The directories with everything that dmlc-submit and the cluster's own programs write for a job."""
+        """The directories in which dmlc-submit and the cluster's programs write files for a job."""
         return [self.directory, self.temporary]
 
     def ready(self, tasks):
@@ -122,7 +122,7 @@ class ClusterCase(SubmitCase):
             self.file(f"ready-{task}").unlink()
 
     def local_ranks(self, workers):
-        """For each of `workers` workers: its index among the workers of its host, and their number."""
+        """For each worker: its index among the workers on its host, and the number of workers on its host."""
         return [(0, 1)] * workers
 
     def threads_of_two(self):
@@ -131,7 +131,7 @@ class ClusterCase(SubmitCase):
 
 
 class BindingBehaviour(ClusterCase):
-    """The tests of clusters that bind processes to cores; derive from it as from ClusterBehaviour."""
+    """Tests for clusters that bind processes to cores. Used like ClusterBehaviour."""
 
     OPTIONS = ()  # put two workers on one host, with a core for each
 
@@ -151,12 +151,12 @@ class BindingBehaviour(ClusterCase):
 
 
 class WatchingBehaviour(ClusterCase):
-    """The tests of clusters with an agent next to each process; derive from it as from ClusterBehaviour."""
+    """Tests for clusters with an agent for each process. Used like ClusterBehaviour."""
 
     STATES = (r"worker 0: state R, \d+\.\d s of CPU, [1-9]\d* MB", r"worker 1: state S, 0\.\d s", r"worker 2: state T, ")
 
     def watched(self):
-        """A job whose workers run, sleep and are stopped."""
+        """Starts a job with a busy, a sleeping and a stopped worker."""
         code = ("echo ready > ready-$DMLC_TASK_ID; case $DMLC_TASK_ID in 0) sh -c 'while :; do :; done' ;; 1) sleep 600 ;;"
                 " 2) sh -c 'kill -STOP $$' ;; esac; true")
         process = self.start("--num-workers", 3, "--no-tracker", "--log-level", "DEBUG", "sh", "-c", code)
@@ -188,13 +188,13 @@ class WatchingBehaviour(ClusterCase):
         tools.mkdir()
         (tools / "py-spy").write_text(f"#!/bin/sh\necho x > {self.file('asked')}\nexec sleep 600\n")
         (tools / "py-spy").chmod(0o755)
-        code = "import os, time; os.fork(); open('ready-0', 'w').write('x'); time.sleep(600)"  # two processes to look at
+        code = "import os, time; os.fork(); open('ready-0', 'w').write('x'); time.sleep(600)"  # two processes to inspect
         process = self.start("--num-workers", 1, "--no-tracker", "--log-level", "DEBUG", "--env",
                              f"PATH={tools}:{os.environ['PATH']}", *PYTHON, code)  # fmt: skip
         self.ready(1)
         os.kill(self.submit_pid(), signal.SIGUSR2)
         self.wait_for_files("asked")
-        # The first of the two samples may have been under way before the request.
+        # The first of the two samples may have been taken before the request.
         self.assertNotIn("stack of", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
@@ -212,13 +212,13 @@ class WatchingBehaviour(ClusterCase):
 
 
 class ServersCase(ClusterCase):
-    """A cluster whose servers are started once for all tests of a class, and which has a job queue."""
+    """A cluster with a job queue, whose servers are started once per test class."""
 
     JOBS_END_S = 15
 
     @classmethod
     def make_servers(cls, directory):
-        """Starts the servers; the result has run(), environment() and close()."""
+        """Starts the servers. Returns an object with run(), environment() and close()."""
         raise NotImplementedError
 
     @classmethod
@@ -254,7 +254,7 @@ class ServersCase(ClusterCase):
 
 
 class ClusterBehaviour(ClusterCase):
-    """The tests for every cluster. Test files derive from this class, then delete its name, so that it is not run itself."""
+    """Tests for every cluster. Test files derive from this class and then delete its name, so that it is not run as a test itself."""
 
     def test_arguments_and_environment_arrive_byte_for_byte(self):
         self.file("record.py").write_text(RECORD)
@@ -302,7 +302,7 @@ class ClusterBehaviour(ClusterCase):
         wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
 
     def test_workers_find_each_other_as_torchrun_would_have_told_them(self):
-        # Worker 0 starts late to listen at the address and the port that all workers get.
+        # Worker 0 listens at MASTER_ADDR and MASTER_PORT, possibly after the others have tried to connect.
         code = """
 import os, socket, time
 rank, size, local_rank, local_size, port = (int(os.environ[name]) for name in (
@@ -345,7 +345,7 @@ print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
         self.assertNotIn(told, process.err)
 
     def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
-        # "problem" first: if both streams share a log, only "end" would separate the next line from it.
+        # "problem" comes first: if both streams share a log, it would not begin a line after "end", which has no newline.
         code = 'echo problem >&2; i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; printf end' % RESULT
         process = self.submit("--num-workers", self.WORKERS, "--log-dir", "logs", "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)

@@ -1,4 +1,4 @@
-"""warren doctor over real sshds on separate hosts: healthy hosts, a firewall between two, one that is down, a wrong key."""
+"""warren doctor over real sshds on separate hosts: all healthy, a firewall between two, a host that is down, a wrong key."""
 
 import json
 import os
@@ -40,10 +40,10 @@ class Doctor(unittest.TestCase):
         return {
             (one["level"], one["subject"], *one["hosts"]): f"{one['text']}; {one['advice']}"
             for one in self.found["findings"] if one["level"] != "OK" and one["subject"] not in ("packages", "memory", "limits")
-        }  # those depend on this machine
+        }  # findings on the excluded subjects depend on this machine
 
     def block(self, host, rule):
-        """Lets the firewall of a host drop what matches the rule."""
+        """Adds a rule to the firewall of a host."""
         namespace = f"{self.hosts.namespaces.prefix}{host}"
         rules = f"table inet doctor {{ chain input {{ type filter hook input priority 0; policy accept; {rule}; }}; }}"
         subprocess.run(["ip", "netns", "exec", namespace, "nft", "-f", "-"], input=rules, text=True, check=True)
@@ -55,9 +55,9 @@ class Doctor(unittest.TestCase):
                                  for one in links}),
                          sorted((a, b) for a in ("this machine", "n0", "n1") for b in ("this machine", "n0", "n1") if a != b))
         self.assertEqual({one["error"] for one in links}, {None})
-        self.assertEqual(len(links), 12)  # two per pair: to a tracker's port, and to an ephemeral one
+        self.assertEqual(len(links), 12)  # two per ordered pair: to a tracker port and to an ephemeral port
         self.assertEqual(self.found["names"]["n0"], {address: [address] for address in self.hosts.namespaces.addresses})
-        for host in self.found["hosts"]:  # all share one clock
+        for host in self.found["hosts"]:  # the hosts share one clock
             self.assertLess(abs(host["offset"][0]), host["offset"][1] + 0.05)
 
     @unittest.skipUnless(shutil.which("nft"), "SKIPPED: no nft here")
@@ -100,7 +100,7 @@ class Doctor(unittest.TestCase):
         self.assertIn("Linux", next(iter(found.values())))
 
     def doctor_of(self, environment, code):
-        """Runs the doctor in a Python environment."""
+        """Creates a virtual environment and runs the doctor with its Python."""
         subprocess.run([PYTHON, "-m", "venv", "--without-pip", environment], check=True)
         with unittest.mock.patch(f"{__name__}.PYTHON", str(environment / "bin/python")):
             return self.doctor(code=code)

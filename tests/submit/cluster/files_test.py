@@ -1,4 +1,4 @@
-"""--files and --archives: what the processes find in their directory, and what is left there after the job."""
+"""--files and --archives: the files in the processes' working directory, during the job and after it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-// The gang's state machine in cases that its simulation meets once in a million jobs.
+// Cases of the gang's state machine that its simulation meets once in a million jobs.
 #include "submit/cluster/gang_controller.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@ std::vector<std::size_t> Exited(GangController& controller) {
   return exited;
 }
 
-/// A gang of two workers whose launcher has failed twice. The agent of worker 1 came with the first launch
-/// and is still there after the end of the second one, and worker 1 is wanted.
+/// A gang of two workers whose launcher has failed twice. The agent of worker 1, which arrived during the
+/// first launch, has outlived the second one, and the job has asked for worker 1 again.
 GangController WithAnAgentOfTheLauncherBefore() {
   GangController controller(0, 2, "host port 1");
   const Launch launch;
@@ -96,7 +96,7 @@ TEST(GangController, SamplesOfARunningProcessAreHandedOn) {
   EXPECT_THAT(samples(), ElementsAre('T'));
 }
 
-/// The commands that the controller wants run, by their first words.
+/// The commands that the controller asks to run.
 std::vector<RunCommand> Commands(const std::vector<GangAction>& actions) {
   std::vector<RunCommand> commands;
   for (const GangAction& action : actions) {
@@ -107,7 +107,7 @@ std::vector<RunCommand> Commands(const std::vector<GangAction>& actions) {
 
 class JobInAQueue : public testing::TestWithParam<JobState> {};
 
-/// Some queues call it an error to cancel a job that has ended by itself.
+/// Some queues report an error for cancelling a job that has ended by itself.
 TEST_P(JobInAQueue, ThatCannotBeCancelledIsReportedUnlessItIsOver) {
   GangController controller(0, 1, "host port 1");
   Launch launch;

@@ -1,6 +1,6 @@
-// Whole jobs against the gang's state machine, by the thousand: simulated launchers, queues and agents that
-// come, fail, vanish and are put back at random moments, and a job above that restarts and stops as JobRun
-// does. The seed of a failing run is in its message.
+// Thousands of simulated jobs run against the gang's state machine. Simulated launchers, queues and agents
+// start, fail, vanish and are requeued at random moments; a simulated job restarts and stops its processes as
+// JobRun does. Failure messages include the seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,9 +18,9 @@ namespace {
 
 /// How a launcher gets its processes onto machines.
 enum class Kind {
-  kRuns,    ///< runs as long as the processes do: mpirun
-  kWaits,   ///< puts them into a queue and waits: YARN's client
-  kSubmits  ///< puts them into a queue and ends: sbatch
+  kRuns,    ///< runs as long as the processes, e.g. mpirun
+  kWaits,   ///< submits them to a queue and waits, e.g. YARN's client
+  kSubmits  ///< submits them to a queue and exits, e.g. sbatch
 };
 
 std::optional<std::string> NumberIn(std::string_view printed) {
@@ -80,19 +80,19 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     bool launcher_runs = false;
     InQueue state = InQueue::kNothing;
     std::string job = {};      ///< its number in the queue
-    std::string cleanup = {};  ///< the number to cancel should dmlc-submit die
+    std::string cleanup = {};  ///< the job to cancel if dmlc-submit dies
     int agents_to_come = 0;
-    bool failed = false;  ///< one of its processes failed
-    bool stays = false;   ///< could not be cancelled, which the user was told
+    bool failed = false;  ///< one of its processes has failed
+    bool stays = false;   ///< cancelling failed and the user was told
   };
   struct Agent {
-    int number = 0;  ///< counts the agents that have been at this place
-    int launch = 0;  ///< the launch of its gang with which it came
+    int number = 0;  ///< counts the agents of this process
+    int launch = 0;  ///< the launch of its gang that started it
     bool is_here = false;
     bool told_to_end = false;
     TimePoint told_at = {};
-    bool runs = false;       ///< its process runs
-    bool succeeded = false;  ///< its process succeeded
+    bool runs = false;       ///< whether its process runs
+    bool succeeded = false;  ///< whether its process succeeded
   };
 
   // --- the job above -------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Gang& gang = gangs_[id];
     if (gang.launches != launch || !gang.launcher_runs) return;
     if (kind_ == Kind::kSubmits && Trouble())
-      return ExitLauncher(id, launch, {0, 0, false, {}});  // no number
+      return ExitLauncher(id, launch, {0, 0, false, {}});  // prints no job number
     gang.job = std::to_string(++jobs_);
     gang.state = InQueue::kPending;
     controller_->LauncherWrote(id, Stream::kOut, fmt::format("job {}\n", gang.job));
@@ -171,7 +171,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Dequeue(id);
   }
 
-  /// After some time, the job leaves the queue and runs.
+  /// Lets the job leave the queue and run after some time.
   void Dequeue(GangId id) {
     if (Trouble()) {
       After(Between(0, 10'000), [this, id, launch = gangs_[id].launches] {
@@ -188,7 +188,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     });
   }
 
-  /// All of the gang's agents vanish.
+  /// Lets all of the gang's agents vanish.
   void BreakDown(GangId id) {
     gangs_[id].agents_to_come = 0;
     ForAgents(id, [this](int index) { Vanish(index, Between(0, 2000)); });
@@ -208,7 +208,8 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     gangs_[cleanup.gang].cleanup = cleanup.words.empty() ? "" : cleanup.words.back();
   }
 
-  /// What a process prints and saves after it is told to end would be lost if the queue killed it earlier.
+  /// Checks that no job is cancelled while its processes are ending: what they still print and save would be
+  /// lost.
   void ExpectLastWordsAreWaitedFor(const std::string& job) {
     for (GangId id = 0; id < gangs_.size(); ++id) {
       if (gangs_[id].job != job || gangs_[id].state != InQueue::kRunning) continue;
@@ -255,7 +256,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     }
   }
 
-  /// The queue takes the job's machines away and requeues it.
+  /// The queue takes the machines away from the job and requeues it.
   void PutBack(GangId id) {
     Gang& gang = gangs_[id];
     if (gang.state != InQueue::kRunning) return;
@@ -280,7 +281,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
   Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
   void Handle(const AgentEvent& event) { controller_->Handle(event, now_); }
 
-  /// The gang's processes start, each with its agent.
+  /// Starts the gang's processes, each with its agent.
   void Begin(GangId id) {
     if (!has_agents_) return;
     Gang& gang = gangs_[id];
@@ -301,7 +302,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Handle(AgentArrived{static_cast<std::size_t>(index), "host", AddressOf(index)});
   }
 
-  /// A different address for each agent.
+  /// An address that is different for each agent.
   std::string AddressOf(int index) {
     return "process " + std::to_string(index) + ", agent " + std::to_string(AgentOf(index).number);
   }
@@ -321,7 +322,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     ASSERT_TRUE(running_.contains(launch.index)) << "process " << index << " is not wanted" << Describe();
     ASSERT_FALSE(agent.runs) << "process " << index << " runs already" << Describe();
     ASSERT_FALSE(agent.told_to_end) << Describe();
-    if (!agent.is_here) return;  // it left at the same moment
+    if (!agent.is_here) return;  // it left in the meantime
     agent.runs = true;
     const auto fate = [this, index, number = agent.number](auto what) {
       return [this, index, number, what] {
@@ -356,7 +357,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     }
   }
 
-  /// The agent reports the end of its process.
+  /// Lets the agent report the end of its process.
   void Tell(int index, const char* kind, int code) {
     Agent& agent = AgentOf(index);
     if (!agent.is_here || !agent.runs) return;
@@ -367,7 +368,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
                      {static_cast<std::size_t>(index), kind, fmt::format("0 {}", code)}});
   }
 
-  /// The agent's connection ends.
+  /// Closes the agent's connection after `ms`.
   void Vanish(int index, int ms) {
     After(ms, [this, index, number = AgentOf(index).number] {
       Agent& agent = AgentOf(index);
@@ -378,7 +379,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     });
   }
 
-  /// Counts a lost agent. With the last one, the launcher or its job in the queue ends.
+  /// Counts a lost agent. After the last one, the launcher or the queued job ends.
   void LoseAgent(GangId id) {
     Gang& gang = gangs_[id];
     if (gang.agents_to_come == 0 || --gang.agents_to_come > 0) return;
@@ -449,7 +450,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   }
 }
 
-/// Seeds that found a fault, once in millions of jobs.
+/// Seeds that once found a bug; only one job in millions did.
 TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
   for (const unsigned seed : {1'432'072'821U, 2'703'246'298U, 174'020'135U}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

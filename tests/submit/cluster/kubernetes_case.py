@@ -1,4 +1,4 @@
-"""Shared by the tests of dmlc-submit --cluster kubernetes on a real Kubernetes and on the stand-in."""
+"""Base classes for the tests of dmlc-submit --cluster kubernetes on a real Kubernetes and on the stand-in."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class KubernetesCase(ClusterCase):
         return self.kubernetes.environment()
 
     def threads_of_two(self):
-        return 1  # its container's limit
+        return 1  # the CPU limit of its container
 
     def check_nothing_is_left(self, seconds=8):
         """Allows for the watchdog, which deletes twice after a kill, 2 s apart."""
@@ -46,7 +46,7 @@ class KubernetesCase(ClusterCase):
                                 "--ignore-not-found", capture_output=True)
 
     def break_kubectl(self, condition):
-        """Makes kubectl run these shell lines first, which may exit; `verb` is the command it was given."""
+        """Returns an environment in which kubectl first runs `condition`, shell lines that may exit; $verb is kubectl's command."""
         folder = self.file("broken")
         folder.mkdir(exist_ok=True)
         (folder / "kubectl").write_text(f"#!/bin/sh\nfor verb; do case $verb in -*) ;; *) break ;; esac; done\n{condition}\n"
@@ -60,7 +60,7 @@ class KubernetesCase(ClusterCase):
 
 
 class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
-    """The tests for a real Kubernetes and for the stand-in; a class for each derives from this one."""
+    """Tests for a real Kubernetes and for the stand-in. Each of them has a class derived from this one."""
 
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"
@@ -88,7 +88,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
                                        r".*was ended by Kubernetes \(Evicted.*on attempt 2 of 3; starting it again")  # fmt: skip
 
     def test_a_job_that_was_started_again_lives_on(self):
-        code = "[ $DMLC_NUM_ATTEMPT = 1 ] || exit 3; sleep 6; echo survived"  # longer than the wait for the first attempt
+        code = "[ $DMLC_NUM_ATTEMPT = 1 ] || exit 3; sleep 6; echo survived"  # longer than the wait for the end of the first attempt
         process = self.submit("--num-workers", 2, "--max-restarts", 1, "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(process.out.count("survived"), 2)
@@ -96,7 +96,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
     def test_what_a_process_leaves_in_its_container_is_gone_before_it_is_started_again(self):
         code = "[ $DMLC_NUM_ATTEMPT = 1 ] || { sleep 777 & until pgrep -cx sleep; do :; done; exit 1; }; pgrep -cx sleep"
         process = self.submit("--num-workers", 1, "--local-num-attempt", 1, "sh", "-c", code)
-        self.assertRegex(process.out, r"\A(\[0\] 0\n)*\[0\] 1\n\[0\] 0\n\Z", process.err)  # 0 until the shell has become sleep
+        self.assertRegex(process.out, r"\A(\[0\] 0\n)*\[0\] 1\n\[0\] 0\n\Z", process.err)  # 0 until the forked shell has exec'd sleep
 
     def test_a_worker_has_as_many_threads_as_its_container_has_cores(self):
         self.file("template.yaml").write_text("spec: {containers: [{resources: {limits: {cpu: 1500m}}}]}\n")
@@ -137,7 +137,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         os.kill(self.submit_pid(), signal.SIGTERM)
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 143)
-        self.assertLess(time.monotonic() - began, 12)  # less than its patience
+        self.assertLess(time.monotonic() - began, 12)  # dmlc-submit does not wait until kubectl ends
 
     def test_pods_that_are_not_made_are_told(self):
         none = '[ "$verb" != get ] || { echo \'{"items": []}\'; exit 0; }'
@@ -209,7 +209,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         self.assertIn("kubectl apply exited with code 1", self.last_line(process))
 
     def test_a_name_that_others_have_taken_is_told_and_what_is_theirs_stays(self):
-        """The random letters of the job's name are guessed: others take the name just before dmlc-submit does."""
+        """Another client creates a Job with the job's random name just before dmlc-submit does."""
         pod = {"restartPolicy": "Never", "containers": [{"name": "worker", "image": "theirs", "command": ["theirs"]}]}
         theirs = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "NAME"},
                   "spec": {"parallelism": 0, "completions": 7, "template": {"spec": pod}}}  # fmt: skip
@@ -241,7 +241,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         self.assertIn("kubectl is not on PATH", process.err)
 
     def separate(self):
-        """Makes processes run in another directory than dmlc-submit."""
+        """Makes the processes run in a different directory from dmlc-submit."""
         self.kubernetes.work = self.file("work")
         self.kubernetes.work.mkdir()
 

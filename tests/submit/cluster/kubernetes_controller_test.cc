@@ -1,5 +1,4 @@
-// What --cluster kubernetes does about the pods of a job: single cases that its simulation meets too rarely
-// to test them.
+// Reactions of --cluster kubernetes to the pods of a job, in cases that its simulation meets too rarely.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,10 +20,10 @@ using testing::HasSubstr;
 
 constexpr char kPodMark[] = "wmark";
 
-/// A job of workers whose objects exist and whose pods are reported when a test says so.
+/// A job of workers whose objects exist. Tests report its pods.
 class KubernetesControllerTest : public testing::Test {
  protected:
-  /// A job whose objects are being made.
+  /// Starts a job, whose objects are then being created.
   void MakeJob(std::size_t num_workers) {
     controller_.emplace(KubernetesSetting{.job_name = "job",
                                           .kube_namespace = "",
@@ -62,7 +61,7 @@ class KubernetesControllerTest : public testing::Test {
     return pod;
   }
 
-  /// Lets the pod's script write this to its log, at the current time.
+  /// Makes the pod's script write these words to its log, at the current time.
   void Says(const PodReport& pod, const std::string& words) {
     const auto ms = std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count();
     controller_->LogRead(pod.name,
@@ -98,7 +97,7 @@ TEST_F(KubernetesControllerTest, ALogThatBrokeOffIsFollowedAgainSoonHoweverMuchO
   Report({Running(0), Running(1)});
   controller_->FollowerExited(Running(0).name, {1, 0, false, {}}, now_);
   Take();
-  // Each message delays the next regular question.
+  // Each message delays the next regular query.
   bool asked = false;
   for (int passed_ms = 0; passed_ms < 400 && !asked; passed_ms += 100) {
     now_ += milliseconds(100);
@@ -151,7 +150,7 @@ TEST_F(KubernetesControllerTest, WhoKilledAProcessOrToldItToEndIsToldByItsPod) {
     const auto exits = Exits(Take());
     return exits.size() == 1 ? exits[0].status.Describe() : "";
   };
-  // In control groups of version 1, only the process that took the memory is killed, not its script.
+  // With cgroups v1, only the process that used the memory is killed, not its script.
   EXPECT_THAT(story("exit 0 137", {137, 0, false, "took too much memory (OOMKilled)"}),
               HasSubstr("OOMKilled"));
   EXPECT_THAT(story("exit 0 137", {137, 0, false, {}}), HasSubstr("SIGKILL"));

@@ -1,7 +1,7 @@
-// Whole jobs against the state machine of --cluster kubernetes, by the thousand: a simulated API server whose
-// pods begin, fail, vanish and are replaced at random moments, whose logs break off, and whose answers are
-// late or missing, and a job above that restarts and stops as JobRun does. The seed of a failing run is in
-// its message.
+// Thousands of simulated jobs run against the state machine of --cluster kubernetes. The pods of a simulated
+// API server begin, fail, vanish and are replaced at random moments; logs break off, and answers are late or
+// missing. A simulated job restarts and stops its processes as JobRun does. Failure messages include the
+// seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -128,7 +128,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     controller_->Made(jobs.size());
   }
 
-  /// A command of kubectl: `end` is called after some time, unless the command is killed first.
+  /// Runs a kubectl command. `end` is called after some time, or when the command is killed.
   std::shared_ptr<bool> RunCommand(int least_ms, int most_ms, const std::function<void(bool killed)>& end) {
     ++commands_;
     const auto runs = std::make_shared<bool>(true);
@@ -194,7 +194,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     return roles_.size();
   }
 
-  /// The pod is deleted, or its node is gone: Kubernetes creates another.
+  /// The pod is deleted or its node fails, and Kubernetes creates another one.
   void Lose(const std::string& name) {
     const auto found = pods_.find(name);
     if (found == pods_.end() || found->second.ended) return;
@@ -218,9 +218,9 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     After(Between(100, 3000), [this, pod] { MakePod(pod.role, pod.rank, pod.replaced + 1, pod.start); });
   }
 
-  // --- what runs in a pod --------------------------------------------------------------------------------
+  // --- inside a pod ----------------------------------------------------------------------------------------
 
-  /// Does it after some time, if the pod still runs then.
+  /// Calls `what` after `ms`, if the pod still runs then.
   void InPod(const std::string& name, int ms, const std::function<void(Pod&)>& what) {
     After(ms, [this, name, what] {
       const auto found = pods_.find(name);
@@ -297,7 +297,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     const int number = followers_;
     follower_of_[follow.pod] = number;
     if (found == pods_.end() || Trouble()) {
-      gives_up_.insert(follow.pod);  // if it keeps failing
+      gives_up_.insert(follow.pod);  // in case following it keeps failing
       return After(Between(50, 1000), [this, pod = follow.pod, number] {
         if (follower_of_[pod] == number) EndFollower(pod, 1);
       });
@@ -310,7 +310,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     After(Between(50, 1000), [this, pod = follow.pod, number, first] { Bring(pod, number, first, ""); });
   }
 
-  /// Delivers a piece of the log, its end, or the end of the connection.
+  /// Delivers part of the log, the end of the log, or the end of the connection.
   void Bring(const std::string& name, int number, std::size_t next, std::string rest) {
     if (!followed_.contains(name) || follower_of_[name] != number) return;
     if (!pods_.contains(name) && !logs_.contains(name)) return EndFollower(name, 1);
@@ -320,11 +320,11 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
       ++next;
     }
     if (Trouble()) {
-      if (pod.ended) gives_up_.insert(name);  // it may be taken for the log's end
+      if (pod.ended) gives_up_.insert(name);  // the end of the connection may be taken for the end of the log
       return EndFollower(name, Chance(50) ? 0 : 1);
     }
     if (rest.empty() && pod.ended) return EndFollower(name, 0);
-    // The rest of a lost pod's log comes in small pieces.
+    // The rest of a lost pod's log is delivered in small pieces.
     const bool drops = logs_.contains(name) || Chance(30);
     const std::size_t count =
         drops ? std::min<std::size_t>(rest.size(), static_cast<std::size_t>(Between(1, 60))) : rest.size();
@@ -347,7 +347,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     });
   }
 
-  // --- questions and the end -----------------------------------------------------------------------------
+  // --- queries and deletion --------------------------------------------------------------------------------
 
   void Do(const AskForPods& ask) {
     ASSERT_EQ(ask.start, start_);
@@ -400,7 +400,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     });
   }
 
-  /// The pod is asked to end.
+  /// Asks the pod to end, and later removes it.
   void Terminate(const std::string& name) {
     InPod(name, Between(0, 2000), [this, name](Pod& pod) {
       if (pod.has_begun && pod.role != "tracker") Tell(pod, fmt::format("exit {} 143", pod.attempt));
@@ -442,7 +442,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
   // The state of the cluster.
   std::set<std::string> jobs_;  ///< by role
   std::map<std::string, Pod> pods_;
-  std::map<std::string, Pod> logs_;  ///< the logs of lost pods, which can be read for a while
+  std::map<std::string, Pod> logs_;  ///< logs of lost pods, which stay readable for a while
   int num_pods_ = 0;
   std::string failed_job_;
   std::set<std::string> followed_;
@@ -462,7 +462,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
   std::map<std::size_t, std::vector<std::string>> pods_of_;  ///< pods of the current start
   std::set<std::pair<int, std::size_t>> did_well_;           ///< by start and index
   std::map<std::pair<int, std::size_t>, std::string> came_;
-  std::set<std::string> gives_up_;  ///< pods whose log may be read incompletely
+  std::set<std::string> gives_up_;  ///< pods whose logs may be read only in part
 };
 
 TEST(KubernetesSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {

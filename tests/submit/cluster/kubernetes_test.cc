@@ -1,4 +1,4 @@
-// What --cluster kubernetes makes of options, kubectl's answers and logs, without kubectl.
+// --cluster kubernetes without kubectl: YAML, manifests, and the parsing of kubectl's answers and logs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// A file with this content, which exists as long as the object.
+/// A temporary file with the given content, removed by the destructor.
 class File {
  public:
   explicit File(const std::string& content) {
@@ -136,7 +136,7 @@ TEST(Yaml, WholeNumbersMayHaveAnotherBase) {
 
 // --- the log ---------------------------------------------------------------------------------------------
 
-/// The text that a reader makes of the pieces.
+/// The text that `reader` extracts from `pieces`.
 std::string Log(LogReader& reader, const std::vector<std::string>& pieces) {
   std::string text;
   for (const std::string& piece : pieces) {
@@ -166,7 +166,7 @@ TEST(LogReader, LeavesOutWhatAnotherCommandHasBrought) {
     LogReader reader;
     std::string text = Log(reader, {whole.substr(0, broken)});
     reader.Reconnect();
-    // The log starts again at the second of the last line.
+    // The log restarts at the second in which the last line was written.
     text += Log(reader, {reader.since() == "2026-01-02T15:04:06Z" ? std::string(kThird) + kFourth : whole});
     EXPECT_EQ(text, "one\ntwo 2026 \n\nalso\nfour") << broken;
   }
@@ -382,7 +382,7 @@ TEST(KubeManifest, AnEmptySectionOfATemplateIsNone) {
     const File file(text);
     options.kube_worker_template = file.path();
     if (std::string(text) == "metadata:\nspec:\n") {
-      EXPECT_THROW(ManifestOf(options), UsageError);  // the kind of object is missing
+      EXPECT_THROW(ManifestOf(options), UsageError);  // the kind is missing
     } else {
       EXPECT_EQ(ManifestOf(options).processes.at(0)["spec"]["template"], ours["spec"]["template"]) << text;
     }
@@ -481,14 +481,14 @@ TEST(KubeManifest, ASecretIsPlainTextOrEncoded) {
   options.environment = {{"KEY", "a\tb"}};
   const Json text = ManifestOf(options).before.back();
   EXPECT_THAT(text["stringData"]["process.sh"].get<std::string>(), HasSubstr("export KEY='a\tb'"));
-  // DEL, NEL, a line separator, a byte order mark, a letter, no UTF-8: readers disagree on the meaning of
-  // some of them.
+  // DEL, NEL, a line separator, a byte order mark, a non-ASCII letter, invalid UTF-8 and a carriage return:
+  // YAML readers disagree on some of them.
   for (const char* const odd :
        {"\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xef\xbb\xbf", "\xc3\xa4", "\xff", "\r"}) {
     options.environment = {{"KEY", odd}};
     const Json bytes = ManifestOf(options).before.back();
     EXPECT_FALSE(bytes.contains("stringData"));
-    EXPECT_THAT(bytes["data"]["process.sh"].get<std::string>(), StartsWith("am9i"));  // "job"
+    EXPECT_THAT(bytes["data"]["process.sh"].get<std::string>(), StartsWith("am9i"));  // base64 of "job"
   }
 }
 

@@ -1,7 +1,7 @@
-"""dmlc-submit --cluster kubernetes on a real Kubernetes whose only node is this machine (real_kubernetes makes one); WARREN_TEST_KUBECONFIG
-is an administrator's kubeconfig for it. The image registry.example/xgb:1, made from this machine's Debian, has Python, procps, the
-libraries that xgb-train is linked with, and Warren's wheel in /usr/local; the build's programs are mounted into the pods with the
-directory of each test. dmlc-submit has an account with only the rights that docs/how-to/clusters.md names."""
+"""dmlc-submit --cluster kubernetes on a real Kubernetes whose only node is this machine (see real_kubernetes). WARREN_TEST_KUBECONFIG is an
+administrator's kubeconfig for it. The image registry.example/xgb:1, made from this machine's Debian, has Python, procps, the libraries
+that xgb-train is linked with, and Warren's wheel in /usr/local. The build's programs and the directory of each test are mounted into the
+pods. dmlc-submit uses an account that has only the rights listed in docs/how-to/clusters.md."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def documented_role():
 
 
 class RealKubernetes:
-    """Has the interface of the stand-in: `work` and `image_path` may be changed between tests."""
+    """Offers the interface of StandInKubernetes. Tests may change `work` and `image_path`."""
 
     def __init__(self, directory):
         self.directory, self.kubectl = directory, shutil.which("kubectl")
@@ -55,7 +55,7 @@ class RealKubernetes:
         return {"PATH": os.environ["PATH"], "KUBECONFIG": str(self.kubeconfig)}
 
     def run(self, *words, env=None, **settings):
-        """kubectl as the administrator."""
+        """Runs kubectl as the administrator."""
         environment = {**os.environ, "KUBECONFIG": KUBECONFIG, **(env or {})}
         command = [self.kubectl, "--namespace", NAMESPACE, *map(str, words)]
         return subprocess.run(command, env=environment, check=False, **settings)
@@ -68,7 +68,7 @@ class RealKubernetes:
         return sorted(f"{one['kind']}/{one['metadata']['name']}" for one in found if kind in (None, one["kind"]))
 
     def fail_pod(self, name):
-        """Makes the kubelet fail the pod: writes a file larger than its ephemeral-storage limit."""
+        """Makes the kubelet fail the pod, by writing a file larger than the pod's ephemeral-storage limit."""
         command = ["dd", "if=/dev/zero", "of=/job/file", "bs=1M", "count=64"]
         self.run("exec", name, "--", *command, capture_output=True).check_returncode()
 
@@ -79,7 +79,7 @@ class RealKubernetes:
                  capture_output=True).check_returncode()  # fmt: skip
 
     def template(self):
-        """A template that gives a pod this machine's folders."""
+        """Writes a pod template that mounts this machine's working and build directories. Returns its path."""
         places = {"work": str(self.work), "build": str(BIN.parent)}
         container = {"workingDir": str(self.work), "env": [{"name": "PATH", "value": self.image_path}],
                      "volumeMounts": [{"name": name, "mountPath": path} for name, path in places.items()],

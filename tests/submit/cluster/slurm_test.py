@@ -43,7 +43,7 @@ class SlurmCase(ServersCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Srun(ClusterBehaviour, SlurmCase):
-    """Inside an allocation."""
+    """srun inside an allocation."""
 
     def enter(self, command):
         return ["salloc", "--quiet", "--ntasks=8", "--overcommit", *command]
@@ -57,7 +57,7 @@ class Srun(ClusterBehaviour, SlurmCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class MpirunInAnAllocation(SlurmCase):
-    """Open MPI's mpirun finds the nodes that Slurm has given."""
+    """Open MPI's mpirun uses the nodes of a Slurm allocation."""
 
     def cluster_options(self):
         return ["--cluster", "mpi", "--mpirun", "mpirun.openmpi"]
@@ -75,7 +75,7 @@ class MpirunInAnAllocation(SlurmCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Sbatch(ClusterBehaviour, SlurmCase):
-    """Outside an allocation."""
+    """sbatch outside an allocation."""
 
     def test_the_job_has_its_name_partition_nodes_and_cores(self):
         code = "[ $DMLC_TASK_ID = 1 ] || scontrol -o show job $SLURM_JOB_ID; echo $SLURMD_NODENAME > node-$DMLC_TASK_ID"
@@ -132,7 +132,8 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         self.servers.run("scontrol", "requeue", job)
 
         def again():
-            # Otherwise Slurm waits for two minutes. Asking more often restarts its wait each time.
+            # Slurm delays a requeued job by two minutes, unless its start time is changed. More frequent changes would postpone the start
+            # each time.
             time.sleep(1)
             self.servers.run("scontrol", "update", f"JobId={job}", "StartTime=now", capture_output=True)
             return all(self.file(f"ready-{task}").exists() for task in (0, 1))
@@ -150,7 +151,7 @@ class Sbatch(ClusterBehaviour, SlurmCase):
 
 
 class BindingCase(SlurmCase):
-    """A node that has the cores of this machine and binds tasks to them."""
+    """A cluster of one node, which has this machine's cores and binds tasks to them."""
 
     OPTIONS = ("--slurm-worker-nodes", 1)
 

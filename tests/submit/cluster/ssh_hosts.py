@@ -1,4 +1,4 @@
-"""Several hosts on one machine, network namespaces with a real sshd each, and dmlc-submit on another one."""
+"""Several hosts on one machine: network namespaces with a real sshd each, and another one in which dmlc-submit runs."""
 
 import os
 import pathlib
@@ -25,7 +25,8 @@ def _run(*command):
 
 
 class SshHosts:
-    """`count` hosts, whose sshds listen at PORT and accept one key. Each has its own directory; they share the rest of the file system."""
+    """`count` hosts whose sshds listen on PORT and accept one key. `own_directory` and the home directory are separate on each host; the
+    rest of the file system is shared."""
 
     def __init__(self, directory, count, ipv6=False):
         self.directory = pathlib.Path(directory) / "ssh"
@@ -51,22 +52,21 @@ class SshHosts:
         return self.namespaces.addresses[host]
 
     def inside(self, command):
-        """The command in the form that starts it where dmlc-submit runs."""
+        """The command line that runs `command` where dmlc-submit runs."""
         return self.namespaces.inside("middle", command)
 
     def options(self):
-        """The options that tell ssh the key and the hosts."""
+        """The options that give ssh its configuration, with the key and the hosts."""
         return ["--ssh-options", f"-F {self.config}"]
 
     def host_file(self, text=None):
-        """A host file with the names of the ssh configuration, n0 and so on, or with `text`."""
+        """Writes a host file with `text`, by default n0, n1, ... as in the ssh configuration. Returns the options for it."""
         path = self.directory / "hosts"
         path.write_text(text if text is not None else "".join(f"n{i}\n" for i in range(len(self.sshds))))
         return ["--cluster", "ssh", "--host-file", path]
 
     def processes(self):
-        """The processes on the hosts except the listening sshds: pid and command line. Connections that are being closed are not counted.
-        """
+        """Command lines by pid of the processes on the hosts, except the listening sshds and connections that are closing."""
         found = {}
         for host, sshd in self.sshds.items():
             name = f"{self.namespaces.prefix}{host}"
@@ -92,7 +92,7 @@ class SshHosts:
         self.namespaces.close()
 
     def _name_hosts(self):
-        """Lets every host resolve all others, by their own names and by those in the ssh configuration."""
+        """Lets every host resolve all others, by their host names and by their names in the ssh configuration."""
         names = {"127.0.0.1": "localhost", self.namespaces.middle_address: "host-middle"}
         names.update({address: f"host-{i} n{i} node{i + 1}" for i, address in enumerate(self.namespaces.addresses)})
         for name in self.namespaces.made:
@@ -120,12 +120,12 @@ class SshHosts:
             f"AuthorizedKeysFile {self.key}.pub\nStrictModes no\nPasswordAuthentication no\n"
             f"KbdInteractiveAuthentication no\nPermitRootLogin yes\nUsePAM no\nPidFile none\nLogLevel INFO\n"
         )
-        # An empty home directory: the startup files of a shell must not affect the test.
+        # An empty home directory keeps shells from reading startup files.
         mount = f'mount -t tmpfs none {self.own_directory}; mount -t tmpfs none {pathlib.Path.home()}; exec "$@"'
         command = self.namespaces.inside(host, ["unshare", "--mount", "sh", "-c", mount, "sh", SSHD, "-D", "-e", "-f",
                                                 config])
         with open(self.directory / f"sshd{host}.log", "wb") as log:
-            # Without the marks of a test: sshd must not pass them on from here.
+            # Without the test's mark: processes must get it from dmlc-submit, not from sshd.
             environment = {"PATH": os.environ["PATH"]}
             self.sshds[host] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log, env=environment)
         wait_for(lambda: b"Server listening" in (self.directory / f"sshd{host}.log").read_bytes(), 20, "sshd")

@@ -45,7 +45,7 @@ class SshCase(ClusterCase):
         return len(os.sched_getaffinity(0))  # one worker per host
 
     def start(self, *words, hosts=None, **settings):
-        """`hosts`: the text of the host file."""
+        """`hosts` is the text of the host file."""
         self.host_file_text = hosts
         return super().start(*words, **settings)
 
@@ -115,7 +115,7 @@ class Ssh(ClusterBehaviour, SshCase):
         def changed(match):
             return match[1] + ("y" if match[2] == "x" else "x")
 
-        # A key that has changed is never accepted.
+        # accept-new does not accept a key that has changed.
         self.hosts.known_hosts.write_text(re.sub(r"(AAAA\S{40})(\S)", changed, known))
         process = self.submit("--num-workers", 2, "--ssh-host-keys", "accept-new", "true")
         self.assertEqual(process.returncode, 255)
@@ -143,7 +143,7 @@ class Ssh(ClusterBehaviour, SshCase):
         self.assertFalse(self.file("started").exists())
 
     def environment_of_python(self, directory):
-        """A virtual environment with a package that no other one has."""
+        """Creates a virtual environment with a module `only_there`. Returns the variables that activate it."""
         subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", directory], check=True)
         (next(pathlib.Path(directory).glob("lib/python*/site-packages")) / "only_there.py").write_text("")
         return {"PATH": f"{directory}/bin:{os.environ['PATH']}", "VIRTUAL_ENV": str(directory)}
@@ -273,10 +273,10 @@ class SshWatching(WatchingBehaviour, SshCase):
         self.ready(2)
         self.read_samples(process, ["worker 0: state S", "worker 1: state S"])
         self.hosts.namespaces.cut_off(1)
-        self.wait_for_text(process.stderr, "worker 0: state S")  # everything that was on its way has arrived
+        self.wait_for_text(process.stderr, "worker 0: state S")  # wait until all samples in transit have arrived
         seen = "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(3))
         self.assertNotIn("worker 1: state", seen)
-        # The job does not wait for the lost host, and a request for its stacks is answered that none will come.
+        # A request for stacks is answered even though the lost host sends none.
         os.kill(self.submit_pid(), signal.SIGUSR2)
         seen += self.wait_for_text(process.stderr, "no further output within 30 s")
         self.assertRegex(seen, r"worker 1 \(host \S+, pid \d+\): nothing has been heard from host \S+ for \d+ s; is it down")
@@ -304,7 +304,7 @@ class LostHost(SshCase):
         self.assertEqual(process.returncode, 0, err)
         self.assertIn("was lost with the connection to n1", err.decode())
         self.assertEqual(self.file("ran-1").read_text().split("\n")[:2], ["n1 0", "n0 1"])
-        # On its second host no cores are counted for it: it may run on all of them.
+        # On its second host, the worker is not bound to cores.
         cores = self.file("cores-1").read_text().splitlines()[1]
         self.assertIn(cores + "\n", pathlib.Path("/proc/self/status").read_text())
         self.assertTrue(on_lost_host)

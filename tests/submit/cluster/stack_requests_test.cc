@@ -1,4 +1,4 @@
-// Stacks that agents send line by line go to everyone who asked, once.
+// Stacks that agents send line by line reach every requester once.
 #include "submit/cluster/stack_requests.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST_F(StackRequestsTest, LinesNobodyWaitsForAreDroppedAndOtherMessagesLeft) {
   EXPECT_THAT(told_, IsEmpty());
 }
 
-/// Answers when the test says so.
+/// Keeps requests until the test answers them.
 class SlowCluster : public Cluster {
  public:
   Started Start(std::size_t, const PlannedProcess&, int) override { return {}; }

@@ -1,4 +1,4 @@
-"""The stand-in for Kubernetes itself: it behaves as the launcher's tests assume."""
+"""Tests of the stand-in for Kubernetes: it behaves as the launcher's tests assume."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ APPLY = ("apply", "--server-side")
 
 
 def job_of(name, *command, container=None, pod=None, **spec):
-    """A Job's object. A command of a single word is run by a shell. Its $ are doubled, since Kubernetes turns $$ into $."""
+    """A Job. A one-word command is run by a shell, with each $ doubled, since Kubernetes turns $$ into $."""
     command = ["sh", "-c", command[0].replace("$", "$$")] if len(command) == 1 else list(command)
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {**spec, "template": {"spec": {
         "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, **(pod or {}),
@@ -81,7 +81,7 @@ class StandInCase(unittest.TestCase):
         return json.loads(self.kubectl("get", *words, "-o", "json"))
 
     def stored(self, kind):
-        """What `get` would show, without kubectl, for frequent queries."""
+        """The objects that `get` would show. Does not run kubectl, so frequent calls are cheap."""
         with self.cluster.changed:
             return json.loads(json.dumps([thing for (_, one, _), thing in self.cluster.store.items() if one == kind]))
 
@@ -110,7 +110,7 @@ class StandInCase(unittest.TestCase):
                          and found, "running")
 
     def ran(self, *command, **more):
-        """The only pod of a Job that has ended, and its log."""
+        """Runs a Job to its end. Returns its only pod and the log."""
         self.apply(job_of("it", *command, backoffLimit=0, **more))
         self.wait(lambda: self.conditions().keys() & {"Complete", "Failed"}, "the end")
         [pod] = self.pods()
@@ -169,11 +169,11 @@ class Objects(StandInCase):
         before = self.stored("Job"), self.stored("Secret")
         said = "job.batch/it serverside-applied\nsecret/s serverside-applied\n"
         self.assertEqual(self.apply(first, second), said)
-        self.assertEqual(self.apply(second, manager="another"), said.splitlines(True)[1])  # it wants the same value
+        self.assertEqual(self.apply(second, manager="another"), said.splitlines(True)[1])  # it applies the same value
         self.assertEqual((self.stored("Job"), self.stored("Secret")), before)
         error = self.apply(job_of("it", "true", **indexed(3)), secret_of("t"), code=1)
         self.assertIn("the stand-in does not change what there is: job.batch/it: .spec.completions, .spec.parallelism", error)
-        self.assertIn(".data.a", self.apply(secret_of("s"), code=1))  # the manager that applied it now wants it removed
+        self.assertIn(".data.a", self.apply(secret_of("s"), code=1))  # the manager that applied it now removes it
         text = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "u"}, "stringData": {"a": "x"}}
         self.apply(text)
         self.apply(text)
@@ -330,7 +330,7 @@ class Containers(StandInCase):
         self.assertEqual(values["a.b"], "c")
         self.assertEqual((values["POD"], values["IP"], values["REF"]), (pod["metadata"]["name"], "127.0.0.1", "o"))
         self.assertEqual((values["CORES"], values["ASKED"]), ("2", "1"))
-        # The index comes after the variables of the manifest, so that these cannot refer to it.
+        # The index follows the manifest's variables, so they cannot refer to it.
         self.assertEqual((values["JOB_COMPLETION_INDEX"], values["I"], values["NOTE"]), ("0", "$(JOB_COMPLETION_INDEX)", "0"))
         self.assertEqual(values["HOSTNAME"], "it-0")
         mine = {*(one["name"] for one in env), "KEY", "OTHER", "a.b", "PATH", "HOSTNAME", "HOME", "PWD", "JOB_COMPLETION_INDEX",
@@ -417,7 +417,7 @@ class Containers(StandInCase):
     def test_peers_are_found_by_name_once_they_are_there(self):
         code = (f"for name in it-0.group it-1.group.default.{DOMAIN} it-1.group; do "
                 "until getent hosts $name; do sleep 0.02; done; done; touch seen-$JOB_COMPLETION_INDEX;"
-                "until [ -e seen-0 -a -e seen-1 ]; do sleep 0.02; done")  # a pod that has ended no longer has a name
+                "until [ -e seen-0 -a -e seen-1 ]; do sleep 0.02; done")  # a pod that has ended has no DNS name
         labels = {"job-name": "it"}
         self.apply(job_of("it", code, pod={"subdomain": "group"}, **indexed(2)))
         [pod, _] = self.wait_running(count=2)
@@ -433,7 +433,7 @@ class Containers(StandInCase):
         pod = {"restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 0}
         self.apply(job_of("none", "sh", "-c", code, "a", "30", pod=pod, backoffLimit=0))
         self.wait_job("Failed", "none")
-        self.assertEqual(self.pods("none"), [])  # it would have been restarted: the Job controller deletes it
+        self.assertEqual(self.pods("none"), [])  # the Job controller deletes it, since it would have been restarted
         self.apply(job_of("it", "sh", "-c", code, "b", "0", pod=pod))
         self.wait_job("Complete")
         [pod] = self.pods()
@@ -463,7 +463,7 @@ class Logs(StandInCase):
         stamps = [line.split()[0] for line in self.kubectl("logs", "--timestamps=true", pod["metadata"]["name"]).splitlines()]
         since = self.kubectl("logs", f"--since-time={stamps[1]}", pod["metadata"]["name"])
         self.assertEqual(since, "two\n")
-        # Its own time lies later in its second and is cut to the second's start, so the line comes again.
+        # --since-time is rounded down to whole seconds, so the line of that time is printed again.
         self.assertIn("one", self.kubectl("logs", "--since-time", stamps[0], pod["metadata"]["name"]))
 
     def test_followed_until_the_end(self):
@@ -574,10 +574,10 @@ class Jobs(StandInCase):
                 'trap "sleep 0.3; touch got; exit 0" TERM; touch ready; while :; do sleep 0.02; done')
         self.apply(job_of("it", code, **indexed(2, backoffLimitPerIndex=0, maxFailedIndexes=0)))
         self.wait_job("FailureTarget")
-        self.assertNotIn("Failed", self.conditions())  # this condition follows when all pods have ended
+        self.assertNotIn("Failed", self.conditions())  # this condition follows once all pods have ended
         self.assertEqual(self.wait_job("Failed")["reason"], "MaxFailedIndexesExceeded")
         self.assertTrue((self.work / "got").exists())
-        # A pod that was asked to end is removed from the list after its end.
+        # A pod that was asked to end is removed once it has ended.
         self.wait(lambda: [self.state(pod)["terminated"]["exitCode"] for pod in self.pods()] == [7], "the failed pod alone")
 
     def test_the_pod_failure_policy_decides(self):
@@ -618,7 +618,7 @@ class Jobs(StandInCase):
         name = pod["metadata"]["name"]
         self.wait(lambda: self.kubectl("logs", name), "ready")
         begin = time.monotonic()
-        self.kubectl("delete", "job", "it", "--grace-period=0")  # this grace period is the job's, not its pods'
+        self.kubectl("delete", "job", "it", "--grace-period=0")  # the grace period of the job, not of its pods
         self.assertEqual(self.cluster.objects("Job"), [])
         self.wait(lambda: "asked" in self.kubectl("logs", name), "SIGTERM")
         self.assertIn("deletionTimestamp", self.pods()[0]["metadata"])
@@ -630,7 +630,7 @@ class Jobs(StandInCase):
         self.apply(job_of("it", "exec sleep 60", pod={"terminationGracePeriodSeconds": 60}))
         [pod] = self.wait_running()
         begin = time.monotonic()
-        # The first process has no handler, so it ignores SIGTERM and waits for SIGKILL.
+        # A PID 1 without a handler ignores SIGTERM, so the pod ends only with SIGKILL.
         name = pod["metadata"]["name"]
         self.assertEqual(self.kubectl("delete", "pod", name, "--grace-period=1"), f'pod "{name}" deleted\n')
         self.assertGreater(time.monotonic() - begin, 0.9)

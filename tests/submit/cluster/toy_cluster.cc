@@ -1,5 +1,5 @@
-// dmlc-submit with one more cluster than Warren's: docs/explanation/extending.md shows this file as the
-// example of what one adds, and toy_cluster_test.py runs a job on it.
+// dmlc-submit with an additional cluster. docs/explanation/extending.md shows this file as an example, and
+// toy_cluster_test.py runs a job on the cluster.
 #include <memory>
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
-"""dmlc-submit --cluster yarn with a stand-in for Hadoop: a program called `yarn` that records its command lines and runs the script of the
-distributed shell as YARN's containers would: by bash, numbered from 1. Each container has its own directory only if files are shipped to
-it; otherwise all run where the test can see what they write."""
+"""dmlc-submit --cluster yarn with a stand-in for Hadoop: a program called `yarn` that records its command lines and runs the distributed
+shell's script as YARN would, with bash, in containers numbered from 1. A container has its own directory only if files are shipped to
+it; otherwise it runs in the test's directory, so that the test can read its files."""
 
 import json
 import os
@@ -81,7 +81,7 @@ class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
                 "YARN_RECORD": str(home / "record/commands")}  # fmt: skip
 
     def places_of_files(self):
-        """Without the stand-in's own files: YARN's client copies the script to a place where its file system lets others read it, or not
+        """Excludes the stand-in's files: whether other users can read the script that YARN's client copies depends on YARN's file system
         (docs/how-to/security.md)."""
         return [self.temporary]
 

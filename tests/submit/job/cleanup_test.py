@@ -10,7 +10,7 @@ import unittest
 from submit_case import AT_ONCE_S, LIMIT_S, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, TRIES, SubmitCase, kill_at_once, python
 from warren_testing import wait_for
 
-# A shell with a child that ignores SIGTERM, as a worker's script with its Python might.
+# A shell whose child ignores SIGTERM, as a worker script and its Python process might.
 FAMILY = r"""
 trap '' TERM
 python3 -c '
@@ -32,7 +32,7 @@ class Cleanup(SubmitCase):
         return process
 
     def watchdog(self):
-        """The marked process that has the watchdog's name."""
+        """The pid of the marked process with the watchdog's name, or None."""
         for pid in self.marked():
             if pathlib.Path(f"/proc/{pid}/comm").read_text() == "warren-watchdog\n":
                 return pid
@@ -67,7 +67,7 @@ class Cleanup(SubmitCase):
         while process.poll() is None:
             process.send_signal(signal.SIGINT)  # two signals that arrive together may count as one
             time.sleep(0.05)
-        # The last signal may arrive when nothing is left to stop: then it simply ends dmlc-submit.
+        # The last signal may arrive after everything has been stopped, and then kills dmlc-submit itself.
         self.assertIn(process.returncode, (130, -signal.SIGINT))
         return time.monotonic() - begin
 
@@ -102,7 +102,7 @@ class Cleanup(SubmitCase):
     def test_nothing_is_left_when_dmlc_submit_is_killed_while_it_starts_workers(self):
         for delay_ms in (1, 3, 10, 20, 40, 80, 120):
             process = self.start("--num-workers", 100, "sh", "-c", "trap '' TERM; sleep 600 & sleep 601; sleep 602")
-            time.sleep(delay_ms / 1000)  # no waiting for the workers: any moment will do
+            time.sleep(delay_ms / 1000)  # at any moment, whether the workers are up or not
             process.kill()
             process.wait()
             self.check_nothing_is_left(10)
@@ -127,7 +127,7 @@ class Cleanup(SubmitCase):
         self.check_nothing_is_left()
 
     def test_nothing_is_left_on_success(self):
-        # A worker that leaves something in the background, without and with its output.
+        # Workers leave a background process with its output redirected, and one that shares the worker's output.
         for redirection in (">/dev/null 2>&1", ""):
             process = self.submit("--num-workers", 2, "sh", "-c", f"sleep 600 {redirection} & echo done")
             self.assertEqual(process.returncode, 0)
@@ -140,13 +140,13 @@ class Cleanup(SubmitCase):
         process.communicate(timeout=LIMIT_S)
 
     def test_reader_sees_the_end_even_when_a_descendant_escapes_with_the_output(self):
-        # setsid takes it out of the process group; dmlc-submit must not wait for its output to end.
+        # setsid takes the background process out of the process group. dmlc-submit must not wait until that process closes its output.
         process = self.start("--num-workers", 1, "sh", "-c", "setsid sleep 600 & echo $! > escaped; echo done")
         out, _ = process.communicate(timeout=LIMIT_S)
         self.assertEqual((process.returncode, out), (0, b"[0] done\n"))
 
     def test_processes_that_left_their_group_are_gone_after_sigterm_and_after_sigkill(self):
-        # timeout makes its own process group; the shell under it is what would stay.
+        # timeout creates its own process group, so the shell that it runs might be left over.
         for number in (signal.SIGTERM, signal.SIGKILL):
             process = self.start("--num-workers", 2, "bash", "-c",
                                  "timeout 600 bash -c 'echo up > up$DMLC_TASK_ID; sleep 600; true'; true")

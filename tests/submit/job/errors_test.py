@@ -1,4 +1,4 @@
-"""The errors of a failing job on the terminal: the first error is shown whole and last, what follows from it is folded."""
+"""The errors of a failing job on the terminal: the first error is shown completely and last, and its consequences are folded."""
 
 import json
 import pathlib
@@ -10,8 +10,8 @@ from submit_case import IDLE, LIMIT_S, SubmitCase, python
 ALL_SHOWN = "(--show-all-errors shows their output)"
 TRACEBACK = "Traceback (most recent call last):"
 
-# Once all are up, worker 1 raises; by then the others have written a traceback that names it, and wait for their end. They react to SIGTERM
-# as Python does.
+# Worker 1 raises after each of the others has written a traceback that names worker 1. The others then wait, and react to SIGTERM as Python
+# does by default.
 ONE_RAISES = r"""
 import os, pathlib, sys, time, traceback
 task = os.environ['DMLC_TASK_ID']
@@ -126,7 +126,7 @@ class Errors(SubmitCase):
         process = self.start("--num-workers", 1, *python(code + f"\nsys.stderr.flush(); {IDLE}"))
         self.assertIn("division by zero", self.wait_for_text(process.stderr, "[0] on"))
 
-    # --- how much is said, and how --------------------------------------------------------------------------
+    # --- amount and format of messages ----------------------------------------------------------------------
 
     def test_quiet_leaves_warnings_errors_and_the_workers(self):
         command = ["sh", "-c", "echo out; echo err >&2; exit $((1 - DMLC_NUM_ATTEMPT))"]

@@ -13,7 +13,7 @@ from warren_testing import wait_for
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
-# Worker 1 runs the given code once all others have written a file; the others idle.
+# Worker 1 runs the code that a test appends, once all workers are up. The others idle.
 ONE_FAILS = r"""
 import os, pathlib, signal, sys, time
 task = os.environ['DMLC_TASK_ID']
@@ -90,9 +90,9 @@ class Failure(SubmitCase):
         self.assertIn("on attempt 2 of 2", self.last_line(process))
 
     def stop_time(self, others, before=""):
-        """Seconds from the failure of worker 1 until dmlc-submit and all other processes are gone.
+        """Returns the seconds from the failure of worker 1 until dmlc-submit and all other processes are gone.
 
-        The others run one piece of code; the failing worker runs `before` first."""
+        The other workers run the code `others`; worker 1 runs `before` before it fails."""
         code = ONE_FAILS.replace("time.sleep(600)", others)
         failing = before + "open('failing', 'w').write(str(time.monotonic())); sys.exit(5)"
         for path in self.directory.iterdir():

@@ -1,4 +1,4 @@
-"""What reaches the processes of a job: arguments, environment, descriptors, signals, roles."""
+"""What the processes of a job receive: arguments, environment, descriptors, signals, roles."""
 
 import json
 import os
@@ -52,7 +52,7 @@ class Passing(SubmitCase):
             self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], b"local")
 
     def test_a_process_inherits_no_descriptor_signal_setting_or_limit_but_the_users(self):
-        # As some daemons start their children: with signals blocked and ignored, and a descriptor open.
+        # Some daemons start their children like this, with signals blocked and ignored and a descriptor open.
         def setting():
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGCHLD})
             signal.signal(signal.SIGUSR2, signal.SIG_IGN)

@@ -125,7 +125,7 @@ TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
 
   options.environment = {{"RANK", "7"}};
   EXPECT_THROW(Plan(options, context), UsageError);
-  // On other clusters the cluster decides which workers share a host; servers have no ranks.
+  // On clusters other than local, the cluster decides which workers share a host. Servers have no ranks.
   options.environment = {};
   options.cluster = "ssh";
   options.num_servers = 1;

@@ -8,7 +8,7 @@ import unittest
 from submit_case import IDLE, LIMIT_S, SubmitCase, python
 from warren_testing import wait_for
 
-# Each worker writes down what it was given and waits for all others of its attempt; then comes the code of the test.
+# Each worker records its attempt and its pid, waits for all others of its attempt, and then runs the code of the test.
 TOGETHER = r"""
 import json, os, pathlib, signal, sys, time
 task, attempt = os.environ['DMLC_TASK_ID'], int(os.environ['DMLC_NUM_ATTEMPT'])
@@ -53,7 +53,7 @@ class Restart(SubmitCase):
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
     def test_a_worker_has_its_own_restarts_first_and_all_count_on_from_the_highest(self):
-        # Worker 1 waits for the start of worker 0, so that worker 0 is not stopped before it has written that down.
+        # Worker 1 fails only after worker 0 has recorded its start, since the failure stops worker 0.
         code = TOGETHER.replace("while", "while task != '1' and") + (
             "while not os.path.exists('start-0-0'): time.sleep(0.01)\n"
             "if attempt < 2: sys.exit(7) if task == '1' else time.sleep(600)")
@@ -68,7 +68,7 @@ class Restart(SubmitCase):
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
     def test_workers_that_stay_away_from_the_tracker_are_a_reason(self):
-        # One worker sends start to the tracker and waits; the other sleeps, so that none is linked.
+        # Worker 0 sends start to the tracker and waits. Worker 1 sleeps, so no worker is linked.
         code = TOGETHER + """
 import socket, struct
 if attempt == 0 and task == '1': time.sleep(600)

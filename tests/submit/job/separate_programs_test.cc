@@ -1,4 +1,4 @@
-// The messages about programs that never joined their job, and when there are none.
+// The messages about programs that never joined their job, and the cases without a message.
 #include "submit/job/separate_programs.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// A temporary directory of programs, which is the current directory during each test.
+/// Each test runs in a temporary directory, in which it creates programs.
 class SeparateProgramsTest : public testing::Test {
  protected:
   void SetUp() override {

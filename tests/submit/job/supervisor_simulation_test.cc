@@ -1,5 +1,5 @@
-// A job's policy against simulated jobs: processes, tracker, cluster and clock are a model in which anything
-// may fail at any moment. The seed of a failing job is printed.
+// Runs the supervisor on simulated jobs. Processes, tracker, cluster and clock are a model in which anything
+// may fail at any moment. Failure messages include the seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 using Milliseconds = std::chrono::milliseconds;
 
-/// The longest time that stopping may take: twice, if a restart fails while it stops the job, with each wait
-/// counted once more than needed.
+/// Upper bound on the time from a stop to the end of the job, with slack. Doubled, because a restart may fail
+/// while it stops the job, which is then stopped again.
 constexpr auto kLongestEnd = 2 * (10s + kClusterPatience);
 
 /// Number of jobs that each test simulates.
@@ -68,7 +68,8 @@ ExitStatus KilledBy(int signal) {
   return status;
 }
 
-/// A job in which nothing happens unless a test says so, and the rules that hold for every job.
+/// A job with no events except those that a derived class schedules. Checks the rules that hold for every
+/// job.
 class SimulatedJob : public JobView {
  public:
   SimulatedJob(const Scenario& scenario, unsigned seed)
@@ -101,7 +102,7 @@ class SimulatedJob : public JobView {
     return wrong_.empty();
   }
 
-  /// The broken rule, and what had happened before.
+  /// The broken rule and the events before it.
   std::string wrong() const { return fmt::format("{}\n{}told: {}", wrong_, history_, story_); }
   JobResult result() const { return *result_; }
   int starts(std::size_t index) const { return processes_[index].starts; }
@@ -114,28 +115,28 @@ class SimulatedJob : public JobView {
     bool running = false;
     int starts = 0;
     int starts_of_this_begin = 0;
-    int life = 0;  ///< incremented when the process ends: later events of this life are cancelled
+    int life = 0;  ///< incremented when the process ends, which cancels the events of this life
     bool stubborn = false;
     // The tracker's view:
     bool joined = false, linked = false, shut_down = false;
     std::optional<int> gone_after;
   };
 
-  // --- what a test makes happen ----------------------------------------------------------------------------
+  // --- events that derived classes schedule ---------------------------------------------------------------
 
-  /// The process has begun its `attempt`th attempt.
+  /// Called when the process has begun the attempt with this number.
   virtual void OnStarted(std::size_t index, int attempt) = 0;
-  /// Returns true if the start fails.
+  /// Whether the process fails to start.
   virtual bool StartFails(std::size_t) { return false; }
   virtual bool ReplanFails() { return false; }
   virtual void OnReported(const std::string&) {}
   virtual void OnAllLinked() {}
-  /// How long a process takes to end after it was asked to; nullopt: forever.
+  /// The time that a process takes to end when asked to; nullopt if it never ends.
   virtual std::optional<Milliseconds> TimeToStop() { return Random(600); }
   virtual Milliseconds TimeOfCluster() { return 0ms; }
 
   void At(Milliseconds after, std::function<void()> what) { events_.emplace(now_ + after, std::move(what)); }
-  /// Does this later, unless the process has ended by then.
+  /// Calls `what` after some time, unless the process has ended by then.
   void InThisLife(std::size_t index, Milliseconds after, std::function<void()> what) {
     At(after, [this, index, life = processes_[index].life, what = std::move(what)] {
       if (processes_[index].life == life && processes_[index].running) what();
@@ -145,7 +146,8 @@ class SimulatedJob : public JobView {
   bool Chance(double probability) { return std::bernoulli_distribution(probability)(random_); }
   Milliseconds Random(int most) { return Milliseconds(Number(0, most)); }
 
-  /// Tells the supervisor of an event. `code` is the job's exit code if this event ends the job.
+  /// Passes an event to the supervisor and performs its actions. `code` is the job's exit code if this event
+  /// ends the job.
   void Tell(const std::function<void()>& event, int code) {
     event_code_ = code;
     event();
@@ -232,7 +234,7 @@ class SimulatedJob : public JobView {
   int requeues_ = 0;
 
  private:
-  // --- what the supervisor asks ----------------------------------------------------------------------------
+  // --- queries of the supervisor --------------------------------------------------------------------------
 
   bool has_tracker() const override { return scenario_.tracker != TrackerKind::kNone; }
   bool is_collective() const override { return scenario_.tracker == TrackerKind::kCollective; }
@@ -245,7 +247,7 @@ class SimulatedJob : public JobView {
   }
   bool cluster_is_busy() const override { return cluster_busy_; }
 
-  // --- what the supervisor does ----------------------------------------------------------------------------
+  // --- actions of the supervisor --------------------------------------------------------------------------
 
   void Do(const PrepareCluster&) {
     Happened("-> prepare");
@@ -407,7 +409,7 @@ class SimulatedJob : public JobView {
   std::map<std::size_t, int> last_attempt_;
   bool carrying_out_ = false;
   int event_code_ = 0;
-  int code_of_stop_ = 0;  ///< the code of the event that last stopped the job
+  int code_of_stop_ = 0;  ///< the exit code for the event that last stopped the job
   bool all_assigned_ = false, linked_ = false, finished_ = false;
   bool stopped_ = false;
   std::optional<TimePoint> stopped_at_;
@@ -420,7 +422,7 @@ class SimulatedJob : public JobView {
   std::string history_;
 };
 
-// --- anything at any moment --------------------------------------------------------------------------------
+// --- random events at any moment ---------------------------------------------------------------------------
 
 class Chaos : public SimulatedJob {
  public:
@@ -438,7 +440,7 @@ class Chaos : public SimulatedJob {
     sometimes(trouble_ / 3, [this] { Tell([this] { supervisor_.TrackerFailed("gone", now_); }, kTrouble); });
     for (int i = 0; i < 2; ++i) {
       sometimes(trouble_, [this] {
-        ++requeues_;  // an upper bound: it does not count while the job is being stopped
+        ++requeues_;  // an upper bound: requeues are ignored while the job is being stopped
         Tell([this] { supervisor_.Requeued("requeued", now_); }, kTrouble);
       });
     }
@@ -466,7 +468,7 @@ class Chaos : public SimulatedJob {
     ExpectLinks();
   }
 
-  /// The tracker loses patience with workers that are missing while others wait for them.
+  /// Ends the tracker after 20 s if workers are missing while others wait for them.
   void ExpectLinks() {
     At(20s, [this, begin = begins_] {
       const bool one_waits = std::any_of(processes_.begin(), processes_.end(),
@@ -514,12 +516,12 @@ class Chaos : public SimulatedJob {
   }
 
   double trouble_ = 0;
-  bool broken_ = false;  ///< since all were linked
+  bool broken_ = false;  ///< whether a failure was reported since all workers were linked
 };
 
 class SupervisorSimulation : public testing::Test {
  protected:
-  /// A different seed each time, so that more and more jobs are tried; WARREN_TEST_SEED repeats one.
+  /// Uses a different seed in each run, to test more jobs over time. WARREN_TEST_SEED repeats a run.
   SupervisorSimulation() : first_(std::random_device()()) {
     if (const char* seed = std::getenv("WARREN_TEST_SEED")) first_ = static_cast<unsigned>(std::stoul(seed));
   }
@@ -550,7 +552,7 @@ TEST_F(SupervisorSimulation, EveryJobEndsByTheRulesWhateverHappensToIt) {
     ++codes[job.result().exit_code];
     if (job.begins() > 1) ++begun_again;
   }
-  // The jobs are such that each of these ends occurs.
+  // Enough jobs are simulated for each of these exit codes to occur.
   for (const int code : {0, kTrouble, kReaderGone, 128 + SIGINT, 128 + SIGTERM, 128 + SIGSEGV, kNotFound}) {
     EXPECT_GT(codes[code], 0) << code;
   }
@@ -564,8 +566,8 @@ TEST_F(SupervisorSimulation, EveryJobEndsByTheRulesWhateverHappensToIt) {
 constexpr int kCulpritCode = 77;
 constexpr int kVictimCode = 255;
 
-/// One worker fails at a random moment in each of its attempts; the others fail because of it, as those of
-/// XGBoost 2.1 do, or keep running.
+/// One worker fails at a random moment in each of its attempts. The others fail because of it, as with
+/// XGBoost 2.1, or keep running.
 class OneAtFault : public SimulatedJob {
  public:
   OneAtFault(const Scenario& scenario, unsigned seed)
@@ -588,7 +590,7 @@ class OneAtFault : public SimulatedJob {
     InThisLife(culprit_, Random(1000), [this] { BreakDown(); });
   }
 
-  /// The culprit leaves, or reports its error to the tracker; its exit may take a while.
+  /// The culprit leaves the job or reports its error to the tracker. Its exit may follow later.
   void BreakDown() {
     if (says_error_) {
       Tell([this] { supervisor_.Broken(std::to_string(culprit_), "worker failed", now_); }, kTrouble);
@@ -604,7 +606,7 @@ class OneAtFault : public SimulatedJob {
   }
 
   void OnReported(const std::string& task) override {
-    if (says_error_) return;  // the tracker has heard of the first error
+    if (says_error_) return;  // the tracker already knows the first error
     Tell([&] { supervisor_.Broken(task, "worker failed", now_); }, kTrouble);
   }
 

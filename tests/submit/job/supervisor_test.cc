@@ -1,4 +1,4 @@
-// A job's policy, rule by rule: events in, actions out. supervisor_simulation_test.cc tests whole jobs.
+// The supervisor, rule by rule: events in, actions out. supervisor_simulation_test.cc runs whole jobs.
 #include "submit/job/supervisor.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ struct StandInView : JobView {
 
 class SupervisorTest : public testing::Test {
  protected:
-  /// A job whose workers have all been started.
+  /// Begins a job and starts all of its workers.
   void Begin(int workers, RestartPolicy policy = {}) {
     std::vector<PlannedProcess> plan(static_cast<std::size_t>(workers));
     for (int i = 0; i < workers; ++i) plan[static_cast<std::size_t>(i)].task_id = i;
@@ -57,7 +57,7 @@ class SupervisorTest : public testing::Test {
     supervisor_->Exited(index, status, now_);
   }
 
-  /// The actions in short form, without those that only display something.
+  /// Takes the pending actions. Returns them in short form, without those that only display something.
   std::vector<std::string> Settle() {
     std::vector<std::string> wanted;
     while (const auto action = supervisor_->NextAction()) {

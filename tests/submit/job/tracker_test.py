@@ -7,7 +7,7 @@ import unittest
 
 from submit_case import SubmitCase
 
-# Joins the job as rabit does; the code after it may use `worker` and `task`.
+# Prepares a worker that can join the job as rabit does. Code after it may use `worker` and `task`.
 JOIN = r"""
 import os, pathlib, sys, time
 from warren_testing import ClassicWorker, wait_for

@@ -1,5 +1,5 @@
-// The history of jobs: the text of a record, which records are removed, and that file errors do not affect
-// jobs.
+// The history of jobs: the text of a record, the removal of old records, and the handling of file errors,
+// which must not affect jobs.
 #include "submit/monitor/history.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ std::string Contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// 2026-11-27 01:02:03 UTC, and a fraction.
+/// A job that began on 2026-11-27 at 01:02:03.456 UTC.
 JobRecord Example() {
   JobRecord record;
   record.name = "train.py";
@@ -54,7 +54,7 @@ RecordedEnd Failure() {
           "/home/alice/logs/job.html"};
 }
 
-/// A fresh folder as $XDG_STATE_HOME.
+/// Sets $XDG_STATE_HOME to a folder in a new temporary directory.
 class HistoryFiles : public testing::Test {
  protected:
   HistoryFiles() {

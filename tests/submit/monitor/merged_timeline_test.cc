@@ -22,7 +22,7 @@ class MergedTimelineTest : public testing::Test {
     report.trace = std::move(trace);
     return report;
   }
-  /// The events of one kind, in order.
+  /// The events whose phase is `kind`, in order.
   static std::vector<Json> Of(const Json& all, const char* kind) {
     std::vector<Json> some;
     for (const Json& event : all) {

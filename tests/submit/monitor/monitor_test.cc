@@ -1,4 +1,4 @@
-// What is known of a job while it runs: evaluation lines, which rank makes others wait, hangs, the live line.
+// The monitor of a running job: evaluation lines, ranks that make others wait, hangs, the live line.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(WaitingTime, IsThatOfTheRankThatCameLast) {
   times.Add(1, {{1, 0.25}}, 2);
   EXPECT_EQ(times.Waited(0), 0) << "rank 2 may have been in them";
   times.Add(2, {{2, 0.5}}, 2);
-  // Call 1: rank 2 spent too little time in it to count. Call 2: the same for rank 1.
+  // Rank 2 spent too little time in call 1 to report it, and rank 1 in call 2.
   EXPECT_DOUBLE_EQ(times.Waited(0), 0.75);
   EXPECT_DOUBLE_EQ(times.Waited(1), 0.25);
   EXPECT_DOUBLE_EQ(times.MadeWait(2), 0.5);
@@ -98,7 +98,7 @@ TEST(WaitingTime, IsTheSameHoweverReportsComeAndWhateverIsCountedAnew) {
     const int world = between(2, 8);
     WaitingTime times(static_cast<std::size_t>(world));
     std::vector<double> made(world), waited(world);
-    for (int part = 0; part < 2; ++part) {  // in the second part all counts start over
+    for (int part = 0; part < 2; ++part) {  // call numbers start over in the second part
       const int num_calls = between(1, 60);
       std::vector<std::vector<double>> inside(num_calls, std::vector<double>(world));
       for (auto& call : inside) {
@@ -166,8 +166,8 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// Lets time pass. Workers in `silent` are not heard from, those in `idle` use no processor, those in
-  /// `untold` do not report, and those in printing_ print.
+  /// Lets `how_long` seconds pass. Workers in `silent` send nothing, those in `idle` use only idle_cores_,
+  /// those in `untold` do not report, and those in printing_ print.
   using Some = std::vector<std::size_t>;
   void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
     for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {
@@ -188,7 +188,7 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// From now on all workers but worker 1 are in the call.
+  /// All workers except worker 1 enter the call.
   void BeginWait(std::uint64_t call) {
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
       workers_[worker]->inside = worker != 1;
@@ -270,7 +270,7 @@ TEST_F(Hangs, WhoSleepsIsNotSaidToCompute) {
   Pass(120, {}, {0, 1, 2});
   ASSERT_THAT(found_, SizeIs(1));
   EXPECT_THAT(found_[0].text, HasSubstr("(call 8); it uses no processor time, and was last in"));
-  idle_cores_ = 0.03;  // while (!ready) sleep(0.01);
+  idle_cores_ = 0.03;  // as in `while (!ready) sleep(0.01);`
   found_.clear();
   watch_ = HangWatch(kTimeout, kInterval);
   Pass(5, {}, {0, 1, 2});
@@ -339,9 +339,10 @@ TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
   Pass(55, {}, {0, 1, 2});
   now_ += seconds(4);
   for (auto& worker : workers_) worker->reported = now_;
-  round_ended_ = now_;  // the reports are slightly older
+  round_ended_ = now_;  // after the reported calls began
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), IsEmpty());
-  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);  // belongs to the previous round
+  // Shortly after the call began: this is the end of the previous round.
+  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), SizeIs(1));
 }
 
@@ -487,7 +488,7 @@ TEST_F(Monitored, AWorkerIsNotSaidToBeStoppedByTheDebuggerThatShowsItsStack) {
   const auto found = pass(300);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found[0].text, HasSubstr("worker 1 (rank 2, host n1, pid 101) has been stopped by a debugger"));
-  // A worker that a signal has stopped stays stopped while its stack is shown.
+  // A worker that was stopped by a signal stays stopped while its stack is read.
   EXPECT_THAT(pass(300, 'T'), SizeIs(testing::Ge(1)));
   monitor_->Dumped(1, true);
   EXPECT_THAT(pass(30), IsEmpty());
@@ -509,7 +510,7 @@ TEST_F(Monitored, AWorkerThatPrintsByTheTrackerHoldsNobodyUp) {
         report.call->seconds = second;
         monitor_->Reported(report, now_);
       }
-      if (prints) monitor_->WroteByTracker(2, now_);  // the rank of task 1
+      if (prints) monitor_->WroteByTracker(2, now_);  // rank 2 is task 1
       for (Finding& one : monitor_->Look(now_)) found.push_back(std::move(one));
     }
     return found;
@@ -539,7 +540,7 @@ TEST_F(Monitored, RoundsAndMetricsComeFromLinesAndFromReports) {
   EXPECT_NEAR(*job.seconds_left, 11, 1e-6);
   EXPECT_THAT(LiveLine(job, 200),
               HasSubstr("round 9 of 20 | train-rmse 0.1, auc 0.5 | 1 s a round | 0:11 left"));
-  // A worker that starts over repeats rounds; here it reports none.
+  // A worker that starts over repeats rounds; in this test it prints them but does not report them.
   now_ += seconds(10);
   monitor_->Printed("[3]\ttrain-rmse:0.3", now_);
   EXPECT_EQ(monitor_->Snapshot(now_).round, 9);
@@ -555,7 +556,7 @@ TEST_F(Monitored, ReportedRoundsWithoutMetricsGoWithPrintedEvaluations) {
   for (int round = 0; round < 10; ++round) {
     now_ += seconds(2);
     monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
-    // Reports count from 1 and come later.
+    // Reports count rounds from 1 and follow the printed lines.
     if (round == 0) continue;
     report.progress = wire::ReportedProgress{round, 50, {}};
     monitor_->Reported(report, now_);
@@ -575,7 +576,7 @@ TEST_F(Monitored, ReportedRoundsWithoutMetricsGoWithPrintedEvaluations) {
 TEST_F(Monitored, ATrainingThatWasResumedIsTimedByItsReports) {
   Link();
   auto report = Report(0);
-  for (int round = 0; round < 5; ++round) {  // printed from 0 again
+  for (int round = 0; round < 5; ++round) {  // printed rounds start at 0 again, reported ones do not
     now_ += seconds(2);
     monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
     report.progress = wire::ReportedProgress{31 + round, 50, {}};

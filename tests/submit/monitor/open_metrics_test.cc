@@ -1,4 +1,5 @@
-// Metrics as text. watching_test.py checks that Prometheus and its own parser of the format read it.
+// Metrics as OpenMetrics text. watching_test.py tests that Prometheus and the parser of its Python client
+// accept it.
 #include "submit/monitor/open_metrics.h"
 
 #include <gmock/gmock.h>

@@ -87,7 +87,7 @@ TEST(OutputHistory, ALongSearchStopsAndSaysHowFarItCame) {
 }
 
 TEST(OutputHistory, TheOldestGoWhenAProcessHasNoRoom) {
-  OutputHistory history(2, 1000, 1000);  // 500 bytes each
+  OutputHistory history(2, 1000, 1000);  // 500 bytes per process
   for (int i = 0; i < 100; ++i) history.Add(0, Stream::kOut, std::string(50, 'x'));
   history.Add(1, Stream::kOut, "kept");
   EXPECT_LT(Ask(history, {.process = 0}).lines.size(), 10u);

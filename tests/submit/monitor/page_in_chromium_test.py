@@ -1,4 +1,5 @@
-"""The page of a job in a real browser: what it shows, by pointer and keyboard, on a desktop and a phone, live and kept.
+"""The page of a job in a real browser: its contents and its use by pointer and keyboard, on a desktop and a phone, served live and kept as
+a file.
 
     python3 page_in_chromium_test.py --pictures FOLDER      makes the screenshots of docs/pictures
 """
@@ -20,10 +21,10 @@ from watching_test import Served
 DESKTOP = (1280, 1000)
 PHONE = (360, 740)
 RUNNING = "document.querySelectorAll('.cell.running').length >= {}"
-# The elements wider than the page, except those that scroll by themselves.
+# Script for the elements that extend beyond the page's right edge, except those in scrollable parts.
 TOO_WIDE = ("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
             " !e.closest('#command, .scroll, #topology, .unseen, .skip')).map(e => e.tagName + ' ' + e.id + ' ' + e.className)")
-# The lowest contrast of a text with its background, in WCAG's measure, and the element.
+# Script for the lowest contrast ratio (as in WCAG) between a text and its background, and the element with that text.
 CONTRAST = """(() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const rgb = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
@@ -43,7 +44,7 @@ CONTRAST = """(() => {
 
 @contextlib.contextmanager
 def link_at_another_site(target):
-    """The address of a page with that link: for a browser, localhost is another site than 127.0.0.1."""
+    """Serves a page with a link to `target` and yields its address. Browsers take localhost and 127.0.0.1 for different sites."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
@@ -72,7 +73,7 @@ class PageTest(unittest.TestCase):
         cls.context.__exit__(None, None, None)
 
     def open(self, *arguments, size=DESKTOP, dark=False, at=62):
-        """Opens the page of a job of that age, and waits until all its workers are drawn."""
+        """Opens the page of a job of age `at` and waits until its workers are drawn. Returns the server and the page."""
         served = Served("--at", str(at), *arguments)
         self.addCleanup(served.close)
         page = self.browser.new_page()
@@ -94,7 +95,7 @@ class PageTest(unittest.TestCase):
         page.wait_for("document.getElementById('connection').textContent.startsWith('ended')")
         self.assertEqual(page.value("document.getElementById('state').textContent"), "succeeded")
         self.assertIn("Rank 3 on node01 made the others wait 41\u00a0%", page.value("document.getElementById('straggler').innerText"))
-        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")  # the server can no longer be asked
+        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")  # the server no longer answers
         page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '1')")
         self.assertEqual(page.complaints, [])
 
@@ -114,7 +115,7 @@ class PageTest(unittest.TestCase):
         page.press("Enter", "\r")
         page.wait_for("document.querySelector('#worker h3')?.textContent === 'rank 3: running'")
         page.wait_for("[...document.querySelectorAll('.line .who')].every(who => who.textContent === '3')")
-        time.sleep(1.5)  # after a change
+        time.sleep(1.5)  # time for the page to receive a change
         self.assertEqual(page.value("document.activeElement.textContent"), "3", "the focus stays where it was")
         page.value("document.querySelector('#evaluation-chart svg').focus()")
         page.press("ArrowLeft")
@@ -198,7 +199,7 @@ def make_pictures(folder):
             if dark:
                 page.value("document.querySelector('.cell[data-i=\"3\"]').click()")
             page.wait_for("document.querySelectorAll('.line').length > 20")
-            time.sleep(3)  # time for something to move
+            time.sleep(3)  # time for the page to receive changes
             page.screenshot(folder / f"{name}.png", whole=size != PHONE)
             served.close()
 

@@ -1,4 +1,4 @@
-// A job as sent to its page: the whole state, what has changed, and the file that is kept.
+// A job as its page receives it: the whole state, the changes, and the kept file.
 #include "submit/monitor/page_state.h"
 
 #include <gtest/gtest.h>

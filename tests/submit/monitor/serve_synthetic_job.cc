@@ -2,9 +2,9 @@
 //
 //   serve-synthetic-job [--workers N] [--port P] [--at SECONDS] [--speed X] [--keep FILE] [--measure yes]
 //
-// Prints both URLs. The job begins `at` seconds old and ages `speed` seconds per second; the program ends
-// with the job, or when its standard input ends. --keep writes the kept page at that age and serves nothing;
-// --measure prints the cost of one look at the job.
+// Prints both URLs. The job is SECONDS old at first and ages X seconds per second. The program ends with the
+// job or at the end of its standard input. --keep writes the kept page at that age and serves nothing;
+// --measure prints the cost of each representation of the job.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -107,7 +107,7 @@ void Keep(const std::string& path, int workers, double at) {
   std::ofstream(path) << KeptPage(SyntheticJob(workers, at), output);
 }
 
-/// The cost of one look at the job: the whole state, one second's change, and metrics.
+/// Prints the time and size of the page's whole state, one second's change, and the metrics.
 void Measure(int workers) {
   const JobSnapshot before = SyntheticJob(workers, 50);
   const JobSnapshot now = SyntheticJob(workers, 51);

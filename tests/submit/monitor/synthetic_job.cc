@@ -14,7 +14,7 @@ constexpr double kReadingSeconds = 6;
 constexpr double kStuckFrom = 60;
 constexpr double kStuckUntil = 90;
 
-/// A number from 0 to 1, the same for the same `seed`.
+/// A pseudo-random number from 0 to 1, determined by `seed`.
 double Noise(std::uint64_t seed) {
   seed = (seed + 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
   seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebU;
@@ -85,7 +85,7 @@ JobSnapshot SyntheticJob(int workers, double seconds) {
     const auto x = static_cast<double>(round);
     const auto seed = static_cast<std::uint64_t>(round);
     const double train = 0.08 + 0.42 * std::exp(-x / 130);
-    const double wobble = 0.9 + 0.2 * Noise(seed * 13);  // fraction of the time of a round
+    const double wobble = 0.9 + 0.2 * Noise(seed * 13);  // in units of a round's duration
     job.evaluations.push_back(
         {round,
          kReadingSeconds + (x - 1 + wobble + 3 * std::sin(x / 23) + 2 * std::sin(x / 7.3)) / kRoundsPerSecond,

@@ -1,4 +1,4 @@
-// A synthetic job, whose numbers move like those of a real one, for tests of what displays jobs.
+// A synthetic job with realistic numbers, for tests of its page and its metrics.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace warren::submit {
 
-/// The job `seconds` after it began. Four workers per host; rank 3 makes the others wait, worker 5 was
-/// restarted, the last but one is stuck for a while. The job ends after 600 rounds, five per second.
+/// The state of the job `seconds` after it began. The job has four workers per host and ends after 600
+/// rounds, at five rounds per second. Rank 3 makes the others wait, worker 5 has been restarted, and the last
+/// worker but one is stuck for 30 s.
 JobSnapshot SyntheticJob(int workers, double seconds);
 
-/// The output of worker `index` in that second.
+/// A line of output of worker `index` at that time.
 std::string SyntheticLine(int index, double seconds);
 
 }  // namespace warren::submit

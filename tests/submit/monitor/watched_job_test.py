@@ -1,5 +1,5 @@
-"""A job as it is watched: the line on the terminal, workers that hang, ranks that make the others wait, the timeline, metrics, the page
-that stays, the history. Workers are real ones, of Warren's engine and of stock XGBoost."""
+"""Monitoring of real jobs, whose workers use Warren's engine or stock XGBoost: the live line, hanging workers, ranks that make the others
+wait, the timeline, metrics, the kept page, the history."""
 
 import fcntl
 import json
@@ -201,7 +201,7 @@ class Afterwards(Watched):
             with urllib.request.urlopen(url, timeout=LIMIT_S) as answer:
                 return answer.read().decode()
 
-        # Each rank made 5 calls, of 64 bytes each.
+        # Each rank has made 5 calls of 64 bytes.
         wait_for(lambda: set(re.findall(r'warren_collective_calls_total\{[^}]*rank="(\d)"[^}]*\} 5\b', metrics())) == {"0", "1", "2"}, LIMIT_S)
         text = metrics()
         self.assertRegex(text, r'warren_workers\{state="running"\} 3\b')

@@ -1,4 +1,4 @@
-"""A worker of stock XGBoost, with its own collectives, that trains a little and may stop itself: watched_xgboost.py [stops]"""
+"""A worker that trains a little with stock XGBoost and its own collectives. With the argument `stops`, worker 1 stops itself."""
 
 import os
 import signal

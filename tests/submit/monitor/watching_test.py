@@ -1,4 +1,4 @@
-"""The metrics and the page of a job over HTTP, as programs request them; read by a real Prometheus if there is one."""
+"""The metrics and the page of a job over HTTP. A real Prometheus reads the metrics if it is installed."""
 
 import contextlib
 import http.client
@@ -23,7 +23,7 @@ PROMETHEUS = shutil.which("prometheus")
 
 
 class Served:
-    """A synthetic job, and requests to its server."""
+    """A server of a synthetic job, and requests to it."""
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen([str(BIN / "serve-synthetic-job"), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -45,7 +45,7 @@ class Served:
         connection.request(method, target, headers=headers or {})
 
     def events(self):
-        """A stream of (name, data)."""
+        """Yields the page's events as (name, data)."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         self.request(connection, "/events", self.cookie)
         answer = connection.getresponse()
@@ -60,7 +60,7 @@ class Served:
                     yield name, json.loads(value)
 
     def end(self):
-        """Ends the job; returns how long the program needs to end."""
+        """Ends the job. Returns the time that the program takes to end."""
         self.process.stdin.close()
         began = time.monotonic()
         self.process.wait(LIMIT_S)
@@ -178,7 +178,7 @@ class WatchingTest(unittest.TestCase):
         self.assertGreaterEqual(ages[1], seen[3])
 
     def silent(self, served, count, sent=b""):
-        """Opens `count` connections that send `sent` and nothing more; all of them are accepted."""
+        """Opens `count` connections, all of which are accepted. They send `sent` and nothing more."""
         many = [socket.create_connection(("127.0.0.1", served.port), LIMIT_S) for _ in range(count)]
         for one in many:
             self.addCleanup(one.close)
@@ -240,7 +240,7 @@ class WatchingTest(unittest.TestCase):
                 self.assertEqual(self.query(port, 'warren_workers{state="running"}')[0]["value"][1], "8")
                 traffic = self.query(port, 'sum by (algorithm) (warren_collective_bytes_total{rank="3"})')
                 self.assertEqual({one["metric"]["algorithm"] for one in traffic}, {"ring", "tree"})
-                # Prometheus has what the dashboard file asks for.
+                # Prometheus has data for every query in the dashboard file.
                 for expression in grafana_expressions():
                     self.query(port, expression)
             finally:
@@ -248,7 +248,7 @@ class WatchingTest(unittest.TestCase):
                 process.wait()
 
     def query(self, port, expression):
-        """The expression's value, once there is one."""
+        """Waits until the expression has a value, and returns it."""
         end = time.monotonic() + LIMIT_S
         found = None
         while time.monotonic() < end:
@@ -269,7 +269,7 @@ class WatchingTest(unittest.TestCase):
 
 
 def grafana_expressions():
-    """The queries of docs/grafana.json to Prometheus, with their variables filled in."""
+    """The Prometheus queries in docs/grafana.json, with their variables filled in."""
     board = json.loads((pathlib.Path(os.environ["WARREN_SOURCE"]) / "docs/grafana.json").read_text(encoding="utf-8"))
     for panel in board["panels"]:
         for target in panel.get("targets", []):

@@ -1,4 +1,4 @@
-// What a request asks for, and whether it is permitted.
+// Parsing requests to the web server, and deciding whether they are permitted.
 #include "submit/monitor/web_request.h"
 
 #include <gtest/gtest.h>

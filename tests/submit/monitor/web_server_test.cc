@@ -1,4 +1,4 @@
-// Behaviour of the job's web server that its clients cannot see at first;
+// The job's web server, in cases that are hard to test from its clients.
 // tests/submit/monitor/watching_test.py tests the rest.
 #include "submit/monitor/web_server.h"
 

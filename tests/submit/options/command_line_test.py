@@ -1,4 +1,4 @@
-"""How dmlc-submit responds to a command line before anything is started, and --dry-run."""
+"""Errors and warnings about command lines of dmlc-submit before anything is started, and --dry-run."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from submit_case import SubmitCase, python
 
 class CommandLine(SubmitCase):
     def refused(self, *words, **settings):
-        """Returns the complaint about these words, which must come with exit code 2 and start nothing."""
+        """Checks that these arguments are rejected with exit code 2 and start nothing. Returns the error message."""
         process = self.submit(*words, **settings)
         self.assertEqual(process.returncode, 2, process.err)
         self.assertEqual(process.out, "")
@@ -44,7 +44,7 @@ class CommandLine(SubmitCase):
         self.assertEqual(self.submit("--num-workers", 1, "true", environment={"DMLC_SUBMIT_CLUSTER": ""}).err, "")
 
     def test_workers_share_the_cores_and_that_is_said_in_one_line(self):
-        cores = len(os.sched_getaffinity(0))  # container quotas are not considered here
+        cores = len(os.sched_getaffinity(0))  # this test ignores container quotas
         share = max(1, cores // 3)
         show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS"]
         process = self.submit("--num-workers", 3, *show)

@@ -1,4 +1,4 @@
-"""Completion of dmlc-submit in real shells, and the manual pages as their readers see them."""
+"""Completion of dmlc-submit in real shells, and its manual pages as they are displayed."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-// The option table and what is made from it: the parser, the help, docs/reference/options.md.
+// The option table, and the parser, the help and docs/reference/options.md, which are derived from it.
 #include "submit/options/options.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class OptionsTest : public testing::Test {
  protected:
   OptionsTest() { unsetenv("DMLC_SUBMIT_CLUSTER"); }
 
-  /// The message of the error from parsing these words; empty if there is none.
+  /// The error message from parsing these words; empty if they are valid.
   static std::string OptionsError(const std::vector<std::string>& words) {
     try {
       Parse(words);

@@ -1,4 +1,4 @@
-// Which messages of a failing job are shown and which are left out, and that nothing is lost on the way.
+// Which errors of a failing job are shown and which are folded, without losing any output.
 #include "submit/output/error_folding.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ const std::vector<std::string> kEcho = {
 
 struct Folding {
   std::map<std::size_t, std::string> shown;
-  std::vector<std::size_t> order;  ///< the processes whose errors were shown; repeated ones once
+  std::vector<std::size_t> order;  ///< the processes whose output was shown, without consecutive repetitions
   ErrorFolding::TimePoint now{};
   ErrorFolding folding;
 
@@ -154,7 +154,7 @@ TEST(ErrorFolding, WhoeverIsFoundToBeTheFirstInTheEndIsShown) {
 TEST(ErrorFolding, AFirstWithoutWordsIsKnownAllTheSame) {
   Folding job;
   job.Say(0, kEcho);
-  const FoldedErrors folded = job.folding.Fold(1);  // e.g. killed
+  const FoldedErrors folded = job.folding.Fold(1);  // e.g. it was killed
   EXPECT_FALSE(folded.has_words);
   EXPECT_EQ(Describe(folded, 4, "workers", Label),
             "[0] failed as a consequence (--show-all-errors shows their output)");
@@ -337,7 +337,7 @@ TEST(ErrorFolding, WhenTheJobIsBegunAnewItHoldsAgain) {
   EXPECT_EQ(job.shown[0], "again\n" + Joined(kTraceback));
 }
 
-/// Any interleaving of lines, errors, exits and time: each byte is shown once or folded, in order.
+/// Lines, errors, exits and waits in random order: each byte is shown once or folded, in order.
 TEST(ErrorFolding, LosesNothingInRandomJobs) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// How lines look to people and to programs.
+// The formats of output lines: text and JSON.
 #include "submit/output/line_format.h"
 
 #include <gtest/gtest.h>

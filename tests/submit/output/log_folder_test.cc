@@ -1,4 +1,4 @@
-// What happens to the logs of an earlier job.
+// Log folders: creating them, locking them, and moving the logs of an earlier job away.
 #include "submit/output/log_folder.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST_F(LogFolder, KeepsTheFilesOfTheJobBeforeAndOfNoOther) {
   (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("earlier"));
   EXPECT_THAT(Names("earlier"), ElementsAre("tracker.log", "worker-0.log", "worker-1.log", "worker-1.stack"));
-  (void)BeginLogFolder(folder_);  // a job without logs replaces nothing
+  (void)BeginLogFolder(folder_);  // a job without logs does not replace earlier ones
   EXPECT_EQ(Names("earlier").size(), 4U);
   Make("worker-0.log");
   Make("earlier/mine");

@@ -32,17 +32,17 @@ class Output(SubmitCase):
         code = f"import sys; sys.stdout.buffer.write({data!r})"
         process = self.start("--num-workers", 1, *python(code))
         out, _ = process.communicate(timeout=LIMIT_S)
-        drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # a progress bar is drawn after its prefix
+        drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # a carriage return begins a new drawing, which has the prefix again
         self.assertEqual(out, b"".join(b"[0] " + line + b"\n" for line in drawn.split(b"\n")[:-1]))
 
-    #: Reports a step as done when the file of that name exists.
+    #: step() prints a text and waits until the file `name` exists.
     STEPS = ("import os, pathlib, sys, time\n"
              "def step(name, text, stream=sys.stdout):\n"
              "    print(text, end='', file=stream)\n"
              "    while not pathlib.Path(name).exists(): time.sleep(0.01)\n")
 
     def job_in_steps(self, code, *options, **settings):
-        """Runs Python as users do: without a PYTHONUNBUFFERED from outside."""
+        """Runs Python without the PYTHONUNBUFFERED of the tests, as users do."""
         self.file("steps.py").write_text(self.STEPS + code)
         environment = {name: value for name, value in self.environment().items() if name != b"PYTHONUNBUFFERED"}
         process = subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
@@ -132,19 +132,19 @@ class Output(SubmitCase):
         self.wait_for_text(process.stdout, "[0] 0 x")
         seen = wait_for(lambda: self.blocked(process), LIMIT_S, "a full pipe")
         self.assertTrue(seen)
-        self.assertFalse(self.file("written").exists())  # the worker waits: output is not buffered without bounds
+        self.assertFalse(self.file("written").exists())  # the worker is blocked, since output is not buffered without limit
         rest, _ = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0)
         self.assertTrue(rest.endswith(f"[0] {lines - 1} {'x' * 40}\n".encode()))
         self.assertEqual(rest.count(b"\n[0] "), rest.count(b"\n") - 1)
 
     def blocked(self, process):
-        """True if the worker of this process waits in a write to its pipe."""
+        """Whether a worker of this dmlc-submit is blocked in a write to its pipe."""
         children = [p for p in self.marked() if p != process.pid]
         states = [pathlib.Path(f"/proc/{pid}/wchan").read_text() for pid in children]
         if any("pipe_write" in state for state in states):
             return True
-        # Without permission to see that: nothing has moved for a while.
+        # Without permission to read wchan: whether the workers have not run for a while.
         before = [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]
         time.sleep(0.2)
         return before == [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]
@@ -272,10 +272,10 @@ class Output(SubmitCase):
     # --- terminals ---------------------------------------------------------------------------------------
 
     def on_terminal(self, *words, environment=None):
-        """What a terminal shows, and the exit code."""
+        """Runs dmlc-submit on a terminal. Returns what the terminal shows, and the exit code."""
         master, slave = os.openpty()
         attributes = termios.tcgetattr(slave)
-        attributes[1] &= ~termios.OPOST  # newlines stay as they are
+        attributes[1] &= ~termios.OPOST  # newlines are not translated
         termios.tcsetattr(slave, termios.TCSANOW, attributes)
         process = self.start(*words, stdout=slave, stderr=slave, environment={"TERM": "xterm", **(environment or {})})
         os.close(slave)
@@ -283,7 +283,7 @@ class Output(SubmitCase):
         try:
             while piece := os.read(master, 65536):
                 shown += piece
-        except OSError:  # how a terminal ends once no process has it open
+        except OSError:  # EIO: no process has the terminal open
             pass
         os.close(master)
         return shown.decode(), process.wait(LIMIT_S)
@@ -312,7 +312,7 @@ class Output(SubmitCase):
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"dmlc-submit: \[=+ +\] 1 of 3 workers connected\r")
         self.assertRegex(shown, r"(?:\n|\x1b\[J)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
-        # Every line stands alone once the bar's own drawing is removed.
+        # Without the drawings of the bar, every line stands alone.
         bare = shown.replace("\r\x1b[J", "\n")
         self.assertEqual(sum(line.endswith("] before") or line.endswith("m before") for line in bare.splitlines()), 3)
         process = self.submit("--num-workers", 3, "/usr/bin/python3", "worker.py")
@@ -332,7 +332,7 @@ class Output(SubmitCase):
             "if os.environ['DMLC_TASK_ID'] == '0':\n"
             "    ClassicWorker(address, 0).start()\n"
             "while not pathlib.Path('narrow').exists(): time.sleep(0.01)\n"
-            "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # a piece is shown, and dmlc-submit waits for the rest
+            "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # dmlc-submit shows a piece and waits for the rest
             "time.sleep(600)\n"
         )
         master, slave = os.openpty()

@@ -1,4 +1,4 @@
-// Which cores processes are bound to, on invented machines.
+// The cores that processes are bound to, on simulated machines.
 #include "submit/process/binding.h"
 
 #include <gmock/gmock.h>
@@ -21,8 +21,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// A machine numbered as Linux numbers most: first one thread of every physical core, node by node, then the
-/// others.
+/// A machine with Linux's usual numbering: first one hardware thread of every physical core, node by node,
+/// then the other threads.
 HostCores Machine(int nodes, int cores_of_node, int threads_of_core) {
   HostCores host;
   const int physical = nodes * cores_of_node;
@@ -176,7 +176,7 @@ TEST(BindToNothing, IsWhatNoneDoes) {
   EXPECT_EQ(binding.why_not, "");
 }
 
-/// A machine with random nodes, physical cores, gaps in the allowed cores, and core numbers.
+/// A machine with random nodes, physical cores and core numbers, and with gaps in the allowed cores.
 HostCores SomeMachine(std::mt19937& random) {
   const auto below = [&random](int limit) {
     return static_cast<int>(random() % static_cast<unsigned>(limit));
@@ -237,7 +237,7 @@ TEST(BindToCores, OnAnyMachineAllHaveOwnCoresWheneverThereAreAsManyAsThreads) {
   }
 }
 
-/// Linux's files that describe a machine.
+/// A folder with the files in which Linux describes a machine.
 class InventedRoot {
  public:
   explicit InventedRoot(const HostCores& host) {
@@ -251,7 +251,7 @@ class InventedRoot {
               ShowCoreList(core) + "\n");
       }
     }
-    // Offline, so without a topology.
+    // An offline core, which has no topology.
     std::filesystem::create_directories(path_ / "sys/devices/system/cpu/cpu99");
     std::filesystem::create_directories(path_ / "sys/devices/system/cpu/cpufreq");
     for (std::size_t node = 0; node < host.numa_nodes.size(); ++node) {

@@ -1,4 +1,4 @@
-"""dmlc-submit --bind: which cores processes find themselves on. binding_test.cc tests which cores they get on other machines."""
+"""dmlc-submit --bind: the cores of processes on this machine. binding_test.cc tests other machines."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def one_numa_node():
 
 class Binding(SubmitCase):
     def found(self, process):
-        """What SHOW printed: the role, the cores and the threads of each process, in line order."""
+        """The role, cores and threads of each process as printed by SHOW, in the order of the sorted lines."""
         self.assertEqual(process.returncode, 0, process.err)
         lines = [re.fullmatch(r"\[[^]]*\] (\w+) \[(.*)\] (\S+)", line).groups() for line in sorted(process.out.splitlines())]
         return [(role, [int(core) for core in cores.split(", ")], threads) for role, cores, threads in lines]
@@ -119,7 +119,7 @@ class Binding(SubmitCase):
 
 
 class ScriptOfAnotherHost(SubmitCase):
-    """The script that ssh would get, here run by a shell of this machine, with this test in place of dmlc-submit."""
+    """The script that ssh would get, run by a shell on this machine. The test plays the part of dmlc-submit."""
 
     def script(self, *words):
         """The script of the only worker."""
@@ -142,7 +142,7 @@ class ScriptOfAnotherHost(SubmitCase):
         return process, self.wait_for_text(process.stderr, "\036\n")
 
     def end_of(self, process, answer):
-        """The script's output after the answer."""
+        """Sends the answer. Returns the script's output."""
         process.stdin.write(answer.encode())
         process.stdin.flush()
         process.wait(timeout=LIMIT_S)

@@ -1,4 +1,4 @@
-// Looking at processes while they come and go.
+// Finding processes that have left their group, while others start and end.
 #include "submit/process/orphans.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How the end of a process is described.
+// Descriptions of exit statuses, and spawning processes that are bound to cores.
 #include "submit/process/process.h"
 
 #include <fcntl.h>

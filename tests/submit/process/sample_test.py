@@ -1,5 +1,4 @@
-"""What dmlc-submit knows of a running job's processes on this machine: samples, and where they are in their programs. The log shows samples
-at --log-level DEBUG, and SIGUSR2 asks for stacks."""
+"""Samples and stacks of a running job's processes on this machine. The log has samples at --log-level DEBUG; SIGUSR2 requests stacks."""
 
 import os
 import pathlib
@@ -12,7 +11,7 @@ from submit_case import LIMIT_S, SubmitCase, py_spy_environment
 from warren_testing import wait_for
 
 STUCK = "import time\ndef waits_here(): time.sleep(600)\nopen('ready', 'w').write('x')\nwaits_here()\n"
-# With a shell in between, as users have it.
+# A shell runs between dmlc-submit and each program, as is common.
 WORKER = ("case $DMLC_TASK_ID in 0) sh -c 'while :; do :; done' ;; 1) sleep 600 ;; 2) sh -c 'kill -STOP $$' ;; esac; true")
 
 
@@ -39,7 +38,7 @@ class Samples(SubmitCase):
 
 class Stacks(SubmitCase):
     def stacks(self, command, text, **settings):
-        """Asks for stacks; returns the process and its output about the worker, up to `text`."""
+        """Requests stacks. Returns the process and its output about the worker, up to `text`."""
         process = self.start("--num-workers", 1, "--no-tracker", *command, **settings)
         self.wait_for_files("ready")
         process.send_signal(signal.SIGUSR2)

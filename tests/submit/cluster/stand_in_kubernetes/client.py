@@ -1,6 +1,6 @@
-"""kubectl: sends its arguments, working directory and input to the stand-in, and shows the answer: b"o" and b"e" with bytes for standard
-output and standard error, b"x" with the exit code. The stand-in writes this file as a separate executable, below a line that names the
-interpreter."""
+"""kubectl: sends its arguments, working directory and input to the stand-in, and prints the answer. The answer consists of packets: b"o"
+and b"e" with data for standard output and standard error, b"x" with the exit code. The stand-in writes this file as an executable
+script, after a line that names the interpreter."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def main(words):
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if wants_input else ""
     server = socket.socket(socket.AF_UNIX)
     try:
-        # Through the directory, since a socket's path must be short.
+        # The address of a socket must be short, so it is reached through its directory.
         server.connect(f"/proc/self/fd/{os.open(os.environ[VARIABLE], os.O_PATH)}/socket")
     except (KeyError, OSError):
         end("The connection to the server localhost:8080 was refused - did you specify the right host or port?")

@@ -1,4 +1,4 @@
-"""The stored objects and what maintains them: the Job controller's turns, the garbage collector and the DNS."""
+"""The stored objects, and the loop of the Job controller, the garbage collector and the DNS."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ from .objects import BATCH, TERMINAL, now
 
 
 class Cluster:
-    """`changed` guards all of it, and is notified of every change. StandInKubernetes documents the settings."""
+    """`changed` protects all members and is notified of every change. StandInKubernetes documents the settings."""
 
     def __init__(self, directory, work):
         self.directory, self.work = pathlib.Path(directory).resolve(), pathlib.Path(work)
@@ -20,7 +20,7 @@ class Cluster:
         self.image_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         self.start_delay_s, self.end_delay_s, self.backoff_s = 0.05, 0.0, 0.3
         self.changed = threading.Condition(threading.RLock())
-        self.store, self.pods, self.jobs = {}, {}, {}  # by namespace, kind and name; by uid; by uid
+        self.store, self.pods, self.jobs = {}, {}, {}  # keys: (namespace, kind, name); uid; uid
         self.managers = {}  # by uid: the paths of the fields that each manager has applied
         self.closing = self.dirty = False
         self.streams, self.threads, self.made = set(), [], []  # log streams; all threads; directories
@@ -69,7 +69,7 @@ class Cluster:
         self.touch()
 
     def forget_pod(self, pod):
-        """Removes a pod, after the Job controller has counted it."""
+        """Removes a pod after the Job controller has counted it."""
         if pod.object["status"]["phase"] not in TERMINAL:
             pod.object["status"]["phase"] = "Failed"
         job = self.jobs.get(pod.object["metadata"]["ownerReferences"][0]["uid"])
@@ -81,7 +81,7 @@ class Cluster:
             shutil.rmtree(pod.directory, ignore_errors=True)
 
     def note_directory(self, path):
-        """Remembers a directory that the start of a container will create in the working directory, to be removed at the end."""
+        """Records the directories that starting a container will create in the working directory, to remove them at the end."""
         path, work, new = pathlib.Path(os.path.realpath(path)), pathlib.Path(os.path.realpath(self.work)), []
         while path.is_relative_to(work) and not path.exists():
             new.insert(0, path)
@@ -89,8 +89,9 @@ class Cluster:
         self.made += [path for path in new if path not in self.made]
 
     def write_hosts(self):
-        """Writes each pod's /etc/hosts: the pod itself, and the answers of the cluster's DNS. Written in place, since it is mounted."""
-        records = []  # namespace, service name, host name or None
+        """Writes each pod's /etc/hosts, with the pod itself and the records of the cluster's DNS. Writes in place, since the file is
+        mounted."""
+        records = []  # tuples of namespace, service name and host name (or None)
         for (namespace, kind, name), service in self.store.items():
             selector = service.get("spec", {}).get("selector", {})
             if kind != "Service" or not selector:
@@ -120,7 +121,7 @@ class Cluster:
                     file.truncate()
 
     def control(self):
-        """Runs the Job controller, the garbage collector and the DNS whenever something has changed."""
+        """Runs the Job controller, the garbage collector and the DNS after every change."""
         with self.changed:
             while not self.closing:
                 self.dirty = False

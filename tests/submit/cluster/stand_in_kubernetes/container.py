@@ -1,6 +1,6 @@
-"""A container's first process, and its parent, which waits for it and ends as a runtime reports the end. Run by path, with a descriptor and
-the stand-in's directory; standard input says what to do. Writes to the descriptor `pid N` and, on a failure, `error REASON TEXT`; the
-descriptor is closed once the command has begun."""
+"""Runs a container's first process. The parent waits for it and exits with the code that a container runtime would report. Run by path,
+with a file descriptor and the stand-in's directory as arguments and the settings as JSON on standard input. Writes `pid N` to the
+descriptor and, on failure, `error REASON TEXT`. The descriptor is closed once the command has begun."""
 
 import ctypes
 import errno
@@ -14,7 +14,7 @@ NEWNS, NEWUTS, NEWPID = 0x20000, 0x4000000, 0x20000000
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 libc = ctypes.CDLL(None, use_errno=True)
-# Folders in which directories may be created without mirroring: the working directory, mounts, and folders made by make().
+# Folders in which make() need not mirror the parent: the working directory, mounts, and folders that make() created.
 own: list[str] = []
 mirrored: set[str] = set()
 
@@ -30,7 +30,7 @@ def mount(source, target, kind=None, flags=0, data=None):
 
 
 def mirror(directory, stage):
-    """Covers a directory with one that has the same contents, and that can be extended without a trace on the host."""
+    """Covers a directory with a copy of its entries, to which others can be added without changing the host."""
     below = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     entries = list(os.scandir(directory))
     mount("none", stage, "tmpfs", 0, f"mode={os.stat(directory).st_mode & 0o7777:o}")
@@ -94,7 +94,7 @@ def begin(setting, place):
 
 
 def become(command, environment):
-    """Executes the command; returns the error if it cannot."""
+    """Executes the command. Returns an error message on failure."""
     try:
         os.execvpe(command[0], command, environment)
     except (OSError, ValueError) as error:

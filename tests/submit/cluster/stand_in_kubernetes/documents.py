@@ -1,4 +1,4 @@
-"""The objects in a file, as kubectl reads it."""
+"""Reads the objects in a file as kubectl does."""
 
 import json
 import re
@@ -12,7 +12,7 @@ except ImportError:
 
 
 def documents(text, source):
-    """The objects in what `kubectl -f` reads: a stream of JSON if it begins with {, otherwise YAML."""
+    """The objects in the text that `kubectl -f` reads: JSON documents if it begins with {, otherwise YAML."""
     def fail(error):
         return Refused(f"error: error parsing {source}: {error}")
 
@@ -39,8 +39,8 @@ def documents(text, source):
 
 
 def _yaml_loader():
-    """YAML as kubectl reads it: no dates and no numbers of base 60, but 1e3 is a number and y a boolean."""
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # kubectl's reader has libyaml's rules
+    """Reads YAML as kubectl does: without dates and base-60 numbers, but with 1e3 as a number and y as a boolean."""
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # kubectl's reader follows libyaml's rules
         yaml_implicit_resolvers = {}
 
     core = "tag:yaml.org,2002:"

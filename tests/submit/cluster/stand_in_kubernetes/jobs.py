@@ -8,16 +8,16 @@ from .objects import BATCH, TERMINAL, now
 
 
 class Job:
-    """What the controller knows of a Job beyond its object."""
+    """The Job controller's state of a Job, apart from the object."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.spec = cluster, thing, thing["spec"]
         self.began = time.monotonic()
-        self.counted, self.succeeded, self.failed_indexes = set(), set(), set()  # uids; indexes or uids; indexes
+        self.counted, self.succeeded, self.failed_indexes = set(), set(), set()  # pod uids; indexes, or uids if not indexed; indexes
         self.failed = self.in_a_row = 0
-        self.failures, self.ignored = {}, {}  # by index, when limited per index
-        self.start_at = {}  # by index, or None
-        self.verdict = None  # condition, reason, message
+        self.failures, self.ignored = {}, {}  # by index with backoffLimitPerIndex
+        self.start_at = {}  # by index with backoffLimitPerIndex, otherwise by None
+        self.verdict = None  # tuple of condition, reason and message
         self.ended = None
         thing["status"] = {"startTime": now()}
 
@@ -34,7 +34,7 @@ class Job:
         return None if text is None else int(text)
 
     def count(self, pod):
-        """Counts a pod that has ended, unless it has been counted already."""
+        """Counts a pod that has ended, unless it has already been counted."""
         phase = pod.object["status"]["phase"]
         gone = phase not in TERMINAL and pod.kill_at is not None and self.spec["podReplacementPolicy"] != "Failed"
         if pod.uid in self.counted or not (phase in TERMINAL or gone):
@@ -96,7 +96,7 @@ class Job:
         return None
 
     def sync(self):
-        """Does what is due now; returns the seconds until there may be more to do, or None."""
+        """Does all that is due now. Returns the seconds until the next call is due, or None."""
         cluster, now, pods = self.cluster, time.monotonic(), self.pods()
         for pod in pods:
             self.count(pod)
@@ -135,7 +135,7 @@ class Job:
                 self.object["status"]["completionTime"] = now()
 
     def _say(self, unfinished):
-        """Writes the status, without zeros except for `ready` and `terminating`."""
+        """Writes the status, omitting zeros except in `ready` and `terminating`."""
         active = [pod for pod in self.pods() if pod.kill_at is None and pod.object["status"]["phase"] not in TERMINAL]
         numbers = {"active": len(active), "succeeded": len(self.succeeded), "failed": self.failed}
         if self.indexed:

@@ -1,4 +1,4 @@
-"""kubectl's commands, on the side of the cluster."""
+"""The server side of kubectl's commands."""
 
 import copy
 import datetime
@@ -28,7 +28,7 @@ def _json(thing):
 
 
 class Kubectl:
-    """One run of kubectl."""
+    """One invocation of kubectl."""
 
     def __init__(self, cluster, request, connection, send):
         self.cluster, self.request, self.connection, self.send = cluster, request, connection, send
@@ -54,7 +54,7 @@ class Kubectl:
         self.err(str(text))
 
     def _files(self):
-        """The objects of the file, each with its source."""
+        """Yields the objects in the file, each with its source."""
         name = self.flags["--filename"]
         if name == "-":
             source, text = "STDIN", self.request["text"]
@@ -160,7 +160,8 @@ class Kubectl:
             raise Refused("Error from server: etcdserver: request is too large")
 
     def _selected(self, what):
-        """The objects that words, selector or file name, and whether it is a single one by name; reports those that do not exist."""
+        """Returns the objects selected by words, selector or file, and whether exactly one was requested by name. Reports names that do not
+        exist."""
         cluster, words, selector = self.cluster, list(self.words), self.flags.get("--selector")
         wanted, missing = [], []
         if "--filename" in self.flags:
@@ -217,7 +218,7 @@ class Kubectl:
     def delete(self):
         cluster, flags = self.cluster, self.flags
         try:
-            grace = int(flags.get("--grace-period", -1)) or 1  # 0 requires --force
+            grace = int(flags.get("--grace-period", -1)) or 1  # 0 would require --force
         except ValueError:
             raise Refused("error: invalid argument for --grace-period") from None
         with cluster.changed:
@@ -265,7 +266,7 @@ class Kubectl:
             if not wanted and len(names) > 1:
                 self.err(f'Defaulted container "{names[0]}" out of: {", ".join(names)}')
             if not pod.scheduled:
-                return  # there is no node yet for the API server to ask, and it returns nothing
+                return  # the pod has no node yet, and the API server returns nothing
             container = pod.containers[names.index(wanted or names[0])]
             waiting = container.state.get("waiting")
             if waiting and not container.last_state or container.log is None:
@@ -307,7 +308,7 @@ class Kubectl:
                 return
 
     def _watch(self, condition, over):
-        """Sets `over` when kubectl ends."""
+        """Sets `over` when kubectl exits."""
         def watch():
             try:
                 self.connection.recv(1)

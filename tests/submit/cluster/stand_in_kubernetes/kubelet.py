@@ -8,11 +8,11 @@ from .runtime import Container
 from .syntax import FIELD, quantity
 
 ADDRESS = "127.0.0.1"
-NODE_BYTES = 64 << 30  # the memory of each of three apparent nodes
+NODE_BYTES = 64 << 30  # memory of each of the three pretended nodes
 
 
 class Pod:
-    """A pod's life, in a thread; `object` is its object in the API server."""
+    """A pod, which lives in its own thread. `object` is its object in the API server."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.namespace = cluster, thing, thing["metadata"]["namespace"]
@@ -84,7 +84,7 @@ class Pod:
         self.cluster.thread(self._terminate, time.monotonic() + 1)  # as the kubelet does
 
     def delete(self, grace=None):
-        """Sends SIGTERM, and SIGKILL after the grace time; a later call may shorten it."""
+        """Sends SIGTERM, and SIGKILL after the grace period, which a later call may shorten."""
         meta, first = self.object["metadata"], self.kill_at is None
         grace = self.object["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
         kill_at = time.monotonic() + grace
@@ -137,7 +137,7 @@ class Pod:
                     cluster.forget_pod(self)
 
     def _make_volumes(self):
-        """Whether all volumes exist: a pod waits for its secrets, and reports only ContainerCreating."""
+        """Creates the volumes. Returns False while a secret is missing: the pod then stays in ContainerCreating."""
         cluster = self.cluster
         with cluster.changed:
             self.directory.mkdir(parents=True, exist_ok=True)

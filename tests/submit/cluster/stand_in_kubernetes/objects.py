@@ -1,4 +1,4 @@
-"""The contents of objects: the fields of each kind, by type, and reading them as the API server does for an apply."""
+"""The fields of each kind of object with their types, and decoding objects as the API server does for an apply."""
 
 import base64
 import json
@@ -73,7 +73,7 @@ JOB_FIELDS = {
 SERVICE_FIELDS = {"clusterIP": str, "selector": LABELS, "publishNotReadyAddresses": bool,
                   **_not_here("ports", "type", "clusterIPs", "externalIPs", "externalName", "ipFamilies", "ipFamilyPolicy",
                               "sessionAffinity", "loadBalancerIP", "internalTrafficPolicy", "externalTrafficPolicy")}
-# By kind: the version, the name in kubectl's output, the name in errors, other names, and the fields.
+# By kind: version, name in kubectl's output, name in errors, other names, and fields.
 KINDS = {
     "Pod": ("v1", "pod", "pods", ("po",), None),
     "Job": ("batch/v1", "job.batch", "jobs.batch", ("job", "jobs"), {**TOP, "spec": JOB_FIELDS, "status": {}}),
@@ -81,14 +81,14 @@ KINDS = {
     "Secret": ("v1", "secret", "secrets", (), {**TOP, "data": Map(BASE64), "stringData": LABELS, "type": str,
                                           "immutable": bool}),
 }
-# The lists whose elements have a key, by list name. For the API server other lists have no parts.
+# The lists whose elements are identified by a key, by list name. The API server treats other lists as a whole.
 NAMED = {"containers": "name", "env": "name", "imagePullSecrets": "name", "volumes": "name", "volumeMounts": "mountPath"}
 TYPES = {str: (str, "string"), BASE64: (str, "string"), bool: (bool, "boolean"), int: ((int, float), "numeric (int or float)"),
          QUANTITY: ((int, float, str), "string"), Map: (dict, "map"), dict: (dict, "map"), list: (list, "list")}
 
 
 def elements(things, path):
-    """The elements of a list, with their paths."""
+    """Yields the elements of a list with their paths."""
     key = NAMED.get(path.rpartition(".")[2])
     for i, one in enumerate(things):
         named = key and isinstance(one, dict) and isinstance(one.get(key), str)
@@ -96,7 +96,7 @@ def elements(things, path):
 
 
 def decode(value, fields, path, errors):
-    """The value as the API server reads it: nulls are absent. Unknown fields and wrong types are added to `errors`."""
+    """Returns the value as the API server decodes it, without nulls. Adds unknown fields and wrong types to `errors`."""
     if fields == NOT_HERE:
         raise ValueError(f'the stand-in does not have the field "{path[1:]}"')
     types, name = TYPES[type(fields) if isinstance(fields, (Map, dict, list)) else fields]

@@ -1,4 +1,4 @@
-"""Which manager has applied which fields of an object, according to server-side apply."""
+"""Which manager has applied which fields of an object, by the rules of server-side apply."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ NOBODYS = (".apiVersion", ".kind", ".metadata.name", ".metadata.namespace")
 
 
 def fields_of(value, path=""):
-    """The fields without parts, by path."""
+    """The leaf fields of a value, by path."""
     if isinstance(value, dict):
         parts = [(one, f"{path}.{name}") for name, one in value.items()]
     elif isinstance(value, list) and path.rpartition(".")[2] in NAMED:
@@ -21,7 +21,7 @@ def fields_of(value, path=""):
 
 
 def conflict(wanted, there, owners, manager):
-    """The API server's message if other managers own fields with a different value; None if not."""
+    """The API server's error message if other managers own fields with a different value, otherwise None."""
     found = {other: [path for path, value in wanted.items() if path in paths and (path, value) not in there.items()]
              for other, paths in sorted(owners.items()) if other != manager}
     found = {other: paths for other, paths in found.items() if paths}
@@ -34,7 +34,7 @@ def conflict(wanted, there, owners, manager):
 
 
 def changes(wanted, there, owners, manager):
-    """The paths of the fields to set to another value or to remove."""
+    """The paths of the fields that the apply would change or remove."""
     texts = {path.replace(".data", ".stringData", 1): base64.b64decode(value).decode("utf-8", "replace")
              for path, value in there.items() if path.startswith(".data.")}
     known = {**there, **texts}.items()

@@ -16,7 +16,7 @@ from .objects import contents, now
 from .syntax import ENV_NAME, quantity
 
 PROGRAM = pathlib.Path(__file__).with_name("container.py")
-LOG_PIECE = 16 * 1024  # longest piece of a line for a container runtime
+LOG_PIECE = 16 * 1024  # container runtimes split longer lines
 
 
 class Log:
@@ -29,7 +29,7 @@ class Log:
         self.rest = {}
 
     def add(self, stream, data):
-        """Adds what was read from a pipe; empty data is its end."""
+        """Adds data read from a pipe; empty data marks its end."""
         now, pieces = time.time_ns(), []
         lines = (self.rest.pop(stream, b"") + data).split(b"\n")
         for i, line in enumerate(lines):
@@ -57,11 +57,11 @@ class Log:
 
 
 class Waiting(Exception):
-    """Why a container cannot be started yet: reason and message."""
+    """The container cannot be started yet, with reason and message."""
 
 
 def expand(text, values):
-    """Expands $(NAME) and $$ as in a container's command and environment; unknown names stay as they are."""
+    """Expands $(NAME) and $$ as Kubernetes does in commands and environments. Unknown names are left unchanged."""
     return re.sub(r"\$(?:\$|\(([^)]*)\))", lambda match: "$" if match[0] == "$$" else values.get(match[1], match[0]), text)
 
 
@@ -153,7 +153,7 @@ class Container:
             if "resourceFieldRef" in source:
                 kind, resource = source["resourceFieldRef"]["resource"].split(".")
                 given = self.spec.get("resources", {}).get(kind, {}).get(resource)
-                # Without a limit, all CPUs of the node.
+                # Without a limit, the number of CPUs of the node.
                 value = str(math.ceil(quantity(given)) if given else os.cpu_count() if kind == "limits" else 0)
             if "secretKeyRef" in source:
                 name, key = source["secretKeyRef"]["name"], source["secretKeyRef"]["key"]
@@ -189,7 +189,7 @@ class Container:
                 "hosts": str(pod.hosts)}
 
     def _run(self, setting):
-        """Runs the container to its end; returns what is known of the end."""
+        """Runs the container until it ends. Returns its state `terminated`."""
         cluster = self.pod.cluster
         self.log, self.oom = Log(), False
         said, says = os.pipe()

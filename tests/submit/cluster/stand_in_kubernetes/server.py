@@ -1,4 +1,4 @@
-"""The stand-in as tests use it: a cluster, the kubectl that asks it over a socket, and what tests do to it."""
+"""The stand-in's interface for tests: a cluster, the kubectl that reaches it over a socket, and functions that cause failures."""
 
 import json
 import os
@@ -19,10 +19,10 @@ from .kubectl import Kubectl
 
 
 class StandInKubernetes(Cluster):
-    """`directory` takes the stand-in's files; `work` is the working directory of every image. These may be changed between tests: `work`;
-    `image_path`, the PATH of every image; `images_missing`, images that cannot be pulled; `start_delay_s`, how long a pod is in
-    ContainerCreating; `end_delay_s`, how long it takes until `get` shows a container's end; `backoff_s`, the delay of the first retry
-    (10 s in a cluster); and `namespaces`, the existing ones."""
+    """`directory` is for the stand-in's files. Tests may change: `work`, the working directory of every image; `image_path`, the PATH of
+    every image; `images_missing`, images that cannot be pulled; `start_delay_s`, how long a pod stays in ContainerCreating;
+    `end_delay_s`, the delay until `get` shows a container's end; `backoff_s`, the delay of the first retry (10 s in a real cluster); and
+    `namespaces`, those that exist."""
 
     def __init__(self, directory, work):
         super().__init__(directory, work)
@@ -47,12 +47,12 @@ class StandInKubernetes(Cluster):
         return {"PATH": f"{self.directory / 'bin'}:{os.environ.get('PATH', os.defpath)}", VARIABLE: str(self.directory)}
 
     def run(self, *words, **settings):
-        """Runs kubectl: subprocess.run with the cluster's environment."""
+        """Runs kubectl in the cluster's environment. `settings` are those of subprocess.run."""
         environment = {**os.environ, **self.environment(), **settings.pop("env", {})}
         return subprocess.run([self.kubectl, *map(str, words)], env=environment, check=False, **settings)
 
     def close(self):
-        """Ends everything, including running containers."""
+        """Stops everything, including running containers."""
         with self.changed:
             if self.closing:
                 return
@@ -90,19 +90,19 @@ class StandInKubernetes(Cluster):
             return sorted(f"{one}/{name}" for _, one, name in self.store if kind in (None, one))
 
     def fail_pod(self, name):
-        """Fails the pod as if its node were short of memory: its containers are killed, and it stays."""
+        """Fails the pod as if its node ran out of memory: the containers are killed, but the pod is not removed."""
         with self.changed:
             self._pod(name).evict()
 
     def kill_container(self, name):
-        """Kills the container as if it took too much memory."""
+        """Kills the container as if it used too much memory."""
         with self.changed:
             container = self._pod(name).containers[0]
             container.oom = True
             container.signal(signal.SIGKILL)
 
     def break_logs(self):
-        """Ends every `kubectl logs -f` with exit code 0, as a load balancer does that closes idle connections."""
+        """Ends every `kubectl logs -f` with exit code 0, as a load balancer that closes idle connections does."""
         with self.changed:
             streams = list(self.streams)
         for log, over in streams:
@@ -141,7 +141,7 @@ class StandInKubernetes(Cluster):
                     code = call.run()
                 except OSError:
                     raise
-                except Exception:  # tests must see it
+                except Exception:  # tests must notice it
                     code = 1
                     call.err(f"error: the stand-in broke: {traceback.format_exc()}")
                 connection.sendall(struct.pack("!cI", b"x", code))

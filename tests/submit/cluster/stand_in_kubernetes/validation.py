@@ -1,4 +1,4 @@
-"""The API server's errors for an object, by the rules of each kind."""
+"""Checks objects by the rules of each kind, with the API server's error messages."""
 
 import base64
 import json

@@ -1,4 +1,5 @@
-// What a job wants done and what it reports, as plain values. The server carries the actions out (server.cc).
+// The actions that a job requests and the events that it reports, as plain values. The server (server.cc)
+// carries them out.
 #pragma once
 
 #include <chrono>
@@ -20,9 +21,10 @@ struct Send {
   std::string bytes;
 };
 struct Close {
-  ConnectionId connection;  ///< closed once everything sent has gone out
+  ConnectionId connection;  ///< closed once all bytes to send have been written
 };
-/// Connects to a peer; Job::Connected or Job::Closed follows. Anything sent earlier goes out once connected.
+/// Connects to a peer; Job::Connected or Job::Closed follows. Bytes of an earlier Send are written once the
+/// connection is established.
 struct Connect {
   ConnectionId connection;
   std::string host;
@@ -48,7 +50,7 @@ struct Broken {
   int rank;
   std::string story;  ///< which worker failed, and how
 };
-/// A status report of a worker of either dialect, which need not have joined.
+/// A status report of a worker of either dialect, even one that has not joined.
 struct WorkerReported {
   std::shared_ptr<const wire::WorkerReport> report;  ///< a pointer, since most actions are small
 };

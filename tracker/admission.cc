@@ -12,7 +12,7 @@
 namespace warren::tracker {
 namespace {
 
-/// Hosts listed in a refusal.
+/// Maximum number of hosts listed in a refusal.
 constexpr std::ptrdiff_t kMostHostsShown = 4;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Decides who may take part in a job: workers that have proved its token, workers that were vouched for
-// (wire/vouch.h), and those that --admit lets in without either. Pure.
+// Decides which workers may join a job: those that have proved its token, those that were vouched for
+// (wire/vouch.h), and those that --admit lets in without either. Does no I/O.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace warren::tracker {
 enum class Admit {
   kToken,  ///< none
   kUser,   ///< processes of the tracker's own user on its machine, who can read the token anyway
-  kHosts,  ///< those from the hosts of the job
+  kHosts,  ///< workers on the hosts of the job
   kAny
 };
 
@@ -46,8 +46,9 @@ class Admission {
   /// Returns a nonce that was never used before.
   wire::Nonce NextNonce();
 
-  /// Why a peer at this address that proves nothing may not take part; std::nullopt if it may. `is_own_user`:
-  /// whether the peer is a process of the tracker's user on this machine; only matters if AsksForUser().
+  /// The reason to refuse a peer at this address that proves nothing; std::nullopt to admit it.
+  /// `is_own_user`: whether the peer is a process of the tracker's user on this machine; only matters if
+  /// AsksForUser().
   std::optional<std::string> Refusal(const std::string& host, bool is_own_user) const;
   bool AsksForUser() const { return options_.token && !closed_ && options_.admit == Admit::kUser; }
 
@@ -61,8 +62,8 @@ class Admission {
   std::string TaskOf(std::string_view shown, const std::string& host, bool starts,
                      const std::string& refusal);
 
-  /// Whether workers with the token have come. From then on only such workers are admitted: a job never mixes
-  /// authenticated and unauthenticated workers.
+  /// Whether a worker with the token has asked to join. From then on only such workers are admitted: a job
+  /// never mixes authenticated and unauthenticated workers.
   bool closed() const { return closed_; }
   void Close() { closed_ = true; }
 

@@ -89,8 +89,8 @@ void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
   Forget(connection);
 }
 
-// No other rank has a link to this one yet, so it can be given to the next worker: to the same task again or,
-// if the peer was no worker at all, to the worker it kept out.
+// Frees a rank to which no other rank has a link yet. It can then be given to the next worker: to the same
+// task again or, if the peer was not a worker, to the worker whose place it took.
 void ClassicJob::Unassign(int rank) {
   const auto task = task_ranks_.find(members_[rank].task_id);
   if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
@@ -144,8 +144,8 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
   }
 }
 
-// The number of workers of the job or, while no rank is assigned, the one that the waiting workers ask for,
-// else the tracker's own setting.
+// The number of workers of the job. While no rank is assigned, it is the number that the waiting workers ask
+// for or, if they do not ask for one, the tracker's own setting.
 int ClassicJob::ExpectedWorldSize() const {
   if (num_assigned_ > 0) return options_.num_workers;
   if (!asking_.empty()) return peers_.at(*asking_.begin()).hello.world_size;
@@ -264,7 +264,7 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
   if (has_rank) {
     RequireOwner(connection, rank, peer.hello);
   } else if (!connections_.authenticated(
-                 connection)) {  // workers over MPI get no rank here, but belong to the job
+                 connection)) {  // workers over MPI are given no rank here, but belong to the job
     throw wire::ProtocolError(fmt::format("it prints as rank {}, which has not been assigned", rank));
   }
   connections_.Add(Print{wire::PrintableLines(print.text), rank});
@@ -277,7 +277,7 @@ void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   if (!linked_) CallBackThoseWhoWait();  // the lost worker is already back
 }
 
-/// The rank had shut down and was waiting for the others; now it or its replacement has rejoined.
+/// Takes back the shutdown of a rank that was waiting for the others: it or its replacement has rejoined.
 void ClassicJob::ReturnToJob(int rank) {
   members_[rank].waits = 0;
   members_[rank].shut_down = members_[rank].shut_down_before = false;

@@ -1,6 +1,6 @@
 // A job of rabit workers (the classic dialect): which workers have joined, their ranks and links, and which
-// are done. A state machine over values: connections are numbers, time is an argument, and actions go to the
-// connection table. It has no sockets, threads or clocks, so that it can be tested, fuzzed and simulated.
+// are done. A state machine without I/O, so that it can be tested, fuzzed and simulated: connections are
+// numbers, the time is an argument, and actions go to the connection table.
 #pragma once
 
 #include <chrono>

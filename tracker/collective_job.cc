@@ -50,8 +50,7 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
   if (peer == peers_.end())
     return connections_.Close(connection);  // the error port of a worker that leaves or has failed
   if (peer->second.leaves_run > 0) return Left(connection);
-  // A member that fails on the way to its shutdown and so cannot say what it came for is reported in another
-  // way.
+  // A member that fails before it has sent its message, such as its shutdown, is reported in another way.
   if (RankOf(connection) >= 0) {
     connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection), why));
     return Forget(connection);
@@ -328,8 +327,8 @@ void CollectiveJob::Confirm(TimePoint now) {
   Break(first.rank, first.what, now);
 }
 
-/// Breaks the job off: it cannot continue without this rank, or without one lost earlier. All others are
-/// told.
+/// Breaks the job off, since it cannot continue without this rank or the one that was lost earlier, and tells
+/// all other workers to stop.
 void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   if (const auto first = LostBefore(rank)) {
     connections_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
@@ -452,7 +451,7 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     }
   }
   incomplete_since_ = now;
-  // If the tracker died before it had written down all members, the workers are told as if they had never
+  // If the tracker died before it had written down all members, the workers are treated as if they had never
   // joined.
   if (stage_ == Stage::kRunning && static_cast<int>(members_.size()) < options_.num_workers)
     stage_ = Stage::kBroken;

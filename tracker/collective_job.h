@@ -1,6 +1,6 @@
-// A job of XGBoost 2.1 and later (the collective dialect): gathers all workers, tells each one its successor
-// in the ring, counts those that are done and, if one fails, tells all others to stop. A state machine over
-// values, like classic_job.h.
+// A job of XGBoost 2.1 and later (the collective dialect): gathers all workers, tells each worker its
+// successor in the ring, counts the workers that are done and, if one fails, tells all others to stop. A
+// state machine without I/O, like classic_job.h.
 //
 // Workers keep no connection to their tracker. This tracker connects to each worker's error port, where the
 // worker can be told to stop. The connection stays open, so that a worker's death is noticed immediately,
@@ -38,7 +38,8 @@ class CollectiveJob final : public DialectJob {
  public:
   CollectiveJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Running workers are counted as they end. Their error ports closed with the previous tracker.
+  /// Running workers are only counted as they end: the connections to their error ports closed with the
+  /// previous tracker.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }

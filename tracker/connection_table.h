@@ -1,5 +1,5 @@
 // The connections of a job, by number: the peer of each, which ones are pending (no hello yet), how long each
-// may stay silent, and the list of actions for them. Pure.
+// may stay silent, and the list of actions for them. Does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +30,13 @@ class ConnectionTable {
   /// "10.0.0.1:40123, task 3, rank 2"
   std::string Name(ConnectionId connection) const;
 
-  /// The peer knows the job's token.
+  /// Records that the peer has proved the job's token.
   void SetAuthenticated(ConnectionId connection) { connections_.at(connection).authenticated = true; }
   bool authenticated(ConnectionId connection) const { return connections_.at(connection).authenticated; }
   /// Whether the peer may speak for a worker that joined from `host`: it knows the token, or is at that host.
   bool MaySpeakFor(ConnectionId connection, const std::string& host) const;
 
-  /// The peer has said who it is: the connection is no longer pending and has no deadline.
+  /// Records that the peer has identified itself: the connection is no longer pending and has no deadline.
   void SetIdentified(ConnectionId connection);
   std::size_t num_pending() const { return pending_.size(); }
   bool IsPending(ConnectionId connection) const { return pending_.contains(connection); }
@@ -48,7 +48,7 @@ class ConnectionTable {
   std::optional<ConnectionId> FirstLate(TimePoint now) const;
 
   void Send(ConnectionId connection, std::string bytes);
-  /// Forgets the connection, and closes it once everything sent has gone out.
+  /// Forgets the connection, and closes it once all bytes to send have been written.
   void Close(ConnectionId connection);
   void Log(Severity severity, std::string text);
   void Add(Action action) { actions_.push_back(std::move(action)); }

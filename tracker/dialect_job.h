@@ -23,14 +23,14 @@ struct JobOptions {
   /// False if the first worker may ask for another number of workers, as the classic protocol allows. A
   /// launcher that knows how many it starts sets it to true.
   bool world_size_is_fixed = false;
-  /// How long workers may be missing, counted from the start of the job or from the moment a worker came back
-  /// to be linked again; zero: forever.
+  /// How long workers may be missing, counted from the start of the job or from the return of a worker that
+  /// must be linked again; zero: forever.
   std::chrono::milliseconds timeout = kDefaultTimeout;
   /// Whether notes are written, from which another tracker can take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
   /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: never.
-  /// Called for peers that prove nothing, if it decides their admission. Set by the server.
+  /// Called for peers that prove nothing, if the answer decides their admission. Set by the server.
   std::function<bool(ConnectionId)> is_own_user = {};
 };
 
@@ -64,7 +64,7 @@ class DialectJob {
   /// Messages to send before the server ends.
   virtual std::vector<Send> FinalMessages() const { return {}; }
 
-  /// True once workers that want to be linked have come.
+  /// True once a worker has asked to be linked.
   virtual bool engaged() const = 0;
   /// True once workers have been told of each other.
   virtual bool begun() const = 0;

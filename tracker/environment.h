@@ -27,7 +27,7 @@ struct JobAddress {
   bool tls = false;        ///< connections are encrypted, with the token as the key
 };
 
-/// What is specific to one process of the job.
+/// Settings that differ between the processes of a job.
 struct TaskIdentity {
   Role role = Role::kWorker;
   int task_id = 0;      ///< 0-based within the role

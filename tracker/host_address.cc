@@ -66,7 +66,7 @@ std::string WithoutBrackets(const std::string& host) {
   return IsAddress(address) ? address : host;
 }
 
-/// Whether a port follows: "[::1]:9091", "10.0.0.1:9091", "name:9091".
+/// Whether the host is followed by a port: "[::1]:9091", "10.0.0.1:9091", "name:9091".
 bool HasPort(const std::string& host) {
   const std::size_t colon = host.rfind(':');
   const bool is_number = colon != std::string::npos && colon + 1 < host.size() &&

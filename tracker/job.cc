@@ -85,7 +85,7 @@ std::string_view Job::Expected(const Inbound& inbound) {
   return "the rank and world size";
 }
 
-/// The job whose workers have come; before that it makes no difference.
+/// The job of the dialect that the workers speak; either job until the first worker asks to be linked.
 const DialectJob& Job::Current() const {
   if (collective_->engaged()) return *collective_;
   return *classic_;
@@ -123,7 +123,7 @@ void Job::ReceivedHandshake(ConnectionId connection, std::size_t bytes) {
   if (!finished() && connections_.Has(connection)) CountPendingBytes(connection, bytes);
 }
 
-/// Drops down to half of the limit, so that recounting is rare.
+/// If the limit is exceeded, drops connections down to half of it, so that recounting is rare.
 void Job::LimitPendingBytes() {
   std::vector<std::pair<std::size_t, ConnectionId>> senders;
   pending_bytes_ = 0;
@@ -186,7 +186,8 @@ void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint no
   }
 }
 
-/// Reads what precedes the dialects. Returns true once the dialect is known; `bytes` then holds what follows.
+/// Reads the bytes that precede the messages of a dialect. Returns true once the dialect is known; `bytes`
+/// then holds the rest.
 bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes, TimePoint now) {
   inbound.head.Append(bytes);
   if (inbound.step == Inbound::Step::kNonce || inbound.step == Inbound::Step::kProof) {
@@ -269,8 +270,8 @@ void Job::HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoi
   connections_.Close(connection);
 }
 
-/// Returns what the peer has sent, with the ticket in its hello replaced by the plain task id; std::nullopt
-/// until the hello is complete. Throws wire::ProtocolError if the peer may not take part.
+/// Returns the bytes that the peer has sent, with the ticket in its hello replaced by the plain task id;
+/// std::nullopt until the hello is complete. Throws wire::ProtocolError if the peer is not admitted.
 std::optional<std::string> Job::WithTicketRedeemed(ConnectionId connection, const Inbound& inbound) {
   const std::string& host = connections_.host(connection);
   const auto plain = [&](auto hello, bool starts) {
@@ -335,8 +336,8 @@ void Job::Authenticated(ConnectionId connection) {
   if (!finished() && connections_.Has(connection)) connections_.SetAuthenticated(connection);
 }
 
-/// Called when the first authenticated worker wants a rank. Unauthenticated peers are dropped from now on;
-/// whatever earlier ones had begun is forgotten, and the job starts over.
+/// Called when the first authenticated worker wants a rank. Unauthenticated peers are dropped from now on.
+/// The job forgets those that have already joined, and starts over.
 void Job::RequireAuthentication(TimePoint now) {
   admission_.Close();
   if (classic_->begun() || collective_->begun()) {
@@ -385,7 +386,7 @@ std::string Job::RefusalOf(const DialectJob& job) const {
       is_classic ? kClassic : kCollective, is_classic ? kCollective : kClassic);
 }
 
-/// Drops peers whose hello was incomplete when the first worker of the other dialect came.
+/// Drops peers whose hello was incomplete when the first worker of the other dialect asked to be linked.
 void Job::DropPendingOf(const DialectJob& job) {
   for (const auto& [connection, inbound] : inbound_) {
     if (inbound.job == &job && connections_.Has(connection)) Drop(connection, RefusalOf(job));

@@ -1,8 +1,8 @@
-// One job as the tracker sees it. Determines who may take part (wire/authentication.h, admission.h) and which
-// dialect each connection speaks, and passes the connection to that dialect's job: classic_job.h for rabit
-// and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Connections with reports go to
-// report_connections.h. A state machine over values: connections are numbers, time is an argument, results
-// are returned as actions. It has no sockets, threads or clocks.
+// One job as the tracker sees it. Determines which peers are admitted (wire/authentication.h, admission.h)
+// and which dialect each connection speaks, and passes the connection to that dialect's job: classic_job.h
+// for rabit and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Connections with reports are
+// passed to report_connections.h. A state machine without I/O: connections are numbers, the time is an
+// argument, and results are returned as actions.
 #pragma once
 
 #include <chrono>
@@ -58,16 +58,17 @@ class Job {
   void Connected(ConnectionId connection);
   /// The peer closed, or the connection broke or could not be made; `why` is for the log.
   void Closed(ConnectionId connection, std::string_view why, TimePoint now);
-  /// Called when the process can take no more connections. Drops a connection with reports, which the job
+  /// Called when the process cannot accept more connections. Drops a connection with reports, which the job
   /// does not depend on, or else the oldest pending one if it is older than kPendingGrace. Returns false if
-  /// nothing can be dropped.
+  /// no connection can be dropped.
   bool MakeRoom(TimePoint now);
   /// Drops peers that took too long, and ends the job when its time limit is reached.
   void Tick(TimePoint now);
-  /// When Tick is next needed, if ever.
+  /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
-  /// For a launcher, which sees the processes: the task has failed; `how` is readable text ("was killed by
-  /// signal 9"). Workers of XGBoost 2.1 and later cannot continue without this task and are told to stop.
+  /// Called by a launcher, which sees the processes, when the task has failed; `how` is readable text ("was
+  /// killed by signal 9"). Workers of XGBoost 2.1 and later cannot continue without this task and are told to
+  /// stop.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
   /// Restarts the time limit for missing workers: until now they could not join, e.g. because they were
   /// queued.
@@ -95,7 +96,7 @@ class Job {
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
   /// True if every worker has been given a rank.
   bool all_assigned() const { return Current().all_assigned(); }
-  /// Describes the workers that joined and those that are missing, for people to read.
+  /// Human-readable text about the workers that have joined and those that are missing.
   std::string DescribeMissing() const { return Current().DescribeMissing(); }
 
  private:
@@ -113,7 +114,7 @@ class Job {
     /// while unauthenticated peers are admitted as well (replayed if the job starts over), and from peers
     /// that must show a ticket (until their hello is complete).
     std::string received;
-    /// Why the peer may not take part, unless its hello shows a ticket.
+    /// Why the peer is refused unless its hello shows a ticket; nullopt if it is admitted in any case.
     std::optional<std::string> refusal;
   };
 

@@ -1,4 +1,4 @@
-// For each link between two ranks that must be made, decides which rank connects, and when. Pure.
+// For each link between two ranks that must be made, decides which rank connects, and when. Does no I/O.
 //
 // A worker that wants links reports which of its links still work; for each of the others, it is told either
 // where to connect or that the peer will connect to it. A peer can be named only once its listening port is
@@ -22,7 +22,7 @@ class LinkBroker {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// A plan that can go out to `rank` now.
+  /// A plan that can be sent to `rank` now.
   struct Plan {
     int rank = 0;
     std::vector<int> connect;  ///< peers to connect to, all listening
@@ -47,20 +47,21 @@ class LinkBroker {
   /// The exchange of `rank` ended before `rank` listened.
   void Leave(int rank);
   /// `rank` wants links to all its neighbours except `good`. `retry`: connections of its last plan failed.
-  /// Returns the first rank in `good` that is no neighbour, if any; the report is then ignored.
+  /// Returns the first rank in `good` that is not a neighbour, if any; the report is then ignored.
   std::optional<int> ReportGood(int rank, const std::vector<int>& good, bool retry, TimePoint now);
   /// All connections of the last plan of `rank` are made.
   void ReportLinked(int rank);
   /// `rank` now listens for the links it was told to accept.
   void ReportListening(int rank);
 
-  /// Returns the plans that have become ready since the last call. To be called again at NextRetry().
+  /// Returns the plans that have become ready since the last call. Must be called again at NextRetry().
   std::vector<Plan> TakeReady(TimePoint now);
   std::optional<TimePoint> NextRetry() const;
 
-  /// Restores what another broker knew: `rank` listens, and the ranks in `awaited` must still connect to it.
+  /// Restores the state of another broker: `rank` listens, and the ranks in `awaited` must still connect to
+  /// it.
   void Restore(int rank, const std::vector<int>& awaited);
-  /// Restores that `rank`, in the middle of its exchange, has connected to `peers`.
+  /// Restores the state of another broker: `rank`, in the middle of its exchange, has connected to `peers`.
   void RestoreLinks(int rank, const std::vector<int>& peers);
   /// The peers that the last plan of `rank` told it to connect to, except those that have begun a new
   /// exchange since.

@@ -7,7 +7,7 @@
 
 namespace warren::tracker {
 
-/// An option and what it does, or any other term.
+/// An option or another term, with its explanation.
 struct ManItem {
   std::string term;
   std::string text;

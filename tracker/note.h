@@ -1,5 +1,5 @@
-// What a tracker that takes a job over needs to know about it: a list of changes, each written as a line of
-// text.
+// The state of a job that another tracker needs to take the job over: a list of changes, each written as a
+// line of text.
 #pragma once
 
 #include <string>

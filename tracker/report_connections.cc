@@ -43,7 +43,7 @@ void ReportConnections::Received(ConnectionId connection, std::string_view bytes
   if (unread_bytes_ > kMaxUnreadReportBytes) LimitUnreadBytes(connection);
 }
 
-/// Also records the task that the connection reports for.
+/// Whether reports of the connection for this task count. Records the task for the connection.
 bool ReportConnections::MayReport(ConnectionId connection, Source& source, const std::string& task_id) {
   const bool is_proved = connections_.authenticated(connection);
   if (source.task_id != task_id) {

@@ -1,6 +1,6 @@
 // The connections over which workers report their state (wire/report.h). The job does not depend on them:
-// they may come and go at any time, in either dialect. If unauthenticated peers are admitted, those that know
-// the job's token take precedence. Pure.
+// they may be opened and closed at any time, in either dialect. If unauthenticated peers are admitted, those
+// that know the job's token take precedence. Does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ namespace warren::tracker {
 /// Limit of report connections per worker; each needs one. Beyond it, the oldest is dropped, starting with
 /// those that have not proved the job's token.
 inline constexpr std::size_t kReportConnectionsPerWorker = 4;
-/// Limit of the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte.
-/// Beyond it, unproved connections with such bytes are dropped, the oldest first, then the connection that
-/// sends more.
+/// Limit of the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte. If
+/// a connection exceeds it, that connection is dropped. If it has proved the token, the oldest unproved
+/// connection with such bytes is dropped first, which may suffice.
 inline constexpr std::size_t kMaxUnreadReportBytes = std::size_t{8} << 20;
 
 class ReportConnections {
@@ -30,8 +30,8 @@ class ReportConnections {
   /// Adds a report connection. It may stay silent forever.
   void Open(ConnectionId connection, int num_workers);
   bool Has(ConnectionId connection) const { return sources_.contains(connection); }
-  /// Handles what follows the magic. Clock requests are answered with `now`. Reports of an unproved peer are
-  /// ignored while a peer that knows the job's token reports for the same task.
+  /// Handles bytes after the magic number. Clock requests are answered with `now`. Reports of an unproved
+  /// peer are ignored while a peer that knows the job's token reports for the same task.
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   void Closed(ConnectionId connection);
   /// Ends a connection whose peer misbehaves.

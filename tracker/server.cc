@@ -35,8 +35,8 @@ using std::chrono::steady_clock;
 
 /// Pause before accepting again when the process is out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// Connections accepted at a time from one listening socket, whose queue is no longer on most systems
-/// (net.core.somaxconn). Existing connections are served between batches.
+/// Maximum number of connections accepted in one batch from a listening socket. This is the maximum length of
+/// its queue on most systems (net.core.somaxconn). Existing connections are served between batches.
 constexpr int kAcceptBatch = 4096;
 /// Maximum number of listening sockets; their queues should hold a burst of all workers of a job.
 constexpr std::size_t kMostListeners = 64;
@@ -47,9 +47,9 @@ constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
 /// Descriptors that the process needs in addition to the workers' connections.
 constexpr rlim_t kOtherDescriptors = 128;
 
-/// Raises the limit to the hard limit, and beyond it if the workers need more and the process may have it. A
-/// worker has at most four connections: its own, the one to its error port, and one or two for its reports.
-/// The job can do without the reports' connections, but not without the other two.
+/// Raises the soft limit to the hard limit, and both further if the workers need more and the process has the
+/// privilege. A worker has at most four connections: its own, the one to its error port, and one or two for
+/// its reports. The job can do without the connections for reports, but not without the other two.
 void RaiseDescriptorLimit(int num_workers) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -65,9 +65,10 @@ void RaiseDescriptorLimit(int num_workers) {
       num_workers, needed, limit.rlim_cur);
 }
 
-/// Workers write a hello in small pieces without TCP_NODELAY, so each piece waits until the previous one is
-/// acknowledged, and an acknowledgement that no answer carries is delayed by 40 ms. The kernel may reset this
-/// option at any time, so it is set again after each read that was not answered.
+/// Makes the kernel acknowledge data immediately. Workers write a hello in small pieces without TCP_NODELAY,
+/// so each piece waits until the previous one is acknowledged, and an acknowledgement that no answer carries
+/// is delayed by 40 ms. The kernel may reset this option at any time, so it is set again after each read that
+/// was not answered.
 void AcknowledgeAtOnce(tcp::socket& socket) {
 #ifdef TCP_QUICKACK
   const int on = 1;
@@ -259,7 +260,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   /// Called when accepting fails because the process or the machine is out of descriptors. Connections with
   /// reports are dropped, then those that have been silent for a while, so that workers can connect. Recent
-  /// connections may be workers; they are kept, and accepting pauses until another one closes.
+  /// connections may be workers; they are kept, and accepting pauses until a connection closes.
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
@@ -311,7 +312,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
                                     });
       return;
     }
-    // Tries to read first, which is cheaper than waiting for readiness if data may be there already.
+    // Tries to read first, which is cheaper than waiting for readiness if data may already have arrived.
     connection->socket.async_read_some(
         asio::buffer(connection->received),
         [self = shared_from_this(), id, connection](error_code error, std::size_t count) {

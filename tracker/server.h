@@ -20,8 +20,8 @@ struct ServerOptions {
   std::string bind_address;            ///< IPv4 or IPv6 literal; empty: every address of the machine
   std::uint16_t port = kFirstPort;     ///< first port to try; 0: any free one
   std::uint16_t port_end = kLastPort;  ///< last port to try, inclusive; ignored if `port` is 0
-  /// Starts the search at a random port of the range, so that workers of a job whose tracker is gone, and
-  /// that cannot prove a token, are unlikely to reach another job's tracker at the port of their own.
+  /// Starts the search at a random port of the range. Workers that cannot prove a token, and whose own
+  /// tracker is gone, are then unlikely to reach another job's tracker on the same port.
   bool begin_anywhere = false;
   JobOptions job;  ///< its admission's seed is set by the server
   /// The notes of the previous tracker of the job.
@@ -30,7 +30,7 @@ struct ServerOptions {
 
 /// Events for the owner of a tracker. Called in the io_context's thread; each function may be empty.
 struct ServerEvents {
-  /// A worker said hello and waits to be linked: `joined` of `expected` workers have.
+  /// A worker has said hello and waits to be linked; `joined` of `expected` workers have done so.
   std::function<void(int joined, int expected)> joined;
   /// A worker has been given its rank.
   std::function<void(const std::string& task_id, int rank, const std::string& host)> assigned;

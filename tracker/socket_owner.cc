@@ -35,7 +35,7 @@ struct Owner {
   unsigned user = 0;
   unsigned long inode = 0;
 
-  /// The user, unless no process holds the socket any longer: the kernel then reports user 0.
+  /// The user; nullopt if no process holds the socket, in which case the kernel reports user 0.
   std::optional<unsigned> Found() const { return inode == 0 ? std::nullopt : std::optional(user); }
 };
 
@@ -104,7 +104,7 @@ std::optional<Owner> AskKernel(const ip::tcp::endpoint& peer, const ip::tcp::end
   const Descriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
   if (socket.get() < 0) return std::nullopt;
   if (send(socket.get(), &message, sizeof message, 0) != sizeof message) return std::nullopt;
-  // The kernel answers within `send`.
+  // The kernel has answered when `send` returns.
   alignas(nlmsghdr) std::array<char, 8192> answer{};
   const ssize_t count = recv(socket.get(), answer.data(), answer.size(), 0);
   nlmsghdr header{};

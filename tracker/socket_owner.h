@@ -11,9 +11,9 @@ namespace warren::tracker {
 boost::asio::ip::address PlainAddress(const boost::asio::ip::address& address);
 
 /// The user id of the process that opened the peer's socket; `peer` and `own` are the two ends. std::nullopt
-/// for a peer on another machine or in another network namespace, for a socket that no process holds any
-/// longer, and if the kernel cannot be queried. Linux only: queries the kernel for this socket, or else reads
-/// the tables /proc/net/tcp and tcp6.
+/// for a peer on another machine or in another network namespace, for a socket that no process holds now, and
+/// if the kernel cannot be queried. Linux only: queries the kernel for this socket, or else reads the tables
+/// /proc/net/tcp and tcp6.
 std::optional<unsigned> OwnerOfPeer(const boost::asio::ip::tcp::endpoint& peer,
                                     const boost::asio::ip::tcp::endpoint& own);
 

@@ -137,7 +137,7 @@ int StateFile::WritePending() {
 }
 
 void StateFile::Mark(char version) {
-  // Written in place, which takes no space. If this fails, a reader still gets only complete changes.
+  // Written in place, which needs no disk space. If this fails, a reader still finds only complete changes.
   if (size_ > kVersionOffset) (void)!pwrite(descriptor_, &version, 1, kVersionOffset);
 }
 

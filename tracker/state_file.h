@@ -1,7 +1,7 @@
-// The file from which a restarted tracker takes a job over: rabit-tracker --state FILE. A header with the
-// port, the number of workers and the job's token, then one line per change (note.h), appended as it happens.
-// Its contents survive the death of the tracker's process, but not of its machine. Only its owner may read
-// the file, because it holds the token.
+// The file from which a restarted tracker takes a job over: rabit-tracker --state FILE. It has a header with
+// the port, the number of workers and the job's token, then one line per change (note.h), appended as it
+// happens. Its contents survive the death of the tracker's process, but not of its machine. Only its owner
+// may read the file, because it holds the token.
 //
 // A failed write (a full disk) does not end the job: the unwritten lines are kept and written with a later
 // change. Meanwhile the file is marked as incomplete, and no tracker takes the job over from it.
@@ -40,7 +40,7 @@ class StateFile {
 
   /// Begins the file of a new job. Returns what Add returns.
   [[nodiscard]] std::string Begin(std::uint16_t port, int num_workers, const wire::JobToken& token);
-  /// Appends a note. Returns a warning to show if writing begins to fail or if the file is complete again,
+  /// Appends a note. Returns a warning to show if writing starts to fail or if the file is complete again,
   /// else an empty string.
   [[nodiscard]] std::string Add(const Note& note);
   /// Deletes the file, once the job is over.

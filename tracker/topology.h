@@ -1,4 +1,4 @@
-// The links between ranks: a tree for small messages, and a ring that shares edges with it. Pure.
+// The links between ranks: a tree for small messages, and a ring that shares edges with it. Does no I/O.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// Workers that wait for a rank until all have joined, and the order in which they get their ranks. Pure.
+// Workers that wait for a rank until all have joined, and the order in which they are given their ranks. Does
+// no I/O.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@ class UnrankedWorkers {
   /// `nameless`: the task id of workers that have none.
   explicit UnrankedWorkers(std::string_view nameless) : nameless_(nameless) {}
 
-  /// Adds a worker. Returns the connection of an earlier attempt of the same task, which no longer waits.
+  /// Adds a worker. Returns the connection of an earlier attempt of the same task, if any, which no longer
+  /// waits.
   std::optional<ConnectionId> Add(ConnectionId connection, const std::string& task_id,
                                   const std::string& host);
   bool Remove(ConnectionId connection);
@@ -50,7 +52,7 @@ class UnrankedWorkers {
 std::string ListSome(const std::vector<std::string>& entries);
 
 /// "2 of 4 workers joined: task 0 (10.0.0.1), ...; missing: task 2, 3". `names` and `task_ids` are those of
-/// the workers that came.
+/// the workers that have joined.
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers);
 

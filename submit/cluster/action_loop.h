@@ -22,7 +22,7 @@ class ActionLoop {
   ActionLoop(boost::asio::io_context& io, Machine& machine, std::function<void(const Action&)> perform)
       : io_(io), machine_(machine), perform_(std::move(perform)), timer_(io) {}
 
-  /// Call after every event that the machine was given, from a handler of the io_context.
+  /// Call after each event passed to the machine, from a handler of the io_context.
   void Run() {
     if (std::exchange(running_, true)) return;
     for (auto actions = machine_.TakeActions(); !actions.empty(); actions = machine_.TakeActions()) {
@@ -32,7 +32,7 @@ class ActionLoop {
     WaitForDeadline();
   }
 
-  /// Like Run, but later, for callers that do not expect to be called back during the call.
+  /// Posts Run to the io_context, for callers that must not be called back before this returns.
   void RunSoon() {
     if (!running_) boost::asio::post(io_, [this] { Run(); });
   }

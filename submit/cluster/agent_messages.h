@@ -1,5 +1,5 @@
-// Messages from the script around a process on another host (script.h). They come between the lines that the
-// process itself writes to its standard error, and report when it began, how it is doing and how it ended.
+// Messages from the script around a process on another host (script.h). They are interleaved with the lines
+// that the process itself writes to its standard error, and report its start, its resource usage and its end.
 //
 // A message is one line: RS (036), the job mark, the index of the process, words, RS, newline. The mark is
 // new for each job, so that nothing a process writes is mistaken for a message.
@@ -18,12 +18,13 @@ namespace warren::submit {
 /// One message, without the job mark.
 struct AgentMessage {
   std::size_t index = 0;  ///< index of the process in the plan
-  std::string kind;       ///< "cores", "start", "usage", "stack", "stacks", "exit", "again", "fail"
-  std::string text;       ///< the rest of the message
+  /// "cores", "start", "usage", "stack", "stacks", "ended", "exit", "stopped", "again" or "fail"
+  std::string kind;
+  std::string text;  ///< the rest of the message
 };
 
-/// Parses the text of a "usage" message: "ATTEMPT STATE TICKS TICKS_PER_SECOND RESIDENT_KB". nullopt if
-/// malformed.
+/// Parses the text of a "usage" message: "ATTEMPT STATE TICKS TICKS_PER_SECOND RESIDENT_KB". Returns nullopt
+/// if it is malformed.
 std::optional<ProcessSample> ParseUsage(const std::string& text);
 
 /// A new random mark for a job's messages, made of letters and digits.
@@ -32,16 +33,15 @@ std::string NewJobMark();
 /// Separates the messages from the text in a stream.
 class AgentMessageReader {
  public:
-  /// Longer messages are treated as text. Enough for the "cores" message of a host with 2,000 cores.
+  /// Longer messages are treated as text. The "cores" message of a host with 2,000 cores fits.
   static constexpr std::size_t kMaxMessageBytes = 16384;
 
   explicit AgentMessageReader(const std::string& job_mark);
 
-  /// Passes on the text and messages in `bytes`. The beginning of a message at the end is kept for the next
-  /// call.
+  /// Passes on the text and messages in `bytes`. An incomplete message at the end is kept for the next call.
   void Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text,
               const std::function<void(const AgentMessage&)>& on_message);
-  /// Call at the end of the stream: passes on the incomplete message, if any, as text.
+  /// Passes on an incomplete message as text. Call at the end of the stream.
   void Finish(const std::function<void(std::string_view)>& on_text);
 
  private:

@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
-/// How many connections may be unidentified: a quarter of the process's descriptor limit, but
-/// between 64 and 1024.
+/// The maximum number of unidentified connections: a quarter of the process's descriptor limit, but between
+/// 64 and 1024.
 std::size_t MaxPending() {
   rlimit files{};
   const bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;

@@ -1,9 +1,10 @@
 // The rendezvous port of a gang. The agents (scripts/gang.sh) around its processes, started on other hosts by
-// mpirun, srun, qsub and the like, connect here. agent_sessions.h has the protocol; this file adds the
+// mpirun, srun, qsub and the like, connect here. agent_sessions.h implements the protocol; this file adds the
 // sockets and the clock.
 //
-// The output of each process thus arrives separately and byte for byte, whatever the launcher would do to it;
-// all processes are watched without delay; and none outlives dmlc-submit, although none is its child.
+// The output of each process thus arrives separately and unchanged, even under a launcher that merges or
+// edits it; the end of a process is noticed immediately; and no process outlives dmlc-submit, although none
+// is its child.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,8 +23,8 @@ namespace warren::submit {
 
 class AgentServer {
  public:
-  /// Listens on `host`, on the first free port of the range. Calls `on_event` from the io_context; it may
-  /// call the functions below. Throws std::runtime_error.
+  /// Listens on `host`, on the first free port from `port` to `port_end`. Calls `on_event` from the
+  /// io_context; it may call the functions below. Throws std::runtime_error if no port is free.
   AgentServer(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
               const std::string& host, std::uint16_t port, std::uint16_t port_end,
               std::function<void(const AgentEvent&)> on_event);

@@ -13,11 +13,11 @@ namespace warren::submit {
 namespace {
 
 constexpr std::size_t kMaxHelloBytes = 1024;
-/// How much of an unfinished line is kept; also the limit while output is paused.
+/// Maximum bytes held for a connection: of an unfinished line or, while output is paused, of all output.
 constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
-/// If nothing has arrived for this long after the end of a process, its output is taken to be complete.
+/// If nothing has arrived for this long after the end of a process, its output is considered complete.
 constexpr std::chrono::milliseconds kDrainPatience{500};
-/// How long the beginning of a line waits for its end.
+/// How long an unfinished line is held back.
 constexpr std::chrono::milliseconds kLinePatience{20};
 /// How long a connection may take to identify itself.
 constexpr std::chrono::seconds kHelloPatience{20};
@@ -39,7 +39,7 @@ struct AgentSessions::Agent {
   bool draining = false;  ///< its process has ended, but output may still arrive
   int num_outs = 0;       ///< how many `out` connections there have been
   int num_starts = 0;     ///< how many processes have been reported as started; each has one `out`
-  std::deque<AgentMessage> messages;  ///< not handed on yet
+  std::deque<AgentMessage> messages;  ///< not passed on yet
 };
 
 AgentSessions::AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending,
@@ -78,7 +78,8 @@ bool AgentSessions::WantsBytes(ConnectionId connection) const {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return false;
   const Connection& one = found->second;
-  // While output is paused, a little is still read: the end of a process is noticed only after its output.
+  // While output is paused, a little is still read, since the end of a process is noticed only after its
+  // output.
   return !paused_ || !one.agent || one.agent->told_to_end || one.line.size() < kMaxHeldBytes;
 }
 
@@ -90,8 +91,8 @@ void AgentSessions::Received(ConnectionId connection, std::string_view bytes, Ti
   ReadHello(connection, now);
 }
 
-/// Parses "KEY INDEX out|err CALL HOST", which output may follow, or "MARK INDEX keyless CALL HOST" from an
-/// agent that could not read the key.
+/// Parses the first line of a connection: "KEY INDEX out|err CALL HOST", which may be followed by output, or
+/// "MARK INDEX keyless CALL HOST" from an agent that could not read the key.
 void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
   Connection& one = connections_.at(connection);
   const std::size_t end = one.hello.find('\n');
@@ -142,7 +143,7 @@ void AgentSessions::Closed(ConnectionId connection) {
   connections_.erase(connection);
   actions_.emplace_back(AgentClose{connection});
   const bool err_is_over = !Has(agent->err);
-  if (err_is_over) agent->num_starts = 0;  // an `out` that never connected is not waited for
+  if (err_is_over) agent->num_starts = 0;  // do not wait for `out` connections that were never opened
   HandMessagesOn(*agent);
   if (!OutIsOver(*agent) || !err_is_over) return;
   agent->reader.Finish([&](std::string_view text) {
@@ -173,12 +174,12 @@ void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, Tim
   Drain(agent, now);
 }
 
-/// Hands on whole lines as far as possible, since the network may split them anywhere. An
-/// unfinished line waits briefly for its end.
+/// Passes on whole lines if possible, since the network may split them anywhere. An unfinished line is held
+/// back for kLinePatience.
 void AgentSessions::HandOn(ConnectionId connection, std::string_view bytes, TimePoint now) {
   Connection& one = connections_.at(connection);
-  // After a process was told to end, its end is awaited even while output is paused, and its output is
-  // dropped.
+  // While output is paused, the output of a process that was told to end is dropped, so that its end is still
+  // noticed.
   if (paused_ && one.agent->told_to_end) return;
   one.line += bytes;
   if (paused_) return;
@@ -199,7 +200,7 @@ void AgentSessions::HandRestOn(ConnectionId connection) {
   Tell(AgentOutput{one.agent->index, one.stream, std::exchange(one.line, {})});
 }
 
-/// Reports the end of a process only when all of its output has arrived.
+/// Passes on the messages, but reports the end of a process only when all of its output has arrived.
 void AgentSessions::HandMessagesOn(Agent& agent) {
   while (!agent.messages.empty()) {
     const bool is_end = agent.messages.front().kind == "exit" || agent.messages.front().kind == "stopped";
@@ -212,8 +213,8 @@ void AgentSessions::HandMessagesOn(Agent& agent) {
   }
 }
 
-/// A process has ended, but its output is still held open: stops waiting once nothing has arrived for a
-/// while.
+/// If the process has ended but its output is still held open, restarts the timer that ends the wait for more
+/// output.
 void AgentSessions::Drain(const Agent& agent, TimePoint now) {
   if (agent.draining && Has(agent.err)) SetTimer({*agent.err, Timer::kDrain}, now + kDrainPatience);
 }
@@ -248,7 +249,7 @@ void AgentSessions::End(std::size_t index) {
   Agent& agent = *found->second;
   agent.told_to_end = true;
   if (Has(agent.err)) actions_.emplace_back(AgentEndSending{*agent.err});
-  // The last output of the process still arrives.
+  // The last output of the process must be read even while output is paused.
   for (const auto& connection : {agent.err, agent.out}) {
     if (Has(connection)) actions_.emplace_back(AgentRead{*connection});
   }

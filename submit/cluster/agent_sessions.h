@@ -1,14 +1,14 @@
 // The protocol between dmlc-submit and the agents of a gang (scripts/gang.sh), without its sockets. An agent
 // is the script around a process on another host; it has two connections to dmlc-submit. One carries the
-// process's standard output. The other carries its standard error, with messages (agent_messages.h) in
-// between, and in the other direction commands for the agent: "go ATTEMPT PORT MASTER" makes it start the
-// process, "stacks" makes it report where its process is in its program, and an empty line is a heartbeat.
-// When that connection ends, the agent ends the process.
+// process's standard output. The other carries its standard error, interleaved with messages
+// (agent_messages.h), and in the opposite direction the commands for the agent: "go ATTEMPT PORT MASTER"
+// starts the process, "stacks" requests its stacks, "done" ends the wait for more output of a process that
+// has ended, and an empty line is a heartbeat. When that connection closes, the agent ends the process.
 //
-// A state machine over values. Connections are numbers, time is an argument. Inputs: a connection was opened,
-// received bytes or was closed; time has passed; the gang wants an agent to launch or end its process.
-// Outputs, in order, through TakeActions: bytes to send, connections to close, and events for the gang. The
-// end of a process is reported after everything it wrote. No sockets, threads or clocks: those are in
+// A state machine without I/O: connections are numbers, and the time is an argument. Inputs: a connection was
+// opened, received bytes or was closed; time has passed; the gang wants an agent to launch or end its
+// process. Outputs, in order, through TakeActions: bytes to send, connections to close, and events for the
+// gang. The end of a process is reported after all of its output. The sockets and the clock are in
 // agent_server.h.
 #pragma once
 
@@ -35,8 +35,8 @@ namespace warren::submit {
 using tracker::ConnectionId;
 using tracker::TimePoint;
 
-/// An agent has connected and waits for Launch. It may replace an earlier one, if the launcher started it
-/// again.
+/// An agent has connected and waits for Launch. It replaces an earlier agent if the launcher has started the
+/// same process again.
 struct AgentArrived {
   std::size_t index;         ///< index of its process in the plan
   std::string host;          ///< the host name it reports
@@ -49,7 +49,7 @@ struct AgentOutput {
   std::string bytes;
 };
 /// A message "start", "usage", "stack", "stacks", "exit", "stopped" or "fail" (see scripts/gang.sh). All
-/// output that arrived before it has been handed on.
+/// output that arrived before it has been passed on.
 struct AgentSaid {
   std::size_t index;
   AgentMessage message;
@@ -78,7 +78,7 @@ struct AgentHeartbeat {
 struct AgentEndSending {
   ConnectionId connection;
 };
-/// Read again from a connection that was left unread (WantsBytes).
+/// Resume reading from a connection for which WantsBytes returned false.
 struct AgentRead {
   ConnectionId connection;
 };
@@ -90,21 +90,21 @@ using AgentAction =
 
 class AgentSessions {
  public:
-  /// Peers that know `key` are agents of this job. `max_pending`: how many connections may be unidentified;
-  /// beyond that the oldest is closed. An agent identifies itself as soon as it has connected.
+  /// Peers that know `key` are agents of this job; an agent identifies itself as soon as it has connected.
+  /// `max_pending`: the maximum number of unidentified connections; if there are more, the oldest is closed.
   AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending, TimePoint now);
 
   /// `connection`: a higher number than any before; `address`: the peer's address.
   void Opened(ConnectionId connection, const std::string& address, TimePoint now);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
-  /// The peer closed the connection, or it broke.
+  /// Call when the connection was closed by the peer or has failed.
   void Closed(ConnectionId connection);
   void Tick(TimePoint now);
   /// When Tick must next be called.
   TimePoint NextDeadline() const;
   /// Closes the oldest unidentified connection; call if no more connections can be accepted.
   void DropOldestPending();
-  /// Returns false while bytes from this connection must be left unread; AgentRead follows.
+  /// Returns false while bytes from this connection must be left unread; AgentRead ends this.
   bool WantsBytes(ConnectionId connection) const;
 
   /// Makes the agent start its process. `port`: the port of the tracker or the scheduler; `master`: the

@@ -1,7 +1,7 @@
-// One way of running the processes of a job on machines and watching them there. What to start, and what to
-// do when something ends, is decided elsewhere (job/plan.h, job/supervisor.h); a cluster only carries it out.
-// Each cluster has its own file and a ClusterEntry with everything known about it; clusters.h has the
-// registry of these.
+// The interface of a cluster: one way of running the processes of a job on machines and watching them there.
+// What to start, and what to do when a process ends, is decided elsewhere (job/plan.h, job/supervisor.h); a
+// cluster only carries it out. Each cluster has its own file and a ClusterEntry that describes it; clusters.h
+// has the registry of the entries.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -29,15 +29,16 @@ struct ClusterEvents {
   std::function<void(std::size_t index, Stream stream, std::string_view bytes)> output;
   /// Reports where the process runs; not called if Start has already returned this.
   std::function<void(std::size_t index, const Started& where)> located;
-  /// The process and everything it left behind are gone, and all of its output has been delivered.
+  /// The process and everything it started have ended, and all of their output has been delivered.
   std::function<void(std::size_t index, const ExitStatus& status)> exited;
-  /// How the process and everything it has started are doing, about every kSampleInterval. This also shows
-  /// that its host is up. Not called if no agent of dmlc-submit watches the process (on Kubernetes, or on
-  /// a host without bash under a launcher), nor while output is left unread (PauseOutput).
+  /// Reports the state and resource usage of the process and everything it has started, about every
+  /// kSampleInterval. This also shows that its host is up. Not called if no agent of dmlc-submit watches the
+  /// process (on Kubernetes, or on a host without bash under a launcher), nor while output is left unread
+  /// (PauseOutput).
   std::function<void(std::size_t index, const ProcessSample& sample)> sampled;
   /// Output of the launcher itself: a line, or a piece of one.
   std::function<void(const std::string& launcher, Stream stream, std::string_view piece)> said;
-  /// The job waits in a queue: the time for which workers are missing is counted from now.
+  /// The job waits in a queue, or has just left it: the time limit for missing workers starts again.
   std::function<void()> waits;
   /// The queue has ended all processes and will start them again. The job must be stopped and restarted;
   /// Start then takes over the new processes.
@@ -46,7 +47,7 @@ struct ClusterEvents {
   std::function<void()> idle;
   /// The tracker that the cluster runs has ended although the job has not.
   std::function<void(const std::string& story)> tracker_failed;
-  /// The job cannot continue, for a reason that no process has caused.
+  /// The job cannot continue, for a reason other than a failed process.
   std::function<void(const std::string& story)> trouble;
 };
 
@@ -57,8 +58,8 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// Does what must be done before the first start of the job, such as copying files. Then calls `ready` from
-  /// the io_context, or `trouble`.
+  /// Prepares the first start of the job, e.g. by copying files. Then calls `ready` or, if that failed,
+  /// `trouble` from the io_context.
   virtual void Prepare(const std::function<void()>& ready) { ready(); }
   /// Starts a process of the plan for the given attempt; `exited` is called later. Throws StartError.
   virtual Started Start(std::size_t index, const PlannedProcess& process, int attempt) = 0;
@@ -66,16 +67,16 @@ class Cluster {
   virtual void Stop() = 0;
   /// Kills every process immediately.
   virtual void Kill() = 0;
-  /// Whether something of the cluster itself still runs, such as a launcher or a command that cancels a job.
-  /// `idle` is called when it has ended.
+  /// Whether a command of the cluster itself still runs, such as a launcher or one that cancels a job. `idle`
+  /// is called when all of them have ended.
   virtual bool busy() const { return false; }
   /// Whether the scheduler of a parameter-server job also runs on the cluster, rather than on
   /// dmlc-submit's machine.
   virtual bool runs_scheduler() const { return false; }
-  /// Finds out where the process, and what it has started, are in their programs: with py-spy, gdb and the
-  /// kernel, as far as they exist on its host and are permitted. Calls `done` once, from the io_context,
-  /// within half a minute, with at most 64 kB of text for a person: the stacks, or why they are unavailable.
-  /// For many processes, use a DumpQueue (dump_queue.h).
+  /// Collects the stacks of the process and everything it has started, with py-spy, gdb and the kernel's
+  /// /proc, as far as these are available on its host and permitted. Calls `done` once, from the io_context,
+  /// within half a minute, with at most 64 kB of human-readable text: the stacks, or why they are
+  /// unavailable. For many processes, use a DumpQueue (dump_queue.h).
   virtual void Dump(std::size_t index, std::function<void(std::string text)> done);
   /// Leaves output unread until ResumeOutput, except for output that comes through Children.
   virtual void PauseOutput() {}
@@ -103,7 +104,7 @@ struct JobHost {
   std::uint16_t port = 0;  ///< the port, if the cluster itself runs it; 0 if it runs here
 };
 
-/// The address on the route to a host, or on the default route.
+/// The address of this machine on the route to a host, or on the default route.
 JobHost HostByRoute(const tracker::Reached& reached);
 
 /// Shown by --dry-run instead of the random token of each job.
@@ -113,7 +114,7 @@ inline constexpr char kShownSecret[] = "MADE-FOR-EACH-JOB";
 enum class CoreSharing {
   kNone,      ///< not at all: the cluster decides on a worker's cores
   kHere,      ///< all workers run on this machine and share its cores, whose number is known before the start
-  kTheirHost  ///< they share the cores of their host, which the cluster's scripts find out
+  kTheirHost  ///< they share the cores of their host, whose number the cluster's scripts determine
 };
 
 /// Everything dmlc-submit knows about a cluster: a row of the registry. The functions may throw
@@ -121,8 +122,8 @@ enum class CoreSharing {
 struct ClusterEntry : ClusterFacts {
   // Required, in addition to the name and where the processes run.
   std::function<std::unique_ptr<Cluster>(ClusterContext)> make;
-  /// For --dry-run: what would be started, as commands or files that can be pasted. `host` as in
-  /// ClusterContext.
+  /// Makes the output of --dry-run: what would be started, as commands or files that can be pasted. `host` is
+  /// as in ClusterContext.
   std::function<std::string(const Options&, const std::vector<PlannedProcess>& plan, const std::string& host)>
       show;
   /// The address at which processes reach the tracker, unless --host-ip is given.
@@ -131,8 +132,8 @@ struct ClusterEntry : ClusterFacts {
   // Optional.
   CoreSharing core_sharing = CoreSharing::kNone;  ///< among the workers
   bool runs_here = false;  ///< processes run on this machine, so the command must be found here
-  /// Processes run in their own directories, into which files are sent, and not in the current directory or a
-  /// copy of it. Files of the command that are longer than max_file_bytes are not sent.
+  /// Whether processes run in their own directories, to which files are sent, rather than in the current
+  /// directory or a copy of it. Files named by the command that exceed max_file_bytes are not sent.
   bool has_own_directories = false;
   std::uintmax_t max_file_bytes = std::numeric_limits<std::uintmax_t>::max();
   /// The names or addresses of all hosts that processes may run on, if they are known before the start.
@@ -140,10 +141,10 @@ struct ClusterEntry : ClusterFacts {
   /// The address of the tracker or the scheduler if the cluster itself runs it, for start number `start`
   /// (from 0) of the job. The port is 0 if the cluster does not run it with these options.
   std::function<JobHost(const Options&, int start)> own_tracker = nullptr;
-  /// Fills in what the options leave to the cluster, before anything is planned.
+  /// Sets the options that are left to the cluster, before anything is planned.
   std::function<void(Options&)> complete = nullptr;
-  /// Gets the output of `show` before anything is started, so that errors in it are found. Returns true if it
-  /// has written the job to where the options say and nothing is to be started.
+  /// Called with the output of `show` before anything is started, which also reveals errors in that output.
+  /// Returns true if it has exported the job as the options request, so that nothing is started.
   std::function<bool(const Options&, const std::string& shown, Console& console)> export_job = nullptr;
 };
 

@@ -14,7 +14,7 @@ namespace warren::submit {
 
 using tracker::TimePoint;
 
-// Each stands for a function of ClusterEvents (cluster.h), which explains it.
+// Each corresponds to a function of ClusterEvents (cluster.h), which documents it.
 struct ProcessWrote {
   std::size_t index;
   Stream stream;
@@ -50,7 +50,7 @@ struct JobTroubled {
 using ClusterEvent = std::variant<ProcessWrote, ProcessLocated, ProcessExited, ProcessSampled, LauncherSaid,
                                   JobWaits, JobRequeued, TrackerFailed, JobTroubled, LogLine>;
 
-/// Calls the function for the event; a LogLine goes to the log.
+/// Calls the function for the event, or logs the event if it is a LogLine.
 void Deliver(const ClusterEvent& event, const ClusterEvents& events);
 
 }  // namespace warren::submit

@@ -34,8 +34,8 @@ std::string PathOfProcesses(const Options& options) {
   return path;
 }
 
-/// The path on a host that corresponds to `path` here; it differs inside the current directory if that is
-/// copied.
+/// The path on the other hosts that corresponds to `path` on this machine. They differ if `path` is in the
+/// current directory and that is copied (--sync-dst-dir).
 std::string OnHosts(const Options& options, const std::string& path) {
   if (options.sync_dst_dir.empty()) return path;
   const std::filesystem::path relative =
@@ -45,8 +45,8 @@ std::string OnHosts(const Options& options, const std::string& path) {
                    : path;
 }
 
-/// If the command is from a Python environment, uses that environment on every host, as other hosts do not
-/// have it on PATH.
+/// Makes every host use the Python environment of the command or, if it is from none, the active one: other
+/// hosts do not have it on PATH.
 void UseEnvironmentElsewhere(const Options& options, FoundCommand& command) {
   const bool is_path = command.argv0.find('/') != std::string::npos;
   std::string own = is_path ? std::string() : PythonEnvironmentOf(command.file);

@@ -1,5 +1,5 @@
-// The registry of clusters, and the questions that the rest of dmlc-submit asks it.
-// docs/explanation/extending.md shows how to add a cluster.
+// The registry of clusters, and the functions that query it. docs/explanation/extending.md shows how to add a
+// cluster.
 #pragma once
 
 #include <string>
@@ -16,33 +16,33 @@ namespace warren::submit {
 /// All clusters, in the order of the registry.
 const std::vector<ClusterEntry>& Clusters();
 
-/// The options of dmlc-submit with all these clusters.
+/// The options of dmlc-submit, including those of all clusters.
 const OptionTable& AllOptions();
 
-/// Registers a cluster from a third-party program that is otherwise dmlc-submit (job/program.h). Define a
-/// variable of this type with static storage duration.
+/// Registers an additional cluster, in a third-party program that extends dmlc-submit (job/program.h). Define
+/// a variable of this type with static storage duration.
 class ClusterRegistration {
  public:
   explicit ClusterRegistration(ClusterEntry entry);
 };
 
 /// The cluster with this --cluster name. Throws std::runtime_error that lists the possible names or, for a
-/// retired one, says what to use instead.
+/// retired cluster, says what to use instead.
 const ClusterEntry& FindCluster(std::string_view name);
 /// The cluster that the options name.
 const ClusterEntry& ClusterOf(const Options& options);
 
-/// The address of the job's tracker or scheduler for its processes: the cluster's own, --host-ip, or one that
-/// suits the cluster. `start`: how many times the whole job was started before. Throws std::runtime_error if
-/// --host-ip does not name an address.
+/// The address at which processes reach the job's tracker or scheduler: the cluster's own, --host-ip, or one
+/// that suits the cluster. `start`: how many times the whole job was started before. Throws
+/// std::runtime_error if --host-ip does not name an address.
 JobHost HostOfJob(const Options& options, int start = 0);
 
 /// The names or addresses of all hosts that processes of the job may run on, if they are known before the
 /// start; otherwise empty.
 std::vector<std::string> KnownHosts(const Options& options);
 
-/// The job's command for this cluster. It must exist if the processes run on this machine; otherwise it need
-/// not.
+/// The job's command for this cluster. Throws CommandError if the processes run on this machine and it does
+/// not exist there.
 FoundCommand CommandOf(const Options& options);
 
 }  // namespace warren::submit

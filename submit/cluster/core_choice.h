@@ -10,7 +10,7 @@
 
 namespace warren::submit {
 
-/// The variable of OpenMP, which XGBoost uses, too.
+/// OpenMP's variable for the number of threads, which XGBoost obeys, too.
 inline constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 
 /// How a worker's number of threads (OMP_NUM_THREADS) is chosen.
@@ -25,8 +25,8 @@ Threads ThreadsOf(const Options& options, const std::vector<std::string>& inheri
 Bind BindOf(const Options& options);
 /// The number of cores on a host that its workers leave to the servers bound there.
 int CoresOfServers(const Options& options, int servers);
-/// The processes to bind on a host with this many usable cores. `omp_num_threads`: its value in the
-/// environment there; --env takes precedence.
+/// The processes to bind on a host with this many usable cores. `omp_num_threads`: the value of
+/// OMP_NUM_THREADS in the host's environment; --env takes precedence.
 HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
                               std::string_view omp_num_threads);
 

@@ -22,7 +22,7 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-/// The port of the tracker or the scheduler, whichever the job has.
+/// The port of the job's tracker or scheduler; 0 if it is not in the environment.
 std::uint16_t PortOf(const PlannedProcess& process) {
   for (const auto& [name, value] : process.environment) {
     if (name == PortVariable(process)) return static_cast<std::uint16_t>(std::stoi(value));
@@ -73,7 +73,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
 
 }  // namespace
 
-/// The objects of a gang; the controller knows it only by its number.
+/// The objects of a gang, which the controller identifies by its GangId.
 struct GangCluster::Gang {
   PlannedProcess example;  ///< the first process of the gang
   Launch launch;
@@ -187,7 +187,7 @@ void GangCluster::Do(const RemoveFiles& remove) {
   gangs_[remove.gang].files.reset();
 }
 
-/// The cleanup includes the files of the launch while they exist.
+/// The cleanup also removes the launch's files while they exist.
 void GangCluster::Do(const SetCleanup& cleanup) {
   const auto& files = gangs_[cleanup.gang].files;
   std::string commands;

@@ -1,8 +1,8 @@
-// Processes that one launcher starts together: mpirun, srun, or the queue of a cluster. A Launch
-// (launch.h) describes how these differ. Around each process is an agent (scripts/gang.sh), which connects to
-// dmlc-submit (agent_server.h) and starts, watches and stops the process as told, so that a process that
-// fails can be restarted in its place and all end with the job. The controller (gang_controller.h) decides
-// what happens when; this file runs the launchers, commands and timers.
+// Runs processes that one launcher starts together: mpirun, srun, or the queue of a cluster. A Launch
+// (launch.h) describes how the launchers differ. Each process is wrapped in an agent (scripts/gang.sh), which
+// connects to dmlc-submit (agent_server.h) and starts, watches and stops the process on command. A failed
+// process can thus be restarted in its slot, and all processes end with the job. The controller
+// (gang_controller.h) makes the decisions; this file runs the launchers, commands and timers.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

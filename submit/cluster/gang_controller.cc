@@ -12,15 +12,15 @@
 namespace warren::submit {
 namespace {
 
-/// How long a launcher may take to end after its last process: Open MPI's takes more than 2 s, and leaves
-/// processes running if it is killed earlier.
+/// How long a launcher may take to end after its last process: Open MPI's mpirun takes more than 2 s, and
+/// leaves processes running if it is killed earlier.
 constexpr std::chrono::seconds kLauncherPatience{10};
 /// Extra time after kStopGrace, within which processes end, for the launcher to end by itself.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// How often a queue is asked: soon after a change, rarely while nothing changes.
+/// How often a queue is queried: soon after a change, rarely while nothing changes.
 constexpr std::chrono::milliseconds kAskSoon{500};
 constexpr std::chrono::seconds kAskLater{5};
-/// The interval when all processes have ended well.
+/// The interval once all processes have succeeded.
 constexpr std::chrono::milliseconds kAskAtTheEnd{100};
 /// How many times a queue may report a job as running before a lost process counts as failed.
 constexpr int kAsksAboutLoss = 6;
@@ -67,7 +67,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   stopping_ = false;
   Gang& gang = gangs_[GangOf(index)];
   Task& task = TaskOf(gang, index);
-  if (gang.held) {  // it was not the last process
+  if (gang.held) {  // a process is restarted, so the held one was not the last
     Report(*gang.held, TaskOf(gang, *gang.held).status);
     gang.held.reset();
     gang.patience.reset();
@@ -81,7 +81,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   } else if (gang.launched && task.was_here && !gang.requeued) {
     EndWithoutPlace(gang, index, now);
   } else if (gang.gone) {
-    gang.relaunch_at = now;  // due as soon as the processes that failed with it are wanted again
+    gang.relaunch_at = now;  // by then the processes that failed with this one are wanted again, too
   }
   if (index + 1 == gang.end()) LaunchIfAllAreWanted(gang, now);
 }
@@ -96,8 +96,8 @@ bool GangController::AllAreWanted(const Gang& gang) {
 }
 
 void GangController::LaunchIfAllAreWanted(Gang& gang, TimePoint now) {
-  if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the queue has the job already
-  // Remaining processes of the previous launch end first.
+  if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the job is still in the queue
+  // The previous launch must have ended.
   if (!gang.launched && AllAreWanted(gang)) Do(StartLauncher{gang.id});
 }
 
@@ -218,8 +218,8 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
     Task& task = TaskOf(gang, i);
     if (task.state == Task::State::kIdle) continue;
-    if (task.was_here && task.agent != Task::Agent::kNone) continue;  // it will report or leave
-    // Processes on hosts without bash have no agents; they end as their launcher does.
+    if (task.was_here && task.agent != Task::Agent::kNone) continue;  // its agent will report or leave
+    // Processes on hosts without bash have no agents; they are assumed to have ended as the launcher did.
     const bool never_came = !task.was_here && !gang.queue;
     if (never_came && status.ok() && !std::exchange(told, true)) {
       Tell(LogLine{
@@ -237,7 +237,7 @@ void GangController::Handle(const AgentEvent& event, TimePoint now) {
   std::visit([&](const auto& one) { On(one, now); }, event);
 }
 
-/// The agent cannot prove that it belongs to this job, so its message changes nothing but a warning.
+/// The agent cannot prove that it belongs to this job, so its message only causes a warning.
 void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
   Task* const task = Find(event.index);
   if (task == nullptr || std::exchange(task->is_keyless, true)) return;
@@ -258,7 +258,7 @@ void GangController::On(const AgentArrived& event, TimePoint now) {
   if (task == nullptr) return Do(EndAgent{event.index});
   Gang& gang = gangs_[GangOf(event.index)];
   task->was_here = true;
-  // If its process has ended well, the gang was launched again for other processes.
+  // If its process has already succeeded, the gang was launched again for other processes.
   const bool has_ended = task->state == Task::State::kIdle && task->status.ok();
   task->agent = stopping_ || has_ended ? Task::Agent::kToldToEnd : Task::Agent::kHere;
   if (gang.of_workers && event.index == gang.first) gang.master = event.address;
@@ -272,7 +272,7 @@ void GangController::On(const AgentArrived& event, TimePoint now) {
 }
 
 void GangController::Welcome(Gang& gang, const AgentArrived& event, TimePoint now) {
-  if (gang.queue) Tell(JobWaits{});  // restarts the count of missing time: the wait in the queue is over
+  if (gang.queue) Tell(JobWaits{});  // the wait in the queue is over: restarts the limit for missing workers
   Tell(ProcessLocated{event.index, {-1, event.host}});
   LaunchIfWanted(gang, event.index, now);
 }
@@ -292,7 +292,8 @@ void GangController::LaunchAll(Gang& gang, TimePoint now) {
   }
 }
 
-/// Launches the process if it is wanted; workers wait for worker 0 first.
+/// Launches the process if it is wanted, but a worker only once the agent of worker 0 has arrived or
+/// kMasterPatience has passed.
 void GangController::LaunchIfWanted(Gang& gang, std::size_t index, TimePoint now) {
   Task& task = TaskOf(gang, index);
   if (task.state != Task::State::kWanted) return;
@@ -372,8 +373,8 @@ bool GangController::NothingIsLeft(const Gang& gang) {
                      [](const Task& task) { return task.state == Task::State::kIdle; });
 }
 
-/// Ends a process. If it is the last of its gang and ended well, its exit is held back until the launcher
-/// ends.
+/// Handles the end of a process. If it is the last of its gang and has succeeded, its exit is held back until
+/// the launcher has ended.
 void GangController::End(std::size_t index, const ExitStatus& status, TimePoint now) {
   Gang& gang = gangs_[GangOf(index)];
   Task& task = TaskOf(gang, index);
@@ -416,14 +417,14 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     if (gang.job == command.job) EndGang(gang, LostStatus(command.story), now);
   } else {
     if (command.kind == Command::Kind::kCancel && !status.ok()) {
-      // Some queues report an error if a cancelled job is over, which is possible once its processes have
-      // ended.
+      // Some queues report an error if the job to cancel is already over, which is possible once its
+      // processes have ended.
       const std::string said = LastLine(printed);
       if (gang.queue->returns) {
         return Run({Command::Kind::kAskWhyNotCancelled, gang.id, command.job, said},
                    gang.queue->ask(command.job));
       }
-      // The launcher of such a queue runs for the whole job.
+      // With such a queue, the launcher runs as long as the job.
       if (gang.launcher_runs) WarnNotCancelled(gang, command.job, said);
     } else if (command.kind == Command::Kind::kAskWhyNotCancelled) {
       const auto report = gang.queue->report(command.job, printed, status.ShellCode());
@@ -493,7 +494,7 @@ void GangController::CancelJob(Gang& gang) {
 // --- the end ---------------------------------------------------------------------------------------------
 
 /// The agents end their processes when told to, and the launcher ends with them. A queued job is cancelled
-/// when its agents have left or had time to: the queue would kill the processes immediately, and
+/// only when its agents have left or have had time to: the queue would kill the processes immediately, and
 /// their last output and files would be lost.
 void GangController::Stop(TimePoint now) {
   stopping_ = true;
@@ -533,7 +534,7 @@ void GangController::Stop(TimePoint now) {
 void GangController::Kill() {
   for (Gang& gang : gangs_) {
     if (gang.cancel_at) CancelJob(gang);
-    // A launcher that submits or cancels a job is left alone; otherwise the job would stay in the queue.
+    // A launcher that submits or cancels a job must not be killed: the job would stay in the queue.
     if (gang.launcher_runs && !gang.Submits()) Do(KillLauncher{gang.id});
   }
 }

@@ -1,18 +1,18 @@
-// Decides what is done about a gang: the processes that a launcher (mpirun, srun, or the queue of a cluster)
-// starts all at once. A job has a gang for each role except the scheduler.
+// Decides which actions to take on a gang: the processes that one launcher (mpirun, srun, or the queue of a
+// cluster) starts together. A job has a gang for each role except the scheduler.
 //
 // Inputs, each with the time: the job wants a process (Start) or wants all to end (Stop, Kill); events from
 // the agents around the processes (Handle); events of the launcher (Launched, LauncherFailed, LauncherWrote,
 // LauncherExited); results of commands that query or cancel a queued job (CommandEnded); time has passed
-// (Tick). Outputs, in order, through TakeActions: launchers to start and stop, commands to run, agents to
-// tell to start or end their process, and for the job where each process runs and how it ended.
+// (Tick). Outputs, in order, through TakeActions: launchers to start and stop, commands to run, agents that
+// must start or end their process, and reports to the job of where each process runs and how it ended.
 //
-// A process is wanted from Start until its ProcessExited, of which there is exactly one. It is sent when the
-// agent reports the exit; when the queue does, which is asked if an agent leaves without a report; or when
-// the launcher ends. Workers begin once the agent of worker 0 has arrived, and are given its address; after a
-// while they begin without it.
+// A process is wanted from Start until its ProcessExited, which is sent exactly once: when the agent reports
+// the exit; when the queue reports it, which is queried if an agent leaves without a report; or when the
+// launcher ends. Workers begin once the agent of worker 0 has arrived, and are given its address; after
+// kMasterPatience they begin without it.
 //
-// A state machine over values: processes, sockets and clocks are in gang.h.
+// A state machine without I/O: processes, sockets and clocks are in gang.h.
 #pragma once
 
 #include <chrono>
@@ -42,7 +42,7 @@ using GangId = std::size_t;
 using CommandId = std::uint64_t;
 
 /// Start the launcher, as all processes of the gang are wanted. Launched or LauncherFailed follows; after
-/// Launched, LauncherExited follows in the end.
+/// Launched, LauncherExited follows when the launcher has ended.
 struct StartLauncher {
   GangId gang;
 };
@@ -82,7 +82,7 @@ using GangAction = std::variant<StartLauncher, StopLauncher, KillLauncher, Remov
 
 class GangController {
  public:
-  /// `rendezvous`: where the agents connect, as text for people: "HOST port PORT".
+  /// `rendezvous`: where the agents connect, in human-readable form: "HOST port PORT".
   GangController(std::size_t num_servers, std::size_t num_workers, std::string rendezvous);
 
   std::size_t num_gangs() const { return gangs_.size(); }
@@ -103,7 +103,7 @@ class GangController {
   void CommandEnded(CommandId command, const std::string& printed, const ExitStatus& status, TimePoint now);
   void Handle(const AgentEvent& event, TimePoint now);
   void Tick(TimePoint now);
-  /// When Tick next has something to do, if ever.
+  /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
   std::vector<GangAction> TakeActions() { return std::exchange(actions_, {}); }
@@ -142,7 +142,7 @@ class GangController {
     bool launcher_runs = false;
     bool launched = false;     ///< whether the launcher runs or the job is in the queue
     std::string job = {};      ///< number of the job in the queue
-    std::string printed = {};  ///< standard output of the launcher, to find the number in
+    std::string printed = {};  ///< standard output of the launcher, which contains that number
     std::string words = {};    ///< the end of the launcher's output
     LineSplitter out = {}, err = {};
     std::optional<ExitStatus> ended = {};  ///< how the launcher or the job in the queue failed
@@ -150,20 +150,20 @@ class GangController {
     std::optional<TimePoint> begin_at = {};  ///< when waiting workers begin without worker 0
     std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
     std::optional<TimePoint> ask_at = {};
-    std::optional<TimePoint> cancel_at = {};  ///< when the job is cancelled unless its agents leave before
+    std::optional<TimePoint> cancel_at = {};  ///< when the job is cancelled unless its agents leave earlier
     bool asking = false;
     int asks_about_loss = 0;
     std::string last_report = {};
     bool requeued = false;
     bool gone = false;                          ///< whether the gang has ended by itself
     std::optional<TimePoint> relaunch_at = {};  ///< when a gang that has ended by itself is launched again
-    bool stopped = false;  ///< what still runs of it is ending; the next start launches it again
+    bool stopped = false;  ///< its remaining processes are being ended; the next start launches it again
 
     std::size_t end() const { return first + tasks.size(); }
     bool Submits() const { return queue && queue->returns; }
   };
 
-  /// A command of the queue that is running.
+  /// A running command that queries the queue or cancels a job.
   struct Command {
     enum class Kind {
       kAsk,

@@ -1,4 +1,4 @@
-// The common part of the registry entries of clusters whose launcher starts all processes at once (gang.h).
+// The common part of the registry entries of clusters whose launcher starts all processes together (gang.h).
 #pragma once
 
 #include <functional>

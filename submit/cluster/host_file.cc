@@ -23,7 +23,7 @@ namespace {
 constexpr int kMaxSlots = 100'000;
 /// Maximum number of hosts in a file; more is a mistake in a range such as node[1-1000000].
 constexpr std::size_t kMaxHosts = 100'000;
-/// Lower ports belong to the system; "node1:4" with a lower number may mean slots.
+/// Lower ports are reserved for the system, so "node1:4" with a lower number may mean slots.
 constexpr int kFirstPlainPort = 1024;
 constexpr std::size_t kMaxNameLength = 253;  // RFC 1035, section 2.3.4
 constexpr std::size_t kMaxLabelLength = 63;
@@ -99,8 +99,8 @@ std::runtime_error NoHostName(std::string_view name, std::string_view why) {
   return std::runtime_error(fmt::format("{} is not a host name: {}", Quoted(name), why));
 }
 
-/// Throws unless `name` is an address or a host name by RFC 952 and 1123; "_", which some networks use, is
-/// also allowed.
+/// Throws std::runtime_error unless `name` is an address or a host name by RFC 952 and 1123; "_", which some
+/// networks use, is also allowed.
 void CheckName(const std::string& name) {
   if (name.empty()) throw std::runtime_error("there is no host name");
   if (name[0] == '-') throw NoHostName(name, "it would be read as an option");
@@ -207,7 +207,7 @@ std::vector<std::string> ExpandRanges(const std::string& word) {
   return expanded;
 }
 
-/// Stores the port of "host:text". Throws if it may be a number of slots.
+/// Stores the port of "host:text". Throws std::runtime_error if it may be a number of slots.
 void TakePort(std::string_view host, std::string_view text, bool is_plainly_port, LineOptions& options) {
   const std::uint16_t port = ParsePort(text);
   if (!is_plainly_port && port < kFirstPlainPort) {
@@ -235,7 +235,7 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
     }
     if (Quoted(host.user).size() != host.user.size() + 2 ||
         host.user.find_first_of(",[]*") != std::string::npos ||
-        host.user.find(kByteOrderMark) != std::string::npos) {  // as in files that were joined
+        host.user.find(kByteOrderMark) != std::string::npos) {  // as in concatenated files
       throw std::runtime_error(fmt::format("{} is not a user name", Quoted(host.user)));
     }
   }

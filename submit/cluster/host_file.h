@@ -9,8 +9,8 @@
 //   node1,node2              several hosts
 //   # a comment              also after a host
 //
-// Horovod and MPICH read "node1:4" as four slots, ssh as port 4. It is refused unless it can only be a port:
-// a number of at least 1024, or on a line with a user or with slots=.
+// Horovod and MPICH read "node1:4" as four slots, ssh as port 4. Such a number is rejected unless it can only
+// be a port: it is at least 1024, or the line has a user or slots=.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct Host {
 };
 
 /// Parses a host file, which may begin with a byte order mark, and returns the hosts in the order of the
-/// text. A host that is named twice gets the slots of both lines. `source` names the text in errors. Throws
+/// text. A host that is named twice has the slots of both lines. `source` names the text in errors. Throws
 /// std::runtime_error that says which line is wrong and how to correct it.
 std::vector<Host> ParseHosts(std::string_view text, const std::string& source);
 

@@ -1,5 +1,5 @@
-// How a cluster starts all processes of one role at once: the command of its launcher or queue. Pure
-// functions make it, one file per cluster; gang.h carries it out, and --dry-run shows it.
+// Describes how a cluster starts all processes of one role together: the command of its launcher or queue.
+// Pure functions make a Launch, in one file per cluster; gang.h carries it out, and --dry-run shows it.
 #pragma once
 
 #include <functional>
@@ -31,8 +31,8 @@ struct JobReport {
 /// The queue to which a launcher submits the job.
 struct Queue {
   std::string name;  ///< "Slurm"
-  /// Whether the launcher returns once the job is in the queue, which is then asked about it. Otherwise the
-  /// launcher runs as long as the job.
+  /// Whether the launcher returns once the job is in the queue, which is then queried. Otherwise the launcher
+  /// runs as long as the job.
   bool returns = true;
   /// Finds the number or name of the job in the launcher's output; nullopt if it is not there.
   std::function<std::optional<std::string>(std::string_view printed)> id;
@@ -47,11 +47,11 @@ struct Launch {
   std::string name;                  ///< "mpirun"
   std::vector<std::string> words;    ///< the command; the first word is looked up on PATH
   tracker::Environment environment;  ///< in addition to dmlc-submit's own
-  std::string input;                 ///< passed to its standard input
+  std::string input;                 ///< standard input of the command
   /// The names and contents of files; words refer to them as "FILE:name".
   std::vector<std::pair<std::string, std::string>> files;
   std::string directory = {};    ///< the directory of the files; empty for a temporary one on this machine
-  bool needs_directory = false;  ///< needed even without files: words refer to it as "FILE:"
+  bool needs_directory = false;  ///< make the directory even without files: words refer to it as "FILE:"
   std::optional<Queue> queue;    ///< nullopt if the command runs as long as the processes do
   /// Returns whether a line of the launcher is unrelated to the job and hidden; null to hide none.
   bool (*is_noise)(std::string_view line) = nullptr;
@@ -60,9 +60,9 @@ struct Launch {
 /// The parts of a script that depend on the cluster.
 struct ScriptSetting {
   std::string rank;  ///< shell word with the number of the process in the gang, from 0
-  /// Shell words with the number of the process among those of its host, and with their count. By default
-  /// each process is treated as the only one on its host: the cluster gives it what was requested, and does
-  /// not tell which processes share a host.
+  /// Shell words with the number of the process among those of its host, and with their count. The default
+  /// treats each process as the only one on its host, for clusters that give each process the resources it
+  /// requested and do not tell which processes share a host.
   std::string local_rank = "0";
   std::string local_size = "1";
   tracker::Environment environment = {};  ///< for the processes, unless the job sets the same variables
@@ -79,8 +79,7 @@ struct GangPlan {
   std::size_t first = 0;  ///< index of the first process in the plan
   std::size_t count = 0;
   std::string job_name;
-  /// Shell commands with what other users must not read (SecretsOf): the job's token and the agents' key. May
-  /// be empty.
+  /// Shell commands that contain the secrets (SecretsOf): the job's token and the agents' key. May be empty.
   std::string secrets;
   /// Absolute path of a directory, not created yet, inside the job's working directory.
   std::string shared_directory;

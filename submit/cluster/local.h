@@ -29,7 +29,7 @@ class LocalCluster : public Cluster {
   std::map<std::size_t, pid_t> running_;  ///< by process index
 };
 
-/// Its row in the registry of clusters.
+/// The cluster's row in the registry.
 ClusterEntry LocalEntry();
 
 }  // namespace warren::submit

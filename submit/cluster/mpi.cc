@@ -33,7 +33,7 @@ std::string MpiSearchPath(const std::string& program) {
   return fmt::format("{}:{}", directory.string(), SearchPath());
 }
 
-/// Adds default settings; a user's own, in the environment or as options of mpirun, take precedence.
+/// Adds default settings. The user's own, in the environment or as mpirun options, take precedence.
 void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   const auto add = [&](const char* name, const char* value) {
     const bool is_set =
@@ -41,7 +41,7 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
                                                     [&](const auto& entry) { return entry.first == name; });
     if (!is_set) environment.emplace_back(name, value);
   };
-  if (IsOpenMpi(kind) && geteuid() == 0) {  // otherwise it refuses to run as root
+  if (IsOpenMpi(kind) && geteuid() == 0) {  // without these, Open MPI refuses to run as root
     add("OMPI_ALLOW_RUN_AS_ROOT", "1");
     add("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
@@ -57,14 +57,14 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   }
 }
 
-/// What mpirun binds its processes to; nullopt if --bind is not given. Only workers are bound: servers have a
-/// separate mpirun, which would give them the cores of the first workers.
+/// The binding to request from mpirun; nullopt if --bind is not given. Only workers are bound: servers have a
+/// separate mpirun, which would bind them to the cores of the first workers.
 std::optional<Bind> BindingOf(const GangPlan& plan) {
   if (plan.options->bind && plan.role != tracker::Role::kWorker) return Bind::kNone;
   return plan.options->bind;
 }
 
-/// The binding as options; Intel MPI has none.
+/// The binding as mpirun options; empty for Intel MPI, which has no such options.
 std::vector<std::string> BindingWords(MpiKind kind, Bind bind, int cores) {
   const std::string name(BindName(bind));
   if (kind == MpiKind::kIntel) return {};
@@ -74,7 +74,7 @@ std::vector<std::string> BindingWords(MpiKind kind, Bind bind, int cores) {
   return {"--map-by", fmt::format("slot:PE={}", cores), "--bind-to", name};
 }
 
-/// The binding as variables, which only Intel MPI has.
+/// The binding as environment variables; empty unless it is Intel MPI.
 tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
   if (kind != MpiKind::kIntel) return {};
   if (bind == Bind::kNone) return {{"I_MPI_PIN", "0"}};
@@ -128,10 +128,10 @@ constexpr const char* kRanksHere = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRA
 constexpr const char* kSessionDirectoryVariable = "OMPI_MCA_orte_local_tmpdir_base";
 
 /// Gives this mpirun its own session directory, unless the user has chosen one. Open MPI 4 keeps the sockets
-/// of all jobs in <temporary directory>/ompi.<host>.<user>, which an mpirun that ends removes if it is empty.
-/// If another mpirun is about to create its own directory there, the other fails ("orte_session_dir failed";
-/// open-mpi/ompi issue 8510). The processes get the directory as orte_tmpdir_base, and refuse to have both
-/// settings.
+/// of all jobs in <temporary directory>/ompi.<host>.<user>, which each mpirun removes at its end if it is
+/// empty. If another mpirun is about to create a directory there, that mpirun fails ("orte_session_dir
+/// failed"; open-mpi/ompi issue 8510). mpirun passes the directory to the processes as orte_tmpdir_base; they
+/// reject having both settings, so the script hides kSessionDirectoryVariable from them.
 void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& launch) {
   constexpr std::array<const char*, 3> kChoices = {"orte_tmpdir_base", "orte_local_tmpdir_base",
                                                    "orte_remote_tmpdir_base"};

@@ -20,7 +20,7 @@ MpiKind RecogniseMpi(const std::string& program, const std::string& version_text
 struct MpiSetting {
   std::string program;  ///< as written, or its full path
   MpiKind kind = MpiKind::kOpenMpi4;
-  std::vector<Host> hosts;  ///< if empty, mpirun decides, for example by its allocation
+  std::vector<Host> hosts;  ///< if empty, mpirun chooses, for example the hosts of its allocation
 };
 
 /// Finds mpirun and asks it for its version. Throws std::runtime_error.
@@ -29,13 +29,13 @@ MpiSetting FindMpi(const Options& options);
 /// The hosts of the host file; empty without one.
 std::vector<std::string> MpiHostNames(const Options& options);
 
-/// The address at which its processes reach this machine: the one on the route to the first host. If no hosts
-/// are named and nothing looks like an allocation of several, it is the loopback address.
+/// The address at which the processes reach this machine: the one on the route to the first host. If no hosts
+/// are named and nothing suggests an allocation of several hosts, it is the loopback address.
 tracker::Reached RouteToMpiHosts(const Options& options);
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan);
 
-/// Its row in the registry of clusters.
+/// The cluster's row in the registry.
 ClusterEntry MpiEntry();
 
 }  // namespace warren::submit

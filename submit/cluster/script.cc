@@ -42,9 +42,9 @@ std::string ShareFunction(const CoreShare& share) {
                 : "share() { :; }\n";
 }
 
-/// A shell function that exports what torch.distributed and Horovod need beyond the planned environment. The
-/// arguments are shell words: the worker's number among those of its host, their count, and worker 0's
-/// address, which may be empty.
+/// A shell function that exports the variables that torch.distributed and Horovod need beyond the planned
+/// environment. The arguments are shell words: the worker's number among those of its host, their count, and
+/// worker 0's address, which may be empty.
 std::string PlaceFunction(const PlannedProcess& process, const std::string& local_rank,
                           const std::string& local_size, const std::string& master) {
   if (process.role != tracker::Role::kWorker) return "place() { :; }\n";
@@ -74,7 +74,7 @@ std::string CommandWords(const PlannedProcess& process) {
   return words;
 }
 
-/// The functions that the scripts around processes on shared machines have in common.
+/// The functions shared by the scripts for processes on shared machines.
 std::string AgentFunctions() {
   return fmt::format("usage_seconds={}\n{}{}{}{}", kSampleInterval.count(), kCommonScript, kMarksScript,
                      kUsageScript, kStacksScript);

@@ -16,8 +16,8 @@
 
 namespace warren::submit {
 
-/// How often dmlc-submit writes a line to the script of an ssh process, which waits ten times as long for
-/// one.
+/// How often dmlc-submit writes a line to the script of an ssh process, which ends the process after ten
+/// times as long without one.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
 /// How a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The strings are shell
@@ -36,7 +36,7 @@ std::string WatchedScript(const PlannedProcess& process, std::size_t index, int 
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores,
                           bool binds = false);
 
-/// Where a gang's agents reach dmlc-submit, and how they tell its processes apart.
+/// The parameters of a gang's script, such as where its agents reach dmlc-submit.
 struct GangScriptContext {
   std::string job_mark;
   std::string rank = {};  ///< shell words, as in ScriptSetting
@@ -51,7 +51,7 @@ struct GangScriptContext {
   std::string secrets_file = {};  ///< file with SecretsOf; empty if these are in the script
 };
 
-/// Shell commands with what other users must not read: they export the variables and set agent_key.
+/// Shell commands that contain secrets: they export the variables and set agent_key.
 std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& agent_key);
 
 /// Shell commands that export the variables, except those whose names a shell does not accept.
@@ -83,12 +83,12 @@ struct PodScriptContext {
   std::string awaited = {};     ///< a host name, or a variable with it, that must resolve before the start
   int seconds_to_be_known = 0;  ///< how long to wait for that at most
   std::vector<PodFile> files = {};
-  std::string tracker = {};  ///< command to run beside rank 0, without quotes but possibly with variables
+  std::string tracker = {};  ///< command to run alongside rank 0, unquoted, possibly with variables
   std::string master = {};   ///< address of worker 0, or a variable with it; empty if unknown
 };
 
-/// A command that writes the stacks (scripts/stacks.sh) of a process of this machine, and of what it has
-/// started, to standard output. The first word is looked up on PATH.
+/// A command that writes the stacks (scripts/stacks.sh) of a process of this machine and of its descendants
+/// to standard output. The first word is looked up on PATH.
 std::vector<std::string> StacksCommand(pid_t pid);
 
 /// The script for all pods of a role: see scripts/pod.sh. `process`: any process of the role.

@@ -16,10 +16,10 @@ Launch SgeLaunch(const GangPlan& plan);
 /// The state of job `id` from the output of `qstat`; nullopt if qstat failed.
 std::optional<JobReport> ReadQstat(const std::string& id, std::string_view printed, int exit_code);
 
-/// The address at which its processes reach this machine: the one on the route to the first execution host.
+/// The address at which the processes reach this machine: the one on the route to the first execution host.
 tracker::Reached RouteToSgeHosts();
 
-/// Its row in the registry of clusters.
+/// The cluster's row in the registry.
 ClusterEntry SgeEntry();
 
 }  // namespace warren::submit

@@ -23,7 +23,7 @@ struct Archive {
 struct Shipment {
   std::vector<std::string> files;  ///< full paths with distinct names
   std::vector<Archive> archives;   ///< with full paths
-  /// Files named by the command that the cluster cannot carry: they must exist there already.
+  /// Files named by the command that are too big for the cluster to ship; they must already exist there.
   std::vector<std::string> too_big;
   /// The command, which refers to files sent along by their names only.
   std::vector<std::string> command;
@@ -36,8 +36,8 @@ Shipment PlanShipment(const Options& options);
 /// are left alone.
 class PlacedFiles {
  public:
-  /// Throws UsageError if a different file of that name exists, and std::runtime_error if a file cannot be
-  /// copied or unpacked; nothing is left behind then.
+  /// Throws UsageError if a different file of the same name exists, and std::runtime_error if a file cannot
+  /// be copied or unpacked; all files placed so far are then removed.
   explicit PlacedFiles(const Shipment& shipment);
   ~PlacedFiles();
   /// The shell command that removes the placed files; empty if there are no such files.

@@ -68,8 +68,8 @@ std::string Directive(const std::string& word) {
   return fmt::format("#SBATCH \"{}\"\n", quoted);
 }
 
-/// Adds the option that tells srun what to bind tasks to. Only workers are bound: servers are another step on
-/// the same cores, and would get the first of them again.
+/// Adds the option that tells srun what to bind tasks to. Only workers are bound: servers run in another
+/// step, which would bind them to the first of the same cores.
 void AddBinding(const GangPlan& plan, std::vector<std::string>& srun) {
   if (!plan.options->bind || plan.role != tracker::Role::kWorker) return;
   constexpr std::array<std::pair<Bind, const char*>, 3> kNames = {
@@ -92,8 +92,8 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
                                  .local_rank = "$SLURM_LOCALID",
                                  .local_size = "$(tasks_of \"$SLURM_NODEID\" \"$SLURM_STEP_TASKS_PER_NODE\")",
                                  .cores = {.workers = "1", .cores = "${SLURM_CPUS_PER_TASK:-}"}}));
-  // A task that fails must not end the others by itself: dmlc-submit decides. --export=ALL passes the script
-  // on, whatever the user's environment says about exports.
+  // srun must not end the other tasks when one fails: dmlc-submit decides that. --export=ALL passes the
+  // script on even if the user's environment restricts exports.
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",
                                    "--export=ALL"};
   AddBinding(plan, srun);

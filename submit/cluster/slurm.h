@@ -17,16 +17,16 @@ bool InSlurmAllocation();
 /// The launch with srun if `in_allocation`, otherwise with sbatch.
 Launch SlurmLaunch(const GangPlan& plan, bool in_allocation);
 
-/// The state of a job from the output of `squeue -h -t all -o '%T|%r'`; nullopt if unknown at the moment.
+/// The state of a job from the output of `squeue -h -t all -o '%T|%r'`; nullopt if temporarily unknown.
 std::optional<JobReport> ReadSqueue(const std::string& id, std::string_view printed, int exit_code);
 
 /// The nodes of the allocation, of the queue or of all of Slurm, by the names or addresses that Slurm uses.
 std::vector<std::string> SlurmNodes(const Options& options);
 
-/// The address at which its processes reach this machine: the one on the route to the first node.
+/// The address at which the processes reach this machine: the one on the route to the first node.
 tracker::Reached RouteToSlurmNodes(const Options& options);
 
-/// Its row in the registry of clusters.
+/// The cluster's row in the registry.
 ClusterEntry SlurmEntry();
 
 }  // namespace warren::submit

@@ -38,8 +38,8 @@ std::vector<std::string> SshWords(const Options& options, const Host& host) {
   words.insert(words.end(),
                {"-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o",
                 "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
-                // An existing shared connection is used. A new one is not shared, as it would have to outlive
-                // its process.
+                // An existing shared connection is used. A new one is not shared, since it would have to
+                // outlive the process for which it was made.
                 "-o", "RemoteCommand=none", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"});
   if (host.port != 0) words.insert(words.end(), {"-p", std::to_string(host.port)});
   return words;

@@ -68,13 +68,13 @@ class SshCluster : public Cluster {
 /// The hosts of the job, by the names that ssh connects to.
 std::vector<std::string> SshHosts(const Options& options);
 
-/// The address at which its processes reach this machine: the one on the route to the first host.
+/// The address at which the processes reach this machine: the one on the route to the first host.
 tracker::Reached RouteToSshHosts(const Options& options);
 
 /// The output of --dry-run: for each process, the ssh command and the script it is given.
 std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan);
 
-/// Its row in the registry of clusters.
+/// The cluster's row in the registry.
 ClusterEntry SshEntry();
 
 }  // namespace warren::submit

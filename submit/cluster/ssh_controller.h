@@ -86,14 +86,15 @@ struct SshHost {
 
 class SshController {
  public:
-  /// `places`: the index of the host for each process. `copies_to`: the directory that is copied to on each
+  /// `places`: the index of the host for each slot. `copies_to`: the directory that is copied to on each
   /// host; empty if nothing is copied.
   SshController(std::vector<SshHost> hosts, std::vector<std::size_t> places, std::string job_mark,
                 std::string copies_to);
 
   /// HostsReady follows, or JobTroubled.
   void Prepare();
-  /// The host to start a process on: that of its place or, once that is gone, the one with the lowest load.
+  /// The host to start a process on: the host of its slot or, if that host is gone, the host with the lowest
+  /// load.
   std::size_t HostFor(std::size_t place) const;
   /// `index`: of the process in the plan.
   void Start(std::size_t index, std::size_t host, std::string script, TimePoint now);

@@ -11,7 +11,7 @@
 namespace warren::submit {
 namespace {
 
-/// The places of the servers, or of the workers, on a host.
+/// The slots of the servers, or of the workers, on a host.
 std::vector<std::size_t> PlacesOnHost(const Options& options, const std::vector<std::size_t>& places,
                                       std::size_t host, bool servers) {
   const auto first_worker = static_cast<std::size_t>(options.num_servers);

@@ -13,15 +13,16 @@
 
 namespace warren::submit {
 
-/// The place of a process of the plan: servers come first, and the scheduler has none.
+/// The slot of a process of the plan. The servers have the first slots; the scheduler has no slot.
 std::size_t PlaceOf(const Options& options, std::size_t index);
 
-/// How the cores of a host are shared: among the workers placed there, and this one if it moved there because
-/// its own host is gone. `places`: the index of the host of each place.
+/// How the cores of a host are shared: among the workers placed there, and this worker if it moved there
+/// because its own host is gone. `places`: the index of the host of each slot.
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
                   const std::vector<std::size_t>& places, std::size_t place, std::size_t host);
 
-/// Adds what torch.distributed and Horovod need beyond the planned environment. `master`: worker 0's host.
+/// Adds the variables that torch.distributed and Horovod need beyond the planned environment. `master`:
+/// worker 0's host.
 void AddPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
               std::size_t host, const std::string& master, PlannedProcess& process);
 
@@ -30,9 +31,10 @@ struct PlaceCores {
   CoreList own;  ///< empty if it is not bound
   Binding host;
 };
-/// Chooses the cores of the process at `place`. Each process of a host always gets the same cores, however
-/// often it is started; one that moved here because its own host is gone gets none. `report`: the host's
-/// "cores" message: the number of usable cores, its OMP_NUM_THREADS (0 if not set), and its core lists.
+/// Chooses the cores of the process in slot `place`. Each process of a host always gets the same cores,
+/// however often it is started; a process that moved here because its own host is gone gets none. `report`:
+/// the host's "cores" message: the number of usable cores, its OMP_NUM_THREADS (0 if not set), and its core
+/// lists.
 PlaceCores ChooseCores(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
                        std::size_t host, const std::string& report);
 

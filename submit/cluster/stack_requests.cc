@@ -23,7 +23,7 @@ bool StackRequests::Ask(std::size_t index, Done done) {
 bool StackRequests::Take(const AgentMessage& message) {
   if (message.kind != "stack" && message.kind != "stacks") return false;
   const auto found = requests_.find(message.index);
-  if (found == requests_.end()) return true;  // too late
+  if (found == requests_.end()) return true;  // the request has already been answered
   if (message.kind == "stacks") {
     End(message.index, "");
   } else {

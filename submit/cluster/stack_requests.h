@@ -1,5 +1,5 @@
-// Requests for the stacks of a process on another host (Cluster::Dump), with what its agent has sent so far:
-// a "stack" message for each line, and "stacks" after the last (scripts/stacks.sh).
+// Requests for the stacks of a process on another host (Cluster::Dump), and the lines that its agent has sent
+// so far: a "stack" message for each line, and "stacks" after the last (scripts/stacks.sh).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -30,7 +30,8 @@ class StackRequests {
   bool Ask(std::size_t index, Done done);
   /// Takes a "stack" or "stacks" message; returns false for any other message.
   bool Take(const AgentMessage& message);
-  /// Answers the requests with what there is; nothing more will come.
+  /// Answers the requests with the lines received so far, followed by `why` in parentheses unless it is
+  /// empty.
   void End(std::size_t index, const std::string& why);
 
  private:

@@ -19,8 +19,8 @@ namespace warren::submit {
 namespace {
 
 constexpr std::string_view kJarName = "hadoop-yarn-applications-distributedshell-";
-/// The distributed shell ends an application after ten minutes by default, and has no "never": this is 24
-/// days, the maximum of its count of milliseconds.
+/// The distributed shell ends an application after ten minutes by default, and has no value for "never". This
+/// is the maximum in milliseconds, 24 days.
 constexpr std::string_view kLongest = "2147483647";
 
 std::string ApplicationName(const std::string& job_name) {

@@ -14,7 +14,7 @@ std::string FindDistributedShell(const Options& options);
 /// `jar`: from FindDistributedShell. Throws std::runtime_error if a file cannot be shipped this way.
 Launch YarnLaunch(const GangPlan& plan, const std::string& jar);
 
-/// Its row in the registry of clusters.
+/// The cluster's row in the registry.
 ClusterEntry YarnEntry();
 
 }  // namespace warren::submit

@@ -10,13 +10,13 @@
 
 namespace warren::submit {
 
-/// A free port on `host` for the scheduler, which binds it shortly afterwards. The search starts at a place
-/// in the range that differs between processes, as jobs started at the same time would otherwise find the
-/// same port. Throws std::runtime_error if no port is free.
+/// A free port on `host` for the scheduler, which binds it shortly afterwards. Each dmlc-submit starts the
+/// search at a different port of the range, since jobs started at the same time would otherwise find the same
+/// port. Throws std::runtime_error if no port is free.
 std::uint16_t FindSchedulerPort(boost::asio::io_context& io, const Options& options, const std::string& host);
 
 /// A port for rank 0 of torch.distributed, which binds it on its own host. It lies below the kernel's
-/// ephemeral ports, is random so that jobs differ, and was just found free on this machine.
+/// ephemeral ports, is random so that jobs use different ports, and was just found free on this machine.
 std::uint16_t ChooseMasterPort(boost::asio::io_context& io);
 
 /// The address of the tracker or, in a job with servers, of the scheduler, which uses no token.

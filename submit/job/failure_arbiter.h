@@ -2,9 +2,9 @@
 //
 // If one worker of XGBoost 2.1 or later fails, the others fail too, possibly before it has exited. So
 // failures are collected for a while and then put in order. The first is the worker that was gone first from
-// the tracker's view, whether it left the job (as when an exception makes Python leave the communicator's
-// context; the others may fail before it has exited) or disappeared; otherwise it is the one whose error was
-// reported to the tracker first. Does no I/O; time is an argument.
+// the tracker's view, whether it disappeared or left the job (as when an exception makes Python leave the
+// communicator's context). If the tracker has not seen any worker go, the first is the one whose error was
+// reported to the tracker first. Does no I/O; the time is an argument.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 /// More than the 40 ms for which the kernel may delay the last bytes from a process that has ended.
 inline constexpr std::chrono::milliseconds kSettleTime{500};
-/// How long to wait for the worker accused first while it is still running.
+/// How long to wait for the worker whose error was reported first if it is still running.
 inline constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
 
 struct Failure {
@@ -36,7 +36,7 @@ struct Failure {
 struct FailureCase {
   std::vector<Failure> failures;
   std::optional<std::size_t> first;  ///< the worker whose error was reported to the tracker first
-  std::string story;                 ///< what was reported
+  std::string story;                 ///< the reported error
 
   /// Moves the failure that came first to the front. Failures without such information keep their order.
   void PutInOrder();
@@ -48,16 +48,16 @@ class FailureArbiter {
   /// Records the worker whose error was reported to the tracker first.
   void Accuse(std::optional<std::size_t> index, const std::string& story, TimePoint now);
 
-  /// Whether something was collected that has not been taken yet.
+  /// Whether failures or reports were collected that have not been taken yet.
   bool pending() const { return deadline_.has_value(); }
   /// The worker whose error was reported to the tracker first.
   std::optional<std::size_t> first() const { return case_.first; }
   /// When to call IsRipe, if anything is pending.
   std::optional<TimePoint> deadline() const { return deadline_; }
-  /// Called at the deadline: whether the case is complete. `first_runs`: first() has not exited yet. It then
-  /// gets some more time, as its last output and exit code are still to come.
+  /// Returns whether the case is complete; call at the deadline. `first_runs`: first() has not exited yet.
+  /// The deadline is then extended, up to kPatienceWithFirst, to wait for its last output and exit code.
   bool IsRipe(bool first_runs);
-  /// Returns what was collected and forgets it.
+  /// Returns the collected failures and starts a new collection.
   FailureCase Take();
   void Clear() { *this = {}; }
 

@@ -27,7 +27,7 @@ class JobOutput {
   using Reader = std::function<void(std::size_t index, Stream stream, std::string_view piece)>;
 
   /// Starts new log files for the plan. `log_dir`: the directory for kTrackerLog, or empty for none.
-  /// `show_all`: fold nothing. Throws std::runtime_error if a log file cannot be written.
+  /// `show_all`: do not fold errors. Throws std::runtime_error if a log file cannot be written.
   JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
             std::string log_dir, bool show_all, SpeakerOf speaker_of, Reader reader);
   JobOutput(const JobOutput&) = delete;
@@ -36,7 +36,7 @@ class JobOutput {
   /// Call when the process is started; `attempt` counts from 0.
   void Begin(std::size_t index, int attempt);
   void Append(std::size_t index, Stream stream, std::string_view bytes);
-  /// Writes what a worker printed through the tracker to standard output, --log-file and kTrackerLog.
+  /// Writes text that a worker printed through the tracker to standard output, --log-file and kTrackerLog.
   void TrackerPrint(std::string_view text);
   /// Call when the process has ended and all of its output was appended.
   void Finish(std::size_t index, bool well);
@@ -45,9 +45,9 @@ class JobOutput {
 
   /// Shows the held-back error of a process that is restarted.
   void ShowErrorOf(std::size_t index);
-  /// Call when the job has failed or is restarted. Shows one line about the errors that are left out, then
-  /// the error of the process that failed first. `repeat_last_output`: if that process printed no error, show
-  /// its last output.
+  /// Call when the job has failed or is restarted. Shows one line about the errors that are omitted, then the
+  /// error of the process that failed first. `repeat_last_output`: if that process printed no error, show its
+  /// last output.
   void ShowErrors(std::optional<std::size_t> culprit, bool repeat_last_output);
   /// Call when the job is over: shows everything still held back.
   void ShowRest() { folding_.ShowAllHeld(); }

@@ -19,8 +19,8 @@ constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
 /// Interval of the workers' reports (wire/report.h). A value set by the user takes precedence.
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
-/// All variables that a job may set. One that is inherited (a job within a job) but not set by this job would
-/// send the process to the wrong tracker.
+/// All variables that a job may set. Those that are inherited (in a job within a job) but not set by this job
+/// are removed, since they would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 23> kJobVariables = {
     "DMLC_TRACKER_URI",
     "DMLC_TRACKER_PORT",
@@ -106,7 +106,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.argv.front() = context.command.argv0;
   process.python_environment = context.command.python_environment;
   process.environment = EnvironmentOf(options, context.address, {role, task_id, 0, options.cluster});
-  // Tells the engine that a peer that dies will come back.
+  // Tells the engine that a dead peer will be restarted.
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
   }

@@ -16,9 +16,9 @@ namespace warren::submit {
 /// Shown by --dry-run instead of the port chosen for each job.
 inline constexpr std::uint16_t kShownMasterPort = 29500;
 
-/// The inputs of a plan besides the options.
+/// The inputs of a plan other than the options.
 struct PlanContext {
-  tracker::JobAddress address;         ///< address of the tracker and the scheduler
+  tracker::JobAddress address;         ///< address of the tracker or the scheduler
   FoundCommand command;                ///< the command that options.command[0] refers to
   std::vector<std::string> inherited;  ///< names of the variables in dmlc-submit's environment
   int usable_cores = 1;                ///< on this machine, for workers that run here

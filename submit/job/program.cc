@@ -57,8 +57,8 @@ void Print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// Handles --help and similar requests; returns true if nothing else is to be done. Throws std::runtime_error
-/// if a host file is invalid.
+/// Handles --help and similar requests; returns false if a job is to be run. Throws std::runtime_error if a
+/// host file is invalid.
 bool Answer(const Options& options) {
   switch (options.request) {
     case Request::kHelp:

@@ -139,7 +139,8 @@ class JobRun : public JobView {
            !options_.timeline.empty();
   }
 
-  /// Not logged if the user chose the number or each worker has a machine to itself.
+  /// Logs how the workers share the cores, unless the user or the cluster decides that or there is only one
+  /// worker.
   void SayWhoTakesWhichCores() const {
     if (options_.num_workers < 2 || ThreadsOf(options_, InheritedNames()) != Threads::kShare) return;
     if (ClusterOf(options_).core_sharing == CoreSharing::kHere) {
@@ -224,7 +225,7 @@ class JobRun : public JobView {
     });
   }
 
-  /// Shows the stacks of all processes, on the user's signal.
+  /// Shows the stacks of all processes; called when the user sends kDumpSignal.
   void DumpAll() {
     for (std::size_t i = 0; i < plan_.size(); ++i) {
       if (supervisor_->process(i).running) watch_->Dump(i);
@@ -233,8 +234,8 @@ class JobRun : public JobView {
 
   // --- the supervisor --------------------------------------------------------------------------------------
 
-  /// Passes an event to the supervisor and carries out its actions. Events that occur meanwhile are passed on
-  /// at once; their actions follow afterwards.
+  /// Passes an event to the supervisor and carries out its actions. Events that these cause are passed on
+  /// immediately, but their actions are carried out afterwards.
   template <typename... Arguments, typename... Values>
   void Tell(void (Supervisor::*event)(Arguments...), Values&&... values) {
     (*supervisor_.*event)(std::forward<Values>(values)..., Clock::now());
@@ -294,7 +295,7 @@ class JobRun : public JobView {
 
   void Do(const Replan&) {
     children_.EndLeftovers();
-    server_.reset();  // its port is free now
+    server_.reset();  // frees its port
     try {
       MakePlan();
     } catch (const std::exception& error) {
@@ -440,7 +441,8 @@ class JobRun : public JobView {
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
-    watch_->monitor().Wrote(index, Clock::now());  // counts as output even if it is held until its line ends
+    watch_->monitor().Wrote(index,
+                            Clock::now());  // counts as output even if it is held back until its line ends
     output_->Append(index, stream, bytes);
     if (!console_.full()) return;
     watch_->monitor().OutputPaused(true, Clock::now());
@@ -456,7 +458,7 @@ class JobRun : public JobView {
   DeadlineTimer timer_;
   Children children_;
   LocalCluster scheduler_;
-  /// Stays the same if the whole job is restarted, because a queue's copy of the job contains it.
+  /// Not changed if the whole job is restarted, because a queue's copy of the job contains it.
   const wire::JobToken token_ = wire::JobToken::Random();
   const int cores_ = UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);

@@ -20,7 +20,7 @@ inline constexpr int kUsage = 2;
 JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
                  const FoundCommand& command, const std::string& cleanup);
 
-/// What --dry-run prints.
+/// The output of --dry-run.
 std::string ShowDryRun(const Options& options, const FoundCommand& command);
 
 }  // namespace warren::submit

@@ -21,14 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Larger files are data.
+/// Larger files are taken for data and not read.
 constexpr std::uintmax_t kMostScriptBytes = std::uintmax_t{1} << 20;
 constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
 constexpr int kMostNestedCommands = 20;
 
-/// A library: its top-level Python module, and text that a compiled program using it contains, which is the
-/// name of the shared library or, for a linked-in rabit, the variable that it reads.
+/// A library: its top-level Python module, and a text that compiled programs that use it contain, which is
+/// the name of the shared library or, if rabit is linked in, the name of a variable that it reads.
 struct Library {
   std::string_view module;
   std::string_view in_program;
@@ -86,7 +86,7 @@ std::vector<std::string_view> Split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-/// Python code with one statement per line, empty strings and no comments.
+/// The Python code with one statement per line, without comments and with all strings emptied.
 std::string WithoutStrings(std::string_view text) {
   std::string code;
   int depth = 0;  // nesting of brackets, within which a statement continues on the next line
@@ -184,14 +184,14 @@ std::optional<std::string> Read(const fs::path& file, std::uintmax_t most_bytes)
 /// A command and the context in which it runs.
 struct Running {
   std::vector<std::string> words;
-  fs::path directory;  ///< the current one; empty: unknown
+  fs::path directory;  ///< the working directory; empty if unknown
   std::string named_by;
   std::optional<std::string> here_document = {};
   std::string input_file = {};
   int depth = 0;
 };
 
-/// Reads files, each one once, and follows what they run.
+/// Reads the programs that a command runs, and the files that these run in turn, each file once.
 class Search {
  public:
   explicit Search(std::string path) : path_(std::move(path)) {}
@@ -201,10 +201,11 @@ class Search {
   std::optional<LibraryUse> result() const { return has_other_means_ ? std::nullopt : found_; }
 
  private:
-  /// Examines the program that the words name, possibly after others that start it, and what it runs in turn.
+  /// Examines the program that the words name, possibly after others that start it (kStarters), and the files
+  /// that it runs in turn.
   void LookAtCommand(const Running& running) {
     if (running.depth > kMostNestedCommands) return;
-    bool is_started = false;  // by another program, whose option values are not programs
+    bool is_started = false;  // a starter was found; its option values, which come next, are not programs
     for (std::size_t i = 0; i < running.words.size(); ++i) {
       const std::string& word = running.words[i];
       const std::string name = word.substr(word.rfind('/') + 1);
@@ -233,7 +234,7 @@ class Search {
     return text;
   }
 
-  /// Empty if the directory is unknown.
+  /// Resolves `file` against `directory`; empty if it is relative and the directory is unknown.
   static fs::path At(const fs::path& directory, const std::string& file) {
     if (file.starts_with('/') || directory == ".") return file;
     return directory.empty() ? fs::path() : directory / file;
@@ -270,7 +271,7 @@ class Search {
       LookAtScript(At(running.directory, *script), Language::kPython, rest);
   }
 
-  /// Returns whether the first word is a program.
+  /// Examines the program that the first word names. Returns whether it is one.
   bool LookAtProgram(const Running& running) {
     fs::path file;
     try {
@@ -365,8 +366,8 @@ class Search {
     return all;
   }
 
-  /// `root`: the folder of modules next to the script; empty if unknown. `package`: the package of the text,
-  /// if it is a module's.
+  /// `root`: the folder of modules next to the script; empty if unknown. `package`: the package of the text;
+  /// empty if the text is not a module.
   void LookAtPython(const std::string& name, std::string_view text, const fs::path& root,
                     const fs::path& package) {
     const std::string code = WithoutStrings(text);

@@ -1,5 +1,5 @@
 // Guesses, after a job that no worker has joined, whether its programs were meant to train together, by
-// reading what the command runs. docs/how-to/submit.md has the rule.
+// reading the programs that the command runs. docs/how-to/submit.md has the rule.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,11 @@ struct LibraryUse {
   bool operator==(const LibraryUse&) const = default;
 };
 
-/// Looks for such a library in what these words run: programs, Python and shell scripts, code among the
-/// words, and Python modules next to a script that imports them. Files that the command only reads are never
-/// reported. `path`: the value of PATH. Returns nullopt if no library was found or the program finds its
-/// peers by other means, such as torch.distributed or MPI. Does not throw for unreadable files.
+/// Looks for such a library in everything that the command runs: programs, Python and shell scripts, code
+/// given as an argument, and Python modules next to a script that imports them. Files that the command only
+/// reads are never reported. `path`: the value of PATH. Returns nullopt if no library was found or the
+/// program finds its peers by other means, such as torch.distributed or MPI. Does not throw for unreadable
+/// files.
 std::optional<LibraryUse> FindLibraryUse(const std::vector<std::string>& command, const std::string& path);
 
 /// The message for a job of this many workers that no worker has joined, or an empty string.

@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum nesting of $(...); deeper ones are ignored.
+/// Maximum nesting of $(...); commands nested deeper are ignored.
 constexpr int kMostSubstitutions = 20;
 
 std::string_view WithoutTabs(std::string_view line) {
@@ -165,7 +165,7 @@ class ShellReader {
     command_ = {};
   }
 
-  /// Reads the lines of here-documents that the line just ended has announced.
+  /// Reads the here-documents that the line before has announced.
   void ReadHereDocuments() {
     for (const auto& [command, last_line] : std::exchange(awaited_, {})) {
       while (at_ + 1 < text_.size()) {

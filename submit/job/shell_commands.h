@@ -1,5 +1,5 @@
-// The simple commands that a shell script runs, without expansions. For guesses about programs, not for
-// running them: loops and functions have no structure here; their commands just follow one another.
+// The simple commands that a shell script runs, without expansions. Good enough to guess which programs a
+// script runs, not to run it: the commands of loops and functions just follow one another.
 #pragma once
 
 #include <optional>

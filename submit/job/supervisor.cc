@@ -11,7 +11,7 @@
 namespace warren::submit {
 namespace {
 
-/// "; the other 3 processes were stopped", if there are any.
+/// "; the other 3 processes were stopped", or an empty string if `count` is 0.
 std::string OthersStopped(std::size_t count) {
   if (count == 0) return {};
   return count == 1 ? "; the other process was stopped"
@@ -66,7 +66,7 @@ void Supervisor::DoSoon(bool& what) {
 
 void Supervisor::Resume(TimePoint now) {
   now_ = now;
-  // First, since processes that the steps below stop will end later.
+  // This comes first, since processes that the steps below stop will end later.
   if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
   if (std::exchange(start_soon_, false)) StartNext();
   if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
@@ -180,7 +180,7 @@ void Supervisor::CheckThatJobCanStart() {
   }
 }
 
-/// The same for a worker that joined but ended before it was linked.
+/// Fails the job if a worker that had joined has ended before it was linked, while others wait for it.
 void Supervisor::CheckThatItWasLinked(std::size_t index) {
   if (!is_running() || num_running_ == 0) return;
   const ProcessState& process = processes_[index];
@@ -192,7 +192,7 @@ void Supervisor::CheckThatItWasLinked(std::size_t index) {
   }
 }
 
-/// The same for a worker that ended without Finalize, if the others have to be linked again: it will not
+/// Fails the job if a worker has ended without Finalize and the others must be linked again: it will not
 /// rejoin.
 void Supervisor::CheckThatAllCanBeLinkedAgain() {
   if (!is_running() || left_unfinished_.empty() || num_running_ == 0) return;
@@ -264,8 +264,8 @@ void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
 
 void Supervisor::Handle(const Failure& failure) {
   ProcessState& process = processes_[failure.index];
-  // Workers of XGBoost 2.1 start again together, so what matters is whether any of them has already
-  // succeeded, not whether this one has left.
+  // Workers of XGBoost 2.1 restart together. They can do so unless one of them has already succeeded, even if
+  // this worker has left.
   const bool together = is_collective() && !view_.finished();
   const bool left = together ? num_succeeded_ > 0 : failure.left;
   const bool scheduler = process.role == tracker::Role::kScheduler;
@@ -291,7 +291,7 @@ void Supervisor::Handle(const Failure& failure) {
 
 void Supervisor::FailOrBeginAgain(int exit_code, const std::string& story) {
   if (MayBeginAgain()) return BeginAgain(story);
-  // Some may have stopped already, because the tracker told them to.
+  // Some processes may already have stopped, because the tracker told them to.
   const std::size_t others = processes_.size() - num_succeeded_;
   Fail(exit_code,
        story + AfterRestarts() +
@@ -304,7 +304,7 @@ bool Supervisor::MayBeginAgain() const {
   return is_running() && job_restarts_ < policy_.max_restarts;
 }
 
-/// ", after the job had been started again 3 times", if it was.
+/// ", after the job had been started again 3 times", or an empty string if it was not.
 std::string Supervisor::AfterRestarts() const {
   if (job_restarts_ == 0) return {};
   return fmt::format(", after the job had been started again {}",
@@ -383,7 +383,7 @@ void Supervisor::Joined(int joined, int expected, TimePoint now) {
 void Supervisor::Assigned(const std::string& task_id, int rank, TimePoint now) {
   now_ = now;
   if (const auto index = WorkerOfTask(task_id)) processes_[*index].rank = rank;
-  DoSoon(check_links_soon_);  // soon, since the tracker is still assigning ranks
+  DoSoon(check_links_soon_);  // not now, since the tracker is still assigning ranks
 }
 
 void Supervisor::Linked(TimePoint now) {
@@ -400,7 +400,7 @@ void Supervisor::Broken(const std::string& task_id, const std::string& story, Ti
 void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
   now_ = now;
   if (!failure.empty()) OnTrackerFailed(failure);
-  // A process that then tries to start a second job is refused instead of left waiting.
+  // A process that then tries to start a second job is rejected instead of being left waiting.
   Do(StopTracker{});
 }
 

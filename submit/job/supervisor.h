@@ -1,7 +1,7 @@
 // A job's policy: which processes are started and restarted, when everything is stopped, the exit code, and
-// the messages about it. A state machine over values: processes are indices into the plan, time is an
-// argument, and actions are returned. It has no processes, sockets or clocks; run.cc has these, reports
-// events and carries out the actions.
+// the messages to the user. A state machine without I/O: processes are indices into the plan, the time is an
+// argument, and actions are returned. run.cc has the processes, sockets and clocks; it reports the events and
+// carries out the actions.
 #pragma once
 
 #include <chrono>
@@ -52,14 +52,14 @@ struct ReportFailure {
   std::string task_id;
   std::string how;
 };
-/// Stops the tracker, so that no worker can join any longer.
+/// Stops the tracker, so that no more workers can join.
 struct StopTracker {};
 /// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
 struct StopAll {};
 /// Kills every process immediately.
 struct KillAll {};
-/// Ends leftovers of processes and plans the job for another start with a new tracker; Replanned or
-/// ReplanFailed follows.
+/// Kills leftover processes and plans the job for another start with a new tracker; Replanned or ReplanFailed
+/// follows.
 struct Replan {};
 /// Shows the error, if any, of the process that caused the restart.
 struct ShowErrorOf {
@@ -86,7 +86,7 @@ struct TellOfSeparatePrograms {
 struct FinishJob {
   JobResult result;
   std::string story = {};                   ///< why it failed; empty if it did not
-  std::optional<std::size_t> culprit = {};  ///< the process that made it fail, if one did
+  std::optional<std::size_t> culprit = {};  ///< the process that made the job fail, if any
 };
 using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
                             KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
@@ -112,13 +112,13 @@ class JobView {
   virtual bool linked() const = 0;         ///< all workers are linked, as far as is known
   virtual bool finished() const = 0;       ///< all workers have left the job
   virtual Task TaskOf(const std::string& task_id) const = 0;
-  /// Whether the cluster itself still has something running; ClusterIdle follows.
+  /// Whether commands of the cluster itself still run; ClusterIdle follows.
   virtual bool cluster_is_busy() const = 0;
 };
 
 // --- the state machine -------------------------------------------------------------------------------------
 
-/// A process and what is known about it.
+/// The state of a process of the plan.
 struct ProcessState {
   tracker::Role role = tracker::Role::kWorker;
   int task_id = 0;
@@ -141,7 +141,7 @@ struct RestartPolicy {
 
 class Supervisor {
  public:
-  /// `view` must outlive it. The job begins with Begin.
+  /// `view` must outlive this object. The job begins with Begin.
   Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view);
 
   // Events. `now` never decreases.
@@ -177,7 +177,7 @@ class Supervisor {
 
   /// The next action, in order; nullopt until something happens.
   std::optional<Action> NextAction();
-  /// When Tick is next needed, if ever.
+  /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
   const ProcessState& process(std::size_t index) const { return processes_[index]; }
@@ -186,7 +186,7 @@ class Supervisor {
  private:
   enum class Phase {
     kRunning,
-    kRestarting,  ///< all is being stopped, to be restarted
+    kRestarting,  ///< everything is being stopped, to be restarted
     kReplanning,
     kStopping,
     kFinished
@@ -258,7 +258,7 @@ class Supervisor {
   bool check_end_soon_ = false;
 
   bool stop_is_due_ = false;           ///< StopAll has not been carried out yet
-  std::optional<TimePoint> patience_;  ///< deadline for what is being stopped
+  std::optional<TimePoint> patience_;  ///< deadline for the stop
   bool waited_for_cluster_ = false;
   JobResult result_;
   std::string story_;                   ///< why the job failed

@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr std::chrono::seconds kStoodStill{4};
 /// In a shorter job, stragglers are not reported.
 constexpr double kLongJobSeconds = 10;
-/// More findings at the same time, e.g. if a file system is gone, would flood the log.
+/// More findings at the same time, e.g. if a file system is unavailable, would flood the log.
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
 
@@ -101,7 +101,7 @@ void JobWatch::WaitToLook() {
   });
 }
 
-/// Logs something that the user has asked for, and shows it even with --quiet.
+/// Logs text that the user has asked for, and shows it even with --quiet.
 void JobWatch::Say(const std::string& text) const {
   if (options_.quiet) return console_.Message(Severity::kInfo, text);
   spdlog::info("{}", text);
@@ -111,7 +111,7 @@ void JobWatch::Tick() {
   if (!runs_) return;
   const auto now = Clock::now();
   const auto since = now - std::exchange(last_look_, now);
-  // This process was suspended by Ctrl-Z, or its machine slept; the workers may have gone on.
+  // This process was suspended by Ctrl-Z, or its machine slept; the workers may have continued.
   if (since > kStoodStill) monitor_.StoodStill(since - kBetweenLooks);
   Report(monitor_.Look(now));
   if (monitor_.JoiningTakesLong(now)) {
@@ -144,7 +144,7 @@ void JobWatch::StopShowingJoining() {
   console_.HideStatus();
 }
 
-/// Writes a line for each new round.
+/// Writes a JSON object for each new round.
 void JobWatch::SayInJson(const JobSnapshot& job) {
   if (job.evaluations.empty() || said_round_ == job.round) return;
   said_round_ = job.round;

@@ -1,5 +1,5 @@
-// Connects a job's monitor (monitor/job_monitor.h) to the world: its findings go to the log, its state to the
-// status line on the terminal, to clients of the metrics and the page, and to the history of jobs.
+// Publishes the results of a job's monitor (monitor/job_monitor.h): its findings go to the log, and its state
+// to the status line on the terminal, to clients of the metrics and the page, and to the history of jobs.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -35,8 +35,8 @@ struct WatchCallbacks {
 
 class JobWatch {
  public:
-  /// `console` and `options` must outlive it. `joins`: workers are expected to join a tracker that
-  /// dmlc-submit runs. Throws std::runtime_error if metrics or the page cannot be served.
+  /// `console` and `options` must outlive this object. `joins`: whether workers are expected to join a
+  /// tracker that dmlc-submit runs. Throws std::runtime_error if metrics or the page cannot be served.
   JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
            const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
            WatchCallbacks callbacks);
@@ -44,25 +44,26 @@ class JobWatch {
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
 
-  /// The job begins: logs the addresses of its metrics and dashboard, and shows its progress from now on.
+  /// Call when the job begins: logs the addresses of its metrics and dashboard, and starts to show its
+  /// progress.
   void Begin();
 
-  /// The monitor, which must be told what happens.
+  /// The monitor, to which the caller must report the job's events.
   JobMonitor& monitor() { return monitor_; }
   void OnReport(const wire::WorkerReport& report);
-  /// Takes a line that a process has written, or a piece of a long line.
+  /// Handles a line that a process has written, or a piece of a long line.
   void OnOutput(std::size_t index, Stream stream, std::string_view piece);
   /// Shows on the terminal how many workers have connected, until StopShowingJoining.
   void ShowJoining(int joined, int expected);
   void StopShowingJoining();
-  /// Takes a log message of dmlc-submit, including one about the job's end.
+  /// Handles a log message of dmlc-submit, including one about the job's end.
   void OnLog(const LogLine& line);
 
-  /// The job is over; calls `done` once all viewers have been told, which takes no noticeable time.
-  /// `culprit`: the process that made it fail.
+  /// Call when the job is over. Calls `done` once all viewers have been told, which takes no noticeable time.
+  /// `culprit`: the process that made the job fail.
   void Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
               std::function<void()> done);
-  /// Shows the stacks of a process; ignored if they are being taken already.
+  /// Shows the stacks of a process; does nothing if they are already being taken.
   void Dump(std::size_t index);
 
  private:

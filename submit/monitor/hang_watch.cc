@@ -10,12 +10,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Reports come once a second, and the job is checked as often.
+/// How late a change may be noticed: reports arrive once a second, and the job is checked as often.
 constexpr std::chrono::seconds kHeardLate{2};
 /// After waits that ended by themselves, the limit grows to at most this multiple of the timeout.
 constexpr int kMostPatience = 10;
-/// Cores. Below the first, a process counts as idle: its timers and reports take some time. Below the second,
-/// it mostly sleeps, e.g. in a loop that polls every few milliseconds.
+/// Processor use, in cores. Below the first limit, a process counts as idle: its timers and reports take some
+/// time. Below the second, it mostly sleeps, e.g. in a loop that polls every few milliseconds.
 constexpr double kIdleCores = 0.01;
 constexpr double kComputingCores = 0.1;
 
@@ -32,7 +32,7 @@ std::string Last(const Signs& signs) {
 /// The activity of a worker that others wait for, as text for a message.
 std::string WhatItDoes(const Signs& signs, TimePoint since) {
   if (!signs.sampled || !signs.cores || signs.cores_since < since)
-    return "runs";  // no sample covers only that time
+    return "runs";  // no sample covers only the time since then
   if (*signs.cores < kIdleCores) return "uses no processor time";
   if (*signs.cores < kComputingCores) return fmt::format("mostly sleeps ({:.2f} cores)", *signs.cores);
   return "computes";
@@ -113,8 +113,8 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   std::vector<Waiting> waiting;
   for (const auto& worker : workers) {
     if (!worker || !worker->reported || !worker->inside) continue;
-    // A round that ends well after the wait began ends the wait. One that ends right after does not count,
-    // because the end of a round is reported slightly later than a worker's next call.
+    // A round that ends well after the wait began ends the wait. A round that ends right after its beginning
+    // does not count, because the end of a round is reported slightly later than a worker's next call.
     const bool is_over = round_ended && *round_ended - worker->call_since >= late_after_ / 2;
     if (!is_over) waiting.push_back({worker->call, &*worker});
   }
@@ -127,7 +127,7 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   return waiting;
 }
 
-/// Whether others are in a call that this worker has not reached.
+/// Finds out whether other workers are in a call that this worker has not reached.
 std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector<Waiting>& waiting,
                                            TimePoint now) const {
   if (signs.inside || !signs.reported || HasPrinted(signs, late_after_, now)) return std::nullopt;
@@ -135,7 +135,7 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // Both must have reported this late in the wait: since an older report they may have moved on.
+  // Both must have reported this late in the wait: after an older report they may have moved on.
   if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = WholeSeconds(now - first->call_since);
@@ -152,8 +152,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
       fmt::format("holds up {} for {} s", whom, waited), first->call_since};
 }
 
-/// For workers whose engine does not report: no worker does anything, but it is unknown which one the others
-/// wait for.
+/// For workers whose engine does not report: no worker uses a processor, but it is unknown for which one the
+/// others wait.
 std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs>>& workers,
                                            std::optional<TimePoint> round_ended, TimePoint now) const {
   if (round_ended && now - *round_ended < idle_after_) return std::nullopt;

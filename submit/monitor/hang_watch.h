@@ -1,6 +1,6 @@
-// Detects workers that are stopped, hang, or hold up the others. It uses what each host's kernel says
-// (process/sample.h), what each engine reports (wire/report.h), what each worker prints, and the age of this
-// information. Pure.
+// Detects workers that are stopped, hang, or hold up the others, from the states that each host's kernel
+// reports (process/sample.h), the reports of each engine (wire/report.h), the output of each worker, and the
+// age of this information. Does no I/O.
 #pragma once
 
 #include <chrono>
@@ -23,21 +23,22 @@ struct Signs {
   TimePoint since;   ///< when it started
 
   // From samples, if there are any.
-  std::optional<TimePoint> sampled;  ///< when the latest came, or failed to come for an unrelated reason
+  std::optional<TimePoint> sampled;  ///< when the latest arrived, or was missing for an unrelated reason
   char state = '?';
   TimePoint state_since;  ///< when samples first showed this state
   TimePoint busy;         ///< when it was last seen using the processor
   std::optional<TimePoint> sampled_first;
   std::optional<double>
       cores;  ///< processor cores used between the last two samples; nullopt if there was only one
-  TimePoint cores_since;  ///< when the first of these two came
+  TimePoint cores_since;  ///< when the first of these two arrived
 
   std::optional<TimePoint> printed;  ///< when it last wrote output, directly or through the tracker
 
   // From reports, if there are any.
   std::optional<TimePoint> reported;
-  std::chrono::steady_clock::duration report_gap{0};  ///< the longest between two reports; 0 if there was one
-  std::uint64_t call = 0;                             ///< the number of its current or last call
+  std::chrono::steady_clock::duration report_gap{
+      0};                  ///< the longest time between two reports; 0 after only one
+  std::uint64_t call = 0;  ///< the number of its current or last call
   std::string call_name;
   bool inside = false;
   TimePoint call_since;  ///< when it entered or left that call

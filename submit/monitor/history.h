@@ -1,7 +1,7 @@
 // The records of jobs for `warren jobs`: one JSON file per job in $XDG_STATE_HOME/warren/jobs and, with
-// --log-dir DIR, in DIR/jobs. The whole file is written when the job begins and again when it ends. A file
-// without an end belongs to a running job if its dmlc-submit holds a lock on the file, or
-// otherwise to one whose dmlc-submit was killed. docs/how-to/warren.md lists the fields.
+// --log-dir DIR, in DIR/jobs. The whole file is written when the job begins and again when it ends. If a file
+// has no end, the job is running if its dmlc-submit holds a lock on the file; otherwise that dmlc-submit was
+// killed. docs/how-to/warren.md lists the fields.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ struct RecordedEnd {
   double seconds = 0;  ///< since the job began
   int exit_code = 0;
   HowEnded how = HowEnded::kSucceeded;
-  std::string story;  ///< the last sentence of dmlc-submit; may be empty
+  std::string story;  ///< the last message of dmlc-submit; may be empty
   std::optional<FailedBy> failed_by;
   int restarts = 0;  ///< restarts of single processes plus those of the whole job
   std::string page;  ///< the file of the job's page; empty: none
@@ -55,21 +55,22 @@ struct JobRecord {
   std::optional<RecordedEnd> end;
 };
 
-/// The text of the file. Invalid UTF-8 in the record is replaced. `locked`: the writer holds a lock on the
-/// file (flock) while the job runs, by which readers recognise a running job.
+/// The text of the file. Invalid UTF-8 in the record is replaced. `locked`: whether the writer holds a lock
+/// on the file (flock) while the job runs, by which readers recognise a running job.
 std::string RecordText(const JobRecord& record, bool locked = false);
 /// "20261127T010203Z-4711.json".
 std::string RecordFileName(const JobRecord& record);
 /// The oldest records to delete so that at most `most` remain. Files with other names are ignored.
 std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::size_t most);
 
-/// $XDG_STATE_HOME/warren/jobs, else ~/.local/state/warren/jobs; empty if neither variable is set.
+/// $XDG_STATE_HOME/warren/jobs, else $HOME/.local/state/warren/jobs; empty if neither variable is set.
 std::string HistoryFolder(const char* xdg_state_home, const char* home);
 
 /// Keeps the record of one job in files. Errors are logged at level DEBUG only and never affect the job.
 class History {
  public:
-  /// Writes the record of a job that begins, to the user's history and, with a log_dir, to its folder `jobs`.
+  /// Writes the record of a job that begins to the user's history and, if it has a log_dir, to the folder
+  /// `jobs` in it.
   explicit History(JobRecord record);
   void End(RecordedEnd end);
 

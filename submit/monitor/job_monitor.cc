@@ -19,7 +19,7 @@ constexpr seconds kLately{30};
 constexpr seconds kBetweenWaits{5};
 /// A process that uses at least this share of a core is busy. The timers of a sleeping process use less.
 constexpr double kBusyCores = 0.01;
-/// In seconds; longer reported times are ignored as implausible.
+/// In seconds; longer reported times are implausible and reduced to this.
 constexpr double kLongest = 1e8;
 /// A worker's report on data that it reads is outdated after this time.
 constexpr seconds kReadingIsOld{20};
@@ -189,7 +189,7 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
     if (report.waits_dropped > 0) waiting_.Forget(last_ended);
   }
   if (report.progress) TakeProgress(*index, *report.progress, now);
-  if (report.reading) shown.reading = report.reading;  // if absent, reading may go on
+  if (report.reading) shown.reading = report.reading;  // if absent, reading may continue
   if (shown.reading && shown.reading->what.empty()) shown.reading.reset();
   if (waits_before_.empty() || now - waits_before_.back().when >= kBetweenWaits) {
     Waits waits{now, {}};

@@ -1,7 +1,7 @@
 // Collects the state of a job while it runs: from the job's policy (job/supervisor.h) and tracker, the
 // workers' reports (wire/report.h), their hosts' samples (process/sample.h) and the boosters' output. A state
-// machine over values: time is an argument, warnings come out as findings, and the state to display as a
-// snapshot. It has no sockets, files or clocks.
+// machine without I/O: the time is an argument, warnings are returned as findings, and the state to display
+// as a snapshot.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ namespace warren::submit {
 struct MonitorOptions {
   std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: no hang detection
   std::chrono::milliseconds sample_interval{std::chrono::seconds(5)};
-  bool joins = true;  ///< the tracker reports the workers that join
+  bool joins = true;  ///< whether the tracker reports the workers that join
 };
 
 class JobMonitor {
@@ -48,11 +48,11 @@ class JobMonitor {
   void Wrote(std::size_t index, TimePoint now);
   /// The worker of this rank printed through the tracker. Ranks outside the job are ignored.
   void WroteByTracker(int rank, TimePoint now);
-  /// Our debugger begins or ends reading the process's stack, which it stops meanwhile.
+  /// dmlc-submit's debugger begins or ends reading the process's stack; the process is stopped meanwhile.
   void Dumped(std::size_t index, bool begins);
-  /// Reading of output is paused or resumed, and with it that of samples from other hosts.
+  /// The reading of output, and with it of samples from other hosts, is paused or resumed.
   void OutputPaused(bool paused, TimePoint now);
-  /// No further reports will come: the workers have left the job.
+  /// No further reports will arrive: the workers have left the job.
   void ReportsEnd();
   /// This process was suspended for this long and could not hear the workers.
   void StoodStill(TimePoint::duration how_long);
@@ -94,7 +94,7 @@ class JobMonitor {
   /// A source of round numbers: they are printed, reported by the program, or both.
   struct RoundSource {
     std::optional<TimePoint> said = {};
-    int unanswered = 0;  ///< how often it has spoken since the other source did
+    int unanswered = 0;  ///< how many numbers it has given since the other source gave one
     void Say(TimePoint now, RoundSource& other);
     /// Whether the source is still in use: the other one has not been the only source for a while.
     bool Speaks(const RoundSource& other, TimePoint now) const;
@@ -124,7 +124,7 @@ class JobMonitor {
   bool joining_was_told_ = false;
   std::optional<TimePoint> linked_;
   std::optional<TimePoint> round_ended_;
-  bool restarted_ = false;  ///< a process, or the whole job, since the latest evaluation
+  bool restarted_ = false;  ///< whether any process was restarted since the latest evaluation
   RoundSource printed_, reported_;
   double round_seconds_ = 0;  ///< when the latest round was reported
   std::optional<TimePoint> finished_;

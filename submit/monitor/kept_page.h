@@ -1,5 +1,5 @@
 // The page of a finished job as a single file for any browser: it contains the state and the last output, and
-// loads nothing else. Pure.
+// loads nothing else. Does no I/O.
 #pragma once
 
 #include <string>

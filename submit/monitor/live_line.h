@@ -1,4 +1,4 @@
-// The terminal's status line for a running job. Pure.
+// The terminal's status line for a running job. Does no I/O.
 #pragma once
 
 #include <string>

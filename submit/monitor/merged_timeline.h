@@ -1,5 +1,5 @@
 // Merges the traces of a job's workers on one clock, in Chrome's trace event format, which Perfetto and
-// chrome://tracing open. ("Trace Event Format", by the Chromium project.) Values in, text out.
+// chrome://tracing open. ("Trace Event Format", by the Chromium project.) Does no I/O.
 //
 // The text written so far can be opened at any time, since readers do not need the end of the list.
 #pragma once

@@ -143,7 +143,7 @@ void AddStates(Exposition& out, const JobSnapshot& job) {
   if (any) add("server", "warren_servers", "Parameter servers by state.");
 }
 
-/// The metrics that each process has once. `labels`: those of each process.
+/// The metrics that have one value for each process. `labels`: the labels of each process.
 void AddProcesses(Exposition& out, const JobSnapshot& job, const std::vector<std::string>& labels) {
   const auto add = [&](std::string_view name, std::string_view type, std::string_view unit,
                        std::string_view help, auto value) {

@@ -1,5 +1,5 @@
 // The latest output lines of a job's processes, for the page. Bounded per process and in total, so that a job
-// that writes for days needs no more memory than one that writes for minutes. Pure.
+// that writes for days needs no more memory than one that writes for minutes. Does no I/O.
 #pragma once
 
 #include <cstddef>

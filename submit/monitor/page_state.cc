@@ -46,7 +46,7 @@ void AppendJson(std::string& json, const std::optional<Value>& value) {
   }
 }
 
-// Lists of jobs and workers: each entry is an array, the shortest form.
+// Members that are lists: each entry is written as an array, the shortest form.
 
 void AppendJson(std::string& json, const std::vector<wire::ReportedTraffic>& traffic) {
   json += '[';

@@ -1,5 +1,5 @@
 // A job's state for the page: first the whole job as one JSON object, then the changes, so that watching a
-// job of a thousand workers costs little. Pure.
+// job of a thousand workers costs little. Does no I/O.
 //
 //   {"job": {"name": "heart", "round": 12, ...},
 //    "workers": [{"i": 0, "name": "worker 0", "state": "running", ...}, ...],

@@ -1,4 +1,4 @@
-// A job at one moment, as values: everything shown on the terminal, in metrics and on the page.
+// The state of a job at one time, as values: everything shown on the terminal, in metrics and on the page.
 #pragma once
 
 #include <chrono>

@@ -5,7 +5,8 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum of kept entries; beyond it, the oldest calls are forgotten, e.g. if some rank does not report.
+/// Maximum number of kept entries. If there are more, e.g. because a rank does not report, the oldest calls
+/// are forgotten.
 constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
 }  // namespace
@@ -15,10 +16,10 @@ WaitingTime::WaitingTime(std::size_t world_size) : ranks_(world_size) {}
 void WaitingTime::Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits,
                       std::uint64_t last_ended) {
   if (rank >= ranks_.size()) return;
-  if (last_ended < ranks_[rank].last_ended) BeginAgain();  // this rank, or all, restarted counting
+  if (last_ended < ranks_[rank].last_ended) BeginAgain();  // this rank, or all ranks, restarted counting
   const std::uint64_t before = ranks_[rank].last_ended;
   for (const wire::ReportedWait& wait : waits) {
-    // Repeated or late entries are settled already.
+    // The calls of repeated or late entries are already settled.
     if (wait.call <= before || !(wait.seconds > 0)) continue;
     calls_[wait.call].seconds.emplace_back(rank, wait.seconds);
     ++num_kept_;

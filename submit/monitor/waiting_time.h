@@ -1,8 +1,8 @@
 // Computes which ranks make others wait in collective calls.
 //
-// Every rank reports the duration of its long calls (wire/report.h). In each call, the rank that came last
-// spent the shortest time; the time that the others spent beyond that, they waited for it. Ranks report at
-// different times, so a call is settled once every rank has reported a later one. Pure.
+// Every rank reports the duration of its long calls (wire/report.h). In each call, the rank that arrived last
+// spent the shortest time; the additional time of each other rank is the time it waited for that rank. Ranks
+// report at different times, so a call is settled once every rank has reported a later one. Does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,14 @@ class WaitingTime {
   void Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits, std::uint64_t last_ended);
   /// Called when the ranks have restarted counting their calls. Settled calls stay; the others are discarded.
   void BeginAgain();
-  /// Discards calls up to this one: a rank had more to report than fits, so the last rank of each is unknown.
+  /// Discards calls up to this one. Called if a rank had more to report than fits, so that the last rank of
+  /// each call is unknown.
   void Forget(std::uint64_t last_ended);
 
   /// Time spent waiting for other ranks, in seconds since the job began.
   double Waited(std::size_t rank) const { return ranks_[rank].waited; }
-  /// Time this rank made others wait: the longest wait of any other rank, summed over the calls in which it
-  /// came last.
+  /// Time this rank made others wait: the longest wait of any other rank, summed over the calls in which this
+  /// rank arrived last.
   double MadeWait(std::size_t rank) const { return ranks_[rank].made_wait; }
 
  private:

@@ -17,8 +17,8 @@ namespace http = boost::beast::http;
 
 constexpr int kStreamBufferBytes = 64 << 10;
 constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
-/// A browser keeps its connection for the next request; a peer that sends an incomplete request is dropped
-/// after this.
+/// A connection is closed if no complete request arrives for this long. Browsers keep theirs open for the
+/// next request.
 constexpr std::chrono::seconds kRequestLimit{30};
 /// A reader that accepts no data for this long is gone or stopped.
 constexpr std::chrono::seconds kWriteLimit{30};

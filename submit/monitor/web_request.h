@@ -1,4 +1,4 @@
-// Parsing of requests to the job's web server, and the checks of who may make them. Pure.
+// Parses requests to the job's web server, and checks whether they are allowed. Does no I/O.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ struct WebTarget {
 };
 WebTarget ParseTarget(std::string_view target);
 
-/// The token that opens the job's page. Derived one-way from the job's token, so that a leaked URL reveals
-/// the page, but not the job.
+/// The token that opens the job's page. Derived one-way from the job's token, so that a leaked URL gives
+/// access to the page, but not to the job.
 std::string PageToken(const wire::JobToken& token);
 
 /// The value of a cookie in a Cookie header; empty if missing.
@@ -26,8 +26,8 @@ std::string_view CookieValue(std::string_view header, std::string_view name);
 /// Contains the port, because browsers send cookies of one port to all ports of a host.
 std::string CookieName(std::uint16_t port);
 
-/// Whether a Host header means this machine's loopback. Other names come from pages whose host name was made
-/// to resolve to it, so that the browser takes our answers for theirs (DNS rebinding).
+/// Whether a Host header means this machine's loopback address. Other names come from pages whose host name
+/// was made to resolve to it, so that the browser takes our answers for theirs (DNS rebinding).
 bool NamesLoopback(std::string_view host);
 
 /// Whether a Sec-Fetch-Site header says that the request comes from a page of another origin, which may be

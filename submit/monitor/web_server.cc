@@ -157,7 +157,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       listener->acceptor.bind(endpoint);
       listener->acceptor.listen();
       listener->address.port = listener->acceptor.local_endpoint().port();
-      // The unspecified address cannot be used in a URL, so the URL gets an address of this machine.
+      // The unspecified address cannot be used in a URL, so the URL contains an address of this machine.
       if (endpoint.address().is_unspecified()) listener->address.host = tracker::ResolveHostIp("auto");
     } catch (const boost::system::system_error& error) {
       throw std::runtime_error(
@@ -173,13 +173,13 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
         [self = shared_from_this(), &listener](const boost::system::error_code& error, tcp::socket socket) {
           if (error == asio::error::operation_aborted || !listener.acceptor.is_open()) return;
           if (!error && self->HasRoom()) self->Serve(listener, std::move(socket));
-          // Out of descriptors: others may be closed soon.
+          // Out of descriptors: other connections may be closed soon.
           if (error) return self->AcceptLater(listener);
           self->Accept(listener);
         });
   }
 
-  /// Whether one more connection can be taken; if there are too many, closes another one for it.
+  /// Returns whether one more connection can be accepted. If there are too many, closes another one for it.
   bool HasRoom() {
     if (connections_.size() < kMaxConnections) return true;
     const std::vector<std::shared_ptr<WebConnection>> connections(connections_.begin(), connections_.end());

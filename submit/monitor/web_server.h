@@ -1,17 +1,17 @@
 // Serves a running job over HTTP: metrics for Prometheus, and a page for people.
 //
 //   GET /metrics             OpenMetrics, without authentication
-//   GET /?token=TOKEN        gives the browser a cookie and redirects it to /
+//   GET /?token=TOKEN        sets a cookie in the browser and redirects it to /
 //   GET /, /page.css, /page.js
 //                            the page; requires the cookie, like everything below
 //   GET /events              server-sent events: "state" with the whole job, then about once a second
 //                            "change" (page_state.h), and "end" with the last output when it is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT
-//                            lines of output (output_history.h); like /events, not for pages of other
+//                            lines of output (output_history.h); like /events, refused to pages of other
 //                            origins
 //
 // The same thread serves the tracker, so nothing here blocks, and requests are cheap: the job's state is
-// taken at most once a second, and only if requested; a slow reader of /events gets the newest state next
+// taken at most once a second, and only if requested; a slow reader of /events is sent the newest state next
 // instead of a queue of old ones; the number of requests and connections and the time of each are bounded.
 #pragma once
 
@@ -51,14 +51,14 @@ class WebServer {
   WebServer(const WebServer&) = delete;
   WebServer& operator=(const WebServer&) = delete;
 
-  /// The URL of the metrics; empty if they are not served. If it listens at all addresses, the URL has one of
-  /// this host's.
+  /// The URL of the metrics; empty if they are not served. If the server listens on all addresses, the URL
+  /// contains one of this host.
   std::string MetricsUrl() const;
   /// The URL of the page, with its token; empty if it is not served.
   std::string PageUrl() const;
 
-  /// The job is over: open pages get its last state, then everything is closed and `done` is called, once,
-  /// after kFinishLimit at the latest. The io_context must keep running.
+  /// Call when the job is over. Sends its last state to open pages, then closes everything and calls `done`
+  /// once, after kFinishLimit at the latest. The io_context must keep running.
   void Finish(JobSnapshot last, std::function<void()> done);
 
   static constexpr std::size_t kMaxConnections = 64;

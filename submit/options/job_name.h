@@ -9,7 +9,7 @@ namespace warren::submit {
 
 /// --jobname, or the name of the command (NameOfCommand).
 std::string JobName(const Options& options);
-/// The same for a cluster's queue, with "dmlc-" before the command's name.
+/// The name of the job in a cluster's queue: like JobName, but with "dmlc-" before the command's name.
 std::string QueuedJobName(const Options& options);
 
 }  // namespace warren::submit

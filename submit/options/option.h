@@ -15,16 +15,17 @@ struct Option {
   std::string_view value;          ///< placeholder for the value in the help; empty: a flag
   std::string_view default_value;  ///< as displayed; may be empty
   std::string help;                ///< one or two sentences
-  /// Stores a value in the options. Throws std::runtime_error that says what the value should be. Null: the
-  /// value goes to Options::texts.
+  /// Stores a value in the options. Throws std::runtime_error that says what the value should be. If null,
+  /// the value is stored in Options::texts.
   std::function<void(Options& options, const std::string& value)> store = nullptr;
   bool repeatable = false;
   std::vector<std::string_view> other_names = {};  ///< alternative names, such as those of MXNet's launch.py
   std::string group = {};                          ///< heading in the help; set by the table
-  /// The value follows a "=" or is omitted; an omitted one is stored as an empty string.
+  /// Whether the value, which follows a "=", may be omitted. An omitted value is stored as an empty string.
   bool value_is_optional = false;
   std::vector<std::string> choices = {};  ///< the possible values, if `value` does not list them
-  /// Whether all clusters use it. Otherwise only those whose registry entries name it do. Set by the table.
+  /// Whether all clusters use the option, rather than only those whose registry entries name it. Set by the
+  /// table.
   bool for_every_cluster = false;
 };
 

@@ -16,7 +16,7 @@ bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// The forms of all options on a command line, in table order.
+/// A reader of command lines that knows all options, in table order.
 cli::ArgumentReader ReaderOf(const OptionTable& table) {
   std::vector<cli::OptionForm> forms;
   for (const Option& option : table.rows()) {
@@ -72,8 +72,8 @@ void TakeClusterFromEnvironment(const OptionTable& table, Options& options) {
   }
 }
 
-/// The word of the command that names the number of workers, or an empty string. The user may have meant it
-/// for dmlc-submit.
+/// The name of --num-workers that occurs in the job's command, where the user may have meant it for
+/// dmlc-submit; otherwise empty.
 std::string NumWorkersInCommand(const OptionTable& table, const Options& options) {
   const Option& option = *table.Find("--num-workers");
   for (const std::string& word : options.command) {

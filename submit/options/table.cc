@@ -123,7 +123,7 @@ void StoreHangTimeout(Options& options, const std::string& value) {
   options.hang_timeout = Seconds(value, "no reports");
 }
 
-/// Stores KEY=VALUE as it is; for KEY alone, its current value.
+/// Stores KEY=VALUE unchanged, and KEY alone with its current value.
 void StoreEnvironment(Options& options, const std::string& value) {
   const std::size_t equals = value.find('=');
   if (value.empty() || equals == 0) {

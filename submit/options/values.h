@@ -26,7 +26,7 @@ int ParseCount(const std::string& text, int least, int most);
 std::uint64_t ParseMemorySize(const std::string& text);
 std::string Lower(std::string text);
 
-/// The value that `text` means; throws an error that lists the choices if it is not among them.
+/// The value that `text` stands for; throws an error that lists the choices if it is not among them.
 template <typename Value, std::size_t kSize>
 Value Choose(const std::string& text, const std::array<std::pair<std::string_view, Value>, kSize>& choices) {
   const std::string wanted = Lower(text);
@@ -53,7 +53,7 @@ void TextList(Options& options, const std::string& value) {
   (options.*member).push_back(value);
 }
 
-/// Words separated by blanks; a word that contains blanks is quoted with '' or "".
+/// Appends the words of `value`, which are separated by blanks; a word with blanks must be in '' or "".
 template <auto member>
 void Words(Options& options, const std::string& value) {
   for (std::string& word : SplitWords(value)) (options.*member).push_back(std::move(word));

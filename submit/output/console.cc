@@ -56,7 +56,8 @@ bool SameFile(int a, int b) {
 
 }  // namespace
 
-/// One descriptor and the bytes waiting for it. It writes only as much as a ready descriptor accepts.
+/// A descriptor and the bytes that wait to be written to it. Writes only as much as a ready descriptor
+/// accepts.
 class Console::Sink : public std::enable_shared_from_this<Sink> {
  public:
   Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io, fd) {}
@@ -76,7 +77,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
     });
   }
 
-  /// Writes what the descriptor accepts now, and the rest when it is ready.
+  /// Writes as much as the descriptor accepts now, and the rest when it is ready.
   void Pump() {
     while (!pending_.empty() && !closed_) {
       if (!WriteSome()) break;

@@ -47,21 +47,21 @@ class Console {
   std::function<void()> on_reader_gone;
 
   /// Writes a line with its newline, or a piece of a long or unfinished one. If another speaker writes before
-  /// the line is finished, a newline is inserted and the rest gets its own prefix; bytes are never changed.
+  /// the line is finished, a newline is inserted and the rest has its own prefix; bytes are never changed.
   void WriteLine(Stream stream, const Speaker& speaker, std::string_view piece);
-  /// Writes requested text to standard output as it is, whatever the format. A missing newline at the end is
-  /// added.
+  /// Writes text that the user has requested to standard output, unchanged in any format. A missing newline
+  /// at the end is added.
   void Print(std::string_view text);
   /// Writes text that a worker printed through the tracker to standard output.
   void TrackerPrint(std::string_view text);
   /// Writes a message of dmlc-submit, without its newline, to standard error. May have several lines.
   void Message(Severity severity, std::string_view text);
-  /// Writes a JSON object ("{...}") to standard error and adds the time to it; does nothing if the format is
-  /// for people.
+  /// Writes a JSON object ("{...}") to standard error and adds the time to it; does nothing unless the format
+  /// is JSON.
   void Object(std::string_view json_object_without_time);
 
   /// Shows a line below the output until it is hidden; on a terminal only, cut to its width. It is drawn at
-  /// most about ten times a second, so this may be called as often as something changes.
+  /// most about ten times a second, so this may be called at every change.
   void ShowStatus(std::string_view text);
   void HideStatus();
   /// Called when the terminal's width has changed, before the status line is redrawn.

@@ -1,5 +1,5 @@
-// A timer for a state machine that reports its next deadline again and again; it is restarted only if the
-// deadline changes.
+// A timer for a state machine that reports its next deadline repeatedly. It is restarted only if the deadline
+// changes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +16,7 @@ class DeadlineTimer {
 
   explicit DeadlineTimer(boost::asio::io_context& io) : timer_(io) {}
 
-  /// Calls `due` from the io_context at the deadline, unless Set changes the deadline before; nullopt stops
+  /// Calls `due` from the io_context at the deadline, unless Set changes the deadline earlier; nullopt stops
   /// the timer.
   void Set(std::optional<TimePoint> deadline, std::function<void()> due) {
     if (deadline == deadline_) return;
@@ -33,7 +33,7 @@ class DeadlineTimer {
 
  private:
   boost::asio::steady_timer timer_;
-  std::optional<TimePoint> deadline_;  ///< the deadline it is set to
+  std::optional<TimePoint> deadline_;  ///< nullopt if the timer is not set
 };
 
 }  // namespace warren::submit

@@ -127,7 +127,7 @@ void ErrorFolding::ShowAllHeld() {
   for (std::size_t index = 0; index < processes_.size(); ++index) ShowHeld(index);
 }
 
-/// Errors after the stop are caused by it.
+/// The process with the earliest error. Errors after the stop do not count, since the stop caused them.
 std::optional<std::size_t> ErrorFolding::FirstBeforeStop() const {
   std::optional<std::size_t> first;
   TimePoint earliest = stop_.value_or(TimePoint::max());

@@ -3,9 +3,9 @@
 // output of that process is then shown in full, and that of the others is omitted.
 //
 // Errors that a process survives, e.g. a caught exception that a library prints, must still be shown. So held
-// text is shown as written if the process continues for a while after it, ends well, or has written more than
+// text is shown as written if the process continues for a while after it, succeeds, or has written more than
 // kMaxHeldBytes. The order of a process's output never changes, and each byte is either shown once or omitted
-// by Fold. Pure: time is an argument. Not thread-safe.
+// by Fold. Does no I/O; the time is an argument. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -20,12 +20,12 @@
 
 namespace warren::submit {
 
-/// How long an error is held back if the process goes on writing other lines.
+/// How long an error is held back if the process continues to write other lines.
 inline constexpr std::chrono::milliseconds kPatienceWithTalkers{2000};
-/// The same if the process writes nothing more: it may take that long to end (threads to join, memory to
-/// free, a core file to write). Longer than job/failure_arbiter.h waits for it.
+/// How long an error is held back if the process writes nothing more: it may take that long to end (threads
+/// to join, memory to free, a core file to write). Longer than job/failure_arbiter.h waits for it.
 inline constexpr std::chrono::milliseconds kPatienceWithSilent{6000};
-/// Limit for both, however long the error goes on.
+/// Limit for both, even if lines of the error continue to arrive.
 inline constexpr std::chrono::milliseconds kLongestHold{10000};
 /// Limit per process; text beyond it is shown.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
@@ -65,10 +65,10 @@ class ErrorFolding {
 
   /// Shows the held output of this process. Returns false if there is no such output.
   bool ShowHeld(std::size_t index);
-  /// Shows all held output: the job has ended well.
+  /// Shows all held output; call when the job is over.
   void ShowAllHeld();
-  /// The job has failed or is restarted: discards held output, except that of the first process, which
-  /// ShowHeld shows. `culprit`: the process that failed first, if known.
+  /// Discards held output, except that of the first process, which ShowHeld shows. Call when the job has
+  /// failed or is restarted. `culprit`: the process that failed first, if known.
   FoldedErrors Fold(std::optional<std::size_t> culprit);
 
  private:

@@ -71,7 +71,7 @@ bool IsErrorOfEngine(std::string_view line) {
   return line.starts_with(": Rabit") || line.starts_with(": Warren");
 }
 
-/// "/usr/bin/python3.11: No module named train", printed by Python itself; not a line of a log.
+/// "/usr/bin/python3.11: No module named train", printed by Python itself; not a similar line of a log.
 bool IsMissingModule(std::string_view line) {
   const std::size_t found = line.find(": No module named ");
   if (found == std::string_view::npos) return false;

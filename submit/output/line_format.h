@@ -1,5 +1,5 @@
-// The form of output lines, for people or for programs: --log-format. Pure: values and the time in, bytes
-// out.
+// The form of output lines, for people or for programs: --log-format. Does no I/O: converts values and the
+// time to text.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct Speaker {
   std::string label;     ///< the text in the brackets: "3", "server 0"
   int color = 0;         ///< any number; equal numbers have the same colour
 
-  std::string source = "worker";  ///< "worker", "server", "scheduler" or "launcher" (what started these)
+  std::string source = "worker";  ///< "worker", "server", "scheduler" or "launcher", which starts the others
   std::optional<int> rank = {};
   std::optional<int> task = {};
 };
@@ -44,7 +44,7 @@ class LineFormat {
   struct Line {
     std::string prefix;  ///< omitted if the text continues an unfinished line of the same speaker
     std::string text;
-    bool redraws = false;  ///< the text, with its prefix, replaces what the speaker wrote of the line
+    bool redraws = false;  ///< the text, with its prefix, replaces the speaker's unfinished line
   };
 
   virtual ~LineFormat() = default;

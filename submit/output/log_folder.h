@@ -20,10 +20,10 @@ inline constexpr std::string_view kEarlierLogs = "earlier";
 bool IsLogName(std::string_view name);
 
 /// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous
-/// job's files to its folder kEarlierLogs, replacing older ones, so that no file of another job seems to
-/// belong to this one. Files with other names, and anything but regular files, stay. Logs one line if files
+/// job's files to the subfolder kEarlierLogs, replacing older ones, so that no file of another job seems to
+/// belong to this job. Files with other names, and anything but regular files, stay. Logs one line if files
 /// were moved, and a warning if some cannot be moved. Throws std::runtime_error if the folder cannot be
-/// created or another job has reserved it. If the file system has no locks for folders, such as NFS, another
+/// created or another job has reserved it. On file systems without locks for folders, such as NFS, another
 /// job is not detected.
 [[nodiscard]] posix::Descriptor BeginLogFolder(const std::string& folder);
 

@@ -1,6 +1,6 @@
 // A line that stays below the output of a terminal, such as the bar while workers connect. It is erased
-// before other output and drawn again afterwards, at most about ten times a second. Pure: time and the
-// terminal's width are arguments, and the text to write is returned.
+// before other output and drawn again afterwards, at most about ten times a second. Does no I/O: the time and
+// the terminal's width are arguments, and the text to write is returned.
 //
 // The cursor waits at the beginning of the line. If the terminal becomes narrower and wraps the line, the
 // cursor stays in its first row, so that all of it can still be erased.
@@ -35,8 +35,8 @@ class StatusLine {
   void AfterOutput(std::chrono::milliseconds patience, TimePoint now);
   /// When Draw is due, if ever.
   std::optional<TimePoint> NextDraw() const { return due_; }
-  /// Returns the text to write when drawing is due. The output before must have ended its line; the caller
-  /// ensures that.
+  /// Returns the text to write when drawing is due. The caller must ensure that the output before it has
+  /// ended its line.
   std::string Draw(int width, TimePoint now);
   /// Hides the line; returns the text to write now.
   std::string Hide();

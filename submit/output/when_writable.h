@@ -1,6 +1,6 @@
-// Waits until a descriptor that is shared with other programs accepts more. O_NONBLOCK belongs to the open
-// file, which is shared with the user's shell and others, so it must not be set; since asio would set it,
-// asio does not get the descriptor.
+// Waits until a descriptor that is shared with other programs accepts more data. O_NONBLOCK belongs to the
+// open file, which is shared with the user's shell and others, so it must not be set. Since asio would set
+// it, the descriptor is not passed to asio.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,7 +17,7 @@ class WhenWritable {
 
   /// False for descriptors that never block, such as regular files.
   bool may_wait() const { return may_wait_; }
-  /// Only one wait at a time.
+  /// Only one wait may be pending at a time.
   void Wait(std::function<void(const boost::system::error_code&)> then);
 
  private:

@@ -94,7 +94,7 @@ std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<Co
   return claims;
 }
 
-/// The pieces in which cores are given away, and how many threads each piece is for.
+/// The free cores, in pieces that are given away as a whole, and the number of threads for each piece.
 struct Pieces {
   std::vector<std::deque<CoreList>> free;  ///< by node
   bool one_thread_each = false;            ///< otherwise one per core
@@ -104,8 +104,8 @@ struct Pieces {
     return std::accumulate(free[node].begin(), free[node].end(), 0,
                            [this](int sum, const CoreList& piece) { return sum + Threads(piece); });
   }
-  /// Moves pieces of the node to `cores` until `threads` threads have one or the node has none left. Returns
-  /// how many threads still lack one.
+  /// Moves pieces of the node to `cores` until they suffice for `threads` threads or the node has no more.
+  /// Returns the number of threads for which they do not suffice.
   int Take(std::size_t node, int threads, CoreList& cores) {
     for (; threads > 0 && !free[node].empty(); free[node].pop_front()) {
       threads -= Threads(free[node].front());
@@ -115,8 +115,8 @@ struct Pieces {
   }
 };
 
-/// Gives each claim its own cores; nullopt if the pieces do not suffice. Claims that fit on one node go
-/// first, each to its preferred node or the next with room; the others share the remaining pieces.
+/// Gives each claim its own cores; nullopt if the pieces do not suffice. Claims that fit on one node are
+/// served first, each on its preferred node or the next with room; the others share the remaining pieces.
 std::optional<std::vector<CoreList>> Deal(const std::vector<Claim>& claims, Pieces pieces) {
   std::vector<CoreList> given(claims.size());
   const std::size_t nodes = pieces.free.size();
@@ -149,8 +149,8 @@ Pieces Cut(const std::vector<CoreList>& nodes, const std::vector<CoreList>& phys
   return pieces;
 }
 
-/// Separate cores for each claim by the first of these that suffices: one physical core per thread, whole
-/// physical cores, any cores.
+/// Separate cores for each claim, in the first of these ways that is possible: one physical core per thread,
+/// whole physical cores, any cores.
 std::vector<CoreList> OwnCores(const std::vector<Claim>& claims, const HostCores& host,
                                const std::vector<CoreList>& nodes) {
   std::vector<CoreList> physical = host.physical_cores;

@@ -1,6 +1,5 @@
 // Chooses the cores that each process of a job is bound to, from the cores of its host. ReadHostCores reads
-// those of this machine; the script on any other host reports its own (host_cores in
-// cluster/scripts/common.sh).
+// the cores of this machine; on other hosts, a script reports them (host_cores in cluster/scripts/common.sh).
 //
 // A core, as Linux numbers them, is a hardware thread; a physical core may have several.
 #pragma once
@@ -13,7 +12,7 @@
 
 namespace warren::submit {
 
-/// What each process is bound to.
+/// The cores that each process is bound to.
 enum class Bind {
   kNone,
   kCore,  ///< separate cores for each process

@@ -22,8 +22,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-/// How much is read after a process has ended: more than any pipe holds, but limited, as an escaped
-/// descendant may keep on writing.
+/// How much is read after a process has ended: more than any pipe holds, but limited, since an escaped
+/// descendant may continue to write.
 constexpr std::size_t kLastOutputBytes = std::size_t{2} << 20;
 
 }  // namespace
@@ -54,7 +54,7 @@ class Children::Child {
   Output out, err;  ///< closed at end of file
   asio::posix::stream_descriptor in;
   std::deque<std::string> unwritten;  ///< for `in`; the first is being written
-  bool input_ends = false;            ///< once everything is written
+  bool input_ends = false;            ///< whether to close `in` once everything is written
   asio::steady_timer leftover_timer;
   std::optional<ExitStatus> status;  ///< set once it has ended
   bool finished = false;
@@ -111,7 +111,7 @@ void Children::WriteNext(const std::shared_ptr<Child>& child) {
   asio::async_write(child->in, asio::buffer(child->unwritten.front()),
                     [this, child](const boost::system::error_code& error, std::size_t) {
                       child->unwritten.pop_front();
-                      if (error) child->unwritten.clear();  // the process does not read any more
+                      if (error) child->unwritten.clear();  // the process no longer reads
                       if (!child->unwritten.empty()) return WriteNext(child);
                       if (error || child->input_ends) child->in.close();
                     });
@@ -222,8 +222,8 @@ void Children::ReadAll(Child& child) {
 }
 
 /// Handles a process that has ended but is not reaped yet, so that its group's number cannot be reused. If
-/// its pipes are still open, something that it started is still running; it gets a short time to write its
-/// last output.
+/// its pipes are still open, processes that it started are still running; they are given a short time to
+/// write their last output.
 void Children::Settle(const std::shared_ptr<Child>& child) {
   ReadAll(*child);
   if (!child->HasOutput()) return Finish(*child);
@@ -247,7 +247,7 @@ void Children::Finish(Child& child) {
   const std::shared_ptr<Child> kept = children_.at(child.pid);
   children_.erase(child.pid);
   kept->handlers.exited(*kept->status);
-  kept->handlers = {};  // release what they hold; pending waits keep the child
+  kept->handlers = {};  // release their captures; pending waits keep the child alive
 }
 
 }  // namespace warren::submit

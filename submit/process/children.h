@@ -24,14 +24,14 @@ namespace warren::submit {
 inline constexpr std::chrono::milliseconds kLeftoverGrace{150};
 /// Descriptors per process: three pipes, its log, its connection to the tracker.
 inline constexpr std::size_t kDescriptorsPerProcess = 5;
-/// Descriptors that are needed anyway: those of dmlc-submit itself, of starting a process, and of
-/// unauthenticated connections to the tracker.
+/// Descriptors needed in any case: for dmlc-submit itself, for starting a process, and for unauthenticated
+/// connections to the tracker.
 inline constexpr std::size_t kDescriptorsBeside = 128;
 
 /// Called from the io_context, never from within Start.
 struct ChildHandlers {
   std::function<void(Stream stream, std::string_view bytes)> output;
-  /// Called when the process and everything left in its group are gone and all of its output has been
+  /// Called when the process and all others of its group have ended and all of their output has been
   /// delivered.
   std::function<void(const ExitStatus& status)> exited;
   /// Called every kSampleInterval while the process runs; if null, it is not sampled.
@@ -49,9 +49,9 @@ class Children {
 
   /// Starts a process; `handlers.exited` is called later. Throws StartError.
   pid_t Start(const SpawnRequest& request, ChildHandlers handlers);
-  /// Writes to the standard input of a process started with reads_input; ignored if it is gone.
+  /// Writes to the standard input of a process started with reads_input; does nothing if it has ended.
   void Write(pid_t pid, std::string bytes);
-  /// Closes its standard input once everything is written.
+  /// Closes the standard input of the process once everything is written.
   void CloseInput(pid_t pid);
 
   /// Sends SIGTERM to the groups of these processes, and SIGKILL after `grace`.

@@ -40,7 +40,7 @@ FoundCommand FindCommand(const std::string& name, const std::string& path);
 
 enum class Language { kPython, kShell, kR };
 
-/// What an interpreter runs.
+/// The script, module or code that an interpreter runs.
 struct Interpreted {
   enum class Kind { kScript, kModule, kCode, kInput };  ///< kInput: a script on standard input
   Language language;
@@ -49,8 +49,8 @@ struct Interpreted {
   std::vector<std::string> arguments;  ///< the words after it, for kScript, kModule and kCode
 };
 
-/// Finds what an interpreter is asked to run. nullopt if the first word is not Python, a POSIX shell or
-/// Rscript.
+/// Finds the script, module or code that a command gives to an interpreter. Returns nullopt if the first word
+/// is not Python, a POSIX shell or Rscript.
 std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& words);
 
 /// The name of a command for public places: metrics, titles, queues, lists of jobs. This is the base name of

@@ -90,7 +90,7 @@ struct ChildSetup {
   pid_t parent;
 };
 
-/// How many descriptors to close at most, as the limit may be higher or unlimited.
+/// The maximum number of descriptors to close, as the limit may be higher or unlimited.
 constexpr rlim_t kMostDescriptors = 65536;
 
 void CloseAllBut(int kept, rlim_t limit) {

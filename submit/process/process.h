@@ -28,8 +28,8 @@ struct ExitStatus {
   bool ok() const { return code == 0 && signal == 0; }
   /// The status as a shell reports it: the code, or 128 + the signal.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
-  /// Whether a person, the kernel or a queue ended it rather than its own fault: true for SIGKILL, SIGTERM,
-  /// SIGHUP, SIGINT and SIGXCPU.
+  /// Whether a person, the kernel or a queue ended the process, rather than an error in it: true for SIGKILL,
+  /// SIGTERM, SIGHUP, SIGINT and SIGXCPU.
   bool was_taken_away() const;
   /// "exited with code 3", "was killed by signal 9 (SIGKILL)".
   std::string Describe() const;
@@ -41,7 +41,7 @@ ExitStatus FromShellCode(int code);
 /// The name of a signal: "SIGKILL", or "signal 34" if it has none.
 std::string SignalName(int signal);
 
-/// The process could not be started; `exit_code` is what a shell would return.
+/// The process could not be started; `exit_code` is the code that a shell would return.
 class StartError : public std::runtime_error {
  public:
   StartError(const std::string& message, int code) : std::runtime_error(message), exit_code(code) {}
@@ -53,7 +53,7 @@ struct SpawnRequest {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  ///< complete, as "NAME=value"
   bool reads_input = false;              ///< from a pipe instead of /dev/null
-  CoreList cores = {};                   ///< to bind it to; if empty, it keeps dmlc-submit's
+  CoreList cores = {};                   ///< to bind the process to; if empty, it keeps dmlc-submit's
 };
 
 struct SpawnedProcess {

@@ -32,8 +32,8 @@ struct ProcessUnits {
   std::uint64_t page_bytes = 4096;
 };
 
-/// One sample for each of `workers`, summed over the processes of its session and all its descendants. A
-/// worker that is not in `all` gets none.
+/// One sample for each of `workers`, summed over the processes of its session and all its descendants. There
+/// is no sample for a worker that is not in `all`.
 std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,
                                          const std::vector<ProcessStat>& all, const ProcessUnits& units);
 

@@ -14,8 +14,8 @@ inline constexpr std::chrono::seconds kSampleInterval{5};
 struct ProcessSample {
   /// As in /proc/PID/stat: 'R' running, 'S' sleeping, 'D' waiting for a disk or a network file system, 'T'
   /// stopped by a signal, 't' stopped by a debugger, 'Z' exited. For several processes, the first that
-  /// applies: the state of any stopped process; 'D' if the worker itself is in it; 'R' if any process is in
-  /// it; 'D' if any process is in it; the worker's own state.
+  /// applies: the state of any stopped process; 'D' if that is the worker's own state; 'R' if any process has
+  /// that state; 'D' if any process has that state; the worker's own state.
   char state = '?';
   /// CPU time used since the start, including that of children that have exited. It decreases if a process
   /// exits whose parent does not wait for it.

@@ -32,7 +32,7 @@
 namespace warren::submit {
 namespace {
 
-constexpr char kName[] = "warren-watchdog";  // 15 characters, the most a process name can have
+constexpr char kName[] = "warren-watchdog";  // 15 characters, the maximum of a process name
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kDismissLimit{2000};
 

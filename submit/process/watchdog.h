@@ -4,9 +4,9 @@
 // script's Python), and a worker may ignore the signal. So the watchdog is forked before any worker, in its
 // own session that no Ctrl-C reaches. dmlc-submit tells it through a pipe which process groups begin and end.
 // The other end of the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog then sends the
-// remaining groups SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if one is set,
-// which deletes the job elsewhere. It holds no other descriptor open and has another name, so that killing
-// everything called dmlc-submit spares it.
+// remaining groups SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if one is set, for
+// example to remove the job from a queue. It holds no other descriptor open and has another name, so that
+// killing everything called dmlc-submit spares it.
 #pragma once
 
 #include <sys/types.h>

@@ -12,7 +12,7 @@
 namespace warren::submit {
 namespace {
 
-/// How often kubectl is asked: soon after a change, then more and more rarely while nothing happens.
+/// The pause between queries: short after a change, then growing while nothing happens.
 constexpr std::chrono::milliseconds kAskPodsSoon{500};
 constexpr std::chrono::milliseconds kAskPodsLater{5000};
 /// The pause before a log whose connection broke is followed again.
@@ -22,11 +22,11 @@ constexpr std::chrono::milliseconds kEndPatience{4500};
 /// How many times a deletion is tried, and the pause between tries.
 constexpr int kDeleteTries = 5;
 constexpr std::chrono::seconds kDeletePause{2};
-/// The log of a pod that has ended is given up after this many commands that could not read it.
+/// After this many failures in a row to read the log of a pod that has ended, the log is given up.
 constexpr int kFollowerTries = 4;
-/// How many times the log of an ended pod is read to its end if the end of the process is not in it.
+/// How many times the log of a pod that has ended is read if it does not contain the end of the process.
 constexpr int kReadsAfterTheEnd = 2;
-/// How many reports may call a Job failed before no better explanation is expected.
+/// After this many reports of a failed Job, no better explanation than the Job's is expected.
 constexpr int kAsksAboutFailure = 6;
 /// How many times kubectl may fail to answer before the user is told.
 constexpr int kFailedAsks = 5;
@@ -50,7 +50,7 @@ std::string OnOneLine(const std::string& said) {
   return text;
 }
 
-/// Whether permission was denied, which will not change.
+/// Whether permission was denied, so that retrying is useless.
 bool IsForbidden(const std::string& said) {
   return said.find("(Forbidden)") != std::string::npos;
 }
@@ -89,7 +89,7 @@ void KubernetesController::Start(std::size_t index, std::string_view role, int a
   if (roles_.size() == setting_.num_processes) Launch();
 }
 
-/// Reports what an attempt did before the job asked for it.
+/// Reports the start or the end of an attempt that happened before the job asked for the attempt.
 void KubernetesController::CatchUp(std::size_t index) {
   Process& process = processes_.at(index);
   if (!process.early.empty()) {
@@ -123,7 +123,7 @@ void KubernetesController::Launch() {
 void KubernetesController::Made(std::size_t num_jobs) {
   if (stopping_) return;
   num_jobs_ = num_jobs;
-  // A name that is looked up too early stays unknown for a while, so the pod that has the name comes first.
+  // A failed lookup of a name is cached for a while, so the pod that has the name is created first.
   processes_wait_ = !setting_.host_role.empty();
   Apply(true, !processes_wait_);
 }
@@ -140,7 +140,7 @@ void KubernetesController::Apply(bool before, bool processes) {
 
 void KubernetesController::Applied(const std::string& printed, const ExitStatus& status, TimePoint now) {
   applying_ = false;
-  // Processes that have begun may print something when they are asked to end.
+  // Processes that have begun may still print something while they end.
   if (stopping_ && status.ok() && applying_processes_ && end_at_) return Do(AskForPods{start_, true});
   if (stopping_) return Delete();
   if (!status.ok()) {
@@ -201,7 +201,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
 }
 
 void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
-  // First, because this is why the pods are ending.
+  // This is checked first because it is the reason why the pods end.
   if (report.failed_job.starts_with("DeadlineExceeded") && !held_) return TellOfFailedJob(report.failed_job);
   std::set<std::string> seen;
   for (const PodReport& pod : report.pods) {
@@ -271,7 +271,7 @@ void KubernetesController::OnPod(const PodReport& report, TimePoint now) {
   if (pod.ended && (pod.log_is_over || !pod.has_begun)) Settle(pod, now);
 }
 
-/// Reports each reason once: the pods of a job usually all wait for the same.
+/// Reports each reason once: the pods of a job usually all wait for the same reason.
 void KubernetesController::TellWhatItWaitsFor(const PodReport& report) {
   if (report.waits_for.empty()) return;
   const bool is_new = told_.insert(report.waits_for.substr(0, report.waits_for.find(':'))).second;
@@ -323,7 +323,7 @@ void KubernetesController::LogRead(const std::string& name, std::string_view byt
   });
 }
 
-/// A log ends with its container; its connection may end at any time.
+/// A log ends when its container does, but its connection may break at any time.
 void KubernetesController::FollowerExited(const std::string& name, const ExitStatus& status, TimePoint now) {
   const auto found = pods_.find(name);
   if (found == pods_.end()) return;
@@ -345,8 +345,8 @@ void KubernetesController::FollowerExited(const std::string& name, const ExitSta
   follow_at_.insert(now + kFollowAgain);
 }
 
-/// Returns whether messages of this pod count for its process, which they do if no newer pod has sent any. On
-/// a change from an older pod, settles that one with what is known, as nothing more will come.
+/// Returns whether messages of this pod count for its process, which is the case unless a newer pod has sent
+/// any. At the first message of a newer pod, settles the older pod, which will send nothing more.
 bool KubernetesController::Adopt(Process& process, Pod& pod, TimePoint now) {
   if (process.pod == pod.name) return true;
   if (!process.pod.empty() && pod.replaced <= process.replaced) return false;
@@ -382,7 +382,7 @@ void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, Time
   words >> code;
   if (message.kind == "again") EndAttempt(message.index, FromShellCode(code));
   if (message.kind == "exit" || message.kind == "stopped") {
-    process.last = FromShellCode(code);  // its last output arrives when the container has ended
+    process.last = FromShellCode(code);  // reported when the container has ended and all output has arrived
     pod.was_stopped = message.kind == "stopped";
   }
 }
@@ -397,8 +397,8 @@ void KubernetesController::Settle(Pod& pod, TimePoint now) {
   }
 }
 
-/// Whether Kubernetes may have ended this pod because of another one that failed and is not settled yet. If
-/// so, the other one must be reported first.
+/// Whether Kubernetes may have ended this pod because another pod failed that is not settled yet. If so, the
+/// other pod must be reported first.
 bool KubernetesController::WaitsForACause(const Pod& pod) const {
   const bool was_ended = pod.was_stopped || (pod.gone && !pod.ended);
   return was_ended && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {

@@ -4,15 +4,15 @@
 // server reports about the pods and Jobs (Reported, NotReported); what their logs contain (LogRead,
 // FollowerExited), including the messages of the agents (scripts/pod.sh); how the commands that create and
 // delete objects ended (Applied, Deleted); time has passed (Tick). Outputs, in order, through TakeActions:
-// objects to create, query and delete, logs to follow, and for the job where each process runs and how it
-// ended.
+// objects to create, query and delete, logs to follow, and reports to the job of where each process runs and
+// how it ended.
 //
-// A process is wanted from Start until its ProcessExited, of which there is exactly one. Its script restarts
-// it without being asked, so an attempt may end before the job asks for it; the result then waits for the
-// next Start. Of the pods of a process, only the messages of the most recent replacement that has sent any
-// count. A pod is settled when it has ended and its log has been read as far as possible.
+// A process is wanted from Start until its ProcessExited, which is sent exactly once. Its script restarts it
+// without being asked, so an attempt may end before the job asks for it; the result is then kept until the
+// next Start. If Kubernetes has replaced the pod of a process, only messages of the newest pod that has sent
+// any count. A pod is settled when it has ended and its log has been read as far as possible.
 //
-// A state machine over values: processes, sockets and clocks are in kubernetes.h.
+// A state machine without I/O: processes and clocks are in kubernetes.h.
 #pragma once
 
 #include <chrono>
@@ -42,7 +42,7 @@ struct MakeObjects {
 };
 /// Create objects that were made; Applied follows.
 struct ApplyObjects {
-  bool before;     ///< what the pods need, including the pod whose address they get
+  bool before;     ///< the objects that the pods need, including the pod whose address they are given
   bool processes;  ///< a Job for each other role
 };
 /// Query the pods and Jobs; Reported or NotReported follows.
@@ -74,7 +74,7 @@ struct KubernetesSetting {
   std::string job_name;
   std::string kube_namespace;
   std::string job_mark;
-  std::string host_role;  ///< role of the pod whose address all others get, or empty
+  std::string host_role;  ///< role of the pod whose address all others are given, or empty
   std::size_t num_workers = 0;
   std::size_t num_processes = 0;
   std::string delete_command;  ///< shown to the user
@@ -119,7 +119,7 @@ class KubernetesController {
     int replaced = 0;                     ///< how many pods that pod has replaced
     std::optional<Started> begun = {};    ///< where the current attempt runs
     std::optional<ExitStatus> last = {};  ///< how the last attempt ended, until its output is complete
-    std::deque<ExitStatus> early = {};    ///< ends of attempts that the job has not asked for yet
+    std::deque<ExitStatus> early = {};    ///< results of attempts that the job has not asked for yet
   };
 
   struct Pod {
@@ -200,8 +200,8 @@ class KubernetesController {
   std::vector<std::string> roles_;            ///< roles of the processes in the plan
   std::map<std::size_t, Process> processes_;  ///< by index in the plan
   std::map<std::string, Pod> pods_;           ///< by name
-  bool launched_ = false;                     ///< there may be objects to delete
-  bool processes_wait_ = false;               ///< for the pod whose address they get
+  bool launched_ = false;                     ///< whether there may be objects to delete
+  bool processes_wait_ = false;               ///< whether they wait for the pod whose address they are given
   bool applying_processes_ = false;
   bool processes_launched_ = false;
   TimePoint launched_at_;
@@ -221,9 +221,9 @@ class KubernetesController {
   std::optional<TimePoint> delete_at_;
   int delete_tries_ = 0;
   bool stopping_ = false;
-  bool troubled_ = false;  ///< the job was told that it cannot continue, and will stop it
+  bool troubled_ = false;  ///< whether the job was told that it cannot continue; Stop follows
   bool deleting_ = false;
-  std::optional<std::size_t> held_;  ///< the last process that ended well, until everything is deleted
+  std::optional<std::size_t> held_;  ///< the last process to succeed, until everything is deleted
 };
 
 }  // namespace warren::submit

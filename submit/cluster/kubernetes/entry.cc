@@ -26,7 +26,7 @@ namespace {
 
 /// The maximum size of a Secret in bytes.
 constexpr std::uintmax_t kMostInASecret = std::uintmax_t{1} << 20;
-/// Options that Kubeflow's runtime decides itself, or has no place for.
+/// Options that Kubeflow's runtime sets itself or does not support.
 constexpr std::array<std::string_view, 9> kNotInTrainJobs = {"--kube-worker-template",
                                                              "--kube-server-template",
                                                              "--kube-tracker-template",
@@ -108,7 +108,7 @@ ClusterEntry KubernetesEntry() {
   entry.check = CheckOptions;
   entry.complete = [](Options& options) {
     options.job_name = KubernetesJobName(options);
-    if (options.kube_trainjob) options.auto_file_cache = false;  // a TrainJob has no room for files
+    if (options.kube_trainjob) options.auto_file_cache = false;  // a TrainJob cannot carry files
   };
   entry.export_job = ExportJob;
   entry.bound_by =

@@ -19,26 +19,26 @@ class Kubectl {
   /// `printed`: standard output if the command succeeded, else standard error followed by standard output.
   using Done = std::function<void(const std::string& printed, const ExitStatus& status)>;
 
-  /// Throws std::runtime_error if there is no kubectl. Calls `on_end` whenever a command has ended, before
+  /// Throws std::runtime_error if kubectl is not found. Calls `on_end` whenever a command has ended, before
   /// its `done`. Reads `options.job_name` for each command.
   Kubectl(boost::asio::io_context& io, Children& children, const Options& options,
           std::function<void()> on_end);
 
   /// The whole command line, with the user's own arguments and namespace.
   std::vector<std::string> Words(const std::vector<std::string>& words) const;
-  /// The command that creates the objects in its standard input and changes nothing of other owners:
-  /// `manager` owns every field that is created, so an existing object of another owner is a conflict and
-  /// stays as it is. The record of this is kept by the server, with no copy of a Secret in an annotation.
+  /// The command that creates the objects on its standard input by server-side apply. `manager` owns every
+  /// field that is created, so an existing object of another owner is a conflict and is not changed. The
+  /// server records the owners, so no annotation contains a copy of a Secret.
   std::vector<std::string> ApplyWords(const std::string& manager) const;
   /// The command that gets the pods and Jobs of start number `start` of the job.
   std::vector<std::string> GetWords(int start) const;
   /// The command that deletes all objects of the job.
   std::vector<std::string> DeleteWords() const;
-  /// A shell line that deletes all of them after dmlc-submit has died.
+  /// A shell command that deletes all objects of the job after dmlc-submit has died.
   std::string CleanupCommand() const;
 
-  /// Runs a command, and kills it after `patience`. Returns -1 if it cannot be started; `done` is called then
-  /// too.
+  /// Runs a command, and kills it after `patience`. Returns -1 if it cannot be started; `done` is called in
+  /// this case, too.
   pid_t Run(const std::vector<std::string>& words, const std::string& input, std::chrono::seconds patience,
             const Done& done);
   bool busy() const { return !running_.empty(); }

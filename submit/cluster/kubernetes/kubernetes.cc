@@ -25,8 +25,8 @@ constexpr std::chrono::seconds kAskPatience{20};
 constexpr std::chrono::seconds kLastAskPatience{2};
 constexpr std::chrono::seconds kDeletePatience{10};
 constexpr std::chrono::seconds kApplyPatience{120};
-/// How long pods wait for the name of the tracker's or scheduler's pod: if that pod runs already, and if it
-/// may not even have been created yet.
+/// How many seconds pods wait until the name of the tracker's or scheduler's pod resolves: if that pod runs
+/// already, and if it may not have been created yet.
 constexpr int kSecondsToBeKnown = 20;
 constexpr int kSecondsUntilItBegins = 600;
 /// Key for the cleanup of the job's objects.

@@ -23,7 +23,7 @@ namespace warren::submit {
 
 class KubernetesCluster : public Cluster {
  public:
-  /// Throws std::runtime_error if there is no kubectl.
+  /// Throws std::runtime_error if kubectl is not found.
   KubernetesCluster(boost::asio::io_context& io, Children& children, const Options& options,
                     ClusterEvents events);
   ~KubernetesCluster() override;

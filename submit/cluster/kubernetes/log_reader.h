@@ -1,6 +1,6 @@
 // Reads the log of a container as `kubectl logs --follow --timestamps` prints it. The connection of such a
-// command may break at any time, silently. The next command is asked for everything since the second of the
-// last line; this class leaves out what is already known.
+// command may break at any time, silently. The next command then prints everything since the second of the
+// last line; this class skips the part that is already known.
 #pragma once
 
 #include <functional>
@@ -24,12 +24,12 @@ class LogReader {
   std::string begin_;              ///< start of a line whose time is not complete yet
   bool in_line_ = false;           ///< the time of the line has been read
   std::string time_;               ///< time of the last line, as it was printed
-  std::string key_;                ///< the same in comparable form
+  std::string key_;                ///< the same time in comparable form
   std::size_t line_bytes_ = 0;     ///< how much of the last line has been passed on
   std::size_t lines_of_time_ = 0;  ///< how many lines had that time
   std::size_t again_ = 0;          ///< how many of these the current command has printed
-  std::size_t skip_ = 0;           ///< bytes of this line that are known
-  bool catching_up_ = false;       ///< the next lines may be known
+  std::size_t skip_ = 0;           ///< number of bytes at the beginning of this line that are known
+  bool catching_up_ = false;       ///< whether the next lines may be known
   bool skip_line_ = false;         ///< the rest of the current line is skipped
 };
 

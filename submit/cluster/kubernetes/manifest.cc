@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Leaves room for what is appended, such as "-2-scheduler-10000": names have at most 63 characters.
+/// Leaves room for a suffix such as "-2-scheduler-10000": names may have at most 63 characters.
 constexpr std::size_t kMaxNameBytes = 40;
 constexpr std::size_t kSuffixBytes = 5;
 constexpr std::size_t kMaxSecretBytes = std::size_t{1} << 20;
@@ -317,7 +317,7 @@ class Maker {
     return secret;
   }
 
-  /// Adds content to a Secret, as plain text if that means the same to every reader of YAML.
+  /// Adds content to a Secret, as plain text if every YAML reader interprets that in the same way.
   static void AddContent(Json& secret, const std::string& name, const std::string& content) {
     const bool plain = std::all_of(content.begin(), content.end(), [](unsigned char c) {
       return c == '\n' || c == '\t' || (c >= ' ' && c < 0x7f);
@@ -336,7 +336,7 @@ class Maker {
     return {{"requests", amounts}, {"limits", amounts}};
   }
 
-  /// Escapes "$", so that Kubernetes does not expand anything in our words.
+  /// Escapes "$", so that Kubernetes does not expand variables in the word.
   static std::string Unexpanded(const std::string& word) {
     std::string result;
     for (const char c : word) result.append(c == '$' ? 2 : 1, c);
@@ -404,8 +404,8 @@ class Maker {
       AddReference(container, kReplacedVariable, "fieldRef",
                    {{"fieldPath", fmt::format("metadata.annotations['{}']", kReplacedAnnotation)}});
     }
-    // OpenMP sees all cores of the node, whatever the container may use. A value set by the script wins over
-    // this.
+    // OpenMP sees all cores of the node, even if the container may use fewer. A value set by the script takes
+    // precedence over this one.
     if (role == "worker")
       AddReference(container, kThreadsVariable, "resourceFieldRef", {{"resource", "limits.cpu"}});
     container["resources"] = Resources(role);
@@ -463,7 +463,7 @@ std::string KubernetesJobName(const Options& options) {
   if (name.size() > kMaxNameBytes - kSuffixBytes - 1) name.resize(kMaxNameBytes - kSuffixBytes - 1);
   name = WithoutDashAtTheEnd(name);
   if (!live) return name;
-  // Without vowels, so that no words come out; Kubernetes does the same.
+  // Without vowels, so that the letters form no words; Kubernetes does the same.
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::random_device random;
   name += '-';

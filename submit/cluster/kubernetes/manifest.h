@@ -27,12 +27,12 @@ inline constexpr char kIndexAnnotation[] = "batch.kubernetes.io/job-completion-i
 /// The annotation with the number of pods of that index that have failed before.
 inline constexpr char kReplacedAnnotation[] = "batch.kubernetes.io/job-index-failure-count";
 
-/// A name for the job that Kubernetes accepts, made from --jobname or the command. It has a random ending, so
-/// that several jobs of one name can run, unless only a manifest is written.
+/// A name for the job that Kubernetes accepts, made from --jobname or the command. Unless only a manifest is
+/// written, it has a random suffix, so that several jobs of one name can run.
 std::string KubernetesJobName(const Options& options);
 
-/// The role of the pod whose address all others get, which runs the tracker or the scheduler; empty if the
-/// job has no such pod.
+/// The role of the pod whose address all others are given, which runs the tracker or the scheduler; empty if
+/// the job has no such pod.
 std::string HostRole(const Options& options);
 /// Whether the tracker is one of the job's pods.
 bool TrackerIsAPod(const Options& options);
@@ -47,13 +47,14 @@ struct KubeJob {
   int start = 0;
   int attempt = 0;
   std::string job_mark;  ///< mark of the agents' messages; if empty, they write none
-  /// How long the pods wait until the name of the pod whose address they get is known.
+  /// How long the pods wait until the name of the pod whose address they are given resolves.
   int seconds_to_be_known = 0;
   Shipment shipment;
 };
 
 struct KubeManifest {
-  std::vector<Json> before;     ///< what the pods need, including the pod whose address they get
+  std::vector<Json>
+      before;  ///< the objects that the pods need, including the pod whose address they are given
   std::vector<Json> processes;  ///< a Job for each other role
 };
 

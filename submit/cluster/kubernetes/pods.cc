@@ -12,9 +12,9 @@
 namespace warren::submit {
 namespace {
 
-/// Waiting is useless for these reasons: nothing will change without another manifest.
+/// Reasons for which waiting is useless, since only another manifest would help.
 constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
-/// These reasons are part of a normal start.
+/// Reasons that occur at every normal start.
 constexpr std::array<std::string_view, 2> kUsual = {"ContainerCreating", "PodInitializing"};
 
 /// The member as text; empty if it is missing or not text.
@@ -119,7 +119,8 @@ KubeReport ReadKubeReport(std::string_view json) {
       for (const Json& condition : At(At(item, "status"), "conditions")) {
         const std::string type = TextAt(condition, "type");
         const std::string reason = TextAt(condition, "reason");
-        // A Job that took too long fails only when its pods have ended, but reports this before.
+        // A Job that exceeds its time limit counts as failed only when its pods have ended, but reports the
+        // reason earlier.
         const bool is_late = type == "FailureTarget" && reason == "DeadlineExceeded";
         if ((type == "Failed" || is_late) && TextAt(condition, "status") == "True") {
           report.failed_job = WithMessage(reason, TextAt(condition, "message"));

@@ -1,4 +1,4 @@
-// Reads the output of `kubectl get pods,jobs -o json`, as far as it matters here.
+// Reads the relevant parts of the output of `kubectl get pods,jobs -o json`.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct PodReport {
   bool has_begun = false;           ///< whether its container runs or has run, so that there is a log
   std::optional<ExitStatus> ended;  ///< how its container, or the whole pod, ended
   std::string waits_for;      ///< "ErrImagePull: ...", "Unschedulable: ..."; empty if not worth reporting
-  bool never_begins = false;  ///< waiting is useless
+  bool never_begins = false;  ///< whether waiting is useless
 };
 
 struct KubeReport {

@@ -9,8 +9,8 @@
 namespace warren::submit {
 namespace {
 
-/// The member `key`; nullptr if it is missing or null, and then removed. Throws UsageError if it is not an
-/// object.
+/// The member `key`; nullptr if it is missing or null. A null member is removed. Throws UsageError if it is
+/// not an object.
 Json* Section(Json& object, const char* key, const std::string& path) {
   const auto found = object.find(key);
   if (found == object.end()) return nullptr;
@@ -61,7 +61,7 @@ Template ReadTemplate(const std::string& path) {
   if (pod_spec != nullptr && pod_spec->contains("containers") && !(*pod_spec)["containers"].is_array()) {
     throw UsageError(fmt::format("'{}': containers must be a list", path));
   }
-  // The names of objects are chosen by dmlc-submit.
+  // dmlc-submit chooses the names of objects.
   for (const char* const key : {"name", "generateName", "namespace"}) {
     if (whole.contains("metadata")) whole["metadata"].erase(key);
   }

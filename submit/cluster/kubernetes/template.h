@@ -1,4 +1,4 @@
-// --kube-worker-template and the like: manifests of the user, merged over ours.
+// --kube-worker-template and the like: the user's manifests, merged over dmlc-submit's own.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace warren::submit {
 
-/// Merges the file over `job`. It may be a whole Job, a Pod, or the pod template of a Job; a container in it
-/// that has no name is taken for the one called `container`. Throws UsageError for anything else.
+/// Merges the file over `job`. The file may be a whole Job, a Pod, or the pod template of a Job; a container
+/// in it without a name is merged over `container`. Throws UsageError for anything else.
 void ApplyTemplate(Json& job, const std::string& path, const std::string& container);
 
-/// Merges only what a pod needs to be admitted at all: its image secrets, account and security context.
+/// Merges only the settings that a pod needs to be admitted: its image secrets, account and security context.
 void ApplyAdmission(Json& job, const std::string& path);
 
 }  // namespace warren::submit

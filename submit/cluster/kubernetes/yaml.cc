@@ -20,7 +20,7 @@ namespace {
 
 // --- writing ---------------------------------------------------------------------------------------------
 
-/// Whether the text needs no quotes, as it cannot be taken for anything else.
+/// Whether the text needs no quotes, since it can only be read as a string.
 bool IsPlain(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords = {"true", "false", "null", "yes", "no",
                                                       "on",   "off",   "y",    "n"};
@@ -65,7 +65,8 @@ void WriteBehind(std::string& out, const Json& node, std::size_t indent) {
   } else if (node.is_string() && IsPlain(node.get_ref<const std::string&>())) {
     out += ' ' + node.get_ref<const std::string&>() + '\n';
   } else {
-    // A JSON value means the same in YAML. Only ASCII, as other characters may be line breaks there.
+    // A JSON value means the same in YAML. It is written as ASCII, since YAML takes some other characters for
+    // line breaks.
     out += ' ' + node.dump(-1, ' ', true) + '\n';
   }
 }
@@ -74,7 +75,7 @@ void WriteNode(std::string& out, const Json& node, std::size_t indent) {
   if (node.is_array()) {
     for (const Json& element : node) {
       if (element.is_structured() && !element.empty()) {
-        // Its first line goes after the dash.
+        // The element's first line follows the dash.
         std::string inner;
         WriteNode(inner, element, indent + 2);
         inner.replace(indent, 2, "- ");
@@ -107,7 +108,7 @@ bool Parses(std::string_view text, double& number) {
   return error == std::errc{} && end == text.data() + text.size() && std::isfinite(number);
 }
 
-/// Parses an integer as YAML 1.1 has it: 12, 0o14, 014, 0xc, 0b1100.
+/// Parses an integer in the syntax of YAML 1.1: 12, 0o14, 014, 0xc, 0b1100.
 std::optional<std::int64_t> WholeNumber(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -125,7 +126,7 @@ std::optional<std::int64_t> WholeNumber(std::string_view text) {
   return negative ? -number : number;
 }
 
-/// The value of an unquoted scalar for kubectl, which follows YAML 1.1.
+/// The value of an unquoted scalar as kubectl reads it, by YAML 1.1.
 Json PlainScalar(const std::string& text) {
   for (const char* const word : {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"}) {
     if (text == word) return true;
@@ -192,7 +193,7 @@ void MergeLists(Json& base, const Json& added, const std::string& key) {
       merged = element.is_object() && base[i].is_object() && element.contains(key) && base[i].contains(key) &&
                element[key] == base[i][key];
       if (!merged) continue;
-      // Kubernetes refuses a variable with both.
+      // Kubernetes rejects a variable that has both.
       if (element.contains("value")) base[i].erase("valueFrom");
       if (element.contains("valueFrom")) base[i].erase("value");
       MergeInto(base[i], element);

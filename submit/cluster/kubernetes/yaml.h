@@ -10,8 +10,8 @@ namespace warren::submit {
 /// Keeps the members of an object in the order in which they were added, as people expect.
 using Json = nlohmann::ordered_json;
 
-/// Writes the documents, each after a line "---". Text of several lines is written unchanged, as a block
-/// ("|"). Strings must be valid UTF-8.
+/// Writes the documents, each after a line "---". Multi-line text is written unchanged, as a block ("|").
+/// Strings must be valid UTF-8.
 std::string WriteYaml(const std::vector<Json>& documents);
 
 /// Reads a YAML or JSON file, which must contain one document, an object. Throws std::runtime_error that

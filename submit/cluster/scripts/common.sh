@@ -1,20 +1,20 @@
-# Functions for every script that runs a process of a job on another host. dmlc-submit puts two variables before it: job
-# (the mark of its messages) and index (of the process in the plan).
+# Functions for every script that runs a process of a job on another host. dmlc-submit puts two variables before them:
+# job (the mark of the job's messages) and index (the process's index in the plan).
 
 report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&2; }
 
-pid= # of the command
+pid= # process ID of the command
 
-# Waits for the command, even if signals arrive meanwhile; leaves its exit code in `code`.
+# Waits for the command, even if signals arrive meanwhile; sets `code` to its exit code.
 await() {
   while :; do
     wait "$pid" 2>/dev/null
     code=$?
     kill -0 "$pid" 2>/dev/null || break
   done
-  # It may have ended while a signal was dealt with.
+  # It may have ended while a signal was being handled.
   [ "$code" -le 128 ] || { wait "$pid" && code=0 || { late=$?; [ "$late" = 127 ] || code=$late; }; } 2>/dev/null
-  pid= # it may become another's
+  pid= # the system may reuse the number
 }
 
 # If $python_environment, the Python environment that dmlc-submit uses on its own host, also exists on this host, puts
@@ -33,7 +33,7 @@ missing_interpreter() {
   esac
 }
 
-# Prints how many cores may be used on this host, given the affinity mask and the quotas of the control groups.
+# Prints the number of usable cores of this host, given the affinity mask and the quotas of the control groups.
 usable_cores() {
   cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
   group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
@@ -80,7 +80,7 @@ host_cores() {
   cat "$1"/sys/devices/system/node/node[0-9]*/cpulist
 } 2>/dev/null
 
-# unpack ARCHIVE DIRECTORY: unpacks the archive unless the directory exists. Several processes may do this at once.
+# unpack ARCHIVE DIRECTORY: unpacks the archive unless the directory exists. Several processes may do this concurrently.
 unpack() {
   [ ! -d "$2" ] || return 0
   part=$2.$$.$(uname -n)

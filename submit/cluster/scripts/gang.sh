@@ -32,7 +32,7 @@ unpack_all || {
 # Sets up the environment of the process, from the `attempt`, `port` and `master` (the address of worker 0's host) that
 # dmlc-submit has sent last.
 begin() {
-  share # first: the environment may have a PATH of its own
+  share # before `environment`, which may change PATH
   enter_environment
   environment
   eval "$secrets"
@@ -67,12 +67,12 @@ host=$(uname -n)
 }
 printf '%s %s err %s %s\n' "$agent_key" "$index" "$call" "$host" >&"$rendezvous"
 report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&"$rendezvous"; }
-told= # by the launcher or the queue to end, not by dmlc-submit
+told= # "stopped" once the launcher or the queue, not dmlc-submit, has asked this process to end
 trap stop USR1
 trap 'told=stopped; stop' TERM HUP INT
-trap : PIPE # a message that nobody reads any more is no reason to go before the command has been ended
+trap : PIPE # if dmlc-submit is gone, this script must end the command before it ends itself
 
-# Runs the command once. Its standard output and error go into pipes, as programs expect, and on to dmlc-submit.
+# Runs the command once. Its standard output and error are pipes, as programs expect, and are relayed to dmlc-submit.
 run() {
   missing=$(missing_interpreter "$@")
   [ -z "$missing" ] || {
@@ -104,7 +104,8 @@ run() {
   ) &
   pid=$!
   report start "$attempt" "$pid" "$host"
-  # It writes to a pipe, which keeps its messages whole among what the process writes. Nobody waits for it: the pipe may be full.
+  # The observer writes its messages to the command's standard error, a pipe, which keeps each of them in one piece. It
+  # is a separate process because it must wait while the pipe is full.
   (
     trap - USR1 TERM HUP INT PIPE
     exec {to_out}>&- {rendezvous}>&-
@@ -133,17 +134,17 @@ run() {
   kill -KILL "$watch"
   end_family "$observer"
   wait "$watch" "$observer"
-  # What it left behind may still have something to write.
+  # Processes that the command has left behind may still have something to write.
   [ -z "$(marked)" ] || sleep 0.15
   signal KILL
-  # All that was written goes to dmlc-submit first, however slowly it is taken there. Who still holds the pipes open, and says
-  # nothing, is not waited for: dmlc-submit tells.
+  # All output is relayed first, however slowly dmlc-submit reads it. If a process holds the pipes open but writes
+  # nothing, dmlc-submit ends the wait with "done".
   report ended "$attempt"
   while kill -0 "$relay_out" || kill -0 "$relay_err"; do
     read -r -t 0.05 -u "$rendezvous" word
     case $? in
       0) [ "$word" != done ] || break ;;
-      1) break ;; # its end
+      1) break ;; # the connection is closed
     esac
   done
   kill -KILL "$relay_out" "$relay_err"
@@ -153,7 +154,7 @@ run() {
 code=1
 while read -r -t 60 -u "$rendezvous" word next port master; do
   case $word in
-    '' | stacks) continue ;; # of a process that has just ended
+    '' | stacks) continue ;; # a request for the process that has just ended
     go) attempt=$next ;;
     *) break ;;
   esac

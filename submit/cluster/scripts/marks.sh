@@ -1,5 +1,5 @@
-# Functions for scripts whose processes share a machine with others. Needs common.sh before it, and the variable mark:
-# the environment of everything that the process starts contains it, so that all of this is found, whatever its group or
+# Functions for scripts whose processes share a machine with others. Needs common.sh before it, and the variable mark.
+# The environment of all processes that the command starts contains the mark, so they are found in any process group or
 # session.
 
 marked() { (cd /proc && grep -Fl "DMLC_SUBMIT_MARK=$mark$1;" [0-9]*/environ 2>/dev/null); }
@@ -22,4 +22,4 @@ stop() {
   done
   signal KILL
 }
-group= # of the command, if it leads one
+group= # process group of the command, if it leads one

@@ -2,7 +2,7 @@
 # to `restarts` times. Needs common.sh before it, and:
 # - the variables job (empty: no messages), rank, first (the index of rank 0 in the plan), attempt (of the first pod),
 #   restarts, awaited (a host name that must resolve first; empty: none), patience (the seconds to wait for that),
-#   tracker (words of a command to run beside rank 0; empty: none);
+#   tracker (words of a command to run alongside rank 0; empty: none);
 # - the functions environment, which exports variables for the command only; place, which exports those that differ
 #   between processes; and place_files.
 
@@ -15,7 +15,7 @@ case $rank in
     ;;
 esac
 index=$((first + rank))
-# How often Kubernetes has replaced this pod.
+# How many times Kubernetes has replaced this pod.
 replaced=${DMLC_SUBMIT_REPLACED:-0}
 unset DMLC_SUBMIT_REPLACED
 attempt=$((attempt + replaced)) restarts=$((restarts - replaced))
@@ -30,7 +30,7 @@ place_files || {
 pid= told= trackers_pid=
 stop_all() {
   told=stopped
-  # The first process of a container ends all others; where it is not the first, there may be others' processes.
+  # The first process of a container ends all others. If this script is not the first, some may not belong to the job.
   if [ $$ = 1 ]; then kill -TERM -1; elif [ -n "$pid" ]; then kill -TERM "$pid"; fi
 } 2>/dev/null
 trap stop_all TERM INT HUP
@@ -62,10 +62,10 @@ while [ -z "$told" ]; do
   pid=$!
   report start "$attempt" "$pid" "$(uname -n)"
   await
-  # It was told to end with its pod, whatever it makes of that.
+  # It was told to end with its pod, so its own exit code does not count.
   [ -z "$told" ] || code=143
   [ "$code" -ne 0 ] && [ -z "$told" ] && [ "$restarts" -gt 0 ] || break
-  # What it leaves behind would be in the way of the next.
+  # Processes that it has left behind would disturb the next attempt.
   [ $$ != 1 ] || [ -n "$trackers_pid" ] || { kill -KILL -1; sleep 0.1; } 2>/dev/null
   report again "$attempt" "$code"
   [ -n "$job" ] || say "attempt $attempt ended with code $code, starting it again"
@@ -73,6 +73,6 @@ while [ -z "$told" ]; do
 done
 [ -z "$told" ] || [ -n "$code" ] || exit 143
 report "${told:-exit}" "$attempt" "$code"
-# Other pods may still need the tracker in order to end well.
+# Other pods may still need the tracker in order to succeed.
 [ "$code" -ne 0 ] || [ -z "$trackers_pid" ] || wait "$trackers_pid"
 exit "$code"

@@ -1,13 +1,13 @@
-# Shows where a process and everything it has started are in their programs, for a person who wants to know why nothing
-# happens. Needs usage.sh before it.
+# Shows the stacks of a process and its descendants, for a person who wants to know why a job makes no progress. Needs
+# usage.sh before it.
 
-stacks_seconds=10 # for each tool and process: one that waits for a dead disk may keep its reader, too
-# For all of them together; less than the requester waits (kStacksPatience).
+stacks_seconds=10 # time limit for each tool and process: a process that waits for a dead disk may block the tool, too
+# Time limit for all of them together; the requester waits longer (kStacksPatience).
 stacks_limit=22
 stacks_processes=8
 stacks_bytes=64000
 
-# read_clock: leaves the time of this host's clock in `seconds`
+# read_clock: sets `seconds` to the uptime of this host
 read_clock() {
   seconds=0
   read -r seconds rest </proc/uptime
@@ -46,7 +46,7 @@ why_not() {
   esac
 } 2>/dev/null
 
-# kernel_side PID: prints what the kernel says about the process without a debugger
+# kernel_side PID: prints the state of the process that the kernel reports without a debugger
 kernel_side() {
   what= waits= call=
   what=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status")
@@ -64,11 +64,11 @@ kernel_side() {
 
 # python_side PID: prints the Python stacks; fails if they are not available
 python_side() {
-  # Beside the process's own Python, too.
+  # py-spy may also be installed next to the process's own Python.
   words=$(tr '\0' '\n' <"/proc/$1/cmdline" | head -n 1)
   paths=$(tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^PATH=//p')
   spy=$(PATH=$PATH:$paths:${words%/*}; command -v py-spy) || return
-  # Who is stopped already would not stop once more.
+  # py-spy cannot stop a process that is already stopped.
   case $what in T* | t*) nonblocking=--nonblocking ;; *) nonblocking= ;; esac
   said=$(limited "$spy" dump $nonblocking --pid "$1" 2>&1) && { printf '%s\n' "$said"; return; }
   echo "py-spy showed no stack (code $?; limit: $stacks_seconds s):"
@@ -127,18 +127,18 @@ stacks() {
       native_side "$one" || { kernel_stack "$one"; missing=gdb; }
     fi
   done
-  # Lines of gdb are those of the interpreter, and not of the program.
+  # gdb shows the lines of the interpreter, not those of the Python program.
   [ -z "$missing_spy" ] ||
     echo "(py-spy is not installed on $(uname -n); it shows lines of Python: pip install py-spy, in the workers' environment)"
   [ -z "$missing" ] || command -v gdb >/dev/null ||
     echo "(gdb is not installed on $(uname -n); it shows where a program is in C and C++)"
 }
 
-# limited_stacks PID: prints the stacks, cut to a length that a person may want to read
+# limited_stacks PID: prints the stacks, cut to a readable length
 limited_stacks() { stacks "$1" | tr -d '\036' | cut -b -2000 | head -c "$stacks_bytes"; }
 
-# report_stacks PID: sends each line of the stacks as a message that is short enough to stay whole in a pipe.
-# `tools_mark` is put into the environment of the tools that are started for this.
+# report_stacks PID: sends each line of the stacks as a message that is short enough to pass through a pipe in one piece.
+# The environment of the tools that it starts contains `tools_mark`.
 report_stacks() {
   (
     export DMLC_SUBMIT_MARK="$tools_mark"
@@ -147,21 +147,21 @@ report_stacks() {
   report stacks "$attempt"
 }
 
-stacks_pid= # of a report that is under way
+stacks_pid= # process ID of the report in progress
 # begin_stacks PID: reports the stacks in the background, while this shell continues to report that this host is up.
 # There is one report at a time, which also answers requests that arrive meanwhile.
 begin_stacks() {
   read_clock
   if is_child "$stacks_pid"; then
     [ "$seconds" -ge "$stacks_due" ] || return 0
-    end_family "$stacks_pid" # something holds it up that is no tool
+    end_family "$stacks_pid" # it hangs elsewhere than in a tool, all of which have time limits
   fi
   stacks_due=$((seconds + stacks_limit + 3))
   report_stacks "$1" &
   stacks_pid=$!
 }
 
-# is_child PID: whether this shell has started the process and it still runs
+# is_child PID: succeeds if the process is a child of this shell and still runs
 is_child() {
   [ -n "$1" ] && read -r stat <"/proc/$1/stat" && read -r own </proc/self/stat || return
   set -- ${stat##*) }

@@ -1,4 +1,4 @@
-// The shell scripts of this folder as text, without their comments.
+// The shell scripts of this folder as text, without their comment lines.
 #pragma once
 
 namespace warren::submit {

@@ -1,4 +1,4 @@
-# Runs the command in "$@", started by ssh. Ends it when standard input ends or brings no line for a minute, since the
+# Runs the command in "$@", started by ssh. Ends it when standard input ends or delivers no line for a minute, since the
 # connection, or dmlc-submit, is then gone. Needs common.sh, marks.sh, usage.sh and stacks.sh before it, the variables
 # attempt, directory and binds (empty: the command is not bound to cores), and the functions environment, which exports
 # variables for the command only, and share, which gives the command its share of the cores.
@@ -17,7 +17,7 @@ missing=$(missing_interpreter "$@")
   exit 1
 }
 exec 3<&0 </dev/null
-# dmlc-submit knows all processes of the host and decides which cores this one gets.
+# dmlc-submit knows all processes of the host and decides which cores this process is bound to.
 bound=
 if [ -n "$binds" ]; then
   threads=${OMP_NUM_THREADS%%[!0-9]*}
@@ -29,20 +29,20 @@ if [ -n "$binds" ]; then
   }
 fi
 trap stop USR1 TERM HUP INT
-trap : PIPE  # messages that nobody reads any more are no reason to go before the command has been ended
+trap : PIPE  # if dmlc-submit is gone, this script must end the command before it ends itself
 (
   exec 3<&-
-  share # first: the environment may have a PATH of its own
+  share # before `environment`, which may change PATH
   enter_environment
   environment
   export DMLC_SUBMIT_MARK="$mark;"
   exec ${bound:+"$taskset" -c "$bound"} "$setsid" "$@"
 ) &
 pid=$!
-group=$pid # by setsid
+group=$pid # setsid makes the command the leader of its group
 report start "$attempt" "$pid" "$(uname -n)"
 tools_mark="$mark.watch;"
-# The observer is a separate process, since it may have to wait until its messages are read.
+# The observer is a separate process, since writing its messages may block until they are read.
 (
   trap - USR1 TERM HUP INT PIPE
   exec 3<&- >/dev/null

@@ -70,7 +70,7 @@ function appendLines(lines) {
   if ($('logs-follow').checked) logBox.scrollTop = logBox.scrollHeight;
 }
 
-// Adds the last lines of a job, which come with its end.
+// Adds the last lines of a job, which arrive with the event of its end.
 function addLines(answer) {
   logs.kept = answer.lines;  // the server no longer answers
   if (logs.isBehind) return reloadLogs();

@@ -1,5 +1,5 @@
-// The links between ranks as a ring or a tree, with one colour per host. A big world is drawn as its hosts,
-// each with a run of consecutive ranks.
+// The links between ranks as a ring or a tree, with one colour per host. In a big world, each node stands for
+// consecutive ranks of one host.
 
 const kMostNodes = 64;
 let topologyShown = '';
@@ -51,13 +51,13 @@ function drawTopology() {
   box.replaceChildren(svg, make('div', {class: 'legend'}, ...legend));
 }
 
-// Places the ring as a flat loop: there and back.
+// Places the nodes of the ring as a flat loop: a row from left to right, and one back.
 function placeRing(nodes, width) {
   const half = Math.ceil(nodes.length / 2);
   const rows = Math.max(1, Math.ceil(half * 34 / (width - 40)));
   const perRow = Math.ceil(half / rows);
   const step = Math.min(80, (width - 40) / Math.max(1, perRow));
-  // One loop if it fits in two rows; a longer ring winds on.
+  // A ring that does not fit in two rows winds through more rows.
   const columns = rows === 1 ? half : Math.floor((width - 40) / 34);
   nodes.forEach((node, i) => {
     if (rows === 1) {

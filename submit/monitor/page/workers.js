@@ -1,4 +1,4 @@
-// The workers, grouped by host: one cell each, coloured and marked by its state.
+// The workers, grouped by host: one cell per worker, coloured and marked by its state.
 
 const kMarks = {waiting: '', starting: '', running: '', stuck: '!', succeeded: '✓', failed: '✕'};
 const kDense = 96;  // from this many workers, cells are small and show only a mark
@@ -6,7 +6,7 @@ const kMostTroubles = 4;
 const cells = [];
 let layout = '';  // the hosts and workers that the cells were made for
 
-// Makes the cells; they are remade only when workers move to other hosts.
+// Makes the cells, but only if workers have moved to other hosts; returns whether it has.
 function makeHosts() {
   const byHost = new Map();
   for (const worker of workers) {

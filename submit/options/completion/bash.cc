@@ -82,7 +82,7 @@ _dmlc_submit() {
 complete -F _dmlc_submit dmlc-submit
 )bash";
 
-/// "--a|--b)"
+/// The option's names as a pattern of `case`: "--a|--b"
 std::string Pattern(const Option& option) {
   return fmt::format("{}", fmt::join(NamesOf(option), "|"));
 }

@@ -62,7 +62,7 @@ std::string WithJoinedValues(const OptionTable& table, std::string_view script, 
 }
 
 std::string ShortHelp(const Option& option) {
-  // A brief description also ends at a colon.
+  // The short help also ends at a colon.
   const std::size_t end = std::min(option.help.find(". "), option.help.find(": "));
   std::string text = option.help.substr(0, end);
   while (!text.empty() && (text.back() == '.' || text.back() == ':')) text.pop_back();

@@ -39,7 +39,7 @@ std::string Action(const Option& option) {
   return " ";
 }
 
-/// One line per name: as soon as one of them is used, the others are no longer offered.
+/// One line per name of the option. As soon as one name is used, the others are no longer offered.
 std::string Specifications(const Option& option) {
   std::string lines;
   const std::string names = fmt::format("{}", fmt::join(NamesOf(option), " "));

@@ -3,12 +3,12 @@
 #include <fast_float/fast_float.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "examples/histgbt/metric.h"
 
@@ -16,12 +16,9 @@ namespace warren::histgbt {
 namespace {
 
 using xgb_train::ConfigError;
+using xgb_train::Reject;
+using xgb_train::Rule;
 using xgb_train::Setting;
-
-[[noreturn]] void Reject(const Setting& setting, std::string_view expected) {
-  throw ConfigError(
-      fmt::format("{}: found {} = {}; expected {}", setting.origin, setting.key, setting.value, expected));
-}
 
 template <typename T>
 T Parse(const Setting& setting, T least, T most, std::string_view expected) {
@@ -85,16 +82,8 @@ void AddMetric(Options& options, const Setting& setting) {
 
 constexpr int kMostDepth = 20;
 
-struct Rule {
-  std::string_view name;
-  std::string_view alias;
-  std::string_view fallback;
-  std::string_view help;
-  void (*apply)(Options&, const Setting&);
-};
-
 // clang-format off
-constexpr Rule kRules[] = {
+constexpr Rule<Options> kRules[] = {
     {"data", "train", "", "Training data: path[;path...][?key=value...], as in docs/how-to/data-text.md.",
      [](Options& o, const Setting& s) { o.data = s.value; }},
     {"eval_train", "", "0", "1: also evaluate the training data.",
@@ -132,20 +121,15 @@ constexpr Rule kRules[] = {
 };
 // clang-format on
 
-constexpr std::string_view kEvalPrefix = "eval[";
-
 void Apply(Options& options, const Setting& setting) {
-  const auto* const rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& one) {
-    return setting.key == one.name || (!one.alias.empty() && setting.key == one.alias);
-  });
-  if (rule != std::end(kRules)) return rule->apply(options, setting);
-  const std::string_view key = setting.key;
-  if (!key.starts_with(kEvalPrefix) || !key.ends_with(']') || key.size() <= kEvalPrefix.size() + 1) {
+  if (const auto* const rule = xgb_train::FindRule<Options>(kRules, setting.key)) {
+    rule->apply(options, setting);
+  } else if (auto eval_set = xgb_train::ParseEvalSet(setting)) {
+    options.eval_sets.push_back(std::move(*eval_set));
+  } else {
     throw ConfigError(
         fmt::format("{}: there is no option {}; histgbt --help lists them", setting.origin, setting.key));
   }
-  options.eval_sets.push_back(
-      {std::string(key.substr(kEvalPrefix.size(), key.size() - kEvalPrefix.size() - 1)), setting.value});
 }
 
 void RequireWhatBelongsTogether(Options& options) {
@@ -180,15 +164,7 @@ Options MakeOptions(const std::vector<xgb_train::Setting>& settings) {
 }
 
 std::string DescribeOptions() {
-  std::string text;
-  for (const Rule& rule : kRules) {
-    const std::string also = rule.alias.empty() ? "" : fmt::format(" (or {})", rule.alias);
-    const std::string fallback = rule.fallback.empty() ? "" : fmt::format(" [{}]", rule.fallback);
-    text += fmt::format("  {}{}{}\n      {}\n", rule.name, also, fallback, rule.help);
-  }
-  text +=
-      "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; may be given several times.\n";
-  return text;
+  return xgb_train::DescribeRules<Options>(kRules);
 }
 
 }  // namespace warren::histgbt

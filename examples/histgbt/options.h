@@ -6,17 +6,13 @@
 
 #include "examples/histgbt/grower.h"
 #include "examples/histgbt/objective.h"
-#include "examples/xgboost/xgb_train/config.h"
+#include "examples/xgboost/xgb_train/setting_table.h"
 
 namespace warren::histgbt {
 
-enum class Device : std::uint8_t { kCpu, kCuda };
+using xgb_train::EvalSet;
 
-/// Data to evaluate after each round, and its name in the output.
-struct EvalSet {
-  std::string name;
-  std::string path;
-};
+enum class Device : std::uint8_t { kCpu, kCuda };
 
 struct Options {
   std::string data;

@@ -13,11 +13,6 @@
 namespace warren::xgb_train {
 namespace {
 
-[[noreturn]] void Reject(const Setting& setting, std::string_view expected) {
-  throw ConfigError(
-      fmt::format("{}: found {} = {}; expected {}", setting.origin, setting.key, setting.value, expected));
-}
-
 template <int kLeast>
 int ParseInt(const Setting& setting) {
   const char* const end = setting.value.data() + setting.value.size();
@@ -67,16 +62,8 @@ void AcceptRowSplit(const Setting& setting) {
   if (setting.value != "auto" && setting.value != "row") Reject(setting, "auto or row");
 }
 
-struct Rule {
-  std::string_view name;
-  std::string_view alias;
-  std::string_view fallback;  ///< the default, as the help shows it
-  std::string_view help;
-  void (*apply)(Parameters&, const Setting&);
-};
-
 // clang-format off
-constexpr Rule kRules[] = {
+constexpr Rule<Parameters> kRules[] = {
     {"task", "", "train", "What to do: train, pred (predict) or dump (write the model as text).",
      [](Parameters& p, const Setting& s) { p.task = ParseTask(s); }},
     {"data", "train_path", "", "Training data, LibSVM text. In a job each worker reads its share of the file.",
@@ -126,15 +113,9 @@ constexpr Rule kRules[] = {
 };
 // clang-format on
 
-const Rule* FindRule(std::string_view key) {
-  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules),
-                                  [&](const Rule& r) { return key == r.name || key == r.alias; });
-  return rule == std::end(kRules) ? nullptr : rule;
-}
-
 // The canonical name of a setting's key; a later value replaces an earlier one with the same name.
 std::string_view CanonicalKey(const Setting& setting) {
-  const Rule* rule = FindRule(setting.key);
+  const auto* const rule = FindRule<Parameters>(kRules, setting.key);
   return rule ? rule->name : std::string_view(setting.key);
 }
 
@@ -151,20 +132,11 @@ std::vector<Setting> LaterWins(const std::vector<Setting>& settings) {
   return kept;
 }
 
-constexpr std::string_view kEvalPrefix = "eval[";
-
-EvalSet ParseEvalSet(const Setting& setting) {
-  const std::string_view key = setting.key;
-  const bool named = key.ends_with(']') && key.size() > kEvalPrefix.size() + 1;
-  if (!named) Reject(setting, "eval[NAME] = path");
-  return {std::string(key.substr(kEvalPrefix.size(), key.size() - kEvalPrefix.size() - 1)), setting.value};
-}
-
 void Apply(Parameters& parameters, const Setting& setting) {
-  if (const Rule* rule = FindRule(setting.key)) {
+  if (const auto* const rule = FindRule<Parameters>(kRules, setting.key)) {
     rule->apply(parameters, setting);
-  } else if (setting.key.starts_with(kEvalPrefix)) {
-    parameters.eval_sets.push_back(ParseEvalSet(setting));
+  } else if (auto eval_set = ParseEvalSet(setting)) {
+    parameters.eval_sets.push_back(std::move(*eval_set));
   } else {
     parameters.booster.push_back(setting);
   }
@@ -209,15 +181,7 @@ Parameters MakeParameters(const std::vector<Setting>& settings) {
 }
 
 std::string DescribeParameters() {
-  std::string text;
-  for (const Rule& rule : kRules) {
-    const std::string also = rule.alias.empty() ? "" : fmt::format(" (or {})", rule.alias);
-    const std::string fallback = rule.fallback.empty() ? "" : fmt::format(" [{}]", rule.fallback);
-    text += fmt::format("  {}{}{}\n      {}\n", rule.name, also, fallback, rule.help);
-  }
-  text +=
-      "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; may be given several times.\n";
-  return text;
+  return DescribeRules<Parameters>(kRules);
 }
 
 }  // namespace warren::xgb_train

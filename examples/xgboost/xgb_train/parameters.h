@@ -5,17 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "examples/xgboost/xgb_train/config.h"
+#include "examples/xgboost/xgb_train/setting_table.h"
 
 namespace warren::xgb_train {
 
 enum class Task { kTrain, kPredict, kDump };
-
-/// A data set to evaluate on each round, under the name shown in the output.
-struct EvalSet {
-  std::string name;
-  std::string path;
-};
 
 /// Settings with defaults filled in. Paths are empty if unset ("NULL" also means unset).
 struct Parameters {

@@ -1,21 +1,92 @@
-"""Shared code for the servers of a real cluster on this machine: waiting until they are up, and ending them."""
+"""Shared code for the servers of a real cluster on this machine."""
 
 import os
 import pathlib
 import signal
+import subprocess
 import time
 
 
-def until(condition, timeout, what, processes, tail):
-    """Waits for the condition. Raises OSError with the text of `tail()` if a process ends or the time is up."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        for process in processes:
-            if process.poll() is not None:
-                raise OSError(f"{process.args[0]} ended ({process.returncode}): {tail()}")
-        if time.monotonic() > deadline:
-            raise OSError(f"not within {timeout} s: {what}: {tail()}")
-        time.sleep(0.1)
+class ClusterOfDaemons:
+    """The servers of a cluster, started as root, with all files in one directory. A cluster derives from it and defines `environment()`, the
+    variables that its clients and servers need in addition to the usual environment; `_end_jobs()`; `_logs()`, the paths of its logs; and
+    `_is_of_a_job(entry)`, whether a folder of /proc is a process of a job. It calls `_begin` at the end of its constructor."""
+
+    def __init__(self, directory, timeout):
+        self.directory = pathlib.Path(directory).resolve()
+        self.timeout = timeout
+        self.processes = []
+        self.log = None
+
+    def _begin(self, start):
+        """Calls `start`, which starts everything; ends everything if it fails."""
+        try:
+            start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def run(self, *words, **more):
+        """Runs a client: subprocess.run with the cluster's environment."""
+        environment = {**os.environ, **self.environment(), **more.pop("env", {})}
+        return subprocess.run([str(word) for word in words], env=environment, check=False, **more)
+
+    def close(self):
+        """Ends everything: first the jobs, so that none of their processes outlives the servers."""
+        if self.processes:
+            try:
+                self._end_jobs()
+            except subprocess.TimeoutExpired:
+                pass
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        self.processes = []
+        self._kill_jobs()
+        if self.log:
+            self.log.close()
+            self.log = None
+
+    def _open_log(self):
+        self.log = open(self.directory / "daemons.log", "ab")
+
+    def _daemon(self, *words, **environment):
+        """Starts a server, in a session of its own: SIGINT from a terminal must not reach it."""
+        self.processes.append(subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                               start_new_session=True, cwd=self.directory,
+                                               env={**os.environ, **self.environment(), **environment}))
+
+    def _await(self, condition, what):
+        """Waits for the condition. Raises OSError with the ends of the logs if a server ends or the time is up."""
+        deadline = time.monotonic() + self.timeout
+        while not condition():
+            for process in self.processes:
+                if process.poll() is not None:
+                    raise OSError(f"{process.args[0]} ended ({process.returncode}): {self._tail()}")
+            if time.monotonic() > deadline:
+                raise OSError(f"not within {self.timeout} s: {what}: {self._tail()}")
+            time.sleep(0.1)
+
+    def _tail(self):
+        return "".join(f"\n{path}: {path.read_text(errors='replace')[-1500:]}" for path in self._logs() if path.exists())
+
+    def _kill_jobs(self):
+        """Kills all processes of jobs, even those that are no longer descendants of a server."""
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    is_of_a_job = self._is_of_a_job(entry)
+                except OSError:
+                    continue
+                if is_of_a_job:
+                    kill_tree(int(entry.name))
 
 
 def kill_tree(pid):

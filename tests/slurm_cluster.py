@@ -6,10 +6,9 @@ import pathlib
 import shutil
 import socket
 import stat
-import subprocess
 import time
 
-from cluster_daemons import kill_tree, until
+from cluster_daemons import ClusterOfDaemons
 from warren_testing import free_ports
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "squeue", "sinfo"]
@@ -59,65 +58,33 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 """
 
 
-class SlurmCluster:
+class SlurmCluster(ClusterOfDaemons):
     """`nodes` is a list of names, or the number of nodes, which are then called node0, node1, and so on. According to Slurm, each node has
     `cpus` cores (possibly more than the machine, since slurmd gets config_overrides) and `gpus` fake GPUs."""
 
     def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60,
                  task_plugin="none", memory_mb=None):
-        self.directory = pathlib.Path(directory).resolve()
+        super().__init__(directory, timeout)
         self.nodes = nodes if isinstance(nodes, list) else [f"node{index}" for index in range(nodes)]
-        self.processes = []
-        self.log = None
-        try:
-            self._start(cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin, memory_mb or cpus * 200)
-        except BaseException:
-            self.close()
-            raise
+        self._begin(lambda: self._start(cpus, gpus, kill_wait, min_job_age, extra, task_plugin, memory_mb or cpus * 200))
 
     @property
     def configuration(self):
         return self.directory / "slurm.conf"
 
     def environment(self):
-        """The variables that the clients (srun, sbatch, squeue, ...) need, in addition to the usual environment."""
         return {"SLURM_CONF": str(self.configuration)}
 
-    def run(self, *words, **more):
-        """Runs a client: subprocess.run with the cluster's environment."""
-        environment = {**os.environ, **self.environment(), **more.pop("env", {})}
-        return subprocess.run([str(word) for word in words], env=environment, check=False, **more)
+    def _end_jobs(self):
+        if not self.configuration.exists():
+            return
+        self.run("scancel", "--signal=KILL", "--full", "--user=root", timeout=5, capture_output=True)
+        self.run("scancel", "--user=root", timeout=5, capture_output=True)
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline and self._running():
+            time.sleep(0.1)
 
-    def close(self):
-        """Ends everything, including the job steps' daemons and tasks."""
-        if self.processes and self.configuration.exists():
-            try:
-                # First the jobs, so that no task outlives the daemons.
-                self.run("scancel", "--signal=KILL", "--full", "--user=root", timeout=5, capture_output=True)
-                self.run("scancel", "--user=root", timeout=5, capture_output=True)
-                deadline = time.monotonic() + 3
-                while time.monotonic() < deadline and self._running():
-                    time.sleep(0.1)
-            except subprocess.TimeoutExpired:
-                pass
-        for process in reversed(self.processes):
-            process.kill()
-        for process in self.processes:
-            process.wait()
-        self.processes = []
-        for pid in self._steps_processes():
-            kill_tree(pid)
-        if self.log:
-            self.log.close()
-            self.log = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _start(self, cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin, memory_mb):
+    def _start(self, cpus, gpus, kill_wait, min_job_age, extra, task_plugin, memory_mb):
         for name in ["munge", "state"]:
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         # munged refuses directories that others can write to (a sticky /tmp is fine); its socket must be reachable.
@@ -141,24 +108,17 @@ class SlurmCluster:
             min_job_age=min_job_age, task_plugin=task_plugin, cpus=cpus, memory=memory_mb, node_lines=node_lines,
             gres=f" Gres=gpu:{gpus}" if gpus else "",
             extra="SlurmdParameters=config_overrides\n" + extra))
-        self.log = open(self.directory / "daemons.log", "ab")
+        self._open_log()
         munge = self.directory / "munge"
         self._daemon("munged", "--foreground", "--force", "--num-threads=2", f"--socket={munge}/socket",
                      f"--key-file={key}", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
                      f"--seed-file={munge}/seed")
-        until(lambda: (munge / "socket").exists(), timeout, "munged makes its socket", self.processes, lambda: _tail(self))
+        self._await(lambda: (munge / "socket").exists(), "munged makes its socket")
         self._daemon("slurmctld", "-D", "-i", "-f", self.configuration)
         for name in self.nodes:
             (self.directory / f"spool-{name}").mkdir(exist_ok=True)
             self._daemon("slurmd", "-D", "-N", name, "-f", self.configuration)
-        until(self._all_idle, timeout, "all nodes are idle", self.processes, lambda: _tail(self))
-
-    def _daemon(self, *words):
-        # A separate session, so that SIGINT from a terminal does not reach the daemon.
-        self.processes.append(subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
-                                               stdout=self.log, stderr=self.log, start_new_session=True,
-                                               cwd=self.directory,
-                                               env={**os.environ, **self.environment()}))
+        self._await(self._all_idle, "all nodes are idle")
 
     def _all_idle(self):
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", capture_output=True, text=True, timeout=30)
@@ -168,22 +128,16 @@ class SlurmCluster:
     def _running(self):
         return self.run("squeue", "--noheader", capture_output=True, text=True, timeout=5).stdout.strip()
 
-    def _steps_processes(self):
-        """The pids of slurmstepd, which leaves slurmd's process group, and of tasks, including those whose slurmstepd is gone."""
-        mark = f"SLURM_CONF={self.configuration}".encode()
-        found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    environment = (entry / "environ").read_bytes().split(b"\0")
-                    task = mark in environment and any(one.startswith(b"SLURMD_NODENAME=") for one in environment)
-                    daemon = (entry / "cmdline").read_bytes().startswith(b"slurmstepd:")
-                    if task or daemon and any(os.readlink(link).startswith(f"{self.directory}/")
-                                              for link in [entry / "cwd", *(entry / "fd").iterdir()]):
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+    def _is_of_a_job(self, entry):
+        """Whether it is slurmstepd, which leaves slurmd's process group, or a task, even one whose slurmstepd is gone."""
+        environment = (entry / "environ").read_bytes().split(b"\0")
+        if f"SLURM_CONF={self.configuration}".encode() in environment and any(one.startswith(b"SLURMD_NODENAME=") for one in environment):
+            return True
+        return (entry / "cmdline").read_bytes().startswith(b"slurmstepd:") and any(
+            os.readlink(link).startswith(f"{self.directory}/") for link in [entry / "cwd", *(entry / "fd").iterdir()])
+
+    def _logs(self):
+        return sorted(self.directory.rglob("*log"))
 
 
 def why_not():
@@ -194,8 +148,3 @@ def why_not():
         if not shutil.which(program):
             return f"there is no {program} here (Debian: slurm-wlm, munge)"
     return None
-
-
-def _tail(cluster):
-    return "".join(f"\n{path.name}: {path.read_text(errors='replace')[-1500:]}"
-                   for path in sorted(cluster.directory.rglob("*log")))

@@ -6,9 +6,8 @@ import pathlib
 import pwd
 import shutil
 import socket
-import subprocess
 
-from cluster_daemons import kill_tree, until
+from cluster_daemons import ClusterOfDaemons
 from warren_testing import free_ports
 
 LIBRARY = pathlib.Path("/usr/lib/gridengine")
@@ -100,19 +99,13 @@ qsort_args         NONE
 """
 
 
-class SgeCluster:
+class SgeCluster(ClusterOfDaemons):
     """A cluster whose only execution host is this machine, with `slots` slots in the queue all.q and a parallel environment smp."""
 
     def __init__(self, directory, slots=4, shell_start_mode="posix_compliant", notify="00:00:02", timeout=60):
-        self.directory = pathlib.Path(directory).resolve()
-        self.processes = []
-        self.log = None
+        super().__init__(directory, timeout)
         self.ports = free_ports(2)
-        try:
-            self._start(slots, shell_start_mode, notify, timeout)
-        except BaseException:
-            self.close()
-            raise
+        self._begin(lambda: self._start(slots, shell_start_mode, notify))
 
     def environment(self):
         """The variables that the clients (qsub, qstat, ...) need, in addition to the usual environment."""
@@ -123,37 +116,11 @@ class SgeCluster:
     def accounting(self):
         return self.directory / "default" / "common" / "accounting"
 
-    def run(self, *words, **more):
-        environment = {**os.environ, **self.environment(), **more.pop("env", {})}
-        return subprocess.run([str(word) for word in words], env=environment, check=False, **more)
+    def _end_jobs(self):
+        self.run("qdel", "-f", "-u", "*", timeout=5, capture_output=True)
+        self._kill_jobs()  # they have their own sessions
 
-    def close(self):
-        if self.processes:
-            try:
-                self.run("qdel", "-f", "-u", "*", timeout=5, capture_output=True)
-            except subprocess.TimeoutExpired:
-                pass
-        # Kill the processes of jobs first, which have their own sessions, then the daemons.
-        for pid in self._jobs_processes():
-            kill_tree(pid)
-        for process in reversed(self.processes):
-            process.kill()
-        for process in self.processes:
-            process.wait()
-        self.processes = []
-        for pid in self._jobs_processes():
-            kill_tree(pid)
-        if self.log:
-            self.log.close()
-            self.log = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _start(self, slots, shell_start_mode, notify, timeout):
+    def _start(self, slots, shell_start_mode, notify):
         admin = "root"
         common = self.directory / "default" / "common"
         for path in [common, self.directory / "qmaster" / "job_scripts", self.directory / "execd"]:
@@ -183,7 +150,7 @@ class SgeCluster:
                  for line in configuration.splitlines() if line.split()]
         lines += [f"{key} {value}" for key, value in changes.items()]
         (self.directory / "configuration").write_text("\n".join(lines) + "\n")
-        self.log = open(self.directory / "daemons.log", "ab")
+        self._open_log()
         self._need(LIBRARY / "spoolinit", "classic", "libspoolc", f"{common};{self.directory / 'qmaster'}", "init")
         default = LIBRARY / "spooldefaults"
         self._need(default, "configuration", self.directory / "configuration")
@@ -191,9 +158,8 @@ class SgeCluster:
         self._need(default, "usersets", SHARE / "util" / "resources" / "usersets")
         self._need(default, "managers", "root")
         self._need(default, "operators", "root")
-        self._daemon("sge_qmaster")
-        until(lambda: self.run("qconf", "-sh", capture_output=True, timeout=20).returncode == 0, timeout,
-               "qmaster answers", self.processes, lambda: _tail(self))
+        self._serve("sge_qmaster")
+        self._await(lambda: self.run("qconf", "-sh", capture_output=True, timeout=20).returncode == 0, "qmaster answers")
         self.run("qconf", "-ah", host, capture_output=True)
         self._need("qconf", "-as", host)
         for option, name, text in [("-Ap", "pe", PARALLEL_ENVIRONMENT),
@@ -208,8 +174,8 @@ class SgeCluster:
             path = self.directory / name
             path.write_text(text)
             self._need("qconf", option, path)
-        self._daemon("sge_execd")
-        until(self._ready, timeout, "the queue is ready", self.processes, lambda: _tail(self))
+        self._serve("sge_execd")
+        self._await(self._ready, "the queue is ready")
 
     def _need(self, *words):
         done = self.run(*words, capture_output=True, text=True, timeout=30)
@@ -218,34 +184,27 @@ class SgeCluster:
         if done.returncode != 0:
             raise OSError(f"{words}: {done.stdout}{done.stderr}")
 
-    def _daemon(self, name):
+    def _serve(self, name):
         # Jobs run in login shells. An empty home directory keeps them from reading the user's startup files.
         empty_home = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"',
                       pwd.getpwuid(os.getuid()).pw_dir]  # fmt: skip
         # SGE_ND keeps the daemon in the foreground, as a child of this process.
-        self.processes.append(subprocess.Popen([*empty_home, str(LIBRARY / name)], stdin=subprocess.DEVNULL, stdout=self.log,
-                                               stderr=self.log, start_new_session=True, cwd=self.directory,
-                                               env={**os.environ, **self.environment(), "SGE_ND": "1"}))
+        self._daemon(*empty_home, LIBRARY / name, SGE_ND="1")
 
     def _ready(self):
         done = self.run("qstat", "-f", capture_output=True, text=True, timeout=20)
         words = [line.split() for line in done.stdout.splitlines() if line.startswith("all.q@")]
         return bool(words) and len(words[0]) == 5  # a sixth word is a state such as "au"
 
-    def _jobs_processes(self):
-        """Shepherds and all processes they started, including those that have outlived their shepherd."""
+    def _is_of_a_job(self, entry):
+        """Whether it is a shepherd, or a process that one has started, even if it has outlived its shepherd."""
         mark = f"SGE_JOB_SPOOL_DIR={self.directory}/".encode()
-        found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    if (any(one.startswith(mark) for one in (entry / "environ").read_bytes().split(b"\0"))
-                            or b"sge_shepherd" in (entry / "cmdline").read_bytes()
-                            and os.readlink(entry / "cwd").startswith(f"{self.directory}/")):
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+        return (any(one.startswith(mark) for one in (entry / "environ").read_bytes().split(b"\0"))
+                or b"sge_shepherd" in (entry / "cmdline").read_bytes()
+                and os.readlink(entry / "cwd").startswith(f"{self.directory}/"))
+
+    def _logs(self):
+        return [self.directory / "daemons.log", *sorted(self.directory.rglob("messages"))]
 
 
 def why_not():
@@ -256,8 +215,3 @@ def why_not():
         if not (LIBRARY / program).exists():
             return f"there is no {program} here (Debian: gridengine-master, gridengine-exec, gridengine-client)"
     return None
-
-
-def _tail(cluster):
-    paths = [cluster.directory / "daemons.log", *sorted(cluster.directory.rglob("messages"))]
-    return "".join(f"\n{path}: {path.read_text(errors='replace')[-1500:]}" for path in paths if path.exists())

@@ -356,6 +356,7 @@ void Cache<Index>::AddTotals() {
     columns_ = std::max(columns_, page.columns);
     least_index_ = std::min(least_index_, static_cast<Index>(page.least_index));
     has_weights_ = has_weights_ || page.counts[internal::kWeights] > 0;
+    has_label_offsets_ = has_label_offsets_ || page.counts[internal::kLabelOffsets] > 0;
   }
 }
 

@@ -108,6 +108,8 @@ class Cache {
   Index least_index() const { return least_index_; }
   /// Whether any page has weights; in pages without weights, rows weigh 1.
   bool has_weights() const { return has_weights_; }
+  /// Whether rows of any page have a number of labels other than one.
+  bool has_label_offsets() const { return has_label_offsets_; }
 
   /// Returns page `i`, which must be less than pages(). The whole page is checked the first time, and every
   /// time once the file's modification time differs from that at Open(). Throws DataError if the page is
@@ -137,6 +139,7 @@ class Cache {
   std::uint64_t columns_ = 0;
   Index least_index_ = Index(-1);
   bool has_weights_ = false;
+  bool has_label_offsets_ = false;
 };
 
 extern template class CacheWriter<std::uint32_t>;

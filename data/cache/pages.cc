@@ -217,7 +217,12 @@ class Pages<Index>::Source {
       rows_ = cache_->rows();
       entries_ = cache_->entries();
       if (cache_->pages() == 0) return;
-      // The first page has the shape of all pages, except for the number of columns and the weights.
+      // The first page has the shape of all pages, except for the number of columns, the weights, and the
+      // number of labels of rows that have several.
+      for (std::size_t i = 1; cache_->has_label_offsets() && i < cache_->pages(); ++i) {
+        const CachePage<Index> page = cache_->Page(i);
+        finder.Add(page.View());
+      }
       const CachePage<Index> first = cache_->Page(0);
       RowView<Index> rows = first.View();
       const float weight = 1;

@@ -229,6 +229,15 @@ TEST_F(CachedPagesTest, TheTextIsNotReadAgain) {
   EXPECT_THAT(stale_, IsEmpty());
 }
 
+TEST_F(CachedPagesTest, RowsThatDifferInTheirNumberOfLabelsAreNoticedEachTime) {
+  for (const std::string& text : {Rows(3000) + "1,2 3:4\n", "1,2 3:4\n" + Rows(3000)}) {
+    const DataUri uri = ParseDataUri(folder_.Write("b", text) + "#" + folder_ / "labels");
+    for (int run = 0; run < 2; ++run) {
+      EXPECT_EQ(Pages<std::uint32_t>(uri, {}, Small()).shape().labels_per_row, 0U) << "run " << run;
+    }
+  }
+}
+
 TEST_F(CachedPagesTest, OtherTextOfTheSameLengthAndTimeIsNoticed) {
   const std::string path = folder_.Write("a", Rows(100));
   const auto time = std::filesystem::last_write_time(path);

@@ -30,7 +30,7 @@ using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
 
-/// Prints the error if a call of rabit's API has failed; returns its result.
+/// Prints the error if `result`, which a call of rabit's API returned, is not 0. Returns `result`.
 int PrintIfFailed(int result) {
   if (result != 0) {
     std::fflush(stdout);
@@ -39,8 +39,8 @@ int PrintIfFailed(int result) {
   return result;
 }
 
-/// Prints the error and exits, because rabit's callers do not check results. Uses _Exit, because other
-/// threads may still be running.
+/// If the call has failed, prints the error and exits, because rabit's callers do not check results. Uses
+/// _Exit, because other threads may still be running.
 int OrLeave(int result) {
   if (PrintIfFailed(result) != 0) std::_Exit(kErrorExitCode);
   return 0;
@@ -88,7 +88,8 @@ int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(voi
   });
 }
 
-/// Returns the offsets of the ranks' slices and the end of the last one. Each count is multiplied by `unit`.
+/// Returns the offsets of the ranks' slices and the end of the last slice. Each count is multiplied by
+/// `unit`.
 std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, const size_t* counts,
                                          std::size_t unit) {
   if (counts == nullptr) session.Refuse(call, "the counts are NULL; expected one for each rank");
@@ -104,7 +105,7 @@ std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, con
 
 int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes, char** out_local,
                    rbt_ulong* out_local_bytes) {
-  // The caller may use these until the next call.
+  // The caller may use these strings until this thread's next call.
   thread_local std::string global;
   thread_local std::string local;
   global.clear();

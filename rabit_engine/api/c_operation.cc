@@ -17,7 +17,7 @@ std::size_t Product(const Session& session, const Call& call, std::size_t count,
   return count * unit;
 }
 
-/// Offsets of one equal slice per rank.
+/// Returns the offsets of equal slices, one per rank.
 Offsets Equal(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
   const std::size_t slice = Product(session, call, count, unit);
   Product(session, call, slice, static_cast<std::size_t>(session.world_size()));
@@ -44,8 +44,8 @@ Offsets OffsetsOf(const Session& session, const Call& call, const Counts& counts
   return Equal(session, call, std::get<std::size_t>(counts), unit);
 }
 
-/// Ranks other than the root pass no counts. If the slices are equal, every rank refuses a count that is too
-/// large.
+/// If there is a count per rank, only the root passes the counts, and other ranks get no offsets. If the
+/// slices are equal, every rank gets offsets and refuses a count that is too large.
 Offsets OffsetsOfRoot(const Session& session, const Call& call, int root, const Counts& counts,
                       std::size_t unit) {
   const bool are_equal = std::holds_alternative<std::size_t>(counts);

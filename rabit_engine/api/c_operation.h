@@ -23,8 +23,8 @@ using Counts = std::variant<std::size_t, const std::size_t*>;
 /// A WarrenOp, or the caller's operation.
 using Op = std::variant<int, const WarrenCustomOp*>;
 
-/// The arguments of a collective's C function; members that the function lacks are not used. `type` is a
-/// WarrenType; counts are in elements.
+/// The arguments of a collective's C function; members for which the function has no parameter are not used.
+/// `type` is a WarrenType; counts are in elements.
 struct Arguments {
   Collective kind = Collective::kBarrier;
   const void* send = nullptr;
@@ -128,7 +128,7 @@ struct OwnedOperation {
   std::optional<Outbound> out;
   std::optional<Inbound> in;
 
-  /// Valid until this object is changed, moved or destroyed.
+  /// The returned view is valid until this object is changed, moved or destroyed.
   Operation View() const {
     Operation view = operation;
     view.send_offsets = send_offsets;
@@ -140,12 +140,12 @@ struct OwnedOperation {
   }
 };
 
-/// The size of an element of a WarrenType. Refuses other codes.
+/// Returns the size of an element of `type`, a WarrenType. Refuses other codes.
 std::size_t CElementBytes(const Session& session, const Call& call, int type);
 
 /// Makes the operation. Refuses the call if the arguments cannot be converted; Session::Check makes the
-/// remaining checks. The caller's custom operation is released when the call has ended, or when it is refused
-/// here.
+/// remaining checks. The caller's custom operation is released when the call has ended, or immediately if the
+/// call is refused.
 OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments);
 
 }  // namespace warren::api

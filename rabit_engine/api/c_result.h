@@ -30,7 +30,7 @@ int Attempt(Function&& function) {
   return -1;
 }
 
-/// Like Attempt, with the session of this thread.
+/// Like Attempt, but passes this thread's session to the function.
 template <typename Function>
 int AttemptWithSession(const Call& call, Function&& function) {
   return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });

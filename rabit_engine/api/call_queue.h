@@ -23,7 +23,8 @@ namespace warren::api {
 
 class CallQueue;
 
-/// An operation in the queue. If no thread can be started, it runs when its state is queried.
+/// An operation in the queue. If the queue has no thread, because none can be started, HasEnded runs the
+/// operation.
 class QueuedCall final : public PendingCall {
  public:
   bool HasEnded() override;
@@ -48,10 +49,10 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
   /// `work` is called once, after all work added before it, and then destroyed.
   std::shared_ptr<QueuedCall> Add(std::function<void()> work);
-  /// Returns when the queue is empty; runs operations that no other thread runs. Returns immediately if
-  /// called from within an operation.
+  /// Waits until the queue is empty; meanwhile, runs operations that no other thread is running. Returns
+  /// immediately if called from within an operation.
   void Drain();
-  /// Ends the thread once it has run the remaining operations. None may be added after this call.
+  /// Ends the thread once it has run the remaining operations. No operation may be added after this call.
   void Close();
 
  private:
@@ -71,7 +72,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::deque<std::shared_ptr<QueuedCall>> waiting_;
   bool is_running_ = false;  ///< some thread is running an operation
   bool has_thread_ = false;
-  bool has_said_so_ = false;  ///< the missing thread was reported
+  bool has_said_so_ = false;  ///< has reported that no thread can be started
   bool is_closed_ = false;
   const std::uint64_t num_forks_ = NumForks();  ///< NumForks() in the process that owns the queue
   bool is_to_be_woken_ = false;                 ///< the thread sleeps until notified; else it polls

@@ -15,7 +15,7 @@ namespace warren::api {
 namespace {
 
 constexpr std::size_t kMaxAlignment = 64;
-constexpr std::size_t kBounceBytes = std::size_t{16} << 10;  // fits into the first-level cache twice
+constexpr std::size_t kBounceBytes = std::size_t{16} << 10;  // two buffers fit into the first-level cache
 
 bool IsAligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;

@@ -1,4 +1,5 @@
-// Adapts reduction functions of rabit's callers, with MPI's signature, to the engine's reductions.
+// Adapts the reduction functions that rabit's callers pass, which have MPI's signature, to the engine's
+// reductions.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 #include "rabit_engine/reduce/reduction.h"
 
 namespace MPI {
-/// Declared but not defined in rabit's headers. XGBoost's has the same layout.
+/// Rabit's headers declare this class without defining it. XGBoost's class has the same layout.
 class Datatype {
  public:
   explicit Datatype(std::size_t size) : type_size(size) {}
@@ -20,8 +21,8 @@ namespace warren::api {
 
 using CallerReduceFunction = void(const void* src, void* dst, int count, const MPI::Datatype& type);
 
-/// Throws Misuse in a process forked since NumForks returned `num_forks`. `function` says in the message
-/// which of the caller's functions forked it.
+/// Throws Misuse in a process forked since NumForks returned `num_forks`. `function` describes the caller's
+/// function that forked, e.g. "the reduction function".
 void RequireNoFork(std::uint64_t num_forks, const char* function);
 
 /// Must outlive the reductions made from it.
@@ -29,8 +30,8 @@ class CallerFunction {
  public:
   CallerFunction(CallerReduceFunction* function, std::size_t element_bytes);
 
-  /// Passes the caller's function at most INT_MAX elements at a time, aligned to the largest power of two
-  /// that divides the element size, up to 64 bytes.
+  /// Returns a reduction that passes the caller's function at most INT_MAX elements at a time, aligned to the
+  /// largest power of two that divides the element size, up to 64 bytes.
   Reduction reduction() { return Reduction::Custom(&CallerFunction::Run, this, element_bytes_); }
 
  private:

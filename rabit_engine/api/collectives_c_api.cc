@@ -71,7 +71,7 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
   session->Check(call, operation.View());
   if (mode.handle == nullptr) session->Refuse(call, "`handle` is NULL");
   if (options) options->timeout = session->Timeout(call, mode.options->timeout_seconds);
-  // Keeps the session and the options alive while the work needs them.
+  // The work holds the session and the options, which must live until it has run.
   return new WarrenHandle_{session->Enqueue(call, [session, options, call, operation = std::move(operation)] {
     Perform(*session, call, [&] { session->Run(call, operation.View()); });
   })};
@@ -130,7 +130,7 @@ std::vector<int> Places(const Session& session, const Call& call, std::span<cons
   return place;
 }
 
-/// `given` must live until the communicator is made.
+/// The function and the context in `given` must stay valid until the communicator is made.
 RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given) {
   if (given == nullptr || given->struct_bytes < sizeof(WarrenRendezvous) || given->allgather == nullptr) {
     throw Misuse(fmt::format(

@@ -1,4 +1,5 @@
-// The APIs for device memory: rabit/device.h, and, with handles and for any communicator, warren/c_api.h.
+// The APIs for device memory: rabit/device.h, and the device functions of warren/c_api.h, which work on any
+// communicator and can return handles.
 #include <fmt/format.h>
 
 #include <memory>

@@ -19,7 +19,7 @@ class DeviceCall final : public PendingCall {
 
   bool HasEnded() override { return session_->IsDeviceReached(mark_); }
   void Wait() override { session_->DeviceWait(call_, mark_); }
-  /// Called on the session's queue thread, which waits for the mark.
+  /// `function` is called by the session's call queue, which waits for the mark.
   void WhenEnded(std::function<void(const std::exception_ptr& error)> function) override {
     const auto waits = [call = call_, session = session_, mark = mark_] { session->DeviceWait(call, mark); };
     session_->Enqueue(call_, waits)->WhenEnded(std::move(function));

@@ -12,7 +12,8 @@
 
 namespace warren::api {
 
-/// Runs the call and translates its errors to dmlc::Error, which XGBoost's C API also reports.
+/// Runs the function and translates the engine's errors to dmlc::Error, which rabit's callers expect and
+/// XGBoost's C API reports.
 template <typename Function>
 auto Translated(Function&& function) {
   try {

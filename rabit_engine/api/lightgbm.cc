@@ -44,7 +44,7 @@ void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type
 
 /// Returns how many bytes must stay together. In histograms of quantized gradients with 16- or 32-bit
 /// integers, LightGBM adds a gradient and a hessian as one integer of twice the size (its
-/// include/LightGBM/bin.h). Blocks that are not multiples of that size belong to other sums of integers.
+/// include/LightGBM/bin.h). If some block is not a multiple of that size, the integers are summed one by one.
 int ElementBytes(int type_size, std::span<const std::int32_t> lengths) {
   if (type_size != 2 && type_size != 4) return type_size;
   const int pair = 2 * type_size;
@@ -107,8 +107,8 @@ std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
   return answer.reduction;
 }
 
-/// Returns where each rank's block begins, in units of `unit` bytes, and where the last ends. Throws Misuse
-/// unless the blocks are contiguous.
+/// Returns where each rank's block begins, in units of `unit` bytes, and where the last block ends. Throws
+/// Misuse unless the blocks are contiguous.
 std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, const std::int32_t* start,
                                          const std::int32_t* length, int num_blocks, std::int32_t unit) {
   if (num_blocks != session.world_size() || unit <= 0) {
@@ -132,7 +132,7 @@ std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, con
 
 #define WARREN_C_API extern "C" __attribute__((visibility("default")))
 
-/// A LightGBM::ReduceScatterFunction. Overwrites `input`, as LightGBM's own does.
+/// A LightGBM::ReduceScatterFunction. Overwrites `input`, as LightGBM's own function does.
 WARREN_C_API void WarrenLightGBMReduceScatter(char* input, std::int32_t /*input_size*/, int type_size,
                                               const std::int32_t* block_start, const std::int32_t* block_len,
                                               int num_block, char* output, std::int32_t /*output_size*/,

@@ -99,7 +99,7 @@ class PostedMessage final : public PendingCall {
   std::function<void(const std::exception_ptr&)> when_ended_;
 };
 
-/// Common to sending and receiving. `post(messages, timeout, ended)` starts the message.
+/// Checks the arguments of a send or a receive and starts the message with `post(messages, timeout, ended)`.
 template <typename Post>
 int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, const void* buffer,
           size_t bytes, const WarrenCallOptions* options, WarrenHandle* handle, Post&& post) {

@@ -30,17 +30,17 @@ using coordinator::Ready;
 using coordinator::Request;
 using coordinator::Signature;
 
-// The number of names that can have a bit. The bits take 512 bytes in each cycle.
+// The maximum number of names with a bit (participant.h). The bits take 512 bytes in each cycle.
 constexpr std::size_t kCapacity = 4096;
-// Approximate limits of the work between two cycles, so that an operation with a higher priority can
-// overtake. Must be the same on all ranks.
+// Approximate limits of the work in one cycle, so that an operation that is submitted later but has a higher
+// priority can overtake the rest. Must be the same on all ranks.
 constexpr std::uint64_t kCycleBytes = 2 << 20;
 constexpr int kCycleBatches = 64;
 // The largest packing buffer kept between cycles.
 constexpr std::size_t kMostKept = 64 << 20;
 // Longest time between cycles while all ranks are idle.
 constexpr std::chrono::microseconds kIdleCycle{8'000};
-// Shortest time between cycles while some ranks wait for others, even if the cycle is set shorter.
+// Shortest time between cycles while some ranks wait for others, even if the `cycle` setting is shorter.
 constexpr std::chrono::microseconds kPause{100};
 
 /// The NamedCalls whose cycle this thread is running, if any.
@@ -97,7 +97,8 @@ class NamedCalls::NamedCall final : public PendingCall {
     function(error_);  // constant once the call has ended
   }
 
-  /// Called with the owner's mutex held. Returns a callback to be called without it; may be empty.
+  /// Called with the owner's mutex held. Returns the callback to call after the mutex is released; may be
+  /// empty.
   std::function<void()> End(const std::exception_ptr& error) {
     error_ = error;
     has_ended_ = true;
@@ -133,7 +134,7 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
       num_forks_(NumForks()),
       participant_(session_->rank(), SettingsOf(options), kCapacity) {
   session_->StayOffTimeline();
-  // A rank that does not start a cycle times out like one that does not submit a name.
+  // A rank that does not start a cycle times out like a rank that does not submit a name.
   if (options.fails_after > 0) {
     constexpr double kLongest = 1e9;
     session_->SetTimeout(std::chrono::ceil<std::chrono::milliseconds>(
@@ -147,8 +148,9 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
   if (options.autotune) tuner_ = std::make_unique<coordinator::Tuner>(participant_.settings());
 }
 
-/// Never runs before the thread ends, because the thread holds a reference. It may run on that thread, if the
-/// thread drops the last reference, or in a forked process.
+/// Never runs before the thread has left its main loop, because the thread holds a reference. Detaches the
+/// thread, because the destructor may run on the thread itself, if the thread drops the last reference, or in
+/// a forked process.
 NamedCalls::~NamedCalls() {
   if (thread_.joinable()) thread_.detach();
 }
@@ -445,8 +447,8 @@ void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::opt
   for (const auto& callback : callbacks) callback();
 }
 
-/// Ends everything: all waiting calls fail with the error, or with one made from `why` if it is null. Called
-/// with the lock held; returns with it held.
+/// Ends everything: all waiting calls fail with `error`, or, if `error` is null, with an error made from
+/// `why`. Called with the lock held; returns with the lock held.
 void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_ptr& error) {
   over_ = why;
   error_ = error;
@@ -498,7 +500,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
   } catch (const ForcedUnwind&) {
     throw;
   } catch (...) {
-    // Names the operation that failed, also for those that were packed with it.
+    // The error of all operations in the batch names the first one and counts those packed with it.
     const std::string packed =
         batch.size() > 1 ? fmt::format(" and {} packed with it", batch.size() - 1) : "";
     error = std::make_exception_ptr(EngineError(

@@ -1,10 +1,10 @@
 // Named operations, which ranks may submit in any order. In cycles, the ranks agree on the operations that
 // are ready everywhere (coordinator/), pack small ones, and run them in the same order. Cycles run on a
-// thread, or on a caller that waits for an operation. They use a separate communicator, so that other calls
-// need not wait.
+// background thread, or on the thread of a caller that waits for an operation. They use a separate
+// communicator, so that other calls need not wait for them.
 //
 // Errors are EngineError. An error of the engine closes the NamedCalls on all ranks, and all waiting
-// operations fail with it. If ranks disagree on a name, only that name fails.
+// operations fail with it. If ranks submit different operations under one name, only these operations fail.
 #pragma once
 
 #include <chrono>
@@ -33,13 +33,13 @@ namespace warren::api {
 struct NamedWork {
   std::function<void()> run;   ///< runs the work unpacked, on the session of the NamedCalls
   const void* send = nullptr;  ///< input of an allreduce that may be packed
-  void* receive = nullptr;     ///< its output
+  void* receive = nullptr;     ///< the output of that allreduce
 };
 
 /// Thread-safe.
 class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
  public:
-  /// All ranks of `parent` call it.
+  /// Must be called by all ranks of `parent`.
   static std::shared_ptr<NamedCalls> Make(const Call& call, Session& parent, const NamedCallOptions& options);
 
   NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions& options);
@@ -48,14 +48,15 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   NamedCalls& operator=(const NamedCalls&) = delete;
 
   Session& session() { return *session_; }
-  /// Throws Misuse if the name is already waiting, EngineError after an error or after the end.
+  /// Throws Misuse if an operation with this name is already waiting, or this rank has called Join or Close;
+  /// EngineError if the NamedCalls have ended, with or without an error.
   std::shared_ptr<PendingCall> Add(const Call& call, coordinator::Request request, NamedWork work);
-  /// Completes this rank's operations, then contributes neutral elements to those of the other ranks until
+  /// Completes this rank's operations, then contributes neutral elements to the other ranks' operations until
   /// all ranks have joined. Returns the rank that joined last.
   int Join(const Call& call);
   /// Closes the NamedCalls on all ranks; operations that are not ready everywhere yet end with an error.
   /// Throws if an error occurs while this call waits for the other ranks, but not if an earlier error had
-  /// closed them.
+  /// already closed the NamedCalls.
   void Close();
 
  private:
@@ -104,21 +105,21 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   std::condition_variable changed_;  ///< wakes callers: a cycle or the thread has ended
   coordinator::Participant participant_;
   std::unordered_map<std::string, WaitingCall> waiting_;
-  std::optional<Clock::time_point> first_added_;  ///< since the last cycle
+  std::optional<Clock::time_point> first_added_;  ///< the first addition since the last cycle
   bool is_urgent_ = false;                        ///< a caller has begun to wait since the last cycle
   bool is_running_ = false;                       ///< a cycle is running
   bool runs_in_thread_ = false;                   ///< the running cycle runs on the thread
   int num_helpers_ = 0;                           ///< callers that wait and run cycles
-  Clock::time_point last_cycle_ = start_;         ///< when it ended
-  std::chrono::microseconds idle_{100};           ///< time until the next cycle if there is no reason for one
+  Clock::time_point last_cycle_ = start_;         ///< when the last cycle ended
+  std::chrono::microseconds idle_{100};           ///< time to the next cycle unless one is needed sooner
   bool joins_ = false;
   std::optional<int> last_joined_;
   bool closes_ = false;
   bool has_thread_ = false;
   std::mutex join_mutex_;
   std::thread thread_;
-  std::string over_;          ///< why it has ended; empty while it is open
-  std::exception_ptr error_;  ///< the reason, if it was an error
+  std::string over_;          ///< why the NamedCalls have ended; empty while they are open
+  std::exception_ptr error_;  ///< the error that ended them, if any
 
   // Used by the running cycle.
   std::unique_ptr<coordinator::Coordinator> coordinator_;  ///< on rank 0

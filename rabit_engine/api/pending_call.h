@@ -10,12 +10,13 @@ namespace warren::api {
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
-  /// Whether it has ended, with success or not.
+  /// Whether the call has ended, successfully or not.
   virtual bool HasEnded() = 0;
-  /// Waits until it has ended. Throws its error, or Misuse in a process forked after the call was made.
+  /// Waits until the call has ended. Throws the call's error, or Misuse in a process forked after the call
+  /// was made.
   virtual void Wait() = 0;
   /// Calls the function, with the error or nullptr, once the call has ended: on any thread, or immediately if
-  /// it has already ended. The function must neither throw nor wait for operations.
+  /// the call has already ended. The function must neither throw nor wait for operations.
   virtual void WhenEnded(std::function<void(const std::exception_ptr& error)> function) = 0;
 };
 

@@ -72,7 +72,7 @@ void ReduceWhole(const Operation& operation, int rank, int world_size, const Run
   const std::size_t element = reduction.element_bytes();
   const auto* const send = static_cast<const std::byte*>(operation.send);
   const bool in_place = operation.in_place;
-  // In place, the result stays where its elements were.
+  // If the operation is in place, the result replaces this rank's elements.
   std::byte* const receive = static_cast<std::byte*>(operation.receive);
   void* const result = in_place && receive != nullptr ? receive + share.first * element : receive;
   if (operation.average && reduction.rounds()) {
@@ -99,7 +99,7 @@ void ReduceWhole(const Operation& operation, int rank, int world_size, const Run
   finish();
 }
 
-/// Elements are reduced in rank order only, so splitting into pieces does not change any bits.
+/// Every element is reduced in the same order of ranks, so splitting into pieces does not change any bits.
 void ReduceScatterInPieces(const Operation& operation, int rank, int world_size, const RunInPlace& run) {
   const std::span<const std::size_t> offsets = operation.receive_offsets;
   const std::size_t element = operation.reduction->element_bytes();

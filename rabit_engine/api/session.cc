@@ -40,10 +40,10 @@ struct Registry {
   std::mutex mutex;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with their numbers
   std::uint64_t last_number = 0;
-  int num_met = 0;                    // made by Meet
+  int num_met = 0;                    // sessions made by Meet, or from such sessions
   std::optional<int> rank_that_left;  // the most recent one, for messages
-  // Set in a process forked while sessions existed: the parent process, which owns them, their links, their
-  // shared memory and their place at the tracker.
+  // Set in a process forked while sessions existed: the parent process, which owns the sessions, their links,
+  // their shared memory and their place at the tracker.
   std::optional<pid_t> owner;
 
   std::shared_ptr<Session> Find(std::uint64_t number) const {
@@ -279,7 +279,7 @@ Session::~Session() {
   --registry.num_met;
 }
 
-/// Makes forked processes refuse calls while this session lives.
+/// From now on, processes forked while this session exists refuse calls.
 void Session::CountAsMet() {
   Registry& registry = AllSessions();
   const std::lock_guard lock(registry.mutex);
@@ -323,12 +323,12 @@ void Session::SetUsualTimeout(const Call& call, double seconds) {
 }
 
 Session::CallLock::CallLock(Session& session, const Call& call) : session_(session) {
-  RequireOwner(call);  // again, for callers that found the session themselves
+  RequireOwner(call);  // again: some callers have not found the session with Require
   constexpr int kTurnsOfYielding = 100;
   constexpr std::chrono::microseconds kTurnPause{100};
   int turns = 0;
   while (session.busy_.test_and_set(std::memory_order_acquire)) {
-    // The thread of asynchronous calls may be in a call at any time.
+    // If calls have been enqueued, the queue's thread may be in a call at any time: wait for it.
     if (!session.is_held_when_idle_ && !session.has_queued_) {
       session.Refuse(
           call,
@@ -381,7 +381,7 @@ void Session::AddToTimeline(const Call& call, Timeline::Clock::time_point begin)
   timeline_->Add({name_, {}}, HasName(call) ? call.options->name : call.name, begin, Timeline::Clock::now());
 }
 
-/// Applies the call's timeout, if any, to the communicator while it lives.
+/// Applies the call's timeout, if any, to the communicator during this object's lifetime.
 class Session::ScopedTimeout {
  public:
   ScopedTimeout(Session& session, const CallOptions& options) : session_(session) {
@@ -482,8 +482,8 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
                         Prepare prepare) {
   const Operation operation = Operation::Allreduce(buffer, count, reduction);
   Check(call, operation);
-  // Outside Communicate, because the function may ask for the rank. Skipped in a restarted process that is
-  // catching up, because the result is already known.
+  // Called outside Communicate, because the function may ask for the rank. Skipped in a restarted process
+  // that is catching up, because the result is already known.
   if (prepare.function != nullptr && !IsReplayed()) {
     prepares_ = true;
     const std::unique_ptr<bool, void (*)(bool*)> end(&prepares_, [](bool* prepares) { *prepares = false; });

@@ -31,7 +31,7 @@ namespace warren::api {
 /// A caller's options for one call.
 struct CallOptions {
   std::string name;                      ///< for messages and the timeline; empty: the call's name is used
-  std::chrono::milliseconds timeout{0};  ///< for a rank that is alive but late; 0: the communicator's
+  std::chrono::milliseconds timeout{0};  ///< for a rank that is alive but late; 0: the usual timeout
 };
 
 /// The call being served.
@@ -80,8 +80,8 @@ class Session {
   static std::shared_ptr<Session> Find(Threads threads);
   /// Returns the session this thread uses. Throws Misuse if it has none.
   static std::shared_ptr<Session> Require(const Call& call, Threads threads);
-  /// Makes a session of ranks that meet over this bootstrap; it is not bound to a thread. Each rank leaves
-  /// independently, by destroying its session.
+  /// Makes a session of the ranks that meet over this bootstrap; the session is not bound to a thread. Each
+  /// rank leaves independently, by destroying its session.
   static std::shared_ptr<Session> Meet(const Call& call, std::unique_ptr<Bootstrap> bootstrap);
   /// Ends this thread's session, if it has one. Returns false if an error had already ended the job.
   static bool Finalize(const Call& call, Threads threads);
@@ -96,26 +96,26 @@ class Session {
   const SessionOptions& options() const { return options_; }
   /// Stops tracing; the caller records these calls itself.
   void StayOffTimeline() { timeline_ = nullptr; }
-  /// Registers a function to call before this session, or the world it was made from, ends. It is not called
-  /// if `whose` has expired by then.
+  /// Registers a function to call before this session, or the world from which it was made, ends. The
+  /// function is not called if `whose` has expired by then.
   void BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function);
   /// Sets how long further calls may wait for a rank that is alive; overrides rabit_timeout. Does nothing if
   /// the engine has no timeouts.
   void SetTimeout(std::chrono::milliseconds timeout) { communicator_->SetCallTimeout(timeout); }
-  /// Sets the default for calls without a timeout; seconds as in Timeout.
+  /// Sets the timeout of calls whose options have none. `seconds`: see Timeout.
   void SetUsualTimeout(const Call& call, double seconds);
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   /// The name of this session's communicator in messages.
   const std::string& name() const { return name_; }
-  /// Returns, for each rank, the lowest rank on the same host.
+  /// Returns a number for each rank, which is equal for ranks on the same host.
   std::vector<int> Hosts(const Call& call);
   /// Translates a rank of this session to its rank in the job.
   int RankInJob(const Call& call, int rank) const;
   /// Makes a session of the ranks that give the same color, ordered by key; null for a negative color.
   /// Different sessions may have calls in progress at the same time. The session ends when it is destroyed.
   std::shared_ptr<Session> Split(const Call& call, int color, int key);
-  /// Makes a session of these ranks, in this order; only they call it. See Communicator::Group.
+  /// Makes a session of these ranks, in this order; only these ranks make the call. See Communicator::Group.
   std::shared_ptr<Session> Group(const Call& call, std::span<const int> ranks, const std::string& name,
                                  OobAllgather& members);
   std::unique_ptr<TaggedMessages> MakeMailbox(const Call& call);
@@ -125,12 +125,12 @@ class Session {
 
   /// Runs any operation, including averages and reductions from one buffer to another.
   void Run(const Call& call, const Operation& operation);
-  /// Refuses the operation if Complaint finds fault with it. Run does this too; asynchronous calls do it
-  /// before they are enqueued.
+  /// Refuses the operation if Complaint finds fault with it. Run does this too; asynchronous calls are
+  /// checked before they are enqueued.
   void Check(const Call& call, const Operation& operation) const {
     if (!IsPlainlyValid(operation)) CheckClosely(call, operation);
   }
-  /// An allreduce in place, after `prepare`.
+  /// Calls `prepare`, then runs an allreduce in place.
   void Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
                  Prepare prepare);
   /// Whether these rabit codes, of an element type and an operation, name a built-in reduction.
@@ -146,8 +146,8 @@ class Session {
   Reduction TypedReduction(const Call& call, int type, int operation) const;
   void TrackerPrint(const Call& call, const std::string& text);
 
-  /// Runs `work`, which makes calls on this session, after everything enqueued before; direct calls wait
-  /// until the queue is empty. Returns immediately.
+  /// Enqueues `work`, which makes calls on this session and runs after everything enqueued before. Direct
+  /// calls wait until the queue is empty.
   std::shared_ptr<PendingCall> Enqueue(const Call& call, std::function<void()> work);
 
   // --- device memory: see device/device_collectives.h ---
@@ -163,7 +163,7 @@ class Session {
   int SelectDevice(const Call& call);
   std::string DescribeDevices(const Call& call);
 
-  /// The size of an element of rabit's type with this code.
+  /// The size of an element whose type has this code in rabit's API.
   std::size_t ElementBytes(const Call& call, int type) const;
 
   /// The number of checkpoints that the job has made.
@@ -186,15 +186,15 @@ class Session {
   /// Converts a caller's seconds to CallOptions::timeout. Refuses invalid values, and any but 0 if the engine
   /// has no timeouts.
   std::chrono::milliseconds Timeout(const Call& call, double seconds) const;
-  /// Throws Misuse for a call with invalid arguments or at a wrong time.
+  /// Throws Misuse: the call has invalid arguments or is made at the wrong time.
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
  private:
   [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
   void CheckClosely(const Call& call, const Operation& operation) const;
   void CheckDeviceCall(const Call& call, const device::Operation& operation) const;
-  // Gives this thread exclusive use of the communicator while it lives. Throws Misuse if another thread is
-  // using it.
+  // Gives this thread exclusive use of the communicator during the lock's lifetime. Throws Misuse if another
+  // thread is using it.
   class CallLock {
    public:
     CallLock(Session& session, const Call& call);
@@ -209,7 +209,7 @@ class Session {
   bool IsReplayed() const;
   device::DeviceCollectives& Devices();
   void WhenIdle(const std::function<void()>& function);
-  // Runs something that needs the communicator. Throws if an earlier call has failed.
+  // Runs `function`, which needs the communicator. Throws if an earlier call has failed.
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
   void CompareOffsets(const Call& call, std::span<const std::size_t> offsets);
@@ -246,7 +246,7 @@ class Session {
   std::string place_;  ///< how messages begin: "rank 3"
   std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
-  std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's
+  std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's timeout
   std::atomic<bool> is_held_when_idle_ = false;  ///< WhenIdle may briefly hold busy_
   bool has_met_ = false;                         ///< made by Meet, or from a session that was
   bool prepares_ = false;                        ///< the prepare function of an allreduce is running

@@ -1,4 +1,4 @@
-// The function of warren/c_api.h that admits workers of other protocols. It needs no session.
+// WarrenVouch of warren/c_api.h, which admits a worker whose protocol has no job tokens. It needs no session.
 #include <string>
 
 #include "rabit_engine/api/c_result.h"

@@ -1,6 +1,6 @@
 // The API for XGBoost 1.7: the five functions through which all its communication goes, with the names and
-// the ABI that they have in libxgboost.so (docs: protocols, "The XGBoost seam"). If this library is linked or
-// preloaded before libxgboost, it replaces them, and an unmodified XGBoost trains over Warren's engine.
+// the ABI that they have in libxgboost.so (docs/explanation/abi.md). If this library is linked or preloaded
+// before libxgboost, its functions replace XGBoost's, and an unmodified XGBoost trains over Warren's engine.
 //
 // The declarations repeat XGBoost's for the linker: names, argument types and the order of IEngine's virtual
 // functions are XGBoost 1.7's and must not change. Do not include rabit's headers here: in them, the same

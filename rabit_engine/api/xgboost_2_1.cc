@@ -1,6 +1,7 @@
-// The API for XGBoost 2.1 and later: functions that turn the engine on in an XGBoost communicator, called by
-// warren.xgboost with ctypes; and XGBoost's own two functions with which C++ and Java programs join and
-// leave, which turn it on by themselves if this library is linked or preloaded before libxgboost.
+// The API for XGBoost 2.1 and later. warren.xgboost calls the functions WarrenXGBoost* with ctypes, to turn
+// the engine on for an XGBoost communicator. The other functions replace XGBoost's if this library is linked
+// or preloaded before libxgboost: XGCommunicatorInit and XGCommunicatorFinalize, with which C++ and Java
+// programs join and leave, then also turn the engine on and off.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -35,7 +36,7 @@ void CopyText(const std::string& text, char* out, std::size_t out_bytes) {
 
 enum class Choice { kOwn, kWarren, kAuto };
 
-/// Throws std::runtime_error if the value is invalid.
+/// Reads WARREN_XGBOOST_ENGINE. Throws std::runtime_error if its value is invalid.
 Choice ReadChoice() {
   const char* value = std::getenv("WARREN_XGBOOST_ENGINE");
   const std::string_view choice = value == nullptr ? "" : value;
@@ -50,7 +51,7 @@ Choice ReadChoice() {
 template <typename Function>
 Function* OwnFunction(const char* name) {
   void* address = dlsym(RTLD_NEXT, name);
-  if (address == nullptr) {  // not found by RTLD_NEXT
+  if (address == nullptr) {  // RTLD_NEXT does not see a libxgboost that Python has loaded
     const auto library = warren::xgboost::LoadedLibrary::Defining(name);
     if (library) address = library->Find(name);
   }
@@ -80,8 +81,8 @@ std::string OwnLastError() {
   return own == nullptr ? "" : own();
 }
 
-/// Turns the engine on in the communicator that has just been joined. Prints an error and returns false if
-/// this rank or another demands the engine and it cannot serve.
+/// Turns the engine on for the communicator that has just been joined. Prints an error and returns false if
+/// this rank or another demands the engine, but the engine cannot serve.
 bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
@@ -124,9 +125,9 @@ bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
 
 #define WARREN_C_API extern "C" __attribute__((visibility("default")))
 
-/// Returns 1 if nothing visible from this rank prevents serving the XGBoost that contains the address (that
-/// of any function of its C API), else 0, with the reasons in `why_not` (UTF-8, truncated to `bytes`
-/// including the terminating 0). Does not communicate. Thread-safe.
+/// Returns 1 if this rank finds no reason why the engine cannot serve the XGBoost that contains `in_xgboost`
+/// (the address of any function of XGBoost's C API), else 0, with the reasons in `why_not` (UTF-8, truncated
+/// to `bytes` including the terminating 0). Does not communicate. Thread-safe.
 WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::size_t bytes) {
   warren::api::NoteXgboostsUse();
   const std::string objections = warren::xgboost::Objections(in_xgboost);
@@ -134,10 +135,11 @@ WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::
   return objections.empty() ? 1 : 0;
 }
 
-/// Turns the engine on for this thread's communicator; all its ranks, at least two, call it together. Calls
-/// wait for a peer for at most `timeout_s` seconds (0: half an hour), unless rabit_timeout=1 and
-/// rabit_timeout_sec set another limit. Returns 1 if it is on, on all ranks; 0 if it is off, on all ranks,
-/// with the reason in `why_not`; -1 if XGBoost's own communication failed, with the reason in `why_not`.
+/// Turns the engine on for this thread's communicator. All ranks of the communicator, at least two, must call
+/// this function. From then on, a collective waits for a peer for at most `timeout_s` seconds (0: half an
+/// hour), unless rabit_timeout=1 and rabit_timeout_sec set another limit. Returns 1 if the engine is on for
+/// all ranks; 0 if it is off for all ranks, or -1 if XGBoost's own communication failed, with the reason in
+/// `why_not`.
 WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char* why_not, std::size_t bytes) {
   try {
     warren::xgboost::Wish wish;
@@ -151,9 +153,9 @@ WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char*
   }
 }
 
-/// Turns the engine off, before the communicator is finalized and on the same thread; all ranks call it and
-/// wait for each other. If `failed` is not 0, this rank gives up and informs the others. Returns 0, or -1
-/// with the reason in `error`.
+/// Turns the engine off. Before the communicator is finalized, all ranks must call this function, on the
+/// thread that turned the engine on; the call waits until all have done so. If `failed` is not 0, this rank
+/// does not wait: it gives up and informs the others. Returns 0, or -1 with the reason in `error`.
 WARREN_C_API int WarrenXGBoostEnd(int failed, char* error, std::size_t bytes) {
   try {
     warren::xgboost::End(failed != 0);
@@ -181,7 +183,7 @@ WARREN_C_API int XGCommunicatorInit(const char* config) {
   const int code = own(config);
   if (code != 0) return code;
   if (BeginWhereItCan(reinterpret_cast<const void*>(own), TimeoutOf(config))) return 0;
-  // Keep the other workers from taking this one for finished.
+  // Keep the other workers from concluding that this worker has finished.
   if (auto* const signal_error = OwnFunction<int()>("XGCommunicatorSignalError")) signal_error();
   if (auto* const finalize = OwnFunction<int()>("XGCommunicatorFinalize")) finalize();
   own_error_before = OwnLastError();
@@ -198,7 +200,7 @@ WARREN_C_API int XGCommunicatorFinalize() {
   return own == nullptr ? -1 : own();
 }
 
-/// XGBoost's own last error, unless a more recent error came from here.
+/// Returns XGBoost's own last error, unless this library has reported a more recent one.
 WARREN_C_API const char* XGBGetLastError() {
   if (!last_error.empty() && OwnLastError() == own_error_before) return last_error.c_str();
   auto* const own = OwnFunction<const char*()>("XGBGetLastError");

@@ -1,5 +1,5 @@
 // Owns a file descriptor (a socket, an event, shared memory or epoll). Closes it in the destructor, and also
-// in a process forked from this one: a connection stays open while any process holds it, so a child that
+// in processes forked from this process: a connection stays open while any process holds it, so a child that
 // outlives its parent would hide the parent's death from the other ranks.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace warren {
 
-/// How often this process and its ancestors were forked since this library was loaded. Code that sees
-/// this count change is now running in a forked process.
+/// The number of forks between the process that loaded this library and this process. Code that sees this
+/// number change now runs in a forked process.
 std::uint64_t NumForks();
 
 class CloseOnForkDescriptor {

@@ -19,7 +19,7 @@ class PeerError : public EngineError {
  public:
   /// The rank that was lost or waited for, or -1 if unknown.
   int rank() const { return rank_; }
-  /// The errno for which that rank gave up, if it reported a local shortage; 0 otherwise.
+  /// The errno of the local shortage for which that rank gave up, if it reported one; 0 otherwise.
   int shortage() const { return shortage_; }
 
  protected:

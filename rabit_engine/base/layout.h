@@ -1,4 +1,4 @@
-// Which ranks are on which host, where "host" means that they can share memory. No communication.
+// Which ranks are on which host. Ranks are on the same host if they can share memory. No communication.
 #pragma once
 
 #include <vector>
@@ -26,9 +26,9 @@ class HostLayout {
   bool hosts_are_equal() const { return hosts_are_equal_; }
   /// Whether each host's ranks are consecutive.
   bool hosts_are_consecutive() const { return hosts_are_consecutive_; }
-  /// Whether reducing within the hosts first and then between them, in host order, is the engine's order over
-  /// the ranks (reduce/order.h): every host but the last has the same power of two of consecutive ranks, and
-  /// the last has at most as many.
+  /// Whether reducing within the hosts first and then between them, in host order, keeps the engine's order
+  /// over the ranks (reduce/order.h): every host but the last has the same power of two of consecutive ranks,
+  /// and the last has at most as many.
   bool keeps_order() const { return keeps_order_; }
 
  private:

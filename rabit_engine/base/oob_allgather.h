@@ -12,7 +12,8 @@ class OobAllgather {
   virtual ~OobAllgather() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  /// Returns every rank's record, in rank order: short strings (up to a few KiB each). Throws EngineError.
+  /// Returns every rank's record, in rank order. Records are short strings (up to a few KiB each). Throws
+  /// EngineError.
   virtual std::vector<std::string> Allgather(const std::string& record) = 0;
 };
 

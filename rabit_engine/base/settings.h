@@ -14,7 +14,8 @@
 namespace warren {
 
 enum class EngineKind { kNative, kMpi };
-/// How ranks find each other. kAuto uses the tracker if one is named, Slurm or MPI only on request.
+/// How ranks find each other. kAuto uses the tracker if one is named; otherwise Session::Init chooses what
+/// suits the launcher (BootstrapOfLauncher).
 enum class BootstrapKind { kAuto, kTracker, kMpi, kSlurm, kNone };
 enum class SharedMemory { kAuto, kOff };
 
@@ -37,11 +38,12 @@ struct Settings {
   EngineKind engine = EngineKind::kNative;         ///< WARREN_ENGINE = native | mpi
   BootstrapKind bootstrap = BootstrapKind::kAuto;  ///< WARREN_BOOTSTRAP = auto | tracker | mpi | slurm | none
   SharedMemory shared_memory = SharedMemory::kAuto;  ///< WARREN_SHARED_MEMORY = auto | off
-  /// WARREN_HOST_GROUP: ranks of one host with different names share no memory, as if on different hosts
+  /// WARREN_HOST_GROUP: ranks of a host that have different group names share no memory, as if on different
+  /// hosts
   std::string host_group;
   bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order of reduction depends only on the ranks
   std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
-  std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name under which that was given, for errors
+  std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name that set `algorithm`, for errors
   bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: log each new choice to stderr
   /// rabit_reduce_buffer = 256MB: limit of scratch memory
   std::size_t reduce_buffer_bytes = std::size_t{256} << 20;
@@ -63,7 +65,7 @@ struct Settings {
   /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to this size; 0: never
   std::size_t fusion_bytes = std::size_t{2} << 20;
   std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long submitted names are collected
-  bool autotune = false;                  ///< WARREN_AUTOTUNE: find the best of both values above by trial
+  bool autotune = false;                  ///< WARREN_AUTOTUNE: find the best fusion_bytes and cycle by trial
   /// WARREN_STALL_SECONDS: time until a warning names the ranks that a name or a call (engine/call_watch.h)
   /// waits for
   std::chrono::seconds stall_warning{60};
@@ -83,8 +85,8 @@ inline constexpr const char* kReportVariable = "WARREN_REPORT_SECONDS";
 /// (mpi/mpi_by_default.cc), which overrides the weak definition.
 EngineKind DefaultEngine();
 
-/// Reads `key=value` arguments (others are ignored) and the environment. Throws Misuse that names the key,
-/// the value and what was expected.
+/// Reads `key=value` arguments (others are ignored) and the environment. Throws Misuse with a message that
+/// names the key, the value and what was expected.
 Settings ReadSettings(std::span<const std::string> arguments);
 
 }  // namespace warren

@@ -16,7 +16,8 @@ namespace warren {
 /// Throws LocalShortage if the error is a local shortage; otherwise does nothing.
 void ThrowIfShortage(const std::string& doing, std::string_view call, int error);
 
-/// Why another rank gave up, for messages: "for a shortage of its own (Too many open files)".
+/// Returns why another rank gave up, as a text for messages: "for a shortage of its own (Too many open
+/// files)".
 std::string DescribeShortage(int error);
 
 }  // namespace warren

@@ -1,5 +1,5 @@
-// Messages with tags between the ranks of a communicator, independent of its calls. Any number may be in
-// flight; only those with the same sender, receiver and tag arrive in order.
+// Messages with tags between the ranks of a communicator, independent of its calls. Any number of messages
+// may be in flight; only those with the same sender, receiver and tag arrive in order.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class TaggedMessages {
   /// communicator's timeout.
   virtual void Send(int to, std::uint64_t tag, const void* data, std::size_t bytes,
                     std::chrono::milliseconds patience, Ended ended) = 0;
-  /// Receives from another rank, or from kAnyRank. If the message has another length, only this receive
+  /// Receives from another rank, or from kAnyRank. If the message has a different length, only this receive
   /// fails.
   virtual void Receive(int from, std::uint64_t tag, void* data, std::size_t bytes,
                        std::chrono::milliseconds patience, Ended ended) = 0;

@@ -20,7 +20,8 @@ constexpr std::size_t kMostUnwritten = 64 << 10;
 // Readers keep microseconds in a double, which cannot hold nanoseconds since 1970: two consecutive events
 // would overlap, and one would be dropped. So times start over every 2^20 seconds.
 constexpr std::int64_t kPeriod = (std::int64_t{1} << 20) * 1'000'000'000;
-// Perfetto merges lines with the same number, even if they belong to different ranks.
+// Perfetto merges lines with the same number, even if they belong to different ranks, so every rank has its
+// own range of numbers.
 constexpr std::int64_t kLinesOfRank = 1'000'000;
 
 /// Returns the length of the UTF-8 sequence at the beginning of `text`; 0 if it is invalid.

@@ -1,5 +1,5 @@
 // Records what happened when, for a listener or as Chrome trace events: one file per rank, which Perfetto and
-// chrome://tracing open. (The format: "Trace Event Format", by the Chromium project.)
+// chrome://tracing can open. (The format: "Trace Event Format", by the Chromium project.)
 //
 // A file is complete after Finish. The file of a process that died can be opened, too, because readers do not
 // need the end of the list.
@@ -37,8 +37,9 @@ class Timeline {
   /// event.
   using Listener = std::function<void(wire::TracedEvent event)>;
 
-  /// For rank 3, "trace.json" becomes "trace.3.json", and other names get ".3" appended; empty: no file is
-  /// written. Throws Misuse if the file cannot be written.
+  /// Writes to `path` with the rank inserted: for rank 3, "trace.json" becomes "trace.3.json", and other
+  /// names get ".3" appended. If `path` is empty, no file is written. Throws Misuse if the file cannot be
+  /// written.
   Timeline(const std::string& path, int rank, const std::string& host, Listener listener = nullptr);
   ~Timeline();
   Timeline(const Timeline&) = delete;

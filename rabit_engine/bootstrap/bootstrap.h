@@ -18,7 +18,8 @@ struct ConnectedPeer {
 
 class Bootstrap : public OobAllgather {
  public:
-  /// Returns the connections made between ranks; empty afterwards. Allgather must not be called after this.
+  /// Returns the connections made between ranks; only the first call returns any. Allgather must not be
+  /// called after this.
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
   /// Shows a line to the user: on the tracker's console, or on stdout without a tracker.
   virtual void Print(const std::string& text) = 0;

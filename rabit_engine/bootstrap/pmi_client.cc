@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The limit of a whole line in MPICH's own client; old launchers truncate longer lines.
+/// The maximum length of a line in MPICH's own client; old launchers truncate longer lines.
 constexpr std::size_t kMaxLineChars = 1024;
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 

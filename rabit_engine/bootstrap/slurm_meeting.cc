@@ -30,9 +30,9 @@ using namespace std::chrono_literals;
 
 /// How long a pending connection may take for its greeting, and rank 0 for its answer.
 constexpr auto kGreetingTime = 5s;
-/// How much longer than rank 0 the other ranks wait, so that its explanation of a failure can arrive.
+/// How much longer the other ranks wait than rank 0, so that rank 0's explanation of a failure can arrive.
 constexpr auto kGrace = 5s;
-/// Limit of one poll; ending early does no harm.
+/// The longest time in one poll; a poll that ends early does no harm.
 constexpr std::chrono::milliseconds kLongestPoll = 1s;
 constexpr std::size_t kMaxTextBytes = 4096;
 
@@ -66,8 +66,8 @@ class PendingConnection {
   explicit PendingConnection(DeadlineStream stream)
       : stream_(std::move(stream)), patience_(Clock::now() + kGreetingTime) {}
 
-  /// The greeting once it is complete. Throws ProtocolError if it is not a greeting of this protocol,
-  /// EngineError if the connection is lost.
+  /// Returns the greeting once it has fully arrived, else nullopt. Throws ProtocolError if the bytes are not
+  /// a greeting of this protocol, EngineError if the connection is lost.
   std::optional<Greeting> Listen() {
     reader_.Append(stream_.ReceiveSome(kMaxTextBytes));
     if (!has_magic_) {
@@ -171,7 +171,7 @@ class Door {
         listener_(ListenOnOneOf(step)),
         seats_(step.world_size) {}
 
-  /// Returns the connections by rank; the one at 0 is empty.
+  /// Returns the connections by rank; entry 0 is empty.
   std::vector<DeadlineStream> WaitForAll() {
     while (num_seated_ + 1 < step_.world_size) {
       if (Clock::now() >= deadline_) GiveUp();
@@ -223,7 +223,7 @@ class Door {
     }
   }
 
-  /// Returns true if the connection is no longer pending: it was seated or rejected.
+  /// Returns true if the connection is no longer pending: it was accepted or rejected.
   bool Attend(PendingConnection& connection) {
     try {
       const auto greeting = connection.Listen();
@@ -315,7 +315,7 @@ class MeetingHost : public Bootstrap {
     return record;
   }
 
-  /// Runs `function` on the connection of a rank. If it fails, tells all other ranks and throws.
+  /// Runs `function` on the connection of a rank. If the function fails, tells all other ranks and throws.
   template <typename Function>
   void Attempt(int rank, const Function& function) {
     const std::string begin = fmt::format("{}: exchanging addresses: rank {}", Who(step_), rank);

@@ -10,7 +10,7 @@
 //   and then in every Allgather:
 //   string record                                   ->
 //                                                   <-  int 0, string of all records, each a string
-// Instead of any answer rank 0 may send int 1 and a text that says why the job cannot continue. Ints and
+// In place of any answer, rank 0 may send int 1 and a text that says why the job cannot continue. Ints and
 // strings are encoded as in wire/bytes.h.
 #pragma once
 

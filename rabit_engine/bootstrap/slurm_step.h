@@ -22,7 +22,7 @@ struct SlurmStep {
   std::string meeting_host;        ///< the host of rank 0, as reached from this task
   std::vector<int> meeting_ports;  ///< ports that rank 0 may listen on, best first
   /// A text that only tasks of this step can easily know. It separates jobs that use the same port by chance;
-  /// it does not protect against a user of the same host, unless WARREN_BOOTSTRAP_TOKEN holds a secret.
+  /// it does not protect against other users of the host, unless WARREN_BOOTSTRAP_TOKEN holds a secret.
   std::string token;
   /// Whether `token` is derived from the job's token. If so, connections without the right token get no
   /// answer.

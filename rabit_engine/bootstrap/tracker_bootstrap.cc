@@ -36,7 +36,8 @@ namespace classic = wire::classic;
 // The pause between two rounds of connecting to the peers that the tracker names; doubled each time.
 constexpr milliseconds kFirstLinkPause{50};
 constexpr milliseconds kMaxLinkPause{2000};
-// The most connections whose rank is not known yet. Beyond this the oldest is dropped.
+// The maximum number of pending connections. Beyond it, the oldest one whose rank is unknown is dropped, or,
+// if all ranks are known, the oldest one.
 constexpr std::size_t kMaxPending = 256;
 
 // A stock tracker links one worker after the other, so in a large job the first workers wait long for the
@@ -121,13 +122,13 @@ bool HasEnded(int fd) {
 
 }  // namespace
 
-/// An accepted connection whose peer has not sent its rank, or not proved that it belongs to the job.
+/// An accepted connection whose peer has not sent its rank, or has not proved that it belongs to the job.
 struct TrackerBootstrap::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   std::string received = {};
   int rank = -1;               ///< set once the peer has been answered
-  wire::Digest expected = {};  ///< the proof expected from it, set together with `rank`
+  wire::Digest expected = {};  ///< the proof expected from the peer, set together with `rank`
   wire::Digest own = {};       ///< the proof that this rank will send
 };
 
@@ -140,7 +141,7 @@ TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> 
   assignment_.world_size = settings_.world_size;
   Join(rank ? classic::Command::kRecover : classic::Command::kStart);
   // While workers die and are restarted, a tracker may assign a neighbour to another worker that needs it
-  // more urgently; it then expects this worker to ask again.
+  // more urgently; the tracker then expects this worker to ask again.
   for (int round = 0; !MissingNeighbors().empty(); ++round) {
     if (round >= std::max(1, settings_.connect_retry)) {
       throw EngineError(fmt::format("{} has no links with ranks {}, asked the tracker {} times", Name(),
@@ -253,7 +254,7 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shor
   return failure;
 }
 
-// The connector's side of EngineHello's exchange. Returns what went wrong, or an empty text.
+// The connector's side of the exchange described at EngineHello. Returns what went wrong, or an empty text.
 std::string TrackerBootstrap::Introduce(tcp::Stream& stream, int peer, Clock::time_point deadline) {
   tcp::PrepareLink(stream.fd(), settings_.tcp_no_delay, settings_.host_timeout);
   tcp::SetUserTimeout(stream.fd(), settings_.host_timeout);
@@ -317,7 +318,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     } else {
       noted = tracker.HasNoted();
     }
-    // A broken link means that the peer may have abandoned this attempt and waits for all ranks in the next
+    // If a link has broken, the peer may have abandoned this attempt and be waiting for all ranks in the next
     // one.
     for (std::size_t link = 0; link < linked.size(); ++link) {
       if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], 0);
@@ -356,8 +357,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   }
 }
 
-// Closes the oldest connection whose rank is unknown. Returns false if all ranks are known: the peer of an
-// answered connection regards it as a link.
+// Closes the oldest connection whose rank is unknown. Returns false if all ranks are known: those connections
+// have been answered, and their peers regard them as links.
 bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
   const auto unanswered =
       std::find_if(pending.begin(), pending.end(),
@@ -370,7 +371,7 @@ bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
 // Reads the bytes that have arrived. Returns true if the connection has become a link or is to be dropped.
 bool TrackerBootstrap::Greet(PendingConnection& connection) {
   const std::size_t claim_bytes = settings_.job_token ? sizeof(wire::Nonce) + sizeof(wire::Digest) : 0;
-  // Reads no more bytes than belong to the handshake; those after it belong to the link.
+  // Reads no more bytes than belong to the handshake; later bytes belong to the link.
   const std::size_t wanted =
       connection.rank < 0 ? sizeof(std::int32_t) + claim_bytes : sizeof(EngineHello) + sizeof(wire::Digest);
   std::array<char, 128> bytes;
@@ -449,9 +450,9 @@ std::vector<int> TrackerBootstrap::MissingNeighbors() const {
   return neighbors;
 }
 
-// Both ends send their hello right after the handshake, so the peer's has arrived or is about to. In a job
-// with a token the hellos have already been read; then only the acceptor's proof is read here, for links that
-// this rank connected.
+// Both ends send their hello right after the handshake, so the peer's hello has arrived or is about to
+// arrive. In a job with a token the hellos have already been read; then only the acceptor's proof is read
+// here, for links whose connector is this rank.
 void TrackerBootstrap::CheckEngines() {
   const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
   const auto read = [&](int rank, tcp::Stream& stream, void* data, std::size_t bytes) {
@@ -492,8 +493,8 @@ void TrackerBootstrap::CheckEngines() {
 
 // Records go up the tree to rank 0, then down again. Each link of the tree carries a count, then for each
 // rank its number, the length of its record, and the record. Each ring link outside the tree carries one
-// byte, which a rank sends once it has all records. No rank continues before its neighbours have all records
-// too; a link that breaks earlier belongs to a rank that gave up.
+// byte, which a rank sends once it has all records. No rank continues before its neighbours have all records,
+// too, so a link that breaks earlier belongs to a rank that gave up.
 std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) {
   if (record.size() > kMaxRecordBytes) {
     throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
@@ -619,8 +620,8 @@ void TrackerBootstrap::ThrowLost(int peer, int error) const {
                         Name(), place, error == 0 ? "it closed the connection" : stream.TextOf(error)));
 }
 
-// Waits until the peer has sent something or any link breaks. No rank has continued without this one, so a
-// broken link belongs to a rank that abandoned this attempt and waits for all others in the next one.
+// Waits until the peer has sent something or any link breaks. No rank has continued without this rank, so a
+// broken link belongs to a rank that has abandoned this attempt and waits for all others in the next one.
 void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
   std::vector<pollfd> waits;
   std::vector<int> ranks;

@@ -40,7 +40,7 @@ class TrackerBootstrap final : public Bootstrap {
   void Shutdown() override;
   bool ShutdownTogether() override;
 
-  /// Returns the addresses where this rank listens, as "address:port": first the one it used to reach the
+  /// Returns the addresses where this rank listens, as "address:port": first the address used to reach the
   /// tracker, then the other addresses of this host.
   std::vector<std::string> ListenAddresses() const;
   /// Returns the listening socket, owned by the caller from now on.
@@ -82,7 +82,7 @@ class TrackerBootstrap final : public Bootstrap {
   std::string local_host_;
   wire::classic::Assignment assignment_;
   std::map<int, tcp::Stream> links_;            ///< by rank
-  std::map<int, wire::Digest> awaited_proofs_;  ///< by rank, for links that this rank connected
+  std::map<int, wire::Digest> awaited_proofs_;  ///< by rank, for links whose connector is this rank
 };
 
 }  // namespace warren

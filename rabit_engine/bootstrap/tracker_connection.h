@@ -29,11 +29,12 @@ class TrackerConnection {
                     const std::string& more = {});
 
   void Send(const std::string& bytes);
-  /// Wait for an answer, which the tracker sends when other workers have arrived; until the deadline, or
-  /// until the tracker closes the connection. `what` names the answer in errors: "this worker's rank".
+  /// Wait for an answer, which the tracker sends when other workers have arrived. The wait ends at the
+  /// deadline or when the tracker closes the connection. `what` names the answer in errors: "this worker's
+  /// rank".
   wire::classic::Assignment ReadAssignment(const char* what, Clock::time_point deadline);
   wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
-  /// Reads a string that the tracker sends. `what` names it in errors.
+  /// Reads a string that the tracker sends. `what` names the string in errors.
   std::string ReadString(const char* what, std::size_t max_bytes, Clock::time_point deadline);
   /// To be called after WaitForOthers: returns true if this rank may leave, false if it must join again.
   /// Throws TimedOut, or TrackerLost if the tracker was lost before it decided.
@@ -45,7 +46,7 @@ class TrackerConnection {
   /// Throws TrackerLost if the connection broke. (A regular close by the tracker is expected.)
   void ThrowIfBroken();
   int descriptor() const { return connection_.fd(); }
-  /// The address of this host as the tracker sees it.
+  /// The address of this host at its end of the connection to the tracker.
   std::string local_host() const { return tcp::Address::Local(connection_.fd()).host(); }
 
  private:
@@ -67,9 +68,9 @@ class TrackerConnection {
   wire::classic::TrackerStream stream_;
 };
 
-/// Vouches to the tracker, over a connection that proves the job's token, for the worker `settings.task_id`,
-/// which is about to join from this process by a protocol without tokens, under the name TASK#`ticket`
-/// (wire/vouch.h). Throws like the constructors.
+/// Vouches to the tracker for the worker `settings.task_id`, over a connection that proves the job's token.
+/// The worker is about to join from this process, with a protocol without tokens, under the name
+/// TASK#`ticket` (wire/vouch.h). Throws like the constructors.
 void VouchAtTracker(const Settings& settings, const std::string& ticket);
 
 /// Has the tracker print the text unchanged. `worker` identifies the sender (its command is set here). If the

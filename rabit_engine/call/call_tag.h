@@ -1,4 +1,4 @@
-// Describes the collective that a rank has called, so that ranks detect it if they call different ones.
+// Describes the collective that a rank has called, so that ranks notice if they call different collectives.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct CallTag {
   std::uint8_t operation = 0xff;  ///< ReduceOp; 0xff if none or custom
   std::uint8_t algorithm = 0;     ///< choice made by collective/choice.h; ranks must agree on it too
   std::uint64_t count = 0;        ///< elements (bytes for broadcast and allgather)
-  /// Root of a broadcast, reduce, gather or scatter; for collectives in slices, a digest of their lengths.
+  /// Root of a broadcast, reduce, gather or scatter; for collectives with slices, a digest of the slice
+  /// lengths.
   std::int32_t root = 0;
   std::uint32_t element_bytes = 1;
   /// Digest of all earlier calls, since some calls end without any comparison.
@@ -32,7 +33,7 @@ static_assert(sizeof(CallTag) == 32);
 /// and without a count if CountsAreOfMessages: the part that is the same on all ranks.
 CallTag TagOf(const Operation& operation);
 
-/// "allreduce of 12 float, sum (call 7)"
+/// Describes the call, e.g. "allreduce of 12 float, sum (call 7)".
 std::string Describe(const CallTag& tag);
 
 /// Returns the digest of this call and all before it.

@@ -24,14 +24,14 @@ enum class Collective : std::uint8_t {
   kSplit = 12,
 };
 
-/// The names, by number.
+/// The collectives' names, indexed by the values of Collective.
 inline constexpr std::string_view kCollectiveNames[] = {
     "unknown collective", "allreduce", "broadcast", "allgather",  "reduce-scatter",  "reduce", "barrier",
     "exchange",           "gather",    "scatter",   "all-to-all", "send or receive", "split"};
 
 static_assert(std::size(kCollectiveNames) == static_cast<std::size_t>(Collective::kSplit) + 1);
 
-/// "allreduce"
+/// Returns the name, e.g. "allreduce".
 constexpr std::string_view Name(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
   return kCollectiveNames[number < std::size(kCollectiveNames) ? number : 0];
@@ -43,8 +43,8 @@ constexpr bool Reduces(Collective collective) {
          collective == Collective::kReduce;
 }
 
-/// True if only the two ranks of each message know its length: the tag of a message has the bytes as its
-/// count, and the tag of the call has no count.
+/// True if only the sender and the receiver of a message know its length. The tag of each message then has
+/// the message's length as its count, and the tag of the call has no count.
 constexpr bool CountsAreOfMessages(Collective collective) {
   return collective == Collective::kGather || collective == Collective::kScatter ||
          collective == Collective::kAllToAll || collective == Collective::kSendReceive;

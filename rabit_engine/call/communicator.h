@@ -1,5 +1,4 @@
-// The interface of every engine behind the APIs (rabit C++, rabit C, the XGBoost seam): rank, size and the
-// collectives.
+// The interface of every engine behind the APIs: rank, size and the collectives.
 //
 // All ranks of a communicator make the same calls in the same order. Errors: LostPeer, TimedOut, Misuse
 // (error.h). After an error other than Refused the communicator can only be destroyed. Not thread-safe, but
@@ -78,15 +77,15 @@ class Communicator {
   /// negative color. All ranks call it. A rank leaves the new communicator by destroying it; the others may
   /// continue with calls that do not need this rank.
   virtual std::unique_ptr<Communicator> Split(int color, int key);
-  /// Makes a communicator of these ranks, in this order; only they call it. They find each other through
-  /// `members`, whose ranks are the positions in the list. `name` must be unique in the job. A rank leaves it
-  /// as it leaves one made by Split.
+  /// Makes a communicator of these ranks, in this order; only these ranks make the call. They find each other
+  /// through `members`, whose ranks are the positions in the list. `name` must be unique in the job. A rank
+  /// leaves the communicator as it leaves one made by Split.
   virtual std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                               OobAllgather& members);
-  /// Makes a mailbox for tagged messages between these ranks, independent of this communicator's calls. All
+  /// Makes a mailbox for tagged messages between this communicator's ranks, independent of its calls. All
   /// ranks call it.
   virtual std::unique_ptr<TaggedMessages> MakeMailbox();
-  /// Equal for ranks on the same host (WARREN_HOST_GROUP can split a host into several).
+  /// A number that is equal for ranks on the same host (WARREN_HOST_GROUP can split a host into several).
   virtual int host_of(int rank) const;
   /// "world"; for a communicator made by Split or Group, a name that is unique in the job.
   virtual std::string name() const { return "world"; }

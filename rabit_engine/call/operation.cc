@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max();
 
-/// Checks the offsets of one slice for each rank.
+/// Checks the offsets of the ranks' slices.
 std::string ComplainOfOffsets(std::span<const std::size_t> offsets, int world_size) {
   const bool is_valid = offsets.size() == static_cast<std::size_t>(world_size) + 1 && offsets.front() == 0 &&
                         std::is_sorted(offsets.begin(), offsets.end());

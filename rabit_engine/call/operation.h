@@ -1,5 +1,6 @@
 // One collective call of one rank as a value: the APIs build it, Complaint checks it, and a Communicator runs
-// it. The meaning of each field depends on the kind; see the functions that make operations in place.
+// it. The meaning of each field depends on the kind; see the static functions of Operation, which describe
+// the kinds.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +31,15 @@ struct Operation {
   Collective kind = Collective::kBarrier;
   const void* send = nullptr;
   void* receive = nullptr;
-  /// Elements of a reduction; otherwise bytes: the size of the buffer of a broadcast or an allgather, of this
-  /// rank's contribution to a gather, or of its slice of a scatter.
+  /// The number of elements of a reduction. Otherwise a number of bytes: the buffer of a broadcast or an
+  /// allgather, this rank's contribution to a gather, or its slice of a scatter.
   std::size_t count = 0;
   /// Slices, one per rank, of `send` and of `receive`: rank r's is [offsets[r], offsets[r + 1]), in elements
   /// for a reduce-scatter, otherwise in bytes.
   std::span<const std::size_t> send_offsets{};
   std::span<const std::size_t> receive_offsets{};
-  /// For an allgather whose ranks know only their own slices: [begin, end) of the `count` bytes of `receive`.
+  /// Set for an allgather whose ranks know only their own slices; this rank's slice is [begin, end) of the
+  /// `count` bytes of `receive`.
   bool without_offsets = false;
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -45,7 +47,7 @@ struct Operation {
   /// Whether `send` and `receive` of a reduction are one buffer of all elements. Then this rank's part of the
   /// result replaces the corresponding elements, and the others are undefined afterwards. Otherwise `receive`
   /// has room for this rank's result only: it is `send`, this rank's slice of `send`, or memory that does not
-  /// overlap it, and `send` is not changed unless they overlap.
+  /// overlap `send`, and `send` is not changed unless the two overlap.
   bool in_place = false;
   bool average = false;  ///< the result is divided by the number of ranks
   int root = 0;
@@ -160,17 +162,18 @@ std::string EngineComplaint(const Operation& operation, int rank, int world_size
 /// A fast check that accepts almost all allreduces. If it returns false, Complaint or EngineComplaint must
 /// decide.
 inline bool IsPlainlyValid(const Operation& operation) {
-  constexpr std::size_t kPlain = std::size_t{1} << 31;  // elements, and bytes of an element
+  constexpr std::size_t kPlain = std::size_t{1} << 31;  // limits the count and the size of an element
   return operation.kind == Collective::kAllreduce && !operation.average && operation.send != nullptr &&
          operation.receive != nullptr && (operation.count | operation.reduction->element_bytes()) < kPlain;
 }
 
-/// The number of bytes of this rank's side of the call, for statistics: the whole buffer if all ranks have
-/// one, else the bytes that this rank sends and receives.
+/// The size of this rank's part in the call, in bytes, for statistics: the whole buffer if every rank has it;
+/// for a gather or a scatter, the root's buffer or another rank's slice; for an all-to-all, the buffer that
+/// is sent; for messages, the bytes sent to and received from other ranks.
 std::size_t BytesOf(const Operation& operation, int rank);
 
-/// Copies the bytes that this rank sends to itself from `send` to `receive`: its slice of an all-to-all, of a
-/// gather or a scatter at its root, and of an allgather whose `send` is not null. Does nothing for other
+/// Copies from `send` to `receive` what this rank sends to itself: its own slice of an all-to-all, of a
+/// gather or scatter if it is the root, or of an allgather whose `send` is not null. Does nothing for other
 /// kinds.
 void CopyOwnSlice(const Operation& operation, int rank);
 

@@ -1,4 +1,4 @@
-// The slices of one buffer, one per rank, for calls in which each rank knows only its own.
+// The slices of one buffer, one per rank, for calls in which each rank knows only its own slice.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace warren {
 
-/// One rank's statement about its slice: it begins at `begin`, in a buffer of `total` elements (or bytes).
-/// Callers know whether `end` is its end or its length.
+/// One rank's statement about its slice: the slice begins at `begin`, in a buffer of `total` elements (or
+/// bytes). `end` is the slice's end or its length; callers know which.
 struct Slice {
   std::size_t total = 0;
   std::size_t begin = 0;
@@ -35,7 +35,7 @@ std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_
 /// Misuse if the slices are not contiguous in rank order.
 std::vector<std::size_t> GatherOffsets(Communicator& communicator, const Slice& own);
 
-/// Gathers slices of a buffer, at these offsets.
+/// Runs an allgather of the slices of `buffer` at these offsets.
 using AllgatherBytes = std::function<void(void* buffer, std::span<const std::size_t> offsets)>;
 
 /// Returns every rank's text, in rank order. Makes two allgathers: of the lengths, then of the texts. All

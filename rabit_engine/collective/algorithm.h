@@ -6,13 +6,12 @@
 //  - The result has the bits of the engine's order of reduction (reduce/order.h) over the group's indices,
 //    for every group size, count and chunk size. Another order may be used only if it does not affect the
 //    result (Reduction::order_matters()).
-//  - A result is rounded once. Algorithms are given floats instead of reductions that round
-//    (Reduction::rounds()), unless they declare that they combine all members' values in one step, or there
-//    are only two members.
+//  - A result is rounded once. If the reduction rounds (Reduction::rounds()), an algorithm is given floats,
+//    unless it declares that it combines all members' values in one step, or there are only two members.
 //  - Elements are never split. Buffers need no alignment. Counts may be 0, groups may have one member.
 //  - Scratch memory is bounded by a constant of the algorithm, or by a few elements if those are larger.
-//  - They call PeerGroup::Connect with the peers that they use. Errors are those of PeerGroup::Exchange;
-//    after an error the buffer's contents are undefined.
+//  - Algorithms call PeerGroup::Connect with the peers that they use. Errors are those of
+//    PeerGroup::Exchange; after an error the buffer's contents are undefined.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +29,8 @@ using AllreduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t c
                                    const Reduction& reduction);
 
 /// Like AllreduceFunction, but leaves the input unchanged and writes to another buffer, which does not
-/// overlap it. Only for algorithms that can do this without a copy; for the others the engine copies the
-/// input first.
+/// overlap the input. Only for algorithms that can do this without a copy; for the others the engine copies
+/// the input first.
 using AllreduceIntoFunction = void (*)(PeerGroup& group, const void* input, void* buffer, std::size_t count,
                                        const Reduction& reduction);
 

@@ -18,21 +18,23 @@ namespace {
 constexpr std::size_t kKi = 1024;
 constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 constexpr int kAnyRanks = std::numeric_limits<int>::max();
-/// Most ranks for algorithms with direct links between all: limits the sockets per rank.
+/// The maximum number of ranks for algorithms that link every rank directly to all others; it limits the
+/// sockets per rank.
 constexpr int kDirectRanks = 64;
 
-/// When an algorithm is the best, in addition to what it requires (Need).
+/// Conditions under which the algorithm of a row is the best choice. Those without which it cannot work are
+/// its needs (Need).
 enum Condition : unsigned {
   kAlways = 0,
-  kPowerOfTwo = 1U << 0,       ///< number of ranks
+  kPowerOfTwo = 1U << 0,       ///< the number of ranks is a power of two
   kCrowded = 1U << 1,          ///< cores are scarce: few messages matter more than few steps
   kRounds = 1U << 2,           ///< 16-bit floats: algorithms without combines_at_once send twice the bytes
   kFewToServe = 1U << 3,       ///< each member of a small last node serves at most kMostServed members
-  kFewHostsToServe = 1U << 4,  ///< the same for hosts
+  kFewHostsToServe = 1U << 4,  ///< the same, with hosts as the members
 };
 
 /// Each member served is one more message that a rank sends in one step (recursive_doubling.h,
-/// halving_doubling.h). If there are more, a tree is faster for short vectors.
+/// halving_doubling.h). If a member serves more than this, a tree is faster for short vectors.
 constexpr int kMostServed = 16;
 
 struct Row {
@@ -44,8 +46,8 @@ struct Row {
 };
 
 // Read from the top; the first row that applies is taken. The last row of each collective always applies. For
-// the origin of the numbers see docs/explanation/engine.md, "How fast". Those marked as simulated were not
-// measured: they come from the simulation of hosts connected by a network with full bisection bandwidth
+// the origin of the numbers see docs/explanation/engine.md, "The choice". Numbers marked as simulated were
+// not measured: they come from the simulation of hosts connected by a network with full bisection bandwidth
 // (bench/loggp, bench/results/simulation.md).
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
@@ -94,7 +96,8 @@ constexpr Row kTable[] = {
     {Collective::kBarrier, "tree", kCrowded, kAnySize, kAnyRanks},
     {Collective::kBarrier, "dissemination", kAlways, kAnySize, kAnyRanks},
 
-    // Slice lengths are known only to the two ranks concerned.
+    // The choice for these collectives cannot depend on sizes: the length of a slice is known only to the two
+    // ranks concerned.
     {Collective::kGather, "linear", kAlways, kAnySize, kAnyRanks},
     {Collective::kScatter, "linear", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllToAll, "shared_memory", kAlways, kAnySize, kAnyRanks},
@@ -130,8 +133,8 @@ unsigned UnmetNeeds(const Algorithm& algorithm, const Situation& situation) {
   return algorithm.needs & ~met;
 }
 
-/// In recursive doubling and halving-doubling: the most members of a left sibling that one member of the
-/// right sibling serves.
+/// Returns the largest number of members of a left sibling that one member of the right sibling serves, in
+/// recursive doubling and halving-doubling.
 int MostServed(int ranks) {
   int most = 1;
   for (int level = 0; level < NumLevels(ranks); ++level) {
@@ -162,7 +165,7 @@ std::string Explain(unsigned unmet) {
   return "reducing inside hosts first would not keep the order of the ranks (WARREN_REPRODUCIBLE=0 allows it)";
 }
 
-/// "tree, ring"
+/// Joins the names of `values`: "tree, ring".
 template <typename Values, typename NameOf>
 std::string List(const Values& values, NameOf name_of) {
   std::string list;

@@ -32,12 +32,13 @@ struct Situation {
   bool crowded = false;  ///< some machine has more than two ranks per core
 };
 
-/// The algorithms requested by the user, by collective.
+/// The algorithms that the user has requested for certain collectives.
 class ForcedAlgorithms {
  public:
   ForcedAlgorithms() = default;
-  /// "ring": for every collective that ring serves. "allreduce=ring,broadcast=tree": for the collectives
-  /// named. Throws Misuse if the text is invalid; `name` is the setting's name in messages.
+  /// `text`: "ring" requests ring for every collective that it serves; "allreduce=ring,broadcast=tree"
+  /// requests an algorithm for each collective named. Throws Misuse if the text is invalid; `name` is the
+  /// setting's name in messages.
   explicit ForcedAlgorithms(const std::string& text, std::string name = "WARREN_ALGORITHM");
   const std::string& name() const { return name_; }
   /// Returns nullptr if no algorithm is requested.
@@ -48,8 +49,8 @@ class ForcedAlgorithms {
   std::map<Collective, const Algorithm*> by_collective_;
 };
 
-/// Returns the forced algorithm, or else that of the first row of the table that applies. The algorithm
-/// serves the collective. Throws Misuse if a forced algorithm cannot work here.
+/// Returns the forced algorithm, or else the algorithm in the first row of the table that applies. The
+/// algorithm serves the collective. Throws Misuse if a forced algorithm cannot work here.
 const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forced);
 
 }  // namespace warren::collective

@@ -1,11 +1,11 @@
 // Allreduce by a reduce-scatter that halves the vector and an allgather that doubles it again.
 //
-// The reduce-scatter climbs the order of reduction (reduce/order.h). Level 0 joins neighbours, level 1 pairs,
-// and so on: distances double, so that sums are formed in that order. Where two nodes of equal size meet,
-// every member keeps one half of its window and gives the other to its counterpart, which holds the same
-// window of the other node. Where the right node is smaller, its members give all they hold to the left
-// node's members, whose windows are subdivisions of theirs, and then wait for the allgather, which takes the
-// same steps in reverse.
+// The reduce-scatter climbs the tree that the order of reduction forms (reduce/order.h). Level 0 joins
+// neighbours, level 1 pairs, and so on: distances double, so that sums are formed in that order. Where two
+// nodes of equal size meet, every member keeps one half of its window (the part of the vector that it still
+// reduces) and gives the other half to its counterpart, which holds the same window in the other node. Where
+// the right node is smaller, its members give all they hold to the left node's members, whose windows are
+// subdivisions of theirs, and then wait for the allgather, which takes the same steps in reverse.
 //
 // With n members, L = ceil(log2 n) and S bytes:
 //   steps                          2 L

@@ -7,11 +7,11 @@
 // each host allgathers. All ranks of a host then use the network at the same time, and the traffic is the
 // same as between leaders only.
 //
-// Cost with H hosts and S bytes: between hosts that of the flat algorithm with H members; inside a host S
-// bytes in and S bytes out.
+// Cost with H hosts and S bytes: between hosts, the cost of the flat algorithm with H members; inside a host,
+// S bytes in and S bytes out.
 //
 // Contributions are combined in the engine's order over the ranks (reduce/order.h) if
-// HostLayout::keeps_order() (base/layout.h).
+// HostLayout::keeps_order() is true (base/layout.h).
 //
 // Source of the idea: Jain et al., "Framework for scalable intra-node collective operations using shared
 // memory", SC 2018; Bayatpour et al., "Scalable reduction collectives with data partitioning-based

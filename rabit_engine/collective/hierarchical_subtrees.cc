@@ -16,7 +16,8 @@ namespace {
 /// Chunk size for the data that one rank handles between hosts; each chunk repeats all steps.
 constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 
-/// Above this size, halves move between hosts: fewer bytes, but twice as many steps. Simulated.
+/// Above this size, hosts exchange halves instead of whole vectors: fewer bytes, but twice as many steps. The
+/// value was simulated, not measured.
 constexpr std::size_t kWholeBytes = std::size_t{16} << 10;
 
 /// The ranks on consecutive hosts.
@@ -132,7 +133,7 @@ class SubtreesOfHost {
   }
 
  private:
-  /// Offsets of one slice per rank, or of everything for the leader.
+  /// Returns offsets that give every rank of the host a slice, or the leader everything.
   std::vector<std::size_t> OffsetsOf(std::size_t count) const {
     const auto ranks = levels_.layout().ranks_of(levels_.my_host()).size();
     if (slices_) return EvenOffsets(count, static_cast<int>(ranks));

@@ -1,26 +1,26 @@
 // Allreduce in two levels for hosts whose ranks are not a subtree of the order of reduction (reduce/order.h),
-// such as hosts with 3 or 6 ranks, or with different numbers of ranks. Such a host cannot sum up its ranks,
-// but it can hold one partial sum for each maximal subtree of the order among them, and so can a run of hosts
-// (partial_sums.h).
+// such as hosts with 3 or 6 ranks, or with different numbers of ranks. Such a host cannot combine its ranks'
+// values into one sum, but it can hold one partial sum for each maximal subtree of the order among its ranks,
+// and so can a run of consecutive hosts (partial_sums.h).
 //
 //   inside     each host reduces to its partial sums, through shared memory
 //   between    runs of 1, 2, 4, ... hosts meet and exchange their partial sums; siblings are combined as
-//              they meet, until there is one sum, of all ranks. Short vectors as in recursive doubling,
-//              long ones as in halving-doubling (plans.h)
+//              they meet, until there is one sum, of all ranks. Short vectors move as in recursive
+//              doubling, long ones as in halving-doubling (plans.h)
 //   inside     each host broadcasts or allgathers the sum
 //
 // For short vectors, or hosts of different sizes, one rank of each host communicates with other hosts. For
 // long vectors on hosts of equal size, all ranks do, with a slice each, as in hierarchical.h.
 //
-// With H hosts and p partial sums (one, two or three for most hosts, at most 2 log2 of the ranks):
+// With H hosts and p partial sums (one, two or three for most hosts, at most 2 log2 of the number of ranks):
 //                 steps        bytes sent by a host    messages sent by a participating rank
 //   short         log2 H       p S log2 H              log2 H
 //   long          2 log2 H     (1 + p) S               (1 + p) log2 H
-// If the last run of hosts is smaller, it serves its whole sibling, as in recursive doubling and
-// halving-doubling.
+// If the last run of hosts is smaller than its sibling, it serves all hosts of the sibling, as in recursive
+// doubling and halving-doubling.
 //
-// The ranks of each host must be consecutive. Chunks bound the scratch, which holds the partial sums of one
-// chunk.
+// The ranks of each host must be consecutive. Vectors are processed in chunks, so that the scratch memory
+// need only hold the partial sums of one chunk.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Sums and products of 16-bit floats for algorithms that combine partial sums, which would round at each
-// step. They are given floats instead, and the result is rounded once, as in algorithms that combine all
-// members' values in one step (Algorithm::combines_at_once). The bits are the same.
+// step. Such algorithms are given floats instead, and the result is rounded once, as in algorithms that
+// combine all members' values in one step (Algorithm::combines_at_once). The bits of the result are the same.
 //
 // The data is processed in pieces of 1 MiB of floats, which stay in the second-level cache. Twice as many
 // bytes are sent.

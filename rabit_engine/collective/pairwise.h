@@ -1,13 +1,13 @@
 // Collectives in which every member communicates directly with every other.
 //
-// Reduce-scatter: every member sends slice j to member j and combines the n values of its own slice in one
-// pass. This is done in chunks, so that the n - 1 received pieces fit the scratch and are combined while in
-// the cache. Allgather: every member sends its slice to all. All-to-all: every member sends each other member
-// its slice.
+// Reduce-scatter: every member sends slice j to member j and combines the n members' values of its own slice
+// in one pass. This is done in chunks, so that the n - 1 received pieces fit the scratch and are combined
+// while in the cache. Allgather: every member sends its slice to all. All-to-all: every member sends each
+// other member its slice.
 //
 // With n members and S bytes (equal slices):
 //                     steps                        bytes sent by a member   messages
-//   reduce-scatter    chunks of a slice, 1 first   S (n - 1)/n              n - 1 a step
+//   reduce-scatter    one per chunk of a slice     S (n - 1)/n              n - 1 a step
 //   allgather         1                            S (n - 1)/n              n - 1
 //   allreduce         both                         2 S (n - 1)/n            both
 //   all-to-all        1                            S (n - 1)/n              n - 1

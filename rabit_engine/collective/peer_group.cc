@@ -15,7 +15,7 @@ constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 // If nothing more can be read, a partial piece above this size is combined immediately instead of waiting for
 // the rest.
 constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
-// The most bytes per call to a link, so that sending and receiving take turns.
+// The maximum number of bytes per call to a link, so that sending and receiving take turns.
 constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
 
 // Memory for pieces outlives the group, because allocating 128 KiB for each collective costs page faults.
@@ -76,7 +76,7 @@ PeerGroup::~PeerGroup() = default;
 void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
   tag_ = tag;
   deadline_ = deadline;
-  if (!std::exchange(has_exchanged_, false)) return;  // e.g. in shared memory, where 10 ns matter
+  if (!std::exchange(has_exchanged_, false)) return;  // e.g. after shared-memory calls, where 10 ns matter
   sent_tag_.assign(members_.size(), false);
   checked_tag_.assign(members_.size(), false);
 }
@@ -105,7 +105,7 @@ void PeerGroup::Exchange(std::span<const Send> sends, std::span<const Receive> r
         if (message.finished()) continue;
         const bool took_all = (message.after < 0 || messages[message.after].finished()) && Advance(message);
         all_finished = all_finished && message.finished();
-        // After a message has ended, there is nothing to do except perhaps for a later message.
+        // A message that has ended has nothing more to move, but a later message may.
         any_more = any_more || (took_all && (!message.finished() || messages.size() > 1));
       }
     };
@@ -198,7 +198,7 @@ bool PeerGroup::Advance(Incoming& in) {
   return got == wanted;
 }
 
-// Passes on the whole elements of the piece and keeps the beginning of an incomplete one.
+// Passes on the whole elements of the piece and keeps the beginning of an incomplete element.
 void PeerGroup::Consume(Incoming& in) {
   const std::size_t rest = in.finished() ? 0 : in.piece_bytes % std::max<std::size_t>(1, tag_.element_bytes);
   const std::size_t whole = in.piece_bytes - rest;

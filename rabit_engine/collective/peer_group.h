@@ -31,7 +31,7 @@ struct Receive {
   int peer = -1;
   void* data = nullptr;  ///< the destination; nullptr: the bytes go to `consume`
   std::size_t bytes = 0;
-  /// Called in order with pieces of whole elements: the piece, its offset in the message, its length, in
+  /// Called in order, with pieces that consist of whole elements. Offset (in the message) and length are in
   /// bytes.
   std::function<void(const std::byte* piece, std::size_t offset, std::size_t bytes)> consume;
 };
@@ -55,7 +55,7 @@ class PeerGroup {
   PeerGroup(Transport& transport, std::span<const int> members, int index, const CallTag& tag,
             Clock::time_point deadline);
   /// The group of all ranks, for several collectives in sequence: call Begin before each. `hosts` must
-  /// outlive it, too.
+  /// outlive the group, too.
   PeerGroup(Transport& transport, std::span<const int> members, int index, const Hosts& hosts);
   ~PeerGroup();
   PeerGroup(const PeerGroup&) = delete;
@@ -74,14 +74,14 @@ class PeerGroup {
   /// All other members, starting with the next one, so that not all members send to the same one first.
   std::vector<int> Others() const;
 
-  /// Makes the links. All members must call it with their peers before the first Exchange with them.
+  /// Makes the links. Every member must call it with its peers before the first Exchange with them.
   void Connect(std::span<const int> peers);
 
   /// Sends and receives concurrently; returns when the transport has taken all sends and all receives have
   /// ended. Messages between two members keep their order over several calls. Pieces passed to `consume` are
   /// whole elements of `tag.element_bytes`, and about 128 KiB long unless elements are larger. Throws
   /// LostPeer, TimedOut, or Misuse if a peer's tag differs (the transport is then aborted, so that no rank
-  /// waits for this one). Messages to this member itself are not supported.
+  /// waits for this rank). Messages to this member itself are not supported.
   void Exchange(std::span<const Send> sends, std::span<const Receive> receives);
 
  private:
@@ -102,7 +102,7 @@ class PeerGroup {
   const Hosts* hosts_ = nullptr;
   CallTag tag_;
   Clock::time_point deadline_;
-  bool has_exchanged_ = false;  ///< since Begin
+  bool has_exchanged_ = false;  ///< Exchange has been called since Begin
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
   // For the current Exchange; kept so that the next one need not allocate.

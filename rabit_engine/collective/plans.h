@@ -31,8 +31,8 @@ struct PlanStep {
 /// Recursive doubling: the whole vector moves in each step, and every member keeps it.
 std::vector<PlanStep> PlanDoubling(int index, int size, std::size_t count);
 
-/// Halving-doubling, the reduce-scatter: where equal nodes meet, every member keeps one half of its window
-/// and gives the other; the members of a smaller right node give all they hold, and are finished.
+/// The reduce-scatter of halving-doubling: where equal nodes meet, every member keeps one half of its window
+/// and gives the other half; the members of a smaller right node give all they hold, and are finished.
 std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count);
 
 /// Runs the steps in reverse once each member has the result for the part it kept, so that each member

@@ -26,8 +26,8 @@ void Meet(PeerGroup& group, const PlanStep& step, const VectorView& vector, cons
   reduction.Combine(own, peer_is_left ? scratch : own, peer_is_left ? own : scratch, all.size());
 }
 
-/// Slices first, first + 1, ... cyclically: two ranges of the buffer, of which the second is empty unless
-/// they wrap around.
+/// Slices first, first + 1, ... cyclically: two ranges of the buffer, of which the second is empty unless the
+/// slices wrap around.
 struct CyclicSlices {
   Range before_wrap;
   Range after_wrap;
@@ -49,7 +49,7 @@ std::vector<int> PeersAtDoublingDistances(const PeerGroup& group, int direction)
   return peers;
 }
 
-/// The peers below and above this member that the cyclic algorithms use, step by step.
+/// The peers below and above this member that the cyclic algorithms use, one of each per step.
 struct Dissemination {
   explicit Dissemination(PeerGroup& group)
       : below(PeersAtDoublingDistances(group, -1)), above(PeersAtDoublingDistances(group, +1)) {

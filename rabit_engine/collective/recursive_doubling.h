@@ -1,4 +1,5 @@
-// Collectives of ceil(log2 n) exchanges, each with a member twice as far away as in the previous one.
+// Collectives that consist of ceil(log2 n) exchanges, each with a member twice as far away as in the previous
+// one.
 //
 // Allreduce: in level k the members of two neighbouring nodes of the order (reduce/order.h) exchange their
 // sums, each with its counterpart, so that all members of the joint node hold the joint sum. If the right
@@ -8,7 +9,7 @@
 // With n members, L = ceil(log2 n) and S bytes:
 //                steps   bytes sent by a member                     messages
 //   allreduce    L       L S; next to a small last node up to n S   L
-//   allgather    L       (n - 1)/n S when slices are equal          L, twice as many where ranks wrap
+//   allgather    L       (n - 1)/n S when slices are equal          L; up to 2 L if slices wrap around
 //   barrier      L       L                                          L
 //
 // Best for short messages, where the number of steps is all that matters. Scratch: one chunk.

@@ -22,7 +22,7 @@
 namespace warren::collective {
 namespace {
 
-// A row's position determines its id, which ranks compare: append new rows at the end.
+// A row's position determines the algorithm's id, which ranks compare: append new rows at the end.
 constexpr Algorithm kBuiltIn[] = {
     {.name = "tree",
      .allreduce = AllreduceTree,

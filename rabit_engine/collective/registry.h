@@ -9,7 +9,7 @@
 
 namespace warren::collective {
 
-/// In the order of their ids.
+/// Returns all algorithms, in the order of their ids.
 std::span<const Algorithm* const> Algorithms();
 /// Returns nullptr if there is no algorithm of this name.
 const Algorithm* FindAlgorithm(std::string_view name);

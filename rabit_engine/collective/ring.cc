@@ -11,7 +11,7 @@
 namespace warren::collective {
 namespace {
 
-// Chunks should not be small, because each step costs one message latency; but partial sums should stay in
+// Chunks should not be small, because each step costs one message latency, but partial sums should stay in
 // the cache until they are sent.
 constexpr std::size_t kRingChunkBytes = 128 << 10;
 

@@ -4,7 +4,7 @@
 // values on the way. It travels as the partial sums of the members passed so far (partial_sums.h): a single
 // sum if the order of reduction does not matter, as in the classic ring; otherwise one for each maximal
 // subtree of the order. All slices travel concurrently, chunk by chunk. Allgather: each slice travels once
-// around the ring. Broadcast: the root's chunks pass down the chain from it.
+// around the ring. Broadcast: each chunk passes from member to member, starting at the root.
 //
 // With n members, L = ceil(log2 n), S bytes (equal slices) and C chunks of a slice (broadcast: of the
 // vector):
@@ -16,7 +16,8 @@
 // Scratch: 2 partial sums if the order does not matter, 4 L otherwise, of one chunk each.
 //
 // Best for long vectors of integers, and for long allgathers and broadcasts: each member has two links, all
-// members send equally much, and if the network is a chain of hosts, each of the chain's links is used once.
+// members send the same amount, and if the network is a chain of hosts, each of the chain's links is used
+// once.
 //
 // Sources: P. Patarasu, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
 // 69(2), 2009; R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in

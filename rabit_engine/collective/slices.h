@@ -27,13 +27,12 @@ inline std::size_t NumChunks(std::size_t count, std::size_t per_chunk) {
   return count == 0 ? 1 : (count - 1) / per_chunk + 1;
 }
 
-/// Chunk `index` of a range; empty beyond its end.
+/// Chunk `index` of a range; empty if the range ends before this chunk.
 inline Range Chunk(Range whole, std::size_t per_chunk, std::size_t index) {
   const std::size_t begin = whole.begin + std::min(whole.size(), index * per_chunk);
   return {begin, begin + std::min(whole.end - begin, per_chunk)};
 }
 
-/// The slice of one member.
 inline Range Slice(std::span<const std::size_t> offsets, int member) {
   return {offsets[member], offsets[member + 1]};
 }

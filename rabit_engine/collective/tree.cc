@@ -10,7 +10,7 @@
 namespace warren::collective {
 namespace {
 
-// Chunk size for reductions: that of the pieces that PeerGroup passes on. Smaller chunks would cost more
+// Chunk size for reductions: the size of the pieces that PeerGroup passes on. Smaller chunks would cost more
 // messages without using the cache better.
 constexpr std::size_t kReduceChunkBytes = 128 << 10;
 

@@ -1,7 +1,7 @@
 // Collectives over a binomial tree that is the order of reduction itself: where two nodes of the order meet,
-// the member that holds the sum of one node sends it to the member that holds the other's. A node's sum is
-// held by the root if it belongs to the node, otherwise by the node's lowest member, so that all roots cost
-// the same. Broadcast runs the tree backwards.
+// the member that holds the sum of one node sends it to the member that holds the sum of the other. A node's
+// sum is held by the root if the root belongs to the node, otherwise by the node's lowest member, so that a
+// reduce costs the same whichever member is the root. Broadcast runs the tree backwards.
 //
 // Vectors longer than a chunk are pipelined: chunk c climbs level k in step c + k. A member's actions in one
 // step concern different chunks, so they run concurrently, and received chunks are combined in place: no
@@ -14,7 +14,7 @@
 //   allreduce    2 L + C - 1     L S                                  (L + 1) C
 //
 // Best for short messages if the number of messages matters: n - 1 messages in total for a reduce or a
-// broadcast. The root of a long broadcast sends L S bytes; the ring and scatter algorithms spread that load.
+// broadcast. The root of a long broadcast sends L S bytes; the ring algorithm spreads that load.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
 // MPICH", IJHPCA 19(1), 2005, sections 3 and 4.

@@ -41,7 +41,7 @@ class Levels {
         [&](int host) { return host == layout_.host_of(root) ? root : layout_.leader_of(host); });
   }
   std::vector<int> Leaders() const { return Representatives(layout_.leader_of(0)); }
-  /// The ranks with this one's local index on all hosts, which must have equal sizes.
+  /// The ranks on all hosts that have the same local index as this rank. The hosts must have equal sizes.
   std::vector<int> Counterparts() const {
     return OneOfEach([&](int host) { return layout_.ranks_of(host)[local_index()]; });
   }

@@ -56,7 +56,7 @@ void Coordinator::TakeRequest(int rank, const RankReport::Entry& entry, double n
     row.first = rank;
     row.has.resize(static_cast<std::size_t>(size_));
     row.since = since;
-    // A rank has changed the shape or the group of a known name, or has waited too long for it: make all
+    // If a rank has changed the shape or the group of a known name, or has waited too long for it, make all
     // ranks forget the cached names and report them.
     for (std::string& known : known_beside(request)) answer.forgotten.push_back(std::move(known));
   } else {
@@ -78,7 +78,7 @@ void Coordinator::TakeRequest(int rank, const RankReport::Entry& entry, double n
   if (IsComplete(row)) Complete(request.name, answer);
 }
 
-/// Compares a request with that of the first rank; records an error if they differ.
+/// Compares a request with the first rank's request; records an error if they differ.
 void Coordinator::Compare(Row& row, int rank, const Request& request) const {
   const Request& first = row.request;
   if (!row.error.empty() || (first.signature == request.signature && first.group == request.group)) return;
@@ -92,7 +92,7 @@ void Coordinator::Compare(Row& row, int rank, const Request& request) const {
 
 void Coordinator::PutInGroup(const std::string& name, int rank, const Request& request) {
   Group& group = groups_[request.group];
-  // The name is used again: the rest of the previous group, which failed, will not be submitted.
+  // If the name is used again, the rest of the previous group, which failed, will not be submitted.
   if (std::find(group.ended.begin(), group.ended.end(), name) != group.ended.end()) {
     group.size = 0;
     group.error.clear();
@@ -113,7 +113,8 @@ void Coordinator::PutInGroup(const std::string& name, int rank, const Request& r
   group.names.push_back(name);
 }
 
-/// Compares the bytes that ranks send each other in an all-to-all with those that they expect.
+/// Compares the number of bytes that each rank sends to each other rank in an all-to-all with the number that
+/// the receiver expects.
 void Coordinator::CompareCounts(Row& row) const {
   for (int from = 0; from < size_ && row.error.empty(); ++from) {
     for (int to = 0; to < size_; ++to) {
@@ -165,7 +166,8 @@ void Coordinator::Complete(const std::string& name, Answer& answer) {
   for (const std::string& one : names) End(one, "", answer);
 }
 
-/// Ends the group's members with the error: those ready on all ranks now, the others once they are.
+/// Ends the group's members with the error: those that are ready on all ranks end now, the others as soon as
+/// they are ready.
 void Coordinator::FailGroup(const std::string& name, const std::string& error, Answer& answer) {
   const auto place = groups_.find(name);
   if (place == groups_.end()) return;  // its last member has already ended

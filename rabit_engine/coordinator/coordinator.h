@@ -15,7 +15,7 @@
 namespace warren::coordinator {
 
 struct Patience {
-  /// Seconds until a warning names the ranks that a name waits for; repeated after twice as long.
+  /// Seconds until a warning names the ranks that a name waits for; repeated whenever the wait has doubled.
   double warns_after = 60;
   /// Seconds until the operation ends with that warning as its error; 0: never.
   double fails_after = 0;
@@ -26,16 +26,16 @@ class Coordinator {
   /// See Participant::KnownBeside.
   using KnownBeside = std::function<std::vector<std::string>(const Request&)>;
 
-  /// `rank_in_job`: maps a rank to its number in messages.
+  /// `rank_in_job`: maps a rank to its rank in the job, by which messages name it.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
 
   /// Whether all ranks must send their messages even if none has asked for it.
   bool IsDue(double now) const { return has_proposal_ || now >= next_due_; }
-  /// Sets the settings from the next answer on.
+  /// Sets the settings that the ranks use from the next answer on.
   void Propose(const Settings& settings);
-  /// Answers the messages of one cycle, given in rank order.
+  /// Answers the messages of one cycle. `messages` is in rank order.
   Answer Take(std::span<const RankReport> messages, const KnownBeside& known_beside, double now);
-  /// The warnings since the last call, e.g. "'x' ... is ready on ranks 0, 2 and 3 and not on 1 since 60 s".
+  /// The warnings since the last call, e.g. "'x' ... has been ready on rank 0 but not on rank 1 for 60 s".
   std::vector<std::string> TakeWarnings();
 
  private:
@@ -48,11 +48,11 @@ class Coordinator {
     double next_warning = 0;
     std::string error;
     bool is_complete = false;                      ///< ready on all ranks, but waiting for its group
-    std::vector<std::string> groups;               ///< the groups that ranks put it in
+    std::vector<std::string> groups;               ///< the groups into which ranks have put it
     std::vector<std::vector<std::uint64_t>> sent;  ///< for an all-to-all, by rank
     std::vector<std::vector<std::uint64_t>> received;
   };
-  /// Names that ranks have grouped, until they end.
+  /// A group of names; kept until its last member has ended.
   struct Group {
     std::uint32_t size = 0;  ///< as given by rank `first`
     int first = 0;           ///< the first rank that submitted a member

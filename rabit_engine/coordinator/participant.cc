@@ -7,7 +7,7 @@
 namespace warren::coordinator {
 namespace {
 
-// Flags in the first word; combined over all ranks by bitwise and, like all words.
+// Flags in the first word; combined over all ranks by bitwise AND, like all words.
 constexpr std::uint64_t kHasNothingToTell = 1;
 constexpr std::uint64_t kIsIdle = 2;
 
@@ -90,7 +90,7 @@ bool Participant::Agree(std::span<const std::uint64_t> all) {
     const Request& request = *known.request;
     if (!request.group.empty() && of_group[request.group] < request.group_size) continue;
     const auto waiting = waiting_.find(request.name);
-    if (waiting != waiting_.end()) {  // missing on a rank that has joined
+    if (waiting != waiting_.end()) {  // a rank that has joined need not have it
       LoseBit(waiting->second);
       --num_untold_;
       waiting_.erase(waiting);
@@ -128,7 +128,8 @@ void Participant::Accept(const Answer& answer) {
     others_have_joined_ = true;
     has_joined_ =
         has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
-    // A joined rank cannot take part in these; rank 0 will report it.
+    // A joined rank cannot take part in these operations. Forget them, so that they are submitted to rank 0,
+    // which ends them with an error.
     for (std::size_t bit = 0; bit < known_.size(); ++bit) {
       if (known_[bit] && !known_[bit]->request->signature.takes_joined())
         Forget(std::string(known_[bit]->request->name));
@@ -171,7 +172,7 @@ std::optional<int> Participant::TakeLastJoined() {
 void Participant::Remember(const std::shared_ptr<const Request>& request, const Request& own) {
   if (capacity_ == 0 || request->group_size > capacity_) return;
   Forget(request->name);
-  // If the group was reused for other names, only one set of names can have bits.
+  // If the group is reused for other names, only one set of names can have bits.
   const auto group = known_of_group_.find(request->group);
   if (group != known_of_group_.end() && group->second.size() >= request->group_size)
     ForgetGroup(request->group);
@@ -189,7 +190,8 @@ void Participant::Remember(const std::shared_ptr<const Request>& request, const 
   if (!request->group.empty()) known_of_group_[request->group].push_back(bit);
 }
 
-/// Forgets the name together with its whole group: bits stand for a group only if all its names have one.
+/// Forgets the name together with its whole group: a group can be agreed on by bits only if all its names
+/// have one.
 void Participant::Forget(const std::string& name) {
   const auto place = places_.find(name);
   if (place == places_.end()) return;

@@ -2,8 +2,8 @@
 // the agreed operations. Uses no clock and does no communication. The caches of all ranks are equal after
 // every cycle, because they result from the same agreements in the same order.
 //
-// A cycle:  words = Words();  words = bitwise and over all ranks;  if (Agree(words)) Accept(rank 0's
-// answer to the TakeReport() of all ranks).
+// A cycle: words = Words(); words = bitwise AND over all ranks; if (Agree(words)) Accept(rank 0's answer to
+// the TakeReport() of all ranks).
 #pragma once
 
 #include <cstddef>
@@ -24,23 +24,24 @@ namespace warren::coordinator {
 
 class Participant {
  public:
-  /// `capacity`: the number of names that can have bits, the same on all ranks; the least recently used lose
-  /// theirs.
+  /// `capacity`: the maximum number of names with a bit, the same on all ranks. The least recently used names
+  /// lose their bits.
   Participant(int rank, Settings settings, std::size_t capacity);
 
   /// Times are seconds on any clock of this rank. The name must not be waiting already (see IsWaiting).
   void Add(Request request, double now);
   bool IsWaiting(const std::string& name) const { return waiting_.contains(name); }
-  /// This rank submits nothing more. Once none of its operations is waiting, it contributes neutral elements
-  /// until all ranks have joined.
+  /// From this call on, this rank submits nothing more. Once none of its operations is waiting, it
+  /// contributes neutral elements until all ranks have joined.
   void Join() { joins_ = Said::kNew; }
   /// Closes the coordinator for all ranks.
   void Leave() { leaves_ = Said::kNew; }
   bool joins() const { return joins_ != Said::kNothing; }
 
-  /// The bits to combine over all ranks. `has_news`: rank 0 needs everyone's message.
+  /// Returns the words to combine over all ranks by bitwise AND. `has_news`: rank 0 needs everyone's message.
   std::vector<std::uint64_t> Words(double now, bool has_news = false);
-  /// Takes the operations that are ready everywhere. Returns whether all ranks must send messages.
+  /// Moves the operations that are ready everywhere, according to the combined words `all`, to ready().
+  /// Returns whether all ranks must send messages.
   bool Agree(std::span<const std::uint64_t> all);
   /// Whether no rank had anything to do in the last cycle.
   bool all_are_idle() const { return all_are_idle_; }
@@ -52,10 +53,11 @@ class Participant {
   const Settings& settings() const { return settings_; }
   bool Knows(const std::string& name) const { return places_.contains(name); }
   /// Names that all ranks know and that must be forgotten when a rank requests `request`, which has no bit:
-  /// the same name in another shape, and one name of its group.
+  /// the same name in another shape, and one name of the request's group, with which the whole group is
+  /// forgotten.
   std::vector<std::string> KnownBeside(const Request& request) const;
-  /// The rank that joined last, once, after all ranks have joined and everything agreed on before has been
-  /// run.
+  /// Returns, once, the rank that joined last, after all ranks have joined and everything agreed on before
+  /// has been run; else nullopt.
   std::optional<int> TakeLastJoined();
   /// The rank that has left, or -1.
   int left() const { return left_; }

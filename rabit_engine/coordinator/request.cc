@@ -13,7 +13,7 @@
 namespace warren::coordinator {
 namespace {
 
-/// The collectives that can have names. Their codes in messages are the places in this list.
+/// The collectives that can have names. The code of a collective in messages is its index in this list.
 constexpr Collective kNamed[] = {Collective::kAllreduce, Collective::kReduceScatter, Collective::kBroadcast,
                                  Collective::kAllgather, Collective::kAllToAll,      Collective::kBarrier};
 

@@ -4,11 +4,12 @@
 // allreduce:
 //
 //   1. For each name that all ranks know (the cache in participant.h), each rank sets a bit if it has the
-//      name ready. The bitwise and over all ranks gives the names that are ready everywhere.
-//   2. Only if some rank has something that no bit can express (a new name, another shape, a rank that joins
-//      or leaves), all ranks send a RankReport to rank 0, whose Coordinator answers all of them with one
-//      Answer.
-//   3. Agreed operations go into each rank's ReadyList, which is the same on all ranks, and its head is run.
+//      name ready. The bitwise AND over all ranks gives the names that are ready everywhere.
+//   2. If some rank has something to say that no bit can express (a new name, another shape, or that it
+//      joins or leaves), all ranks send a RankReport to rank 0, whose Coordinator answers all of them with
+//      one Answer. Otherwise this step is skipped.
+//   3. Agreed operations go into each rank's ReadyList, which is the same on all ranks, and are run from its
+//      head.
 //
 // The model is Horovod's (controller, response cache; Sergeev and Del Balso, arXiv:1802.05799).
 #pragma once
@@ -26,13 +27,13 @@ namespace warren::coordinator {
 /// The properties of an operation that must be the same on all ranks.
 struct Signature {
   Collective kind = Collective::kAllreduce;
-  std::uint8_t type = 0;       ///< DataType; 1 if elements are only moved
-  std::uint8_t operation = 0;  ///< ReduceOp
+  std::uint8_t type = 0;       ///< DataType of a built-in reduction; else 0
+  std::uint8_t operation = 0;  ///< ReduceOp of a built-in reduction; else 0
   bool average = false;
-  bool custom = false;  ///< reduced by a caller's function, on elements of element_bytes
-  std::uint64_t element_bytes = 1;
+  bool custom = false;              ///< reduced by a caller's function, on elements of element_bytes
+  std::uint64_t element_bytes = 1;  ///< 1 if elements are only moved
   std::int32_t root = 0;
-  /// Elements of an allreduce, of a broadcast, or of all slices together; 0 for an all-to-all.
+  /// The number of elements of an allreduce, a broadcast, or all slices together; 0 for an all-to-all.
   std::uint64_t count = 0;
   std::uint64_t digest = 0;  ///< hash of the slice counts
 

@@ -1,5 +1,5 @@
-// The cores that this process may run on. Define WARREN_PORTABLE to get the code for systems other than
-// Linux, which cannot bind a process to cores. Depends on nothing else in the tree.
+// The cores that this process may run on. Define WARREN_PORTABLE to get the code for systems that, unlike
+// Linux, cannot bind a process to cores. Depends on nothing else in the tree.
 #pragma once
 
 #include <sched.h>

@@ -1,5 +1,5 @@
-// Settings of the calling process, mostly for use in a child before exec. Define WARREN_PORTABLE to get the
-// code for systems other than Linux, which support few of them. All except SignalAbbreviation may be called
+// Settings of the calling process, mostly for use in a child before exec. Most of them exist only on Linux;
+// define WARREN_PORTABLE to get the code for other systems. All except SignalAbbreviation may be called
 // between fork and exec. Depends on nothing else in the tree.
 #pragma once
 

@@ -45,7 +45,8 @@ inline int DescriptorShortage() {
 
 /// A text like "64 of the 64 files that this process may open (ulimit -n) are open".
 inline std::string DescribeOpenFiles() {
-  constexpr rlim_t kMostCounted = 65'536;  // counted in a few ms; /proc/self/fd would need a descriptor
+  // Counting this many takes a few ms; /proc/self/fd would need a descriptor.
+  constexpr rlim_t kMostCounted = 65'536;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return "its limit of open files (ulimit -n) is unknown";
   const rlim_t most = std::min(limit.rlim_cur, kMostCounted);

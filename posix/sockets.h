@@ -1,6 +1,6 @@
 // Sockets and pipes that programs started from this process do not inherit, and socket features whose names
-// differ between systems or that some systems lack. Define WARREN_PORTABLE to get the code for systems other
-// than Linux, to test it on Linux. Depends on nothing else in the tree.
+// differ between systems or that some systems lack. Define WARREN_PORTABLE to test the code for other systems
+// on Linux. Depends on nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>

@@ -28,7 +28,7 @@ constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
 /// The socket of one connection, for both directions.
 struct Socket {
   int fd = -1;
-  bool keeps_silent = false;  ///< suppresses alerts: unauthenticated peers get no bytes
+  bool keeps_silent = false;  ///< whether to suppress alerts: unauthenticated peers get no bytes
   bool ended = false;
   std::size_t bytes_read = 0;
 };

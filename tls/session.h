@@ -3,8 +3,8 @@
 // leaks later does not reveal earlier traffic. There are no certificates, tickets or early data, and only one
 // cipher suite, TLS_AES_128_GCM_SHA256.
 //
-// If the kernel supports TLS, it encrypts sent data, which goes to the socket as without TLS. Received data
-// is always decrypted here.
+// If the kernel supports TLS, it encrypts sent data, so data is written to the socket as without TLS.
+// Received data is always decrypted here.
 #pragma once
 
 #include <sys/types.h>
@@ -61,7 +61,7 @@ class Session {
 
   /// Like sendmsg(2) of both pieces, without waiting for room: returns the number of bytes taken, or -1 with
   /// errno set (EAGAIN: no room; EPROTO: see error()). The rest must be sent in the next calls, in pieces of
-  /// any size: a part of it may be encrypted already.
+  /// any size, since part of it may already be encrypted.
   ssize_t Send(const void* head, std::size_t head_bytes, const void* data, std::size_t bytes);
   /// Like recv(2), without waiting: returns fewer bytes than asked for only if no more have arrived.
   ssize_t Receive(void* data, std::size_t bytes);

@@ -48,7 +48,7 @@ class Reader {
   /// `what` names the field in errors. Throws ProtocolError as soon as the announced length is negative or
   /// above `max_bytes`, before that many bytes are buffered.
   std::optional<std::string> String(std::string_view what, std::size_t max_bytes);
-  /// The next bytes without consuming them; empty if fewer than `count` have arrived.
+  /// Returns the next `count` bytes without consuming them; empty if fewer have arrived.
   std::string_view Peek(std::size_t count) const;
 
  private:

@@ -61,7 +61,7 @@ struct GoodLinks {
 };
 
 struct LinkErrors {
-  std::int32_t count = 0;  ///< connections of the last LinkPlan that failed
+  std::int32_t count = 0;  ///< number of connections of the last LinkPlan that failed
 };
 
 struct ListenPort {
@@ -94,8 +94,8 @@ std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
 std::string Encode(TrackerWord word);
 
-/// Decodes the bytes that one worker sends to the tracker, in pieces of any size. The creator has already
-/// read the magic and detected the classic dialect.
+/// Decodes the bytes that one worker sends to the tracker, in pieces of any size, after the magic, once they
+/// are known to be in the classic dialect.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

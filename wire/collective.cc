@@ -11,7 +11,7 @@
 namespace warren::wire::collective {
 namespace {
 
-/// The command numbers.
+/// The values of "cmd" in a command.
 enum Command : std::int32_t { kStart = 1, kShutdown = 2, kFailure = 3, kPrint = 4 };
 
 constexpr std::int32_t kMaxPort = 65535;

@@ -40,12 +40,12 @@ inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
 struct Hello {
   std::int32_t world_size = -1;  ///< -1 if not known yet
   std::int32_t rank = -1;        ///< -1 if not known yet
-  std::string task_id;           ///< empty if it has none
+  std::string task_id;           ///< empty if the worker has none
 };
 
 struct Start {
-  std::int32_t port = 0;        ///< where it accepts links from other workers
-  std::int32_t error_port = 0;  ///< where it can be told to stop; 0 if it has no such port
+  std::int32_t port = 0;        ///< where the worker accepts links from other workers
+  std::int32_t error_port = 0;  ///< where the worker can be told to stop; 0 if it has no such port
 };
 
 struct Shutdown {};
@@ -67,8 +67,8 @@ std::string Encode(const Shutdown& shutdown);
 std::string Encode(const Failure& failure);
 std::string Encode(const Print& print);
 
-/// Decodes the bytes that one worker sends to the tracker, in pieces of any size. The creator has already
-/// read the magic and detected the collective dialect.
+/// Decodes the bytes that one worker sends to the tracker, in pieces of any size, after the magic, once they
+/// are known to be in the collective dialect.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

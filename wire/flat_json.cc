@@ -30,7 +30,7 @@ std::size_t CharacterLength(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates and codes above U+10FFFF.
+  // Refuse overlong forms, surrogates and codes above U+10FFFF.
   const unsigned char second = byte(1);
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {

@@ -1,7 +1,7 @@
 // The secret of one job: 256 random bits known only to its tracker and its workers. It is never sent over a
-// connection; only values derived from it by a one-way function are (authentication.h, and the handshake of
-// links in rabit_engine/transport/tcp/handshake.h). docs/how-to/security.md describes what the token
-// protects.
+// connection; only values that a one-way function derives from it are sent (authentication.h, and the
+// handshake of links in rabit_engine/transport/tcp/handshake.h). docs/how-to/security.md describes what the
+// token protects.
 #pragma once
 
 #include <array>

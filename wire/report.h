@@ -48,7 +48,7 @@ struct ReportedTraffic {
   std::string collective;  ///< "allreduce"
   std::string algorithm;   ///< "ring"; empty if not known
   std::uint64_t calls = 0;
-  std::uint64_t bytes = 0;  ///< in this rank's own buffers
+  std::uint64_t bytes = 0;  ///< bytes in this rank's own buffers
   double seconds = 0;       ///< time spent in these calls
 };
 
@@ -77,11 +77,11 @@ struct ReportedProgress {
 
 /// The progress of reading a data set.
 struct ReportedReading {
-  std::string what;  ///< its name; empty if nothing is being read any longer
+  std::string what;  ///< the data set's name; empty if nothing is being read any longer
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::uint64_t total_bytes = 0;  ///< size of this worker's share; 0 if not known
-  double seconds = 0;             ///< time since it began
+  double seconds = 0;             ///< time since reading began
 };
 
 /// An event with a duration, for the timeline of the whole job.
@@ -95,7 +95,7 @@ struct TracedEvent {
 
 struct WorkerReport {
   std::string task_id;  ///< DMLC_TASK_ID
-  int rank = -1;        ///< -1 if it has none
+  int rank = -1;        ///< -1 if the process has none
   std::string host;
   int pid = 0;
   /// Seconds until the next report, approximately; 0 if not known.
@@ -117,15 +117,15 @@ struct ClockAnswer {
   std::int64_t now_ns = 0;
 };
 
-/// Encodes the whole message, preceded by its length. It is never too long for a reader: names are cut, and
-/// entries beyond the limits are left out.
+/// Encodes the whole message, preceded by its length. The message is never too long for a reader: names are
+/// cut, and entries beyond the limits are left out.
 std::string Encode(const WorkerReport& report);
 
 std::string Encode(const ClockAnswer& answer);
 /// Decodes the tracker's answer, not including its length. Throws ProtocolError.
 ClockAnswer DecodeClockAnswer(std::string_view bytes);
 
-/// Decodes the bytes that one worker sends, in pieces of any size. The creator has already read the magic.
+/// Decodes the bytes that one worker sends after the magic, in pieces of any size.
 class ReportStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

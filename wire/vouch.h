@@ -1,8 +1,8 @@
 // Admits a worker that joins with the protocol of XGBoost or rabit, which has no way to prove the job's
-// token. Before it joins, its process vouches for it over a connection that has proved the job's token
-// (authentication.h, or TLS). The vouch names the worker's task and a ticket, a random text. The worker then
-// calls itself TASK#TICKET in its hellos, from the same address, and the tracker treats it as TASK. This file
-// deals in bytes only, without any I/O.
+// token. Before the worker joins, its process vouches for it over a connection that has proved the job's
+// token (authentication.h, or TLS). The vouch names the worker's task and a ticket, a random text. The worker
+// then calls itself TASK#TICKET in its hellos, from the same address, and the tracker treats it as TASK. This
+// file deals in bytes only, without any I/O.
 //
 //   worker                                            tracker
 //   int kVouchMagic, string "TICKET TASK"        ->

@@ -44,7 +44,8 @@ std::string Complaint(const Operation& call, int rank, int world_size) {
   return "";
 }
 
-/// Runs a host function for the CUDA part, without letting an exception through its frames.
+/// Calls `function` for the CUDA part. An exception is kept in host_failure_, since it must not pass through
+/// the CUDA part's frames.
 template <typename Function>
 std::int32_t DeviceCollectives::Help(void* context, Function&& function) {
   auto& self = *static_cast<DeviceCollectives*>(context);
@@ -205,7 +206,8 @@ bool DeviceCollectives::IsCaptured(const Operation& call) {
   return captured != 0;
 }
 
-/// All ranks that capture come to the same answer without communicating.
+/// Throws Refused unless calls can be captured into a CUDA graph. All ranks that capture come to the same
+/// answer without communicating.
 void DeviceCollectives::RequireCapture() const {
   if (communicator_.recovers()) {
     throw Refused(

@@ -36,13 +36,13 @@ std::string Complaint(const Operation& call, int rank, int world_size);
 struct DeviceOptions {
   std::chrono::seconds timeout{0};  ///< how long to wait for other ranks; 0 waits forever
   bool debug = false;
-  bool tls = false;  ///< traffic between hosts must be encrypted
+  bool tls = false;  ///< whether traffic between hosts must be encrypted
 };
 
 /// Errors are EngineError (LostPeer, TimedOut, Misuse). Not thread-safe.
 class DeviceCollectives {
  public:
-  /// Calls a function while no other call of this rank is in progress; does nothing if there is one.
+  /// Calls a function unless another call of this rank is in progress; no other call starts meanwhile.
   /// Thread-safe.
   using WhenIdle = std::function<void(const std::function<void()>&)>;
 
@@ -104,17 +104,17 @@ class DeviceCollectives {
   WarrenDeviceGroup* group_ = nullptr;
   std::uint64_t linkings_ = 0;       ///< linkings() when the group was made
   Communicator* links_ = nullptr;    ///< the communicator that the CUDA part uses
-  std::exception_ptr host_failure_;  ///< thrown by a function of host_
-  std::exception_ptr trouble_;       ///< found between calls, by the watching thread
+  std::exception_ptr host_failure_;  ///< the exception thrown by a function of host_
+  std::exception_ptr trouble_;       ///< the error that the watching thread found between calls
   std::atomic<bool> has_trouble_ = false;
   Clock::time_point deadline_ = kNoDeadline;
   bool minds_losses_ = true;  ///< whether a loss aborts a waiting call
-  int groups_ = 0;            ///< begun and not yet ended
+  int groups_ = 0;            ///< number of open groups
   bool group_is_refused_ = false;
   std::vector<Operation> grouped_;
 
-  std::set<void*> streams_;  ///< may have collectives in progress that were not waited for
-  bool has_graphs_ = false;  ///< calls were captured into CUDA graphs
+  std::set<void*> streams_;  ///< streams that may have collectives in progress that were not waited for
+  bool has_graphs_ = false;  ///< whether calls were captured into CUDA graphs
   int suspicions_ = 0;       ///< number of NCCL errors that no lost rank explains
   std::mutex watch_mutex_;
   std::condition_variable watch_end_;

@@ -13,8 +13,8 @@ namespace warren::device {
 std::vector<std::string> LibraryCandidates(const std::string& wanted,
                                            const std::vector<std::string>& folders);
 
-/// Loads the library once; it is never unloaded. If that fails, each call tries again and throws EngineError
-/// that lists what was tried.
+/// Loads the library once; it is never unloaded. If loading fails, each call tries again and throws an
+/// EngineError that lists what was tried.
 const WarrenDevices& LoadDevices();
 
 }  // namespace warren::device

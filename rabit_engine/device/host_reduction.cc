@@ -22,7 +22,8 @@ constexpr const Float8Format& FormatOf(Type type) {
   return type == Type::kFloat8E4M3 ? kE4M3 : kE5M2;
 }
 
-/// Combines `source`, the right operands, into `destination`, the left ones; 8-bit floating point.
+/// Reduces 8-bit floating-point numbers: `destination` holds the left operands and receives the results,
+/// `source` holds the right operands.
 template <Type type, ReduceOp operation>
 void CombineFloat8(const void* source, void* destination, std::size_t count, void* /*context*/) {
   const auto* from = static_cast<const unsigned char*>(source);

@@ -1,4 +1,4 @@
-// Reductions of device types on the host: the engine's, and those of float8 and averages.
+// Reductions of device types on the host: the engine's, plus float8 and averages.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace warren::device {
 
-/// The engine's reduction; for kAverage, that of a sum.
+/// Returns the host's counterpart of a reduction on the device. For kAverage it is a sum; Divide then turns
+/// the result into averages.
 Reduction HostReduction(Type type, ReduceOp operation);
 
-/// Turns sums over `ranks` ranks into averages: the quotient, rounded to nearest even, or towards zero for
-/// integers.
+/// Turns sums over `ranks` ranks into averages, rounding to nearest even, or towards zero for integers.
 void Divide(Type type, void* buffer, std::size_t count, int ranks);
 
-/// float8 as defined by the OCP ("OCP 8-bit Floating Point Specification", 2023): E4M3, which has no
-/// infinities, and E5M2.
+/// Returns the value of a float8 as defined by the OCP ("OCP 8-bit Floating Point Specification", 2023):
+/// E4M3, which has no infinities, or E5M2.
 float FromFloat8(Type type, unsigned char bits);
 /// Rounds to nearest even. Values that are too large become the greatest finite number, as on GPUs; NaN stays
 /// NaN.

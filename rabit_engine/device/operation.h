@@ -1,5 +1,5 @@
 // A collective on device memory, as every part of the engine sees it. The codes of element types and
-// reductions are those of rabit/device.h, which are NCCL's.
+// reductions are those of rabit/device.h, the same as NCCL's.
 #pragma once
 
 #include <cstddef>
@@ -73,7 +73,7 @@ constexpr std::string_view Name(ReduceOp operation) {
   return kNames[static_cast<int>(operation)];
 }
 
-/// The number of bytes that a rank sends, and that it receives.
+/// The number of bytes that a rank sends (SendBytes) or receives (ReceiveBytes).
 constexpr std::size_t SendBytes(const Operation& call, int world_size) {
   const std::size_t bytes = call.count * SizeOf(call.type);
   return call.kind == Collective::kReduceScatter ? bytes * static_cast<std::size_t>(world_size) : bytes;

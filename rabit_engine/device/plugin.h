@@ -3,8 +3,8 @@
 // device. No C++ object and no exception crosses this interface.
 //
 // Each function of WarrenDevices returns nullptr on success, else an error text that is valid until the
-// thread's next call. An empty text means that a function of WarrenDeviceHost has failed, whose error
-// librabit knows. Not thread-safe unless stated.
+// thread's next call. An empty text means that a function of WarrenDeviceHost has failed; librabit knows the
+// error. Not thread-safe unless stated.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ struct WarrenDeviceHost {
   std::int32_t rank;
   std::int32_t world_size;
   std::int32_t debug;
-  std::int32_t tls;  ///< traffic between hosts must be encrypted
-  /// Whether ranks may be lost, so that nothing on the device may wait for another rank's process. May
-  /// change.
+  std::int32_t tls;  ///< whether traffic between hosts must be encrypted
+  /// Whether ranks may be lost, so that nothing on the device may wait for another rank's process. May change
+  /// between calls.
   std::int32_t recovers;
   /// `buffer` has a slice of `bytes` for each rank.
   std::int32_t (*allgather)(void* context, void* buffer, std::size_t bytes);
@@ -72,7 +72,8 @@ struct WarrenDevices {
   /// Device memory of the group, valid until the next call.
   const char* (*scratch)(WarrenDeviceGroup* group, std::size_t bytes, void** memory);
 
-  /// Copies between any two memories, after the stream's work; returns when it is done.
+  /// Copies between host and device memory in any direction, after the stream's work. Returns when the copy
+  /// is done.
   const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);
   /// Whether a CUDA graph is being captured from the stream.
   const char* (*is_captured)(void* stream, std::int32_t* captured);

@@ -15,11 +15,11 @@
 namespace warren {
 namespace {
 
-// After waiting this long, something may be wrong: no wait for moving bytes takes longer.
+// A wait this long may mean that something is wrong; waits while data is moving are shorter.
 constexpr std::chrono::milliseconds kPatience{150};
-// An unlinked rank may have left since it was asked, so it is asked again after this time.
+// A rank without a link is asked again after this time: it may have ended since it was last asked.
 constexpr std::chrono::milliseconds kAskAgain{500};
-// How long to wait for an answer. A waiting rank answers after 200 ms, or publishes its wait in shared
+// How long to wait for an answer. A waiting rank answers within about 200 ms, or publishes its wait in shared
 // memory, unless it has no core to run on.
 constexpr std::chrono::seconds kAnswer{2};
 // When a wait times out, kQuickAnswer is usually enough to learn which of the other ranks are also waiting.
@@ -181,7 +181,7 @@ void CallWatch::LookForDeadlock(std::span<const Interest> awaited) {
     if (message) tcp_.Send(message->to, message->probe);
   };
   send(search_.Tick(wait_, in_messages_));
-  if (!WaitOf(tcp_.rank())) return;  // suspended since it looked: look again
+  if (!WaitOf(tcp_.rank())) return;  // this process was suspended meanwhile: look again first
   for (const auto& [origin, probe] : tcp_.TakeProbes()) {
     const auto own = std::find_if(awaited.begin(), awaited.end(),
                                   [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
@@ -243,8 +243,8 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
       std::chrono::duration<double>(now - since).count(), culprit, call, name_);
 }
 
-/// Follows the chain of waiting ranks that starts at `rank`, and returns the rank at its end, which does not
-/// wait; -1 if the chain leaves this host or is a circle.
+/// Follows the chain of waiting ranks from `rank` and returns the rank at its end, which does not wait; -1 if
+/// the chain leaves this host or is a cycle.
 int CallWatch::CulpritHere(int rank) const {
   for (int i = 0; i < segment_->local_size(); ++i) {
     const auto wait = WaitOf(rank);

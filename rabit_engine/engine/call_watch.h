@@ -1,17 +1,17 @@
 // Detects that ranks are in different calls.
 //
 // Tags that travel with the data (collective/peer_group.h) or lie next to it (host/host_collectives.h) are
-// compared where two ranks meet. But ranks that call different collectives may never meet: one waits in
-// shared memory for a leader, which waits for a host that waits for a link which no rank makes. So a waiting
-// rank compares its call with those of other ranks. The ranks of its host publish their calls in shared
-// memory. To a rank on another host it sends its call over a short connection, once per call, or repeatedly
-// while the two are not linked; that rank compares the calls when it is waiting itself. As each rank of a
-// deadlock waits for another, at least one of them finds a call that differs from its own and tells all
-// ranks.
+// compared where two ranks meet. But ranks that call different collectives may never meet: for example, one
+// rank waits in shared memory for its leader, the leader waits for another host, and that host waits for a
+// link that no rank makes. So a waiting rank compares its call with those of other ranks. The ranks of its
+// host publish their calls in shared memory. To a rank on another host it sends its call over a short
+// connection, once per call, or repeatedly if it has no link with that rank; the other rank compares the
+// calls while it waits itself. In a deadlock every rank waits for another, so at least one of them finds a
+// call that differs from its own and tells all ranks.
 //
-// Calls for messages between two ranks are not made by the other ranks; deadlock_search.h finds ranks that
-// wait for each other's messages. A rank that waits very long for a rank that is not itself waiting prints a
-// warning that names that rank.
+// Other ranks need not make a call that sends or receives messages, so a waiting rank does not compare such
+// calls; deadlock_search.h finds ranks that wait for each other's messages. A rank that waits very long for a
+// rank that is not itself waiting prints a warning that names the late rank.
 #pragma once
 
 #include <array>
@@ -33,17 +33,17 @@ namespace warren {
 /// `segment`, `tcp` and `job` must outlive it. Not thread-safe.
 class CallWatch final : public WaitObserver {
  public:
-  /// `segment` is nullptr if this rank shares memory with no other. `job` is nullptr for the world; other
-  /// communicators ask the job for losses. After waiting for `patience`, a warning names the rank that this
-  /// one waits for, in the communicator `name`.
+  /// `segment` is nullptr if this rank shares memory with no other rank. `job` is nullptr for the world;
+  /// other communicators ask the job for losses. A rank that has waited for `patience` prints a warning with
+  /// the rank that it waits for and the communicator's `name`.
   CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name, std::chrono::seconds patience,
             Job* job = nullptr);
 
   /// Begins a call and fills in `tag.before`. If `only_gives` is set, this rank receives nothing in this
-  /// call, and thus no other rank's tag, so its tag is compared here with those of the calls that the ranks
-  /// of its host have begun. Throws Misuse if one differs.
+  /// call, not even another rank's tag, so Begin compares `tag` with the calls that the ranks of its host
+  /// have begun. Throws Misuse if one differs.
   void Begin(CallTag& tag, bool only_gives);
-  /// Begins a call for messages, which other ranks do not make.
+  /// Begins a send or receive call, which other ranks need not make.
   void BeginMessages() { in_messages_ = true; }
 
   /// The digest of this call and all calls before it.
@@ -62,7 +62,7 @@ class CallWatch final : public WaitObserver {
   void Ask();
 
   bool SharesMemory(int rank) const;
-  /// The wait record of a rank of this host; nullopt if it no longer waits.
+  /// The wait record of a rank of this host; nullopt if that rank is not waiting.
   std::optional<WaitRecord> WaitOf(int rank) const;
   void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked);
   LinkState LinkWith(int peer) const;
@@ -87,7 +87,7 @@ class CallWatch final : public WaitObserver {
   DeadlockSearch search_;
   const std::string name_;
   const std::chrono::seconds patience_;
-  Clock::time_point warned_since_{};  ///< the wait that next_warning_ belongs to
+  Clock::time_point warned_since_{};  ///< start of the wait that next_warning_ is for
   Clock::time_point next_warning_{};
   /// When the first awaited rank was asked whether it is itself waiting; the next warning depends on its
   /// answer. Zero if it has not been asked.

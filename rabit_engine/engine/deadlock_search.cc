@@ -6,7 +6,7 @@
 namespace warren {
 namespace {
 
-// This many probes are sent at intervals of a second; after them the interval doubles each time.
+// The number of probes sent at intervals of a second; after those, the interval doubles each time.
 constexpr int kQuickProbes = 4;
 
 std::uint64_t Mix(std::uint64_t value) {
@@ -15,7 +15,7 @@ std::uint64_t Mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// An order of the ranks that is independent of which ranks talk to each other.
+/// The rank's place in an order that has nothing to do with which ranks talk to each other.
 std::uint64_t OrderOf(int rank) {
   return Mix(static_cast<std::uint64_t>(rank) + 1);
 }
@@ -27,7 +27,7 @@ std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkSta
   if (link.shares_memory) return edge;
   edge.received = link.received;
   if (!link.is_linked) {
-    // The higher of two ranks always accepts links; the lower one makes them.
+    // The lower of two ranks makes the link; the higher one always accepts, so a wait for it ends by itself.
     if (interest.peer > rank) return std::nullopt;
     edge.kind = WaitKind::kLink;
   } else if (interest.to_receive) {
@@ -75,7 +75,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Tick(const WaitRecor
     ++attempt_;
   }
   if (++num_probes_ > kQuickProbes) pause_ = std::min(2 * pause_, kLongestPause);
-  // Every circle contains a rank that waits for a message.
+  // Every cycle contains a rank that waits for a message, so only such ranks need to keep sending probes.
   const bool goes_on = for_messages || phase_ == SearchPhase::kLooksAgain;
   next_ = goes_on ? now + pause_ : std::numeric_limits<double>::infinity();
   last_probe_ = now;
@@ -92,18 +92,19 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Take(const WaitProbe
     return std::nullopt;
   }
   if (OrderOf(probe.origin) < OrderOf(rank_)) return Follow(probe);
-  // If a circle has been seen once, checking it again takes precedence.
+  // A cycle that has been seen once is checked again before a new search starts.
   if ((probe.is_new != 0 || !for_messages_) && phase_ != SearchPhase::kSeen) was_asked_ = true;
   return std::nullopt;
 }
 
-/// Follows the edges from this rank, through the records of its host.
+/// Follows the edges from this rank through the records of its host. Returns the probe to send if the edges
+/// lead to another rank's process.
 std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe probe) {
   int rank = rank_;
   while (probe.hops < static_cast<std::uint32_t>(size_)) {
     const std::optional<WaitRecord> record = view_.wait_of(rank);
     if (!record || record->num_edges == 0) return std::nullopt;
-    // Each attempt may follow another edge; the second look at a circle follows the same edges as the first.
+    // Each attempt may follow another edge; the second look at a cycle follows the same edges as the first.
     const std::uint64_t choice = Mix(probe.attempt ^ static_cast<std::uint64_t>(rank) << 32);
     const WaitEdge& edge = record->edges[choice % record->num_edges];
     if (probe.hops < WaitProbe::kPathLength) probe.path[probe.hops] = rank;
@@ -114,7 +115,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe pro
     probe.edge = edge;
     const bool is_here = view_.shares_memory(edge.on) && edge.kind != WaitKind::kLink;
     if (!is_here) return ProbeMessage{edge.on, probe};
-    probe.edge.kind = WaitKind::kMemory;  // the records show how it waits; nothing is in flight
+    probe.edge.kind = WaitKind::kMemory;  // the records show how that rank waits; nothing is in flight
     if (edge.on == probe.origin) {
       if (edge.on != rank_) return ProbeMessage{edge.on, probe};
       Return(probe);
@@ -122,7 +123,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe pro
     }
     rank = edge.on;
   }
-  return std::nullopt;  // the probe has entered a circle that does not contain its origin
+  return std::nullopt;  // the probe has entered a cycle that does not contain its origin
 }
 
 void DeadlockSearch::Return(const WaitProbe& probe) {

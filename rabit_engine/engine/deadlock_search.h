@@ -1,26 +1,25 @@
-// Detects ranks that wait for each other's messages in a circle, so that none of them can continue.
+// Detects ranks that wait for each other's messages in a cycle, so that none of them can continue.
 //
 // A waiting rank publishes its wait to the ranks of its host in shared memory and keeps renewing it
-// (WaitRecord). Soon after it has begun to wait, it sends a probe along the "waits for" edges; in a call for
-// messages it sends further probes at growing intervals. A probe follows the records of a host, and travels
-// between hosts over a short connection to the rank at the end of the edge, which passes it on if it is
-// itself waiting. A probe that returns to its origin has gone round a circle (K. M. Chandy, J. Misra and L.
+// (WaitRecord). Soon after it has begun to wait, it sends a probe along the "waits for" edges; in a send or
+// receive call it sends further probes at growing intervals. A probe follows the records of a host, and
+// travels between hosts over a short connection to the rank at the end of the edge, which passes it on if it
+// is itself waiting. A probe that returns to its origin has gone round a cycle (K. M. Chandy, J. Misra and L.
 // M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges, not for
 // any of them: an exchange ends only when all of its messages have ended.
 //
-// One such probe is not enough, since it saw the waits of the circle one after the other. If a second probe
-// finds the same circle of the same waits, all of these waits existed at the same time, between the two
-// probes. For ranks that talk over TCP, byte counts show that nothing is in flight between them: the rank
-// that receives a probe compares the number of bytes it has sent with the number that the other has received.
-// In shared memory nothing is in flight: a rank that has looked after the other began to wait has seen
-// everything.
+// One such probe is not enough, since it saw the waits of the cycle one after the other. If a second probe
+// finds the same waits in the same cycle, they all existed at the same time, between the two probes. For
+// ranks that talk over TCP, byte counts show that nothing is in flight between them: the rank that receives a
+// probe compares the number of bytes it has sent with the number that the other has received. In shared
+// memory nothing is in flight: a rank that has looked after the other began to wait has seen everything.
 //
 // Values in, values out: no sockets, and the caller provides the clock. The rank with the lowest hash finds
-// the circle, since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n
+// the cycle, since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n
 // ranks that wait for a late rank sends n log n messages instead of n * n. A rank that drops the probe of a
-// rank which has just begun to wait sends its own instead, since the new wait may have closed a circle. A
-// rank that is not in a call for messages, and so sends no further probes by itself, sends one for every
-// probe that it drops.
+// rank which has just begun to wait sends a probe itself, since the new wait may have closed a cycle. A rank
+// that is in a collective, and so sends no further probes on its own, sends one for every probe that it
+// drops.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +36,10 @@ namespace warren {
 /// What a rank knows about its link to another rank.
 struct LinkState {
   bool shares_memory = false;
-  bool is_linked = false;      ///< over TCP, like the members below
-  std::uint64_t sent = 0;      ///< bytes
-  std::uint64_t received = 0;  ///< bytes
-  bool is_full = false;        ///< no room until the other rank reads
+  bool is_linked = false;      ///< whether there is a TCP link, which the members below describe
+  std::uint64_t sent = 0;      ///< bytes sent over that link
+  std::uint64_t received = 0;  ///< bytes received over that link
+  bool is_full = false;        ///< whether there is no room to send until the other rank reads
 };
 /// The edge that describes rank `rank` waiting for `interest`; nullopt if this wait may end by itself.
 std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkState& link);
@@ -51,7 +50,7 @@ bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link);
 class DeadlockSearch {
  public:
   static constexpr double kPatience = 0.5;  ///< seconds of waiting before the first probe
-  static constexpr double kSecondLook = 1;  ///< seconds until a circle is checked again
+  static constexpr double kSecondLook = 1;  ///< seconds until a cycle is checked again
   static constexpr double kAtLeast = 0.8;   ///< minimum seconds between probes requested by others
   static constexpr double kLongestPause = 30;
   /// Seconds after which a record is ignored, including the rank's own, because the wait may have ended. Well
@@ -75,15 +74,16 @@ class DeadlockSearch {
   /// `size`: the size of the communicator; `rank`: this rank, in the numbering that probes use.
   DeadlockSearch(int rank, int size, View view) : rank_(rank), size_(size), view_(std::move(view)) {}
 
-  /// Call regularly while this rank waits. `own` is its record; `for_messages`: it is in a call for messages,
-  /// which the other ranks do not make. Returns a probe to send, if one is due.
+  /// Call regularly while this rank waits. `own` is its record; `for_messages`: it is in a send or receive
+  /// call. Returns a probe to send, if one is due.
   std::optional<ProbeMessage> Tick(const WaitRecord& own, bool for_messages);
-  /// Handles a probe that arrived during the same wait and whose edge really leads here (Holds). Returns the
-  /// probe to pass on, if any.
+  /// Handles a probe that arrived during the current wait. The wait that the probe describes must still hold
+  /// (see Holds). Returns the probe to pass on, if any.
   std::optional<ProbeMessage> Take(const WaitProbe& probe);
-  /// The known ranks of a circle, this rank first; empty if none was found.
+  /// The ranks of the cycle that was found, this rank first (at most WaitProbe::kPathLength of them); empty
+  /// if none was found.
   const std::vector<int>& found() const { return found_; }
-  /// The number of ranks in that circle.
+  /// The number of ranks in that cycle.
   std::uint32_t num_found() const { return num_found_; }
 
  private:
@@ -98,13 +98,13 @@ class DeadlockSearch {
   std::int64_t since_ = 0;  ///< start of the wait that this search is for
   std::uint32_t attempt_ = 0;
   SearchPhase phase_ = SearchPhase::kSearching;
-  std::uint64_t seen_ = 0;  ///< the digest of a circle that was seen once
+  std::uint64_t seen_ = 0;  ///< the digest of a cycle that was seen once
   double next_ = 0;
   double pause_ = 0;
   int num_probes_ = 0;
   double last_probe_ = 0;
   bool for_messages_ = false;
-  bool was_asked_ = false;  ///< by a rank that has just begun to wait
+  bool was_asked_ = false;  ///< whether a dropped probe requires a new one from this rank
   std::vector<int> found_;
   std::uint32_t num_found_ = 0;
 };

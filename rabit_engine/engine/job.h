@@ -1,9 +1,10 @@
 // The state shared by the communicators of a process: where the ranks of the job are, and whether a rank was
 // lost.
 //
-// The world is the communicator of all ranks; the others are split off from it or from one another. Each has
-// its own links and shared memory, so that threads may use several concurrently, but deaths are detected on
-// the world's links. A rank that waits in another communicator checks these links, too.
+// The world is the communicator of all ranks; the others are split off from it or from one another. Each
+// communicator has its own links and shared memory, so that threads may use several communicators
+// concurrently, but deaths are detected on the world's links. A rank that waits in another communicator
+// checks these links, too.
 #pragma once
 
 #include <atomic>
@@ -27,10 +28,10 @@ class Job {
   std::string secret;         ///< the secret that link keys are derived from
   HostLayout layout{{}};      ///< which ranks share memory
   std::vector<int> machines;  ///< by rank: the lowest rank on the same machine
-  /// By rank: the lowest rank on the same host; WARREN_HOST_GROUP may make several hosts of one machine.
+  /// By rank: the lowest rank on the same host; WARREN_HOST_GROUP may divide one machine into several hosts.
   std::vector<int> hosts;
-  bool crowded = false;   ///< some machine has more than two ranks per core
-  bool may_spin = false;  ///< each rank of this host has its own core
+  bool crowded = false;   ///< whether some machine has more than two ranks per core
+  bool may_spin = false;  ///< whether each rank of this host has its own core
 
   /// The world's segment on this host; nullptr if there is none or this process has left the job.
   std::shared_ptr<HostSegment> Segment() const;

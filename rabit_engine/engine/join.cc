@@ -52,7 +52,8 @@ std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstra
 }
 
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up) {
-  // In a job with parameter servers the launcher has also started the servers, which are not ranks.
+  // A launcher of a job with parameter servers has also started the servers, so its processes are not all
+  // ranks.
   if (look_up("DMLC_PS_ROOT_URI")) return BootstrapKind::kNone;
   const int torch_size = look_up("DMLC_JOB_CLUSTER") ? 1 : TorchWorldSize(look_up);
   if (torch_size > 1 && torch_size != clues.launched_processes) {
@@ -63,7 +64,8 @@ BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& loo
         *look_up("RANK"), torch_size, torch_size, torch_size));
   }
   if (clues.launched_processes <= 1) return BootstrapKind::kNone;
-  // If this process uses MPI, MPI occupies the launcher's process management interface, or will do so.
+  // If this process uses MPI, MPI occupies the launcher's process management interface now or later, so this
+  // library cannot use it.
   if (clues.in_process || look_up("OMPI_COMM_WORLD_SIZE")) return BootstrapKind::kMpi;
   return look_up("PMI_FD") || look_up("SLURM_STEP_ID") ? BootstrapKind::kSlurm : BootstrapKind::kMpi;
 }

@@ -12,14 +12,14 @@
 
 namespace warren {
 
-/// Joins the job that the settings describe: through a tracker, MPI, Slurm, or none of them (a world of one).
+/// Joins the job that the settings describe: through a tracker, MPI, Slurm, or none of them (a single rank).
 /// Blocks until all ranks have joined. Throws EngineError.
 std::unique_ptr<Communicator> Join(const Settings& settings);
 
-/// How the ranks that mpirun or srun started find each other; kNone if no launcher started this process, or
-/// it started only this one, or the job has parameter servers. Throws Misuse if torchrun or a similar
-/// launcher started several processes: they find each other through PyTorch, which this library does not
-/// support.
+/// How the ranks that mpirun or srun started find each other; kNone if no launcher started this process, if
+/// the launcher started only this process, or if the job has parameter servers. Throws Misuse if torchrun or
+/// a similar launcher started several processes: they find each other through PyTorch, which this library
+/// does not support.
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up);
 
 /// Whether Join goes through a tracker. Only then can ranks be linked again after a loss.

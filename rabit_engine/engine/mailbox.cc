@@ -25,7 +25,7 @@ Mailbox::Mailbox(std::unique_ptr<Communicator> communicator, Transport* transpor
 
 Mailbox::~Mailbox() {
   if (NumForks() != num_forks_) {
-    if (thread_.joinable()) thread_.detach();  // it runs in the parent
+    if (thread_.joinable()) thread_.detach();  // the thread runs in the parent only
     return;
   }
   {
@@ -197,7 +197,7 @@ bool Mailbox::MoveReceives(Peer& peer) {
     ArrivingMessage& message = messages_.at(*peer.incoming);
     if (!message.receive && !message.is_aside) {
       if (!matching_.AwaitsFrom(from)) return moved;
-      message.is_aside = true;  // a matching message may follow it
+      message.is_aside = true;  // a matching message may come after this one
       message.aside.resize(message.header.bytes);
     }
     const std::size_t before = message.done;
@@ -208,7 +208,7 @@ bool Mailbox::MoveReceives(Peer& peer) {
   }
 }
 
-/// Receives bytes of the message. Returns whether all of them have arrived.
+/// Receives as many bytes of the message as have arrived. Returns whether the message is complete.
 bool Mailbox::MoveBytes(Peer& peer, ArrivingMessage& message) {
   std::byte* to = message.aside.data();
   if (message.receive && !message.is_aside) {
@@ -247,7 +247,8 @@ void Mailbox::Finish(std::uint64_t id) {
   operation.ended(error, got.from);
 }
 
-/// Returns what the thread waits for, with the peer of the message with the earliest deadline first.
+/// Returns what the thread waits for, beginning with the peer whose message has the earliest deadline, and
+/// sets `deadline` to the earliest deadline of all.
 std::vector<Interest> Mailbox::Interests(Clock::time_point& deadline) const {
   std::vector<Interest> interests;
   std::vector<Clock::time_point> deadlines(peers_.size(), kNoDeadline);

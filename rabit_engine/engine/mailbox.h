@@ -3,9 +3,9 @@
 // uses.
 //
 // A message is a header (tag and bytes, 16 bytes in the machines' byte order) followed by its bytes. Each
-// pair of ranks has one stream per direction. A message that no receive matches is not read, so long messages
-// stay with their senders. It is read into memory only if a matching message may follow it in the stream.
-// message_matching.h assigns messages to receives.
+// pair of ranks has one stream per direction. A message that no receive matches is left unread, so that long
+// messages stay with their senders, unless a matching message may follow it in the stream; then it is read
+// into memory. message_matching.h assigns messages to receives.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ namespace warren {
 class Mailbox final : public TaggedMessages {
  public:
   /// `communicator` must not be used for anything else. `transport` is its transport, linked to all ranks
-  /// (nullptr in a world of one). `patience`: the timeout of messages without a timeout of their own; 0 waits
-  /// forever.
+  /// (nullptr if there is only one rank). `patience`: the timeout of messages for which none is given; 0
+  /// waits forever.
   Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
           std::chrono::milliseconds patience);
   /// Messages in progress end with an error.
@@ -76,7 +76,7 @@ class Mailbox final : public TaggedMessages {
   struct Peer {
     int rank = -1;  ///< in the numbering of the transport
     std::deque<PendingTransfer> sends;
-    std::size_t sent = 0;  ///< bytes of the first send, header included
+    std::size_t sent = 0;  ///< bytes of sends.front() that have been sent, header included
     Header header;
     std::size_t header_bytes = 0;           ///< bytes of the header that have arrived
     std::optional<std::uint64_t> incoming;  ///< the message whose bytes come next

@@ -21,12 +21,12 @@ namespace {
 
 // --- the records that ranks exchange ---
 
-/// One rank's record: lines of text.
+/// The record of one rank, sent as lines of text.
 struct Record {
   std::string host_key;
   std::string host_group;
   int cores = 0;          ///< the machine's core count
-  std::string own_cores;  ///< the cores the rank may run on, by EncodeCores
+  std::string own_cores;  ///< the cores the rank may run on, encoded by EncodeCores
   std::string offer;      ///< HostSegment::Offer::text
   std::string secret;     ///< the link key is derived from rank 0's secret
   std::string greeting;
@@ -124,8 +124,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
-  std::vector<std::vector<int>> cores_here;  // by rank of this host
-  std::map<std::string, int> ranks_on;       // by machine: containers may share a machine but no memory
+  std::vector<std::vector<int>> cores_here;  // the cores of each rank of this host
+  std::map<std::string, int> ranks_on;       // by machine; containers may share a machine but not memory
   std::map<std::string, int> first_on;
   greetings.clear();
   for (const std::string& text : bootstrap.Allgather(Encode(own))) {
@@ -164,7 +164,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
 namespace {
 
-/// Which ranks share memory, in the numbering of a communicator of these ranks of the job.
+/// Which of the group's ranks share memory, by rank in the group. `members`: the ranks of the group in the
+/// job.
 HostLayout LayoutOf(const Job& job, std::span<const int> members) {
   std::vector<int> leaders;
   leaders.reserve(members.size());
@@ -184,8 +185,8 @@ SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index
   membership_.layout = LayoutOf(job, members);
   membership_.ranks = std::move(members);
   if (membership_.ranks.size() == 1) return;
-  // The first line of an offer is the offset of the memory reserved by the lowest rank of each host;
-  // addresses follow.
+  // The first line of an offer is the offset of the memory that the lowest rank of a host has reserved, or
+  // kNoMemory; addresses follow.
   const HostLayout& layout = membership_.layout;
   const int host = layout.host_of(index);
   const std::size_t local_size = layout.ranks_of(host).size();

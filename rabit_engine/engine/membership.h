@@ -29,12 +29,13 @@ struct Membership {
   HostLayout layout{{}};   ///< which ranks share memory, by rank in the communicator
   /// Shared with the members on this host; nullptr if this rank is alone on it.
   std::shared_ptr<HostSegment> segment;
-  std::unique_ptr<TcpTransport> tcp;  ///< uses the ranks of the job; nullptr if there is only one member
+  /// Addresses peers by their ranks in the job; nullptr if there is only one member.
+  std::unique_ptr<TcpTransport> tcp;
 };
 
 /// Creates the world: tells the other ranks where this rank can be reached, and finds out which ranks share
-/// memory. All ranks call it together. `greetings`: on entry this rank's greeting only, on return those of
-/// all ranks, by rank. Fills in `job`.
+/// memory. All ranks call it together. `greetings`: on entry this rank's greeting only, on return the
+/// greetings of all ranks, by rank. Fills in `job`.
 Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& settings,
                      std::vector<std::string>& greetings, Job& job);
 
@@ -42,7 +43,7 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 class SubgroupOffer {
  public:
   /// `members`: the ranks of the job that are in the group, in the group's order; `index`: this rank's
-  /// position in it.
+  /// position in `members`.
   SubgroupOffer(const Job& job, std::vector<int> members, int index);
   const std::string& text() const { return text_; }
   /// `offers`: the offer of each member. `name`: the group's name, unique in the job.

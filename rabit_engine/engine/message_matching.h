@@ -38,7 +38,7 @@ class MessageMatching {
   std::optional<Id> Take(std::map<Place, Queue>& queues, const Place& place);
 
   std::uint64_t turns_ = 0;
-  std::map<Place, Queue> receives_;  ///< kAnyRank has its own queues
+  std::map<Place, Queue> receives_;  ///< receives from any rank have kAnyRank as the rank
   std::map<Place, Queue> messages_;
   std::map<int, int> num_receives_;  ///< by rank
 };

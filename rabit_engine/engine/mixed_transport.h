@@ -10,8 +10,8 @@
 
 namespace warren {
 
-/// Both parts must outlive it. It never links ranks that share memory over TCP, but watches such links if the
-/// TCP transport already has them.
+/// Both parts must outlive it. Never makes a TCP link between ranks that share memory, but watches such links
+/// if the TCP transport already has them.
 class MixedTransport final : public Transport, private WaitObserver {
  public:
   MixedTransport(ShmTransport& local, TcpTransport& remote) : local_(local), remote_(remote) {
@@ -34,7 +34,7 @@ class MixedTransport final : public Transport, private WaitObserver {
   }
 
  private:
-  /// Observes the waits of the remote part, which waits by itself while it connects.
+  /// Observes the waits of the TCP transport, which waits on its own while it connects.
   void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 

@@ -114,7 +114,7 @@ void NativeCommunicator::LinkWithNeighbours() {
   tcp_->ConnectWithin(neighbours, settings_.connect_timeout);
 }
 
-/// With rabit_debug, prints one line at the start.
+/// With rabit_debug, prints one line at the start: where this rank is and how it waits.
 void NativeCommunicator::ReportPlace(std::size_t links) const {
   const std::string beside =
       segment_ ? fmt::format("shares memory with ranks {}", fmt::join(segment_->ranks(), ", "))
@@ -128,7 +128,7 @@ NativeCommunicator::~NativeCommunicator() {
   if (is_world()) LeaveJob();
 }
 
-/// After this no other communicator may use this one's links or memory.
+/// From now on other communicators cannot use this communicator's links and memory.
 void NativeCommunicator::LeaveJob() {
   StopCounting();
   job_->SetWorld({});
@@ -221,7 +221,8 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
   if (offer && all_offer) {
     attempt([&] { made.reset(new NativeCommunicator(*this, name, offer->Join(offers, name, settings_))); });
   }
-  // Ranks outside this group may also participate in this exchange.
+  // Split exchanges these texts with ranks outside this group, too, so the exchange takes place even after a
+  // failure.
   const std::vector<std::string> joined = tell(failure);
   if (all_offer) failures = joined;
   for (std::size_t i = 0; i < failures.size(); ++i) {
@@ -299,7 +300,7 @@ static bool OnlyGives(const CallTag& tag, int rank) {
   }
 }
 
-/// All ranks begin the same calls in the same order.
+/// All ranks begin the same calls in the same order, so their sequence numbers agree.
 void NativeCommunicator::Begin(CallTag& tag, std::string_view algorithm) {
   tag.sequence = ++calls_;
   if (reporter_ != nullptr) [[unlikely]]
@@ -330,7 +331,7 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
   tag.collective = called;
-  if (called == Collective::kSplit) tag.root = 0;  // its slices are the ranks' texts
+  if (called == Collective::kSplit) tag.root = 0;  // the digest of the texts' lengths is not compared
   // The size of elements as sent: messages are cut into whole elements.
   if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
     tag.element_bytes = sizeof(float);
@@ -340,7 +341,7 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   return algorithm;
 }
 
-/// With two ranks every algorithm combines the same two values once.
+/// With two ranks every algorithm combines the same two values once, so there is no intermediate rounding.
 bool NativeCommunicator::Rounds(const Reduction& reduction) const {
   return reduction.rounds() && world_size_ > 2;
 }
@@ -459,7 +460,7 @@ void NativeCommunicator::Run(const Operation& operation) {
   Counted(BytesOf(operation, rank_), [&] { RunBegun(BeginBest(operation.kind, operation), operation); });
 }
 
-/// In a world of one there is only this rank's own part to move.
+/// With a single rank, only its own part is copied.
 void NativeCommunicator::RunAlone(const Operation& operation) const {
   if (operation.kind != Collective::kAllreduce) return CopyOwnSlice(operation, rank_);
   if (operation.send == operation.receive) return;
@@ -478,7 +479,7 @@ void NativeCommunicator::RunBegun(const collective::Algorithm& algorithm, const 
     }
     CopyBytes(operation.receive, operation.send, BytesOf(operation, rank_));
   }
-  // The algorithms of an all-to-all copy this rank's own slice, too.
+  // All-to-all algorithms copy this rank's own slice themselves.
   if (!Reduces(operation.kind) && operation.kind != Collective::kAllToAll) CopyOwnSlice(operation, rank_);
   RunInPlace(algorithm, operation);
 }

@@ -74,9 +74,9 @@ class NativeCommunicator final : public Communicator {
   const std::vector<std::string>& greetings() const { return greetings_; }
   /// Sends messages from any rank to any other. All ranks pass the same list (collective/exchange.h).
   void Exchange(std::span<const PlannedMessage> messages);
-  /// Waits for all ranks, then releases links and shared memory: after that, a process that is killed once it
-  /// has sent its last message to the tracker leaves nothing to clean up. No collective may follow. Throws
-  /// LostPeer or TimedOut, and then releases nothing.
+  /// Waits for all ranks, then releases links and shared memory, so that a process that is killed after its
+  /// last message to the tracker leaves nothing to clean up. No collective may follow. Throws LostPeer or
+  /// TimedOut, and then releases nothing.
   void FinishCalls();
   /// To be called after FinishCalls: tells the tracker that this rank leaves, and waits until all ranks have
   /// done so. Returns false if a rank was lost before that; then this rank has not left and must be linked
@@ -159,15 +159,15 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<HostCollectives> host_;
   std::unique_ptr<CallWatch> watch_;
   Hosts hosts_;
-  std::optional<PeerGroup> world_;  ///< all ranks; empty in a world of one
+  std::optional<PeerGroup> world_;  ///< all ranks; empty if there is only one
   std::uint32_t calls_ = 0;
   int splits_ = 0;
-  std::uint64_t num_forks_ = NumForks();  ///< its value in the process that joined
+  std::uint64_t num_forks_ = NumForks();  ///< NumForks() in the process that joined
   std::set<std::string> reported_;
 
   /// Reports the calls of this process; nullptr if nothing is reported.
   reporting::Reporter* reporter_ = nullptr;
-  bool is_followed_ = false;  ///< the reporter also shows the call that this communicator is in
+  bool is_followed_ = false;  ///< whether the reporter also shows the call that this communicator is in
   struct CountedCall {
     Collective collective{};
     std::string_view algorithm;

@@ -20,7 +20,8 @@ class Matching {
   explicit Matching(std::span<const std::vector<int>> cores_of_ranks)
       : cores_of_ranks_(cores_of_ranks), rank_of_core_(kMostCores, -1) {}
 
-  /// Finds a core for one more rank; other ranks may be moved to another of their cores.
+  /// Finds a core for one more rank, moving other ranks to another of their cores if necessary. Returns false
+  /// if there is none.
   bool Add(int rank) {
     seen_.assign(rank_of_core_.size(), false);
     return Place(rank);

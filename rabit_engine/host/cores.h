@@ -13,8 +13,8 @@ namespace warren {
 std::string EncodeCores(std::span<const int> cores);
 std::vector<int> DecodeCores(std::string_view text);
 
-/// Whether every rank can have a core to itself, given the cores that each may run on. True for ranks bound
-/// to different single cores, although each of them sees only one core.
+/// Whether every rank can have a core to itself. `cores_of_ranks`: the cores that each rank may run on. True
+/// for ranks bound to different single cores, although each of them sees only one core.
 bool EachHasACore(std::span<const std::vector<int>> cores_of_ranks);
 
 /// The number of cores that this process may use: limited by its affinity mask and by its CPU quota (cgroup

@@ -14,24 +14,24 @@ namespace warren {
 /// The limit for one step of passing descriptors among processes of one host that are all alive.
 inline constexpr int kPassingTimeoutMs = 10'000;
 
-/// Returns a socket whose messages are packets: each arrives whole, with its descriptors. No descriptor if
-/// the system has none left (errno).
+/// Returns a socket whose messages are packets: each arrives whole, with its descriptors. Returns an empty
+/// descriptor if the system has none left (errno).
 CloseOnForkDescriptor OpenLocalSocket();
 /// Gives the socket a name. Returns false on failure (errno).
 bool BindLocally(int socket, const std::string& name);
 /// Connects to the socket of that name, if a process of the same user listens there.
 bool ConnectLocally(int socket, const std::string& name);
-/// Returns the next connection, or no descriptor if there is none (errno), or if it is another user's (errno
-/// is EAGAIN).
+/// Returns the next connection, or an empty descriptor if there is none (errno), or if it is another user's
+/// (errno is EAGAIN).
 CloseOnForkDescriptor AcceptLocally(int listener);
 
-/// Sends descriptors, which the sender keeps, and the sender's rank. Returns false if it takes too long or
-/// the peer has ended.
+/// Sends descriptors, which the sender keeps, and the sender's rank. Returns false if sending takes too long
+/// or the peer has ended.
 bool SendDescriptors(int socket, int rank, std::span<const int> descriptors);
 
 /// What SendDescriptors sent.
 struct PassedDescriptors {
-  int rank = -1;  ///< the sender's
+  int rank = -1;  ///< the sender's rank
   std::vector<CloseOnForkDescriptor> descriptors;
 };
 /// Returns nullopt if nothing arrives in time, if the sender uses another layout of the segment, or if this

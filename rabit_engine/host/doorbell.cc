@@ -27,9 +27,9 @@ Doorbell::Seat::~Seat() {
   doorbell_->seats_.fetch_sub(1);
 }
 
-/// Returns whether this is the only seat. It stays the only one during the sleep: another seat is created
-/// only by splitting an existing communicator. That is done by the thread that uses the communicator, which
-/// is about to sleep here.
+/// Returns whether this is the only seat. If so, it stays the only one during the sleep: a new seat is
+/// created only when a communicator is split, by the thread that uses that communicator, and this thread is
+/// about to sleep.
 bool Doorbell::Seat::Begin() {
   if (doorbell_->seats_.load() == 1) return true;
   if (!nudge_) nudge_ = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -21,7 +21,7 @@ class Doorbell {
   explicit Doorbell(CloseOnForkDescriptor event) : event_(std::move(event)) {}
 
   int fd() const { return event_.fd(); }
-  /// Wakes a thread that sleeps on it. May be called from any process; makes a system call.
+  /// Wakes a thread that sleeps on this doorbell. May be called from any process; makes a system call.
   void Ring() const noexcept;
 
   /// Lets one thread sleep on the doorbell. Not thread-safe, but several seats may exist.

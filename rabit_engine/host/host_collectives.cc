@@ -110,8 +110,8 @@ void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
   waiter_.Until(local, [&] { return word.load(std::memory_order_acquire) >= value; });
 }
 
-/// Awaits a member's input. In the first round it also compares the calls: by then the member has published
-/// its tag.
+/// Awaits a member's input. In the first round, also compares the calls, since the member has published its
+/// tag by then.
 void HostCollectives::AwaitInput(int local, std::uint64_t value) {
   Await(local, &RankLines::input, value);
   if (value == round_ + 1) LookForMisuse(local);
@@ -435,8 +435,8 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
   Begin(tag, nullptr, 0);
   const std::size_t most = BroadcastBytes(size_, bytes);
   const bool past_caches = bytes * (static_cast<std::size_t>(size_) - 1) >= kCachedBytes;
-  // Small pieces rotate through their entries, so that they are written to cache lines that the reader used
-  // some time ago.
+  // Small pieces are written at rotating places of their entries, to cache lines that the reader has not used
+  // for some time.
   const auto place = [&](std::uint64_t number) {
     return segment_.entry(root, number) + number / kEntries % (kEntryBytes / most) * most;
   };

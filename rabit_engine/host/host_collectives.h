@@ -11,8 +11,8 @@
 //   output   each rank copies the others' results out of their entries
 // The entries stay in the cache, so that each rank's vector is read from memory once and written once.
 //
-// With two ranks, each combines the other's whole vector in the second stage and needs no third. Broadcast,
-// allgather and all-to-all need no second.
+// With two ranks, each combines the other's whole vector in the second stage, and there is no third stage.
+// Broadcast, allgather and all-to-all have no combine stage.
 //
 // In an all-to-all a rank knows only what it sends and receives. Its slot holds the lengths of its slices,
 // and the slices themselves if they fit: small slices take one round of waiting, and for larger ones the
@@ -72,7 +72,7 @@ class HostCollectives {
   /// `offsets`: size() + 1 offsets in bytes.
   void Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets);
   void Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root);
-  /// Sends bytes [sent[m], sent[m + 1]) of `from` to member m, and stores those received from it in
+  /// Sends bytes [sent[m], sent[m + 1]) of `from` to each member m, and stores the bytes received from m in
   /// [received[m], received[m + 1]) of `to`, which does not overlap `from`. A member knows its own offsets
   /// only.
   void AllToAll(const CallTag& tag, const void* from, std::span<const std::size_t> sent, void* to,
@@ -91,7 +91,7 @@ class HostCollectives {
     std::span<const int> ends;
     std::byte* first = nullptr;
     std::size_t offset = 0;  ///< where the first result begins in the caller's buffer
-    std::size_t stride = 0;  ///< bytes from the result of one group to that of the next
+    std::size_t stride = 0;  ///< bytes from one group's result to the next
   };
   /// Special values for the receiver of the result, which is otherwise a local index.
   static constexpr int kAllMembers = -1;
@@ -107,7 +107,7 @@ class HostCollectives {
   /// Waits until the counters of all other members reach `value`. Returns the lowest counter of all members,
   /// this one included.
   std::uint64_t AwaitAll(Counter counter, std::uint64_t value);
-  /// Waits until all members no longer need what the entries held before the round with this number.
+  /// Waits until no member needs the old contents of the entries that the round with this number uses.
   void AwaitEntry(std::uint64_t number);
   void Publish(Counter counter, std::uint64_t value);
 
@@ -117,7 +117,8 @@ class HostCollectives {
   void ReduceSlices(const CallTag& tag, const std::byte* input, const Outputs& outputs,
                     std::span<const std::size_t> offsets, const Reduction& reduction);
   void CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction);
-  /// The three stages. `in`, `combine` and `out` are called with the round and its number since the start.
+  /// The three stages. `in`, `combine` and `out` are called with a round's index in this call and its number
+  /// among all rounds.
   template <typename In, typename Combine, typename Out>
   void RunThreeStages(std::size_t rounds, In in, Combine combine, Out out);
   /// Two of the stages; `last` is combine or out. Members without input pass `writes` false.

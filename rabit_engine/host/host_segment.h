@@ -5,9 +5,9 @@
 // descriptor to the others through a Unix socket in the abstract namespace. A rank that cannot reach that
 // socket or cannot map the descriptor does not share memory, whatever its host name; it uses TCP.
 //
-// Through the same socket every rank receives two descriptors of every other: its *lifeline*, which becomes
-// readable when that process ends (a pidfd, or a pipe on kernels that lack pidfds), and its *doorbell*, an
-// eventfd that wakes it when it sleeps in ShmTransport.
+// Through the same socket every rank receives two descriptors of every other rank: its *lifeline*, which
+// becomes readable when that rank's process ends (a pidfd, or a pipe on kernels that lack pidfds), and its
+// *doorbell*, an eventfd that wakes that process when it sleeps in ShmTransport.
 //
 // The memfd is far longer than the segment; untouched pages take no memory. Ranges after the segment are
 // given to segments of some of the same ranks (Reserve, Within), which need no further descriptors. Their
@@ -44,21 +44,22 @@
 namespace warren {
 
 inline constexpr std::size_t kCacheLine = 64;
-/// The ranks of a host with more ranks than this use TCP: each needs two descriptors of every other.
+/// The ranks of a host with more ranks than this use TCP: each would need two descriptors of every other
+/// rank.
 inline constexpr int kMaxLocalRanks = 256;
 /// The largest payload of a slot. Above it, reading every slot whole costs more than the two additional
 /// rounds of waiting that large vectors take. Measured with 2 to 16 ranks on 2 cores
 /// (docs/explanation/engine.md).
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
-/// Slots of a rank: how many calls it may be ahead of the ranks that read them.
+/// Slots per rank, i.e. the number of calls that a rank may be ahead of the ranks that read its slots.
 inline constexpr std::size_t kSlots = 8;
 /// Rounds of a large collective in flight, and the bytes of each: 4 x 256 KiB stay in the cache of a core, so
 /// that only the caller's own buffers are read from memory.
 inline constexpr std::size_t kEntries = 4;
 inline constexpr std::size_t kEntryBytes = std::size_t{256} << 10;
 
-/// Calls that a rank remembers. Calls can be compared while a rank that needs nothing from the others is at
-/// most this far ahead of them.
+/// The number of calls that a rank remembers. If a rank that needs nothing from the others is further ahead
+/// of them, their calls cannot be compared.
 inline constexpr std::uint32_t kRememberedCalls = 16;
 
 /// A rank's published record of one of its calls. `sequence` is 0 while the words are being written.
@@ -75,7 +76,7 @@ struct alignas(kCacheLine) WaitLines {
   std::atomic<std::uint64_t> words[kWords];
 };
 
-/// One rank's progress, which it writes and the others poll; each word has a separate cache line.
+/// One rank's progress, which the rank writes and the others poll; each counter has its own cache line.
 struct RankLines {
   /// Rounds whose input is in the entry.
   alignas(kCacheLine) std::atomic<std::uint64_t> input;
@@ -90,7 +91,7 @@ struct RankLines {
   std::atomic<std::uint32_t> sleepers;
   /// Nonzero while this rank sleeps on its doorbell.
   alignas(kCacheLine) std::atomic<std::uint32_t> needs_doorbell;
-  /// The core it ran on when it last waited, plus 1.
+  /// The core that this rank ran on when it last waited, plus 1.
   alignas(kCacheLine) std::atomic<std::uint32_t> core_plus_1;
   /// Set when the rank has left normally; no rank may wait for it after that.
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
@@ -117,8 +118,8 @@ struct Ring {
 
 class HostSegment {
  public:
-  /// Created in two steps with an Allgather between them, so that all ranks agree on which of them share
-  /// memory: each rank puts `text()` into its record; Join takes the texts of all ranks.
+  /// A segment is created in two steps with an Allgather between them, so that all ranks agree on which of
+  /// them share memory: each rank puts `text()` into its record; Join takes the texts of all ranks.
   class Offer;
 
   /// The descriptors of one rank of the segment, as the others hold them.
@@ -134,7 +135,8 @@ class HostSegment {
     std::shared_ptr<std::byte> mapped;
   };
 
-  /// `memory`: Bytes(members.size()) zero bytes that all members share. See oversubscribed().
+  /// `memory`: Bytes(members.size()) zero bytes that all members share. `oversubscribed`: see
+  /// oversubscribed().
   HostSegment(Memory memory, std::vector<Member> members, int local_index,
               std::optional<bool> oversubscribed = {});
   static std::size_t Bytes(std::size_t local_size);
@@ -155,10 +157,10 @@ class HostSegment {
   /// cores.
   bool oversubscribed() const { return oversubscribed_; }
   void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
-  /// Where member `local` last reported to run. Ranks that started together often begin on one core and stay
-  /// there if they take turns on it.
+  /// Where member `local` runs, as it last reported. Ranks that started together often begin on one core and
+  /// stay there if they take turns on it.
   PeerCore CoreOf(int local);
-  /// Publishes the core that this rank runs on; returns it, plus 1. CoreOf calls it, too.
+  /// Publishes the core that this rank runs on, and returns the core's number plus 1. CoreOf calls it, too.
   std::uint32_t SayCore();
 
   RankLines& lines(int local) { return lines_[local]; }
@@ -194,8 +196,8 @@ class HostSegment {
     int shortage;  ///< the errno of the lost rank's own shortage; 0 if none is known
   };
   std::optional<Aborted> aborted() const;
-  /// World ranks of the members whose process has ended or that have left; if members may leave, only of
-  /// those whose process ended without leaving. Makes a system call.
+  /// Returns the world ranks of the lost members: those whose process has ended or that have left or, if
+  /// members may leave, only those whose process has ended without leaving. Makes a system call.
   std::vector<int> FindLost();
   /// Whether a member that may leave at any time has done so.
   bool HasLeft(int local) const { return members_may_leave_ && lines_[local].left.load() != 0; }
@@ -229,7 +231,7 @@ class HostSegment {
   bool oversubscribed_ = false;
   bool members_may_leave_ = false;
   const std::uint64_t num_forks_ = NumForks();
-  std::uint32_t core_plus_1_ = 0;  ///< the core that this rank published last
+  std::uint32_t core_plus_1_ = 0;  ///< the value that SayCore published last
   std::size_t ring_bytes_ = 0;
   Header* header_ = nullptr;
   RankLines* lines_ = nullptr;
@@ -238,8 +240,7 @@ class HostSegment {
   std::byte* rings_ = nullptr;
 };
 
-/// A rank's offer to share memory with other ranks. Listens on an abstract Unix socket until Join has used
-/// it.
+/// A rank's offer to share memory with other ranks. Listens on an abstract Unix socket until Join returns.
 class HostSegment::Offer {
  public:
   /// Ranks with different `group`s do not share memory, even on one host.
@@ -248,9 +249,9 @@ class HostSegment::Offer {
   const std::string& text() const { return text_; }
 
   /// Joins the segment of this host. `offers` holds every rank's text (empty if that rank does not share).
-  /// All ranks call it, and agree through `oob`. Returns nullptr if this rank shares with no other. On return
-  /// all ranks know all hosts: `hosts[r]` is the lowest rank that r shares memory with, r itself if it is
-  /// alone.
+  /// All ranks call it, and agree through `oob`. Returns nullptr if this rank shares memory with no other. On
+  /// return all ranks know all hosts: `hosts[r]` is the lowest of the ranks that share memory with r, r
+  /// included.
   std::unique_ptr<HostSegment> Join(OobAllgather& oob, std::span<const std::string> offers,
                                     std::vector<int>& hosts);
 
@@ -261,8 +262,8 @@ class HostSegment::Offer {
   std::string trouble_;  ///< why text_ is empty
 };
 
-/// Equal for processes that run on one kernel and in one network namespace, and so can reach each other's
-/// abstract sockets; empty if unknown.
+/// A text that is equal for processes that run on one kernel and in one network namespace, and so can reach
+/// each other's abstract sockets; empty if unknown.
 std::string HostKey();
 /// The part of a host key that is equal for all processes on one kernel, whatever their namespaces.
 std::string_view MachineOf(std::string_view host_key);

@@ -56,8 +56,8 @@ class Trouble {
   std::string text_;
 };
 
-/// Becomes readable when this process ends. On kernels before 5.3 it is the reading end of a pipe whose other
-/// end deliberately stays open while the process lives.
+/// Returns a descriptor that becomes readable when this process ends. On kernels before 5.3 it is the reading
+/// end of a pipe whose other end deliberately stays open while the process lives.
 CloseOnForkDescriptor MakeLifeline() {
 #ifdef SYS_pidfd_open
   CloseOnForkDescriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
@@ -90,8 +90,8 @@ std::string RandomName() {
 /// communicators that a job ever makes.
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 
-/// Returns no descriptor if the kernel has no room or the limit of file sizes (ulimit -f) is too low; beyond
-/// that limit the kernel would send SIGXFSZ.
+/// Creates the shared memory. Returns no descriptor if the kernel has no room or the limit of file sizes
+/// (ulimit -f) is too low; beyond that limit the kernel would send SIGXFSZ.
 CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank, Trouble& trouble) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
@@ -169,7 +169,7 @@ class SegmentSetup {
     return ConnectLocally(leader_.fd(), leader_socket) && SendDescriptors(leader_.fd(), rank_, own);
   }
 
-  /// Removes the ranks that failed in step 1; if the leader is one of them, all.
+  /// Removes the ranks that failed in step 1, or all ranks if the leader is one of them.
   void KeepThoseThatReached(std::span<const std::string> reached) {
     if (!group_.empty() && reached[group_.front()] != "1") group_.clear();
     std::erase_if(group_, [&reached](int rank) { return reached[rank] != "1"; });
@@ -244,7 +244,7 @@ HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName())
                        trouble.Check("bind", BindLocally(listener.fd(), socket_name_)) &&
                        trouble.Check("listen", listen(listener.fd(), kMaxLocalRanks) == 0);
   trouble_ = trouble.text();
-  if (key.empty() || !listens) return;  // no text: this rank shares with no other
+  if (key.empty() || !listens) return;  // no text: this rank shares memory with no other
   listener_ = std::move(listener);
   text_ = key + "/" + group + " " + socket_name_;
 }

@@ -19,7 +19,7 @@ namespace {
 /// A copy that fits the store buffer gains nothing from the string copy.
 constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
 
-/// "Enhanced rep movsb", without which the string copy is slow.
+/// Whether the processor has "enhanced rep movsb", without which the string copy is slow.
 bool HasStringCopy() {
   unsigned eax = 0;
   unsigned ebx = 0;

@@ -38,7 +38,7 @@ class ShmTransport : public Transport {
   // --- for a transport that has other links, too ---
 
   /// Where the ranks of this host among `interests` run: kOther if each runs on another core, otherwise the
-  /// result for the first one that does not.
+  /// value for the first rank that does not.
   PeerCore CoreOf(std::span<const Interest> interests);
   /// Whether one of the interests may make progress now. Ranks of other hosts are skipped.
   bool AnyReady(std::span<const Interest> interests) const;

@@ -55,7 +55,7 @@ class Waiter {
   void ThrowIfLate(WaitObserver* observer, std::span<const Interest> awaited, Clock::time_point begin);
 
  private:
-  /// Counts this thread among those that a bell must wake.
+  /// Counts this thread among the threads that a bell must wake.
   class Sleeper {
    public:
     explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) {

@@ -1,6 +1,6 @@
 // For systems other than Linux, which lack memfd, pidfd, eventfd or futexes between processes: the ranks of a
 // host share no memory and use TCP. No rank makes an offer, so there is never a segment; the functions that
-// would work on one exist only for the linker.
+// would use a segment exist only for the linker.
 
 #include <exception>
 #include <utility>

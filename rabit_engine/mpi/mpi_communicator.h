@@ -1,10 +1,10 @@
 // The engine over MPI: a Communicator whose collectives are MPI's own.
 //
-// Reductions for which MPI's result is exactly the engine's use MPI's operations. The others (the caller's
+// A reduction uses MPI's operation of the same name if both are defined alike. The others (the caller's
 // functions, and max and min of floating point, where MPI does not define NaN and signed zeros) use a
-// user-defined MPI operation that keeps the order of the ranks. Floating-point sums and products are MPI's:
-// every rank obtains the same bits, but MPI chooses the order, so the last bits may differ from those of the
-// native engine. 16-bit floats are passed to MPI as floats, and rounded once.
+// user-defined MPI operation that keeps the order of the ranks. In floating-point sums and products every
+// rank obtains the same bits, but MPI chooses the order, so the last bits may differ from those of the native
+// engine. 16-bit floats are passed to MPI as floats, and rounded once.
 //
 // Gathers, scatters, all-to-alls and messages are MPI messages, whose length each side knows. Communicators
 // are MPI communicators: threads may use several concurrently if MPI was initialised with MPI_THREAD_MULTIPLE
@@ -28,7 +28,7 @@
 
 namespace warren {
 
-/// Whether MPI's operation of the same name produces the engine's bits.
+/// Whether MPI's operation of the same name is defined like the engine's (the order of the ranks may differ).
 bool MpiHasSame(const Reduction& reduction);
 
 class MpiCommunicator : public Communicator {
@@ -36,9 +36,9 @@ class MpiCommunicator : public Communicator {
   struct Options {
     /// Where TrackerPrint writes; stdout if empty.
     std::function<void(const std::string& text)> print;
-    /// Whether a tracker started this process, even if it is alone.
+    /// Whether the job has a tracker; such a job counts as distributed even if it has a single rank.
     bool has_tracker = false;
-    /// Bytes that one MPI call may carry: its counts are ints, and not every MPI is reliable near 2 GiB.
+    /// Bytes that one MPI call may carry: MPI's counts are ints, and not every MPI is reliable near 2 GiB.
     std::size_t max_call_bytes = std::size_t{1} << 30;
   };
 
@@ -74,7 +74,6 @@ class MpiCommunicator : public Communicator {
   /// The number of elements that fit one MPI call. Throws Misuse if not even one does.
   std::size_t ElementsPerCall(const Reduction& reduction) const;
   void RequireOpen(std::string_view what) const;
-  // One function for each kind of operation.
   void RunAllreduce(const Operation& operation);
   void RunReduce(const Operation& operation);
   void RunReduceScatter(const Operation& operation);

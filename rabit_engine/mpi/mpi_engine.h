@@ -10,7 +10,8 @@ namespace warren {
 
 /// Loads the MPI that fits this process (mpi_library.h) and joins its world. Calls MPI_Init if the program
 /// has not; Finalize then calls MPI_Finalize. Ranks are those of MPI. TrackerPrint sends to the tracker if
-/// the settings name one. Throws EngineError, also if the launcher started more processes than MPI sees.
+/// the settings name one. Throws EngineError, for example if the launcher started more processes than MPI
+/// sees.
 std::unique_ptr<Communicator> JoinMpi(const Settings& settings);
 
 }  // namespace warren

@@ -1,6 +1,6 @@
 // Which MPI this process belongs to, and the plugin for it. A process must use the MPI of the launcher that
-// started it; with another MPI it would be alone in a world of one. The variables that the launcher has set
-// show which MPI that is.
+// started it; with another MPI it would be the only rank of its world. The variables that the launcher has
+// set show which MPI the launcher belongs to.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,8 @@ MpiClues ReadMpiClues(const wire::LookUp& look_up);
 /// looks.
 std::vector<std::string> PluginCandidates(const MpiClues& clues, std::span<const std::string> folders);
 
-/// The plugin for this process, loaded once and never unloaded. Throws EngineError that lists what was tried.
+/// The plugin for this process, loaded once and never unloaded. Throws an EngineError that lists what was
+/// tried.
 const WarrenMpi& LoadMpi(const MpiClues& clues);
 
 /// ReadMpiClues for this process, with the MPI that it has loaded.

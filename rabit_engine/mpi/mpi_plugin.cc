@@ -34,7 +34,7 @@ struct WarrenMpiGroup {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Op commutative = MPI_OP_NULL;
   MPI_Op ordered = MPI_OP_NULL;
-  MPI_Datatype element = MPI_DATATYPE_NULL;  ///< element type of the last reduction that MPI does not know
+  MPI_Datatype element = MPI_DATATYPE_NULL;  ///< element type of the last user-defined reduction
   int element_bytes = 0;
 };
 
@@ -47,8 +47,8 @@ thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
 /// Whether this plugin initialised MPI; if so, closing the last group finalizes MPI.
 bool began_here = false;
 std::atomic<int> open_groups = 0;
-/// The reduction for MPI's user functions, which get no context. They are called by the thread that runs the
-/// collective.
+/// The reduction for MPI's user functions, which get no context. Thread-local, since the thread that runs the
+/// collective calls these functions.
 thread_local const WarrenMpiReduction* current = nullptr;
 
 const char* Check(const char* call, int code) {
@@ -161,7 +161,7 @@ const char* BeginMpi() {
   return nullptr;
 }
 
-/// Sets up the rest of a group whose communicator is set.
+/// Sets up the other members of a group that has its communicator.
 const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))

@@ -16,7 +16,7 @@ extern "C" {
 
 /// A reduction in C. `combine` is always set; it is used if `native` is 0.
 struct WarrenMpiReduction {
-  int native;                 ///< 1: MPI's own operation for (type, operation) gives the engine's result
+  int native;                 ///< 1: MPI's own operation for (type, operation) can be used
   int type;                   ///< DataType of reduction.h
   int operation;              ///< ReduceOp of reduction.h
   int commutative;            ///< 0: MPI must keep the order of the ranks

@@ -56,7 +56,7 @@ class BufferStock {
  private:
   /// Limit for idle buffers; the rest goes back to the system.
   static constexpr std::size_t kMostIdleBytes = std::size_t{256} << 20;
-  /// Smaller buffers cost nothing to allocate.
+  /// Smaller buffers are cheap to allocate and are not kept.
   static constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
 
   std::vector<Buffer> idle_;  ///< by ascending capacity

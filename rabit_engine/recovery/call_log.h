@@ -1,9 +1,9 @@
 // The results of a sequence of calls that this rank keeps. Pure: memory only.
 //
 // A rank that is behind or was started again is sent the results it lacks, so the log may hold results of
-// calls that it has not reached yet. These calls are replayed. Rank and number decide which results are kept
-// permanently (KeepsResult). In addition, every rank keeps every result until it knows that all ranks have
-// completed the call: the last copy in the job must not be discarded.
+// calls that it has not reached yet. These calls are replayed. The numbers of the rank and the call decide
+// whether a result is kept permanently (KeepsResult). In addition, every rank keeps every result until it
+// knows that all ranks have completed the call: the last copy in the job must not be discarded.
 #pragma once
 
 #include <cstddef>

@@ -144,7 +144,7 @@ class Planner {
  private:
   /// Whether all surviving ranks are inside CheckPoint and there are no local models, which only the lost
   /// ranks could supply. Then all calls of the version have been completed, and the lost ranks may begin with
-  /// the next one.
+  /// the next version.
   bool AllAreEnding() const {
     bool any = false;
     for (const Report& report : reports_) {

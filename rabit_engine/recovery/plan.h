@@ -1,5 +1,5 @@
 // The plan for ranks that meet after a loss: the call from which all of them continue, and the data that each
-// rank is sent for this. Pure: a function of the ranks' reports, the same on all of them.
+// rank is sent for this. Pure: a function of the ranks' reports, with the same result on all ranks.
 // docs/explanation/recovery.md explains recovery as a whole.
 #pragma once
 
@@ -36,21 +36,21 @@ struct CallsReport {
 
 /// Which models of one version a rank has.
 struct ModelsReport {
-  bool has_global = false;                    ///< the version has a global model
-  std::optional<std::uint64_t> global_bytes;  ///< its size, if this rank can send it
+  bool has_global = false;                    ///< whether the version has a global model
+  std::optional<std::uint64_t> global_bytes;  ///< the global model's size, if this rank can send it
   std::vector<Kept> locals;                   ///< by the rank that owns the model, ascending
   friend bool operator==(const ModelsReport&, const ModelsReport&) = default;
 };
 
 /// The state of one rank.
 struct Report {
-  bool fresh = true;    ///< a process that has just been started: the members below are meaningless
-  bool loaded = false;  ///< has called LoadCheckPoint
+  bool fresh = true;    ///< whether the process has just been started; then the members below are meaningless
+  bool loaded = false;  ///< whether the rank has called LoadCheckPoint
   CallsReport before;   ///< calls before LoadCheckPoint
   int version = 0;
   ModelsReport models;  ///< the models of `version`
-  CallsReport calls;    ///< calls since `version`
-  bool ending = false;  ///< is inside CheckPoint, which ends `version`
+  CallsReport calls;    ///< calls since `version` began
+  bool ending = false;  ///< whether the rank is inside CheckPoint, which ends `version`
   ModelsReport next;    ///< the models of version + 1, if `ending`
   friend bool operator==(const Report&, const Report&) = default;
 };
@@ -59,7 +59,7 @@ std::string Encode(const Report& report);
 /// Throws EngineError if Encode cannot have written the bytes.
 Report Decode(std::string_view bytes);
 
-/// How many ranks keep a result or a local model. Both numbers include its owner.
+/// How many ranks keep a result or a local model. Both numbers include the owner.
 struct Replicas {
   int results = 5;  ///< rabit_global_replica
   int locals = 3;   ///< rabit_local_replica + 1
@@ -85,10 +85,11 @@ struct Transfer {
 /// The point from which all ranks continue after the meeting. The transfers give each rank the results that
 /// it needs to reach this point.
 struct Plan {
-  bool loaded = false;             ///< some rank has called LoadCheckPoint
-  std::uint64_t calls_before = 0;  ///< calls before LoadCheckPoint that some rank has completed
-  int version = 0;                 ///< the ranks that were ending the previous version have then ended it
-  std::uint64_t calls = 0;         ///< calls since then that some rank has completed
+  bool loaded = false;             ///< whether some rank has called LoadCheckPoint
+  std::uint64_t calls_before = 0;  ///< number of calls before LoadCheckPoint that some rank has completed
+  /// The version in which all ranks continue. A rank that is ending the previous version ends it first.
+  int version = 0;
+  std::uint64_t calls = 0;  ///< number of calls in `version` that some rank has completed
   std::vector<Transfer> transfers;
 };
 

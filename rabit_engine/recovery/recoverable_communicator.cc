@@ -37,7 +37,8 @@ Meets MeetsIn(const Operation& operation) {
     case Collective::kAllreduce:
       return operation.count > 0 ? Meets::kAll : Meets::kNobody;
     case Collective::kAllgather: {
-      // If each rank knows only its own offsets, those of all ranks are gathered first.
+      // If ranks know only their own offsets (receive_offsets is empty), they gather all offsets first, and
+      // so meet.
       const auto offsets = operation.receive_offsets;
       const bool all_bring = std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
       return all_bring ? Meets::kAll : Meets::kNobody;
@@ -168,7 +169,7 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     native_ = nullptr;
     inner_.reset();
     try {
-      // Before the first meeting, the tracker recognises a process by its task id; without one, the process
+      // Before the first meeting, the tracker recognises a process by its task id; a process that has none
       // asks for the rank it was given.
       const bool knows_rank = state_ && settings_.task_id == Settings().task_id;
       JoinAs(rank || !knows_rank ? rank : rank_);
@@ -208,7 +209,7 @@ void RecoverableCommunicator::Rejoin(const EngineError& loss) {
 
 void RecoverableCommunicator::SetCallTimeout(std::chrono::milliseconds timeout) {
   call_timeout_ = timeout;
-  if (inner_) inner_->SetCallTimeout(timeout);  // null if the ranks could not be linked again
+  if (inner_) inner_->SetCallTimeout(timeout);  // inner_ is null if the ranks could not be linked again
 }
 
 // --- calls -------------------------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ void RecoverableCommunicator::Run(const Operation& operation) {
   }
 }
 
-/// Checks a call whose result may be replayed. The communicator below checks all other calls.
+/// Checks a call whose result may be replayed. The wrapped communicator checks all other calls.
 void RecoverableCommunicator::RequireValid(const Operation& operation) const {
   const std::string complaint = EngineComplaint(operation, rank_, world_size_);
   if (complaint.empty()) return;
@@ -450,8 +451,8 @@ void RecoverableCommunicator::Finalize() {
       loss = error.what();
     }
     if (loss.empty()) {
-      // The tracker dismisses no rank until all have reached this point. If one was lost, it calls the others
-      // back.
+      // The tracker dismisses no rank until all have reached this point. If a rank was lost, the tracker
+      // calls the others back.
       if (native_->LeaveTogether()) return;
       loss = "a rank was lost at the end of the job";
     }

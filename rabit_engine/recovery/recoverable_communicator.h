@@ -1,11 +1,12 @@
 // The communicator that programs use: it survives the loss of a rank. While no rank is lost, it passes calls
-// on to the communicator below and keeps the data that a restarted rank would need (state.h). If a peer is
-// lost, it discards that communicator, rejoins the job through the tracker, meets the other ranks (plan.h),
-// and continues with the call that failed. docs/explanation/recovery.md explains recovery as a whole.
+// on to the communicator that it wraps and keeps the data that a restarted rank would need (state.h). If a
+// peer is lost, it discards the wrapped communicator, rejoins the job through the tracker, meets the other
+// ranks (plan.h), and continues with the call that failed. docs/explanation/recovery.md explains recovery as
+// a whole.
 //
 // Results are kept, and a loss is survived, only in jobs that ranks joined through a tracker, and only after
 // the program has called LoadCheckPoint (with rabit_bootstrap_cache=1, from the beginning). Otherwise a loss
-// is an error, as in the communicator below. Not thread-safe.
+// is an error, as in the wrapped communicator. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -65,8 +66,8 @@ class RecoverableCommunicator final : public Communicator {
 
   /// While this communicator recovers(), it keeps the results of allreduces, broadcasts, allgathers and
   /// barriers. A kept result must serve all ranks, so a reduce and a reduce-scatter reduce the whole vector
-  /// on all of them. Collectives of other kinds are refused, because their results are not kept. A
-  /// communicator that was split off does not recover; it ends when any rank of the job is lost.
+  /// on all ranks. Collectives of other kinds are refused, because their results are not kept. A communicator
+  /// that was split off does not recover; it ends when any rank of the job is lost.
   void Run(const Operation& operation) override;
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
@@ -81,8 +82,8 @@ class RecoverableCommunicator final : public Communicator {
 
   /// Runs an external collective while this communicator recovers(). All ranks call it with the same size.
   void RunExternal(const ExternalCollective& call);
-  /// How often the ranks have been linked. If it has changed, everything that was created over the links is
-  /// invalid.
+  /// How often the ranks have been linked. If this number has changed, everything that was created over the
+  /// links is invalid.
   std::uint64_t linkings() const { return linkings_; }
 
   /// The number of checkpoints so far.
@@ -123,7 +124,7 @@ class RecoverableCommunicator final : public Communicator {
   std::optional<RecoveryState> state_;
   std::uint64_t linkings_ = 0;
   std::chrono::milliseconds call_timeout_{0};
-  bool others_have_loaded_ = false;  ///< set in a restarted process
+  bool others_have_loaded_ = false;  ///< whether some rank had called LoadCheckPoint when the ranks last met
 };
 
 }  // namespace warren::recovery

@@ -53,7 +53,7 @@ Report RecoveryState::MakeReport(bool with_global) {
 
 void RecoveryState::Follow(const Plan& plan) {
   if (fresh_) {
-    // Data left by an earlier meeting that was broken off may belong to an older version.
+    // Discard data from an earlier meeting that was broken off: it may belong to an older version.
     models_ = {};
     before_.Clear(stock_);
     calls_.Clear(stock_);

@@ -1,6 +1,6 @@
-// The data that one rank keeps for recovery: its version, the models of the newest one, and the results since
-// then. Pure: memory only. recoverable_communicator.h connects it to the world; tests simulate several ranks
-// with it.
+// The data that one rank keeps for recovery: the current version, its models, and the results of the calls
+// since then. Pure: memory only. recoverable_communicator.h connects this state to the other ranks; tests
+// simulate several ranks with it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Models {
 
   std::optional<std::string> global;
   Serializer serialize;  ///< writes `global` when it is needed; empty afterwards
-  bool is_gone = false;  ///< the program has changed the model that `serialize` would have written
+  bool is_gone = false;  ///< whether the program has changed the model that `serialize` would have written
   std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of other ranks' models
 
   bool has_global() const { return global.has_value() || serialize || is_gone; }

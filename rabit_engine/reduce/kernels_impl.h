@@ -203,7 +203,8 @@ struct Elements {
   }
 };
 
-/// A vector of 16-bit floats, widened. The format decides which elements are in which half.
+/// A vector of 16-bit floats, widened. The format decides which elements are in `first` and which in
+/// `second`.
 struct Widened {
   Floats first;
   Floats second;
@@ -337,7 +338,7 @@ struct BFloat16 {
     const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     return IsNan(value) ? bits | 0x0040'0000u : rounded;
   }
-  // Even and odd elements separately, as they lie in the words, which needs no shuffles.
+  // Loads even and odd elements separately, as they lie in the words, which needs no shuffles.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
     return {Bits<Floats>(words << 16), Bits<Floats>(words & 0xffff'0000u)};
@@ -413,7 +414,7 @@ struct ToSixteenBits : SixteenBits<Format> {
 
 // --------------------------------------------------------------------------------------------------- kernels
 
-/// The number of inputs under the left-hand child of the root of the order over `inputs` leaves.
+/// In the tree that combines `inputs` inputs in the engine's order: the number of inputs on the root's left.
 constexpr int LeftLeaves(int inputs) {
   int width = 1;
   while (2 * width < inputs) width *= 2;

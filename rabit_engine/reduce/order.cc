@@ -7,7 +7,7 @@ namespace warren {
 namespace {
 
 /// Returns the end of the largest node that begins at `begin` and does not reach beyond `limit`. Nodes are
-/// the aligned power-of-two ranges, cut off at the world size; a single rank is always one.
+/// the aligned power-of-two ranges, cut off at the world size; a single rank is always a node.
 int EndOfLargestNode(int begin, int limit, int world_size) {
   int end = begin + 1;
   for (std::int64_t width = 2; begin % width == 0; width *= 2) {

@@ -84,8 +84,8 @@ std::size_t InputsPerChild(std::size_t inputs) {
   return children <= 4 || children == 8 ? each : 4 * each;
 }
 
-/// Combines bytes [offset, offset + bytes) of the inputs, at most one block. `out` may lie in some of the
-/// inputs, because only the last kernel writes to it, after or while it reads the last of them.
+/// Combines bytes [offset, offset + bytes) of the inputs, at most one block. `out` may lie in an input,
+/// because only the last kernel writes to it, and that kernel reads each element before it writes the result.
 void CombineBlock(const KernelSet& kernels, void* out, Inputs inputs, std::size_t offset, std::size_t bytes) {
   alignas(64) std::byte partial[kWidest][kBlockBytes];
   const void* children[kWidest];

@@ -50,7 +50,7 @@ bool IsDefined(DataType type, ReduceOp operation);
 
 /// A reduction. A small value, cheap to copy; safe to use from several threads.
 ///
-/// The order of operands is part of the contract: `left` always holds the lower ranks. Max is
+/// The order of operands is part of the contract: `left` always comes from lower ranks than `right`. Max is
 /// `left < right ? right : left`, min is `right < left ? right : left`, as in rabit, and a sum or product of
 /// two NaN is the left one made quiet, so that the bits are the same on every rank even with NaN and signed
 /// zeros. (The bits of a NaN that results from an invalid operation, such as infinity - infinity, are up to
@@ -61,12 +61,12 @@ bool IsDefined(DataType type, ReduceOp operation);
 /// (for binary16, with NaN made quiet).
 class Reduction {
  public:
-  /// dst[i] = dst[i] op src[i] for i in [0, count), where dst holds the lower ranks.
+  /// dst[i] = dst[i] op src[i] for i in [0, count), where dst comes from lower ranks than src.
   using Function = void (*)(const void* src, void* dst, std::size_t count, void* context);
 
   /// Throws Misuse if the operation is not defined for the type.
   static Reduction Typed(DataType type, ReduceOp operation);
-  /// With the kernels of one instruction set: for tests and benchmarks.
+  /// Like Typed above, with the kernels of one instruction set: for tests and benchmarks.
   static Reduction Typed(DataType type, ReduceOp operation, const KernelTable& kernels);
   /// `function` is called with pieces of any length, on the thread that calls the collective.
   static Reduction Custom(Function function, void* context, std::size_t element_bytes);
@@ -76,8 +76,8 @@ class Reduction {
   /// (floating-point max and min differ by NaN and signed zeros).
   bool order_matters() const { return order_matters_; }
   bool is_custom() const { return function_ != nullptr; }
-  /// Whether it rounds: true for sums and products of 16-bit floats. Combining results of Combine or
-  /// CombineAll further would round more than once; to do so, combine floats, with Wide().
+  /// Whether results are rounded: true for sums and products of 16-bit floats. Combining rounded results
+  /// further would round more than once; to avoid that, combine floats, with Wide().
   bool rounds() const { return rounds_; }
   /// For typed reductions only.
   DataType type() const { return type_; }

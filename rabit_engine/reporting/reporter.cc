@@ -36,7 +36,7 @@ constexpr std::chrono::seconds kPatience{10};
 constexpr int kClockQuestions = 8;
 constexpr std::chrono::seconds kClockPatience{2};
 
-/// Never destroyed: its thread runs until the process ends.
+/// The reporter of this process. Never destroyed, because its thread runs until the process ends.
 std::atomic<Reporter*> current = nullptr;
 
 /// The settings for reports; nullopt unless this process is a worker of dmlc-submit with reports turned on.

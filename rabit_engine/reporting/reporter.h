@@ -60,7 +60,8 @@ class Reporter {
   void Tell(wire::ReportedProgress progress);
   void Tell(wire::ReportedReading reading);
   /// Adds an event to the timeline of the job, timed by this process's steady clock. A full batch is sent
-  /// immediately. Events beyond kMostUnsentEvents unsent ones are dropped, and the timeline says so.
+  /// immediately. While kMostUnsentEvents events are unsent, further ones are dropped, and the timeline says
+  /// so.
   void Trace(wire::TracedEvent event);
   /// Waits for a limited time until everything reported so far has been sent. Returns immediately if the
   /// tracker cannot be reached.
@@ -94,8 +95,8 @@ class Reporter {
   std::condition_variable due_;      ///< wakes the thread
   std::condition_variable changed_;  ///< wakes AwaitSent and End
   bool has_thread_ = false;
-  bool has_said_so_ = false;        ///< a failure to start the thread has been reported
-  bool ends_with_process_ = false;  ///< End is registered with atexit
+  bool has_said_so_ = false;        ///< whether a failure to start the thread has been reported
+  bool ends_with_process_ = false;  ///< whether End is registered with atexit
   const void* owner_ = nullptr;
   int rank_ = -1;
   int world_size_;
@@ -104,13 +105,14 @@ class Reporter {
   std::deque<wire::TracedEvent> trace_;  ///< unsent events
   std::uint64_t dropped_ = 0;            ///< number of dropped events
   std::uint64_t wanted_ = 0;             ///< number of the latest request for a report
-  std::uint64_t sent_ = 0;               ///< the latest request that has been sent
-  bool is_last_ = false;                 ///< the next report does not wait for kLeastPause
+  std::uint64_t sent_ = 0;               ///< number of the latest request whose report has been sent
+  bool is_last_ = false;                 ///< whether the next report is sent without waiting for kLeastPause
   bool is_sending_ = false;
-  bool is_over_ = false;        ///< the process is ending
-  CloseOnForkDescriptor line_;  ///< duplicates the connection's descriptor, for End; none until connected
+  bool is_over_ = false;  ///< whether the process is ending
+  /// A duplicate of the connection's descriptor, for End; empty until connected.
+  CloseOnForkDescriptor line_;
   Clock::time_point last_{};
-  std::chrono::milliseconds backoff_{0};  ///< after a failure; otherwise 0
+  std::chrono::milliseconds backoff_{0};  ///< the pause after a failure; otherwise 0
 };
 
 }  // namespace warren::reporting

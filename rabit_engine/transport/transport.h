@@ -47,9 +47,9 @@ inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
-  /// Called at least five times a second, with the peers awaited and the time when this wait began. After
-  /// `looked` the rank has checked that nothing has arrived from them since. Throws if waiting any longer is
-  /// pointless.
+  /// Called at least five times a second. `since` is the time when this wait began. After the time `looked`,
+  /// the rank has checked once more that nothing has arrived from the awaited peers. Throws if waiting any
+  /// longer is pointless.
   virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since,
                       Clock::time_point looked) = 0;
   /// Called after the deadline. Returns the peer to name as late. Returns -1 if the peers are themselves
@@ -78,7 +78,7 @@ class Transport {
 
   /// Makes Wait return immediately until Resume is called. Unlike everything else here, Interrupt may be
   /// called by any thread, even while another one is in Wait.
-  virtual void AllowInterrupts() {}  ///< must be called before the other two
+  virtual void AllowInterrupts() {}  ///< must be called before Interrupt and Resume
   virtual void Interrupt() {}
   virtual void Resume() {}
 
@@ -93,8 +93,8 @@ class Transport {
   void Abort(int lost_rank) noexcept { Abort(lost_rank, 0); }
 
   /// From now on a peer that ends counts as lost only if this rank still waits for it. All ranks call this
-  /// before the barrier that ends the job: the ranks that leave it first may end before the others have left
-  /// it.
+  /// before the barrier that ends the job: ranks that leave the barrier first may end before the others have
+  /// left it.
   virtual void ExpectPeersToLeave() {}
 };
 

@@ -19,7 +19,7 @@ enum class WaitKind : std::uint32_t {
 struct WaitEdge {
   std::int32_t on = -1;  ///< the awaited rank
   WaitKind kind = WaitKind::kMemory;
-  std::uint64_t received = 0;  ///< bytes received from it over TCP
+  std::uint64_t received = 0;  ///< bytes received from the awaited rank over TCP
   friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
 };
 
@@ -39,11 +39,11 @@ struct WaitProbe {
 
   std::int32_t origin = -1;
   std::int32_t waiter = -1;  ///< the rank that waits for the receiver of this probe
-  WaitEdge edge;             ///< how it waits
+  WaitEdge edge;             ///< how `waiter` waits
   std::uint32_t attempt = 0;
-  std::uint32_t hops = 0;    ///< ranks on the way, including the origin
+  std::uint32_t hops = 0;    ///< number of ranks on the way, including the origin
   std::uint64_t digest = 0;  ///< digest of all waits on the way
-  /// 1 if the origin has just begun to wait, or was asked by a rank that has.
+  /// 1 if the origin has just begun to wait, or sends this probe because it dropped another.
   std::uint32_t is_new = 0;
   std::array<std::int32_t, kPathLength> path{};  ///< the first ranks on the way
 };

@@ -15,7 +15,7 @@ constexpr auto kLongTurn = std::chrono::milliseconds(1);
 /// machine was briefly busy), doubled after each long turn that soon follows another.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
-/// After at most this many turns, the answer counts as caused by yielding the core.
+/// If the peer answers within this many turns, yielding the core counts as the cause.
 constexpr int kTurnsAtOnce = 2;
 /// The most waits that skip spinning before it is tried again. The number doubles after each failed spin,
 /// which costs 20 us.

@@ -36,7 +36,7 @@ enum class WaitPhase { kSpin, kYield, kSleep };
 /// Spinning is the quickest way to wait for a rank on another core. But two ranks may share a core though
 /// others are idle: the kernel leaves them there while they take turns. Then one of them sleeps, because the
 /// kernel moves a woken thread to an idle core. If no core is idle, this is retried less and less often. If
-/// the core of the peer is unknown, an answer right after a spin without success shows that the ranks share a
+/// the core of the peer is unknown, an answer right after an unsuccessful spin shows that the ranks share a
 /// core. (Setting affinity masks would separate the ranks reliably, but a rank bound to a core where another
 /// process computes would wait for whole time slices.)
 ///

@@ -33,7 +33,7 @@ class Arguments {
     if (convention_ == Convention::kWithContext) One();
     return Pointer<const void>(One());
   }
-  /// An enumeration of 8 bits or of an int; the bits above the lowest 8 are undefined.
+  /// Reads an enumeration that has 8 bits or is passed as an int; only the lowest 8 bits are defined.
   int Byte() { return static_cast<std::int8_t>(One()); }
   int Int() { return static_cast<int>(One()); }
 

@@ -21,7 +21,7 @@ using Words = std::array<Word, kNumWords>;
 enum class Convention {
   kSpansByReference,  ///< 2.1: the address of a span {size, data}
   kSpansByValue,      ///< 3.0 to 3.2: the size and the data
-  kWithContext,       ///< since 3.3: the same, after a Context
+  kWithContext,       ///< since 3.3: like kSpansByValue, after a Context
 };
 
 /// Where a processor's ABI puts the integer arguments after `this`.

@@ -143,8 +143,8 @@ Bytes BytesOf(Elements& elements) {
   return {elements.size() * sizeof(elements[0]), reinterpret_cast<std::byte*>(elements.data())};
 }
 
-/// Makes one call of each kind over XGBoost's own links and inspects how it arrives. Collective: all ranks
-/// call it. Throws EngineError, or, only after the last call, Refusal.
+/// Makes one call of each kind over XGBoost's own links and inspects how the arguments arrive. Collective:
+/// all ranks call it. Throws EngineError, or, only after the last call, Refusal.
 Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
   std::array<std::int64_t, 3> summed{1, 2, 3};
   std::array<std::byte, 40> sent{};
@@ -345,7 +345,7 @@ class ThreadState {
   /// Stops serving. Returns the thread's Serving; null if it had none, or in a forked process.
   std::unique_ptr<Serving> Release() {
     SetHandler(nullptr);
-    // In a forked process the links and the memory belong to the parent, whose rank lives on.
+    // In a forked process the links and the memory belong to the parent, which is still a rank.
     if (serving_ && NumForks() != num_forks_) static_cast<void>(serving_.release());
     return std::move(serving_);
   }

@@ -1,6 +1,6 @@
 // Runs XGBoost 2.1 and later on this engine, without changing XGBoost. The ranks meet and agree over
-// XGBoost's own communicator, whichever tracker it uses; from then on the engine runs the collectives of its
-// class Coll.
+// XGBoost's own communicator, whichever tracker it uses; from then on the engine runs the collectives of
+// XGBoost's class Coll.
 //
 // If any rank objects, all ranks keep XGBoost's own communication.
 #pragma once
@@ -18,24 +18,26 @@ std::string Objections(const void* address_in_xgboost);
 /// A rank's input to Begin.
 struct Wish {
   std::string objection;  ///< reason why this rank cannot be served; empty if none
-  bool wants = true;      ///< whether its user wants to know if the engine does not serve
-  bool demands = false;   ///< whether its user considers that an error
+  bool wants = true;      ///< whether the user wants to be told if the engine does not serve
+  bool demands = false;   ///< whether the user considers that an error
   /// How long a call may wait for a peer unless rabit_timeout=1 says otherwise; 0: half an hour.
   std::chrono::seconds timeout{0};
 };
 
 struct Beginning {
-  bool serves = false;  ///< the same on all ranks
+  bool serves = false;  ///< whether the engine serves XGBoost's calls; the same on all ranks
   std::string why_not;  ///< "rank 2: ...", the same on all ranks
-  bool tells = false;   ///< true on one of the ranks that want to know: the one that reports why_not
-  /// Whether any rank demands the engine; the same on all ranks. If the engine does not serve, that rank
-  /// fails, and the others should fail with the same reason; otherwise they would report a lost peer.
+  bool tells = false;   ///< true on only one of the ranks that want to know; that rank reports why_not
+  /// Whether any rank demands the engine; the same on all ranks. If the engine does not serve, a rank that
+  /// demands it fails, and the others should fail with the same reason; otherwise they would report a lost
+  /// peer.
   bool is_demanded = false;
 };
 
-/// From now on the engine serves the calls that this thread makes over its XGBoost communicator. All ranks of
-/// a communicator of two or more must call it after initializing the communicator. Throws EngineError if
-/// XGBoost's own communication fails. XGBoost's calls report errors of the engine like their own.
+/// From now on the engine serves the calls that this thread makes over its XGBoost communicator, which must
+/// have at least two ranks. All of them call this function after initializing the communicator. Throws
+/// EngineError if XGBoost's own communication fails. XGBoost's calls report errors of the engine like their
+/// own.
 Beginning Begin(const void* address_in_xgboost, const Wish& wish = {});
 
 /// Stops serving; XGBoost's own communication takes over again. The same thread must call it before the

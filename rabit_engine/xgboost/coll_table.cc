@@ -64,7 +64,8 @@ class Pages {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     begin_ = AddressOf(table.data()) / page * page;
     end_ = (AddressOf(table.data() + table.size()) + page - 1) / page * page;
-    // The loader protects whole pages only; the last page of its relocated range may also hold writable data.
+    // The loader protects whole pages only; the last page of a library's relocated range may also hold
+    // writable data.
     were_protected_ = end_ <= AddressOf(image.relocated.end) / page * page;
   }
   void Open() const { Protect(PROT_READ | PROT_WRITE); }

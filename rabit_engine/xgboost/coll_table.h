@@ -1,5 +1,5 @@
 // Redirects XGBoost's calls of its class Coll to a handler for this thread. Four functions in the class's
-// table are replaced by ours, which pass a call on to XGBoost's own if no handler takes it.
+// table are replaced by ours, which pass a call on to XGBoost's own function if no handler takes it.
 //
 // The table belongs to the process, the handler to a thread, like XGBoost's communicators.
 #pragma once
@@ -33,8 +33,8 @@ std::span<void* const> FindCollTable(const LibraryImage& image);
 /// Refusal if another table of this process was intercepted, or the memory cannot be written. Thread-safe.
 void Intercept(std::span<void* const> table, const LibraryImage& image);
 
-/// While this object lives, the calls of this thread go to the handler first; with null, straight to
-/// XGBoost's own.
+/// While this object lives, the calls of this thread go to the handler first; if that is null, straight to
+/// XGBoost's own functions.
 class HandledBy {
  public:
   explicit HandledBy(CallHandler* handler);
@@ -46,7 +46,7 @@ class HandledBy {
   CallHandler* before_;
 };
 
-/// Like HandledBy, but lasting until it is called with null.
+/// Like HandledBy, but the handler stays until this function is called with another handler or null.
 void SetHandler(CallHandler* handler);
 
 }  // namespace warren::xgboost

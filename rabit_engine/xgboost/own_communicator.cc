@@ -112,7 +112,7 @@ std::uint64_t Rounds::Round(std::uint64_t number, const std::string& objection) 
 void Rounds::Meet() const {
   // XGBoost's links do not compare calls: a rank in another call receives the beginning of these numbers as
   // its result, so they are chosen to make no sense there. Besides, another call is unlikely to have the same
-  // number of bytes. (Ranks in Python meet with different words of that length first.)
+  // number of bytes. (Ranks in Python first meet with other words of the same length.)
   const std::array<std::int32_t, 13> all{-1, -1, 0x57415252, 0x454e2121, 3, 1, 4, 1, 5, 9, 2, 6, 5};
   std::array<std::int32_t, 13> found = all;
   own_.Allreduce(found.data(), found.size(), kI4, kMax);

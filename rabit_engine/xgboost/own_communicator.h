@@ -23,7 +23,7 @@ class OwnCommunicator {
   int rank() const { return rank_(); }
   int world_size() const { return world_size_(); }
 
-  /// `type` and `operation` in XGBoost's codes.
+  /// `type` and `operation` are XGBoost's codes (codes.h).
   void Allreduce(void* buffer, std::size_t count, int type, int operation) const;
   void Broadcast(void* buffer, std::size_t bytes, int root) const;
   /// Each rank's share of the buffer, all of the same size, is copied to all ranks.

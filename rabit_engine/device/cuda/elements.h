@@ -1,4 +1,4 @@
-// How one element of each type is combined. The same code is compiled for the kernels and, for tests, for the
+// How elements of each type are combined. The same code is compiled for the kernels and, for tests, for the
 // host.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace warren::device {
 
-/// The type in which elements are computed: their own, or float for the short floating-point types. Results
-/// are rounded to nearest even, those of 16-bit types once (Partial), those of 8-bit types after each
+/// The type in which an element is computed: its own, or float for the short floating-point types. Results
+/// are rounded to nearest even: those of 16-bit types once (Partial), those of 8-bit types after each
 /// operation.
 template <typename T>
 struct Arithmetic {
@@ -71,7 +71,7 @@ __host__ __device__ inline T Close(Partial<operation, T> value) {
   }
 }
 
-/// left op right, where left holds the lower ranks; kAverage sums.
+/// left op right, where left combines the values of the lower ranks; for kAverage, the sum.
 template <ReduceOp operation, typename T>
 __host__ __device__ inline T Combine(T left, T right) {
   using A = Arithmetic<T>;
@@ -93,7 +93,7 @@ __host__ __device__ inline T Combine(T left, T right) {
   }
 }
 
-/// The last step: the quotient of an average, rounded towards zero for integers.
+/// The last step: for kAverage, divides by the number of ranks, rounding integers towards zero.
 template <ReduceOp operation, typename T>
 __host__ __device__ inline T Finish(T value, int ranks) {
   if constexpr (operation == ReduceOp::kAverage) {
@@ -124,7 +124,8 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
       here = Combine<operation>(waiting[level], here);
     waiting[level] = here;
   }
-  // The waiting subtrees now correspond to the bits of `ranks`; the lowest bit has the highest ranks.
+  // The waiting subtrees now correspond to the bits of `ranks`; the lowest bit's subtree holds the highest
+  // ranks.
   int level = 0;
   while ((ranks >> level & 1) == 0) ++level;
   Partial<operation, T> result = waiting[level];
@@ -134,8 +135,8 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   return Finish<operation>(Close<operation, T>(result), ranks);
 }
 
-/// Combines the `size` ranks from `begin` (fewer if `ranks` ends before) in the same order; `size` is a power
-/// of two.
+/// Combines the values of ranks [begin, begin + size), or fewer if there are only `ranks`, in the same order.
+/// `size` is a power of two.
 template <ReduceOp operation, typename T, int begin, int size>
 __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const T* values) {
   if constexpr (size == 1) {
@@ -147,8 +148,8 @@ __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const
   }
 }
 
-/// Like CombineInOrder, for 1 to `most` ranks (a power of two) whose values are given: it compiles to the
-/// operations alone, so that the values can be in registers.
+/// Like CombineInOrder, for 1 to `most` ranks (a power of two) whose values are in an array. No loop remains
+/// after compilation, so the values can stay in registers.
 template <ReduceOp operation, int most, typename T>
 __host__ __device__ inline T CombineFew(int ranks, const T (&values)[most]) {
   return Finish<operation>(Close<operation, T>(CombineSubtree<operation, T, 0, most>(ranks, values)), ranks);

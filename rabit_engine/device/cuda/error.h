@@ -20,10 +20,10 @@ inline void CheckHost(int status) {
   if (status != 0) throw HostFailed();
 }
 
-/// Throws CudaError, "<what>: <CUDA's error text>", for anything but success.
+/// Throws CudaError, "<what>: <CUDA's error text>", unless `status` is success.
 void Check(cudaError_t status, const char* what);
 
-/// Makes a device the thread's current one for the lifetime of the object.
+/// Makes `device` the thread's current device for the lifetime of the object.
 class OnDevice {
  public:
   explicit OnDevice(int device);

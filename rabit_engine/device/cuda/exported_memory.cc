@@ -82,8 +82,8 @@ void* ImportedMemory::Open(const ExportedBuffer& buffer, const std::function<voi
   const std::lock_guard lock(mutex_);
   auto found = mappings_.find(key);
   if (found == mappings_.end()) {
-    // Overlapping allocations were freed by their owner; while they are mapped here, nothing else can be
-    // mapped at their place.
+    // Overlapping allocations have been freed by their owner. Their mappings are closed first, since nothing
+    // else can be mapped in their place.
     bool waited = false;
     const auto close = [&](auto mapping) {
       if (!std::exchange(waited, true)) wait();

@@ -1,5 +1,5 @@
-// Device memory shared between processes on a GPU (CUDA IPC): exports this process's memory and maps that of
-// others.
+// Device memory shared between processes on a GPU (CUDA IPC): exports this process's memory and maps other
+// processes' memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -42,15 +42,15 @@ class ImportedMemory {
   ImportedMemory& operator=(const ImportedMemory&) = delete;
   ~ImportedMemory();
 
-  /// Maps a buffer of another process. `wait` is called before a mapping is closed that the device may still
-  /// use. Throws CudaError, and whatever `wait` throws.
+  /// Maps a buffer of another process. Calls `wait` before closing a mapping that the device may still use.
+  /// Throws CudaError, and whatever `wait` throws.
   void* Open(const ExportedBuffer& buffer, const std::function<void()>& wait);
 
  private:
   using Key = std::pair<std::int64_t, std::uint64_t>;  ///< process, allocation
   struct Mapping {
     void* data = nullptr;
-    std::uint64_t base = 0;  ///< in its owner's address space
+    std::uint64_t base = 0;  ///< the allocation's address in its owner's address space
     std::uint64_t bytes = 0;
     std::list<Key>::iterator used;
   };

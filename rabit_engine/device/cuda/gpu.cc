@@ -37,7 +37,7 @@ std::uint64_t HostNumber() {
   return std::hash<std::string>()(key);
 }
 
-/// Determined by trying, since not every system with a GPU lets processes share it.
+/// Tries it, since not every system lets processes share a GPU.
 bool CanShare(int device) {
   int supported = 0;
   Check(cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, device),

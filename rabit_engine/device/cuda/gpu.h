@@ -10,14 +10,15 @@
 namespace warren::device {
 
 /// Selects GPU number local_rank (modulo the number of GPUs) of those visible to this process: makes it the
-/// thread's current one and returns its number. Throws CudaError if there is no GPU.
+/// calling thread's current GPU and returns its number. Throws CudaError if there is no GPU.
 int SelectGpu(int local_rank);
 
-/// The GPU that holds this memory; the current one for null. Throws CudaError for host memory.
+/// Returns the GPU that holds this memory, or the current GPU if it is null. Throws CudaError for host
+/// memory.
 int GpuOf(const void* memory);
 
-/// Describes `device` for the other ranks. `tls`: see WarrenDeviceHost. Does not throw: errors are part of
-/// the result.
+/// Describes `device` for the other ranks. `trouble`: why this rank cannot take part; empty if it can. `tls`:
+/// see WarrenDeviceHost. Does not throw: errors are part of the result.
 Place DescribePlace(int device, const std::string& trouble, bool tls);
 
 }  // namespace warren::device

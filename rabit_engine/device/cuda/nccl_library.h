@@ -36,7 +36,7 @@ struct NcclLibrary {
 /// libnccl.so.2) if set; otherwise the names under which the loader may find NCCL.
 std::vector<std::string> NcclCandidates(const wire::LookUp& look_up);
 
-/// Loads NCCL once; it is never unloaded. If that fails, each call tries again and throws CudaError that
+/// Loads NCCL once; it is never unloaded. If loading fails, each call tries again and throws a CudaError that
 /// lists what was tried.
 const NcclLibrary& Nccl();
 

@@ -1,5 +1,5 @@
-// The NCCL path. Its communicator is non-blocking, so that the death of a rank while others join or connect
-// can be detected and the rest aborted.
+// The NCCL path. Its communicator is non-blocking, so that a rank's death while the ranks join or connect can
+// be detected and the operation aborted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kPatience{10};
 /// The first version with float8.
 constexpr int kFloat8Version = 22400;
 
-/// What rank 0 sends to the others.
+/// Rank 0's message to the others: NCCL's id, or why there is none.
 struct Ticket {
   ncclUniqueId id{};
   std::array<char, 512> trouble{};
@@ -98,8 +98,8 @@ class NcclPath final : public CollectivePath {
   void Abort() noexcept override { GiveBack(nccl_.CommAbort); }
 
  private:
-  /// NCCL waits here until CUDA graphs that were captured with this communicator are destroyed, which may
-  /// never happen: after kPatience this rank continues without waiting.
+  /// NCCL waits in `end` until CUDA graphs that were captured with this communicator are destroyed, which may
+  /// never happen, so this rank waits for at most kPatience.
   void GiveBack(ncclResult_t (*end)(ncclComm_t)) noexcept {
     if (communicator_ == nullptr) return;
     try {
@@ -112,15 +112,14 @@ class NcclPath final : public CollectivePath {
       }).detach();
       ended.wait_for(kPatience);
     } catch (const std::exception&) {
-      // No thread or no memory: the rest is freed when the process ends.
+      // No thread or no memory: the communicator is freed when the process ends.
     }
     communicator_ = nullptr;
   }
 
   ncclResult_t Start(const Operation& call) {
     const auto type = static_cast<ncclDataType_t>(call.type);
-    // With one rank NCCL (2.28) refuses averages of float8; the average is the rank's own value, as the sum
-    // is.
+    // With one rank, NCCL (2.28) refuses to average float8; the sum is the same value.
     const bool is_plain = call.operation == ReduceOp::kAverage && host_.world_size == 1;
     const auto operation = static_cast<ncclRedOp_t>(is_plain ? ReduceOp::kSum : call.operation);
     cudaStream_t stream = StreamOf(call);
@@ -159,7 +158,7 @@ class NcclPath final : public CollectivePath {
                        has_more ? ", and " : "", has_more ? more : "");
   }
 
-  /// Returns when NCCL has finished the operation itself (not the work on streams).
+  /// Waits until NCCL has finished the operation itself (not the work on streams). Throws if it failed.
   void Settle(ncclResult_t result, std::string_view what) {
     if (result == ncclInProgress) {
       WaitFor(host_, [&] {

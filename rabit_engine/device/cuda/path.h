@@ -12,7 +12,8 @@
 
 namespace warren::device {
 
-/// Errors are CudaError and HostFailed. After an error it can only be destroyed. Not thread-safe.
+/// Errors are CudaError and HostFailed. After an error the path can only be aborted and destroyed. Not
+/// thread-safe.
 class CollectivePath {
  public:
   virtual ~CollectivePath() = default;
@@ -20,7 +21,7 @@ class CollectivePath {
   CollectivePath(const CollectivePath&) = delete;
   CollectivePath& operator=(const CollectivePath&) = delete;
 
-  /// For users: "NCCL 2.28.9".
+  /// A description for users, e.g. "NCCL 2.28.9".
   virtual std::string Describe() const = 0;
   /// Whether Enqueue only puts repeatable work on the streams, so that it can be captured into a CUDA graph.
   virtual bool CanBeCaptured() const { return false; }
@@ -34,7 +35,7 @@ class CollectivePath {
   virtual void Abort() noexcept {}
 };
 
-/// For a world of one: copies if the two buffers differ.
+/// For a single rank: copies the input to the output if they are different buffers.
 std::unique_ptr<CollectivePath> MakeAlonePath();
 /// Throws CudaError if NCCL is not available. Collective.
 std::unique_ptr<CollectivePath> MakeNcclPath(const WarrenDeviceHost& host);

@@ -1,4 +1,4 @@
-// Where a rank's device memory is, and on which path the ranks of a job reach each other's memory. Plain
+// Where a rank's device memory is, and by which path the ranks of a job reach each other's memory. Plain
 // values, so that the choice can be tested without a GPU.
 #pragma once
 
@@ -16,16 +16,16 @@ enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged };
 std::optional<Wish> ReadWish(std::string_view text);
 
 /// A rank's description of its device, for all others. Trivially copyable: it is sent as is between ranks of
-/// one build.
+/// the same build.
 struct Place {
-  std::array<unsigned char, 16> gpu{};  ///< its UUID
+  std::array<unsigned char, 16> gpu{};  ///< the GPU's UUID
   std::uint64_t host = 0;               ///< equal if processes can map each other's device memory
   std::int32_t nccl = 0;                ///< NCCL's version code; 0 if it could not be loaded
-  std::int32_t is_mig = 0;              ///< a slice of a GPU, which NCCL and IPC do not support
-  std::int32_t shares = 0;              ///< whether its memory and events can be exported (CUDA IPC)
+  std::int32_t is_mig = 0;              ///< whether it is a MIG slice, which NCCL and IPC do not support
+  std::int32_t shares = 0;              ///< whether the device's memory and events can be exported (CUDA IPC)
   std::int32_t device = 0;              ///< number of the GPU in this process
   std::int32_t process = 0;             ///< the process id
-  std::int32_t tls = 0;                 ///< traffic between hosts must be encrypted
+  std::int32_t tls = 0;                 ///< whether traffic between hosts must be encrypted
   Wish wish = Wish::kAuto;
   std::array<char, 64> gpu_name{};
   std::array<char, 64> host_name{};
@@ -34,13 +34,14 @@ struct Place {
 };
 
 enum class Path {
-  kAlone,   ///< a world of one
-  kNccl,    ///< NCCL: a GPU for each rank
-  kShared,  ///< all ranks on one GPU, in each other's memory through CUDA IPC
+  kAlone,   ///< a single rank
+  kNccl,    ///< NCCL, with one GPU per rank
+  kShared,  ///< all ranks on one GPU; they access each other's memory through CUDA IPC
   kStaged   ///< through pinned memory and the engine's own collectives
 };
 
-/// The maximum number of ranks that can share a GPU through IPC: their pointers are kernel arguments.
+/// The maximum number of ranks that can share a GPU through IPC; limited because their pointers are kernel
+/// arguments.
 inline constexpr int kMaxShared = 64;
 
 struct Choice {
@@ -49,7 +50,7 @@ struct Choice {
   std::string trouble;  ///< why device collectives are not available; empty if they are
 };
 
-/// `places` by rank. The result is the same on all ranks.
+/// `places` is indexed by rank. The result is the same on all ranks.
 Choice Choose(std::span<const Place> places);
 
 /// NCCL's version code as text: "2.28.9".

@@ -30,7 +30,7 @@ struct WarrenDeviceGroup {
 
 namespace {
 
-/// Turns exceptions into texts.
+/// Returns nullptr on success, "" if a function of the host failed, otherwise the text of the error.
 template <typename Function>
 const char* AsText(Function&& function) {
   thread_local std::string text;

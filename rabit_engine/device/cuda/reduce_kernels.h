@@ -19,8 +19,8 @@ struct Buffers {
 
 /// outputs[*][i] = inputs[0][i] op inputs[1][i] op ... for i in [begin, end), on the stream. All outputs get
 /// the same result. An output may be one of the inputs; otherwise buffers must not overlap. The order of the
-/// operands and the rounding are the engine's (reduce/order.h), so the bits are those of the same reduction
-/// on the host; kAverage divides the sum.
+/// operands and the rounding are the engine's (reduce/order.h), so every bit is the same as if the host had
+/// reduced the values; kAverage divides the sum.
 void LaunchReduce(Type type, ReduceOp operation, const Buffers& inputs, const Buffers& outputs,
                   std::size_t begin, std::size_t end, cudaStream_t stream);
 

@@ -65,7 +65,7 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Device memory or pinned host memory. It grows, and growing does not keep its contents.
+/// Device memory or pinned host memory. Grows on demand, without keeping its contents.
 class Memory {
  public:
   enum class Where { kDevice, kHost };
@@ -83,7 +83,7 @@ class Memory {
   void* Take(std::size_t bytes) {
     if (bytes <= bytes_) return data_;
     Free();
-    // In large steps, so that it rarely grows, but less than twice what is needed.
+    // Rounds up, so that the memory rarely grows, but to less than twice what is needed.
     constexpr std::size_t kLarge = std::size_t{64} << 20;
     constexpr std::size_t kStep = std::size_t{2} << 20;
     bytes = bytes < kLarge ? std::bit_ceil(bytes) : (bytes + kStep - 1) / kStep * kStep;

@@ -69,7 +69,7 @@ class SharedPath final : public CollectivePath {
 
   ~SharedPath() override {
     if (waits_for_the_dead_) {
-      // Freeing these now would wait for the device. The process ends soon.
+      // Freeing the resources now would wait for the device, and the process ends soon anyway.
       static_cast<void>(held_.release());
     } else {
       cudaDeviceSynchronize();
@@ -88,8 +88,8 @@ class SharedPath final : public CollectivePath {
     }
   }
 
-  /// Waits until all ranks have closed the memory and events that they opened, since nothing may be freed
-  /// before.
+  /// Waits until all ranks have closed the memory and events that they opened, since no rank may free its own
+  /// memory before that.
   void Finish() override {
     WaitForLast();
     held_->others.clear();
@@ -108,7 +108,7 @@ class SharedPath final : public CollectivePath {
   struct Working {
     const void* send = nullptr;
     void* receive = nullptr;
-    bool own_receive = false;  ///< the result must be copied to the caller's buffer
+    bool own_receive = false;  ///< whether the result must be copied to the caller's buffer
   };
 
   std::size_t Ranks() const { return static_cast<std::size_t>(host_.world_size); }
@@ -159,7 +159,7 @@ class SharedPath final : public CollectivePath {
   }
 
   /// A stream that waits for the event of a dead process may wait forever. So if a job continues after a
-  /// loss, each rank waits for its own events before it meets the others.
+  /// loss, each rank waits for its own events before it exchanges anything with the others.
   void HostWaitsIfRanksMayBeLost(const Event& event) {
     if (host_.recovers == 0) return;
     WaitFor(host_, [&event] { return event.IsDone(); });

@@ -37,12 +37,12 @@ class StagedPath final : public CollectivePath {
   /// One piece of pinned memory, and the progress of its copies.
   struct Piece {
     Memory memory{Memory::Where::kHost};
-    Event arrived;  ///< on the host
-    Event left;     ///< back on the device
+    Event arrived;  ///< the piece has arrived on the host
+    Event left;     ///< the result is back on the device
   };
 
-  /// Runs a collective piece by piece: elements of each part are fetched from the device, the ranks work on
-  /// them, and the results go back.
+  /// Runs a collective piece by piece: a piece (some elements of each part) is fetched from the device, the
+  /// ranks reduce or exchange it, and the result is copied back.
   void Run(const Operation& call) {
     before_.Record(StreamOf(call));
     before_.Hold(down_.get());
@@ -66,7 +66,7 @@ class StagedPath final : public CollectivePath {
       Work(call, here, range(piece).second);
       Return(call, here, range(piece), parts);
     }
-    // The stream continues when the last piece is back; the pieces go back in order.
+    // The caller's stream continues when the last piece is back on the device; pieces return in order.
     after_.Record(up_.get());
     after_.Hold(StreamOf(call));
   }

@@ -40,8 +40,8 @@ void WaitFor(const WarrenDeviceHost& host, Done&& done) {
   }
 }
 
-/// Throws `error` unless a rank is found to be lost within two seconds: NCCL often notices first that a rank
-/// is gone; our own links then show which one.
+/// Throws HostFailed if a rank is found to be lost within two seconds, otherwise `error`. NCCL often notices
+/// first that a rank is gone; our own links then show which one.
 [[noreturn]] void ThrowUnlessLost(const WarrenDeviceHost& host, const CudaError& error);
 
 }  // namespace warren::device

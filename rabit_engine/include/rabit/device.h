@@ -12,18 +12,18 @@
  * sendbuf == recvbuf + rank * count for RabitDeviceAllgather,
  * recvbuf == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two must not overlap.
  *
- * Before LoadCheckPoint a call is enqueued on its stream, after the work already there, and may still run
- * when it returns. With NCCL (or with one rank), and after a first call without capture, it can be captured
- * into a CUDA graph, by all ranks or none; the graph must be destroyed before Finalize. Otherwise capture is
- * refused. Wait with RabitDeviceSynchronize, which notices the loss of a rank, rather than with
+ * Before LoadCheckPoint a call enqueues its work on its stream, after the work already there, and may return
+ * before that is done. With NCCL (or with one rank), and after a first call without capture, a call can be
+ * captured into a CUDA graph, by all ranks or none; the graph must be destroyed before Finalize. Otherwise
+ * capture is refused. Wait with RabitDeviceSynchronize, which notices the loss of a rank, rather than with
  * cudaStreamSynchronize: after a loss the latter returns within a second with NCCL, but with arbitrary
  * results, and may not return at all on a shared GPU. After LoadCheckPoint a call returns only when its
  * result is complete and stored: ranks may be lost, and started again.
  *
- * Errors: the C functions return 0 on success, else -1, and RabitDeviceGetLastError returns the reason; those
- * of C++ throw dmlc::Error. After an error in a collective all further calls fail. A call that is refused,
- * because of its arguments or because its stream is captured, changes nothing, except that a group that
- * contains it is refused at its end, too. Threads: as in rabit.h. */
+ * Errors: the C functions return 0 on success, else -1, and RabitDeviceGetLastError returns the reason;
+ * the C++ functions throw dmlc::Error. After an error in a collective all further calls fail. A call that
+ * is refused, because of its arguments or because its stream is captured, changes nothing, except that a
+ * group that contains it is refused at its end, too. Threads: as in rabit.h. */
 #ifndef RABIT_DEVICE_H_
 #define RABIT_DEVICE_H_
 
@@ -59,8 +59,7 @@ enum RabitDeviceOperation {
  * number in *device. Call it before allocating device memory, unless the program chooses a GPU itself. */
 RABIT_DLL int RabitDeviceSelect(int* device);
 
-/* Each of `count` elements of every rank's recvbuf becomes the reduction of that element over all sendbufs.
- */
+/* On every rank, recvbuf[i] becomes the reduction of sendbuf[i] over all ranks, for each i below `count`. */
 RABIT_DLL int RabitDeviceAllreduce(const void* sendbuf, void* recvbuf, size_t count, int type, int operation,
                                    void* stream);
 
@@ -77,8 +76,8 @@ RABIT_DLL int RabitDeviceAllgather(const void* sendbuf, void* recvbuf, size_t co
 RABIT_DLL int RabitDeviceReduceScatter(const void* sendbuf, void* recvbuf, size_t count, int type,
                                        int operation, void* stream);
 
-/* Calls between these two are enqueued on their streams as one group, by the (outermost) end: faster for many
- * small buffers. */
+/* Calls between these two functions are enqueued on their streams as one group when the outermost group
+ * ends: faster for many small buffers. */
 RABIT_DLL int RabitDeviceGroupStart(void);
 RABIT_DLL int RabitDeviceGroupEnd(void);
 

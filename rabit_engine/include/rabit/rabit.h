@@ -43,7 +43,7 @@
 namespace rabit {
 
 /// The operations of an Allreduce. Max and Min of floating point depend on comparisons: an element is
-/// replaced by that of a higher rank only if it compares smaller (Max) or larger (Min).
+/// replaced by a higher rank's element only if it compares smaller (Max) or larger (Min).
 namespace op {
 inline namespace warren_v1 {
 struct Max;
@@ -130,7 +130,7 @@ inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t sl
                       const int _line = _LINE, const char* _caller = _CALLER);
 
 /// Loads the newest checkpoint and returns its version. 0: there is no checkpoint, and the models are
-/// unchanged. local_model: null, or this rank's own model; in that case CheckPoint needs one, too.
+/// unchanged. local_model: null, or this rank's own model; if it is given, CheckPoint needs one, too.
 inline int LoadCheckPoint(Serializable* global_model, Serializable* local_model = nullptr);
 /// Ends a version: keeps a copy of the models in memory.
 /// global_model: the same on all ranks. local_model: null, or this rank's own. Prefer global models: a local
@@ -143,7 +143,7 @@ inline void LazyCheckPoint(const Serializable* global_model);
 /// it is the job's version once LoadCheckPoint has been called.
 inline int VersionNumber();
 
-/// From XGBoost's copy of rabit: the first loads nothing and returns 0, the second only ends a version.
+/// From XGBoost's copy of rabit: LoadCheckPoint loads nothing and returns 0, CheckPoint only ends a version.
 inline int LoadCheckPoint();
 inline void CheckPoint();
 
@@ -176,7 +176,7 @@ class Reducer {
 
 /// Allreduce of objects that serialise themselves into max_nbyte bytes. DType needs a default constructor,
 /// Save(rabit::Stream&) const, Load(rabit::Stream&) and Reduce(const DType& src, size_t max_nbyte), which
-/// combines an object with that of higher ranks.
+/// combines an object with one from higher ranks.
 template <typename DType>
 class SerializeReducer {
  public:

@@ -19,10 +19,10 @@
  * told which rank it was.
  *
  * All ranks of a communicator make the same calls on it in the same order, with the same counts, types,
- * operations and roots unless stated otherwise; ranks that do not get an error. (If elements are only moved,
- * their size in bytes is compared, not their type; and an average counts as a sum.) `count` is in elements
- * of `type`; it may be 0, and then pointers may be NULL. Pointers need not be aligned. `send` and `recv`
- * buffers must not overlap, unless the call is made in place as described for each function.
+ * operations and roots unless stated otherwise; if they do not, they get an error. (If elements are only
+ * moved, their size in bytes is compared, not their type; and an average counts as a sum.) `count` is in
+ * elements of `type`; it may be 0, and then pointers may be NULL. Pointers need not be aligned. `send` and
+ * `recv` buffers must not overlap, unless the call is made in place as described for each function.
  *
  * Sums and products are computed in an order that depends only on the ranks: all ranks get the same bits,
  * whatever the sizes, hosts and algorithms. Sums and products of 16-bit floats are computed in float32 and
@@ -78,11 +78,11 @@ enum WarrenOp {
   WARREN_AVG = 7 /* the sum divided by the number of ranks, rounded after the division */
 };
 
-/* A custom operation on elements of element_bytes bytes. Computes left[i] = left[i] op right[i] for i in [0,
- * count), where left holds the lower ranks; must be associative, need not be commutative. Returns 0; any
- * other value ends the call with an error on every rank, in this call or, on ranks that already have a
- * result, in the next. Called on the thread that carries out the collective, with pieces of any length. The
- * pointers may be unaligned: if that matters, copy elements to aligned memory and back. */
+/* A custom operation on elements of element_bytes bytes. Computes left[i] = left[i] op right[i] for i in
+ * [0, count), where left comes from lower ranks than right; must be associative, need not be commutative.
+ * Returns 0; any other value ends the call with an error on every rank, in this call or, on ranks that
+ * already have a result, in the next. Called on the thread that carries out the collective, with pieces of
+ * any length. The pointers may be unaligned: if that matters, copy elements to aligned memory and back. */
 typedef struct WarrenCustomOp {
   int (*function)(const void* right, void* left, size_t count, void* context);
   void* context;
@@ -96,8 +96,8 @@ typedef struct WarrenCustomOp {
 typedef struct WarrenComm_* WarrenComm;
 
 /* Joins the job. argv may contain `key=value` arguments; others are ignored. It may be NULL if argc is 0.
- * Without a tracker, the job is that of the launcher (mpirun, srun); a process started without a launcher is
- * a world of one. Does nothing if the thread has already joined, also by rabit's API. */
+ * Without a tracker, the job is that of the launcher (mpirun, srun); a process started without a launcher
+ * is a job by itself. Does nothing if the thread has already joined, through this or rabit's API. */
 WARREN_DLL int WarrenInit(int argc, char** argv);
 /* Leaves the job, together with all other ranks. Communicators may still be freed afterwards. */
 WARREN_DLL int WarrenFinalize(void);
@@ -138,7 +138,7 @@ WARREN_DLL int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_wor
  * another library. Initialise it with WARREN_RENDEZVOUS. */
 typedef struct WarrenRendezvous {
   size_t struct_bytes; /* sizeof(WarrenRendezvous) */
-  int rank;            /* of this process, from 0 */
+  int rank;            /* this process's rank, from 0 */
   int size;
   /* Gathers the records, up to a few KiB each, of all ranks on all ranks: calls give(records, record, bytes)
    * once for each rank, in rank order. All ranks call it equally often, a few times, from within the function
@@ -169,8 +169,8 @@ WARREN_DLL int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, 
 WARREN_DLL int WarrenAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op);
 WARREN_DLL int WarrenAllreduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
                                      const WarrenCustomOp* op);
-/* The same, with the result at the root only; recv of other ranks is not used. In place at the root: recv ==
- * send. */
+/* Like WarrenAllreduce, with the result at the root only; recv of other ranks is not used. In place at the
+ * root: recv == send. */
 WARREN_DLL int WarrenReduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
                             int root);
 WARREN_DLL int WarrenReduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -179,7 +179,7 @@ WARREN_DLL int WarrenReduceCustom(WarrenComm comm, const void* send, void* recv,
  * points to this rank's slice in send; the rest of send is then undefined. */
 WARREN_DLL int WarrenReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                    int op);
-/* With slices of counts[r] elements for rank r; all ranks give the same counts. */
+/* Like WarrenReduceScatter, with a slice of counts[r] elements for rank r; all ranks give the same counts. */
 WARREN_DLL int WarrenReduceScatterV(WarrenComm comm, const void* send, void* recv, const size_t* counts,
                                     int type, int op);
 WARREN_DLL int WarrenReduceScatterVCustom(WarrenComm comm, const void* send, void* recv, const size_t* counts,
@@ -189,19 +189,21 @@ WARREN_DLL int WarrenBroadcast(WarrenComm comm, void* buffer, size_t count, int 
 /* Concatenates the `send` of all ranks, in rank order, in the recv of all ranks: count * size elements. In
  * place: send points to this rank's slice in recv. */
 WARREN_DLL int WarrenAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type);
-/* With counts[r] elements from rank r; all ranks give the same counts. */
+/* Like WarrenAllgather, with counts[r] elements from rank r; all ranks give the same counts. */
 WARREN_DLL int WarrenAllgatherV(WarrenComm comm, const void* send, void* recv, const size_t* counts,
                                 int type);
 /* Like WarrenAllgather, with the result at the root only; recv of other ranks is not used. In place at the
  * root: send points to the root's slice in recv. */
 WARREN_DLL int WarrenGather(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root);
-/* This rank contributes `count` elements; only the root needs recv and the counts of all ranks. */
+/* Like WarrenGather. This rank contributes `count` elements; only the root needs recv and the counts of
+ * all ranks. */
 WARREN_DLL int WarrenGatherV(WarrenComm comm, const void* send, size_t count, void* recv,
                              const size_t* counts, int type, int root);
 /* Each rank gets its slice, `count` elements, of the root's `send`, which has count * size. send of other
  * ranks is not used. In place at the root: recv points to the root's slice in send. */
 WARREN_DLL int WarrenScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root);
-/* This rank gets `count` elements; only the root needs send and the counts of all ranks. */
+/* Like WarrenScatter. This rank gets `count` elements; only the root needs send and the counts of all
+ * ranks. */
 WARREN_DLL int WarrenScatterV(WarrenComm comm, const void* send, const size_t* counts, void* recv,
                               size_t count, int type, int root);
 /* Slice r of send, `count` elements, goes to rank r, which stores it in the slice of its recv that belongs to
@@ -360,7 +362,8 @@ WARREN_DLL int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* re
  * as without packing. */
 typedef struct WarrenCoordinator_* WarrenCoordinator;
 
-/* Rank 0's values count. Negative: the default. Initialise with WARREN_COORDINATOR_OPTIONS. */
+/* The values of rank 0 apply to all ranks; a negative value means the default. Initialise with
+ * WARREN_COORDINATOR_OPTIONS. */
 typedef struct WarrenCoordinatorOptions {
   size_t struct_bytes; /* sizeof(WarrenCoordinatorOptions) */
   /* The largest packed allreduce; 0: no packing; default: WARREN_FUSION_THRESHOLD, or 2 MiB. */
@@ -370,9 +373,9 @@ typedef struct WarrenCoordinatorOptions {
   /* After this time rank 0 prints to stderr which ranks a name waits for; default: WARREN_STALL_SECONDS,
    * or 60. */
   double stall_warning_seconds;
-  /* After this time the operation ends with that message as its error, or all operations do if a rank, e.g. a
-   * stopped one, does not take part at all. 0: never; default: rabit_timeout_sec if rabit_timeout=1, else
-   * never. */
+  /* After this time an operation ends with an error that names those ranks, or all operations do if a
+   * rank, e.g. a stopped one, does not take part at all. 0: never; default: rabit_timeout_sec if
+   * rabit_timeout=1, else never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \
@@ -381,7 +384,7 @@ typedef struct WarrenCoordinatorOptions {
 /* Initialise with WARREN_ENQUEUE_OPTIONS. */
 typedef struct WarrenEnqueueOptions {
   size_t struct_bytes; /* sizeof(WarrenEnqueueOptions) */
-  int priority;        /* of the operations that are ready, larger values run first; rank 0's value counts */
+  int priority;        /* operations that are ready run by descending priority; rank 0's value applies */
   /* The operations of a group run when all group_size of them are ready everywhere. An error in one is an
    * error in all, and then none runs. NULL: no group. */
   const char* group;
@@ -408,9 +411,9 @@ WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
  * an error. */
 WARREN_DLL int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank);
 
-/* The corresponding calls, by name. If ranks use one name for different operations, that name ends with an
- * error, and nothing else is affected. A name may be used again once its operation has ended. `options` may
- * be NULL. Buffers belong to the operation until it has ended. */
+/* Submit the corresponding calls by name. If ranks use one name for different operations, that name ends
+ * with an error, and nothing else is affected. A name may be used again once its operation has ended.
+ * `options` may be NULL. Buffers belong to the operation until it has ended. */
 WARREN_DLL int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, const void* send,
                                       void* recv, size_t count, int type, int op,
                                       const WarrenEnqueueOptions* options, WarrenHandle* handle);
@@ -436,10 +439,10 @@ WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* n
 
 /* Tells the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker of this
  * process is about to join by XGBoost's or rabit's protocol, neither of which can prove the token. That
- * worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is `ticket`,
- * 16 to 64 random letters and digits, valid for one worker. If `tracker_uri` is NULL, the tracker is the
- * environment's, else the one at tracker_uri:tracker_port. Blocks until the tracker has answered. Needs no
- * session. Thread-safe. */
+ * worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is
+ * `ticket`, 16 to 64 random letters and digits, valid for one worker. If `tracker_uri` is NULL, the
+ * tracker is the environment's, else the one at tracker_uri:tracker_port. Blocks until the tracker has
+ * answered. Works without WarrenInit. Thread-safe. */
 WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char* task_id,
                            const char* ticket);
 

@@ -238,7 +238,7 @@ using AllgatherRecords = std::function<std::vector<std::string>(const std::strin
 
 namespace internal {
 
-/// AllgatherRecords for the C API. Check rethrows any exception it has thrown.
+/// Wraps AllgatherRecords for the C API. Check rethrows any exception that the function has thrown.
 class Rendezvous {
  public:
   Rendezvous(int rank, int size, const AllgatherRecords& allgather) : allgather_(allgather) {
@@ -295,42 +295,42 @@ class Communicator {
     internal::Check(WarrenCommRankInWorld(get(), rank, &world));
     return world;
   }
-  /// For the functions of the C API; this object keeps ownership.
+  /// The handle for functions of the C API; this object keeps ownership.
   WarrenComm get() const { return comm_.get(); }
   /// Sets how long each further call of this rank waits for a rank that is alive, unless its options say
   /// otherwise.
   void SetTimeout(double seconds) const { internal::Check(WarrenCommSetTimeout(get(), seconds)); }
 
-  // --- communicators made of this one; all ranks call these unless stated otherwise ---
+  // --- communicators made from this communicator; all ranks call these functions unless stated otherwise ---
 
-  /// The ranks that give the same color, ordered by key, then by rank. Returns no communicator for a negative
-  /// color.
+  /// Makes a communicator of the ranks that give the same color, ordered by key, then by rank. Returns no
+  /// communicator for a negative color.
   Communicator Split(int color, int key = 0) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommSplit(get(), color, key, &made));
     return Communicator(made);
   }
-  /// These ranks, in this order; all ranks give the same list. Returns no communicator to ranks that are not
-  /// in it.
+  /// Makes a communicator of these ranks, in this order; all ranks give the same list. Returns no
+  /// communicator to ranks that are not in the list.
   Communicator Create(const std::vector<int>& ranks) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCreate(get(), ranks.data(), ranks.size(), &made));
     return Communicator(made);
   }
-  /// The ranks on this host.
+  /// Makes a communicator of the ranks on this host.
   Communicator Local() const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommLocal(get(), &made));
     return Communicator(made);
   }
-  /// The ranks that have the same index on their hosts.
+  /// Makes a communicator of the ranks that have the same index on their hosts.
   Communicator Cross() const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCross(get(), &made));
     return Communicator(made);
   }
-  /// These ranks, in this order; only they call it; see WarrenCommGroup. Also throws whatever `allgather`
-  /// throws.
+  /// Makes a communicator of these ranks, in this order; only these ranks call it. See WarrenCommGroup. Also
+  /// throws whatever `allgather` throws.
   Communicator Group(const std::vector<int>& ranks, const std::string& name,
                      const AllgatherRecords& allgather) const {
     const auto own = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
@@ -375,7 +375,7 @@ class Communicator {
     internal::Check(
         WarrenReduceScatter(get(), send, recv, count, internal::TypeOf<T>(), static_cast<int>(op)));
   }
-  /// With counts[r] elements for rank r; all ranks give the same counts.
+  /// Rank r's slice has counts[r] elements; all ranks give the same counts.
   template <typename T>
   void ReduceScatter(const T* send, T* recv, const std::vector<std::size_t>& counts, Op op) const {
     RequireCounts(counts);
@@ -402,7 +402,7 @@ class Communicator {
   void Allgather(const T* send, T* recv, std::size_t count) const {
     internal::Check(WarrenAllgather(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8));
   }
-  /// With counts[r] elements from rank r; all ranks give the same counts.
+  /// Rank r contributes counts[r] elements; all ranks give the same counts.
   template <typename T>
   void Allgather(const T* send, T* recv, const std::vector<std::size_t>& counts) const {
     RequireCounts(counts);
@@ -663,8 +663,8 @@ inline Communicator World() {
   return Communicator(world);
 }
 
-/// A world of ranks that find each other by means they already share, such as a key-value store, without Init
-/// and without a tracker; see WarrenCommMeet. Also throws whatever `allgather` throws.
+/// Makes a world of ranks that find each other by means they already share, such as a key-value store,
+/// without Init and without a tracker; see WarrenCommMeet. Also throws whatever `allgather` throws.
 inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) {
   internal::Rendezvous rendezvous(rank, size, allgather);
   WarrenComm made = nullptr;
@@ -696,7 +696,7 @@ struct EnqueueOptions {
 /// WarrenCoordinator. Copies refer to the same coordinator; the last of them closes it for all ranks.
 class Coordinator {
  public:
-  /// All ranks of the communicator construct one at the same time.
+  /// Collective: all ranks of the communicator construct one.
   explicit Coordinator(const Communicator& communicator,
                        const CoordinatorOptions& options = CoordinatorOptions()) {
     WarrenCoordinatorOptions wanted = WARREN_COORDINATOR_OPTIONS;

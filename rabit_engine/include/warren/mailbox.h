@@ -24,7 +24,7 @@ constexpr int kAnyRank = WARREN_ANY_RANK;
 /// error.
 class Mailbox {
  public:
-  /// All ranks of the communicator construct one at the same time.
+  /// Collective: all ranks of the communicator construct one.
   explicit Mailbox(const Communicator& communicator) {
     WarrenMailbox made = nullptr;
     internal::Check(WarrenMailboxCreate(communicator.get(), &made));

@@ -5,8 +5,8 @@ namespace warren::tcp {
 
 /// Returns how many retransmissions or keepalive probes in a row have gone unanswered; 0 if unknown.
 int Unanswered(int fd);
-/// Returns whether the peer's kernel has acknowledged everything sent, and has no room for the rest. False if
-/// unknown.
+/// Returns whether the peer's kernel has acknowledged everything sent so far and has no room for the data
+/// that is still queued here. False if unknown.
 bool IsFull(int fd);
 
 }  // namespace warren::tcp

@@ -63,8 +63,8 @@ static_assert(sizeof(Hello) == 184);
 /// False if these bytes cannot begin a hello: something else has connected.
 bool MayBeHello(std::span<const std::byte> bytes);
 
-/// Returns the hello with a nonce and a proof added; it must not change after that. `asked` is the nonce of
-/// the hello that it answers.
+/// Returns the hello with a nonce and a proof added; the hello must not change after that. `asked`: if this
+/// hello is an answer, the nonce of the hello that it answers.
 Hello Proved(Hello hello, const LinkKey& key, const wire::Nonce& asked = {});
 
 /// Returns the hello in these bytes if it is from another rank of this job, is addressed to rank `to`, and,

@@ -1,5 +1,5 @@
-// Private to TcpTransport: the connections that are not links yet, and the keys that tell which one an event
-// is about.
+// Private to TcpTransport: the connections that are not links yet, and the keys that tell which connection an
+// event is about.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@ struct TcpTransport::PendingConnection {
   Clock::time_point deadline;
   HelloBuffer hello = {};
   int peer = -1;               ///< the claimed rank, set once this rank has answered
-  wire::Digest expected = {};  ///< the proof expected from it, set together with `peer`
+  wire::Digest expected = {};  ///< the proof expected from `peer`, set together with it
   ProofBuffer proof = {};
 };
 

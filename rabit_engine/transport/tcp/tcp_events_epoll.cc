@@ -26,8 +26,8 @@ void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
   epoll_event event{};
   event.events = events | EPOLLET;
   event.data.u64 = key;
-  // Already registered: the interest has changed, or a handshake has become a link. The kernel reports its
-  // state again.
+  // Already registered: the interest has changed, or a handshake has become a link. The kernel reports the
+  // descriptor's state again.
   if (epoll_ctl(events_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
   if (errno == ENOENT && epoll_ctl(events_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
   const int error = errno;

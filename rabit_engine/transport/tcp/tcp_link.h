@@ -15,7 +15,7 @@ namespace warren {
 
 class TcpLink final : public Link {
  public:
-  /// Knows why a connection may have ended.
+  /// The transport, which knows why a connection may have ended.
   class Owner {
    public:
     /// Throws LostPeer. `seen` describes what was observed: "it closed the connection".
@@ -61,7 +61,8 @@ class TcpLink final : public Link {
   // Totals so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
-  /// Whether the peer has acknowledged everything sent, and has no room for the rest.
+  /// Whether the peer has acknowledged everything sent so far and has no room for the data that is still
+  /// queued here.
   bool IsFull() const;
   /// Ends sending; the peer reads the end of the stream.
   void CloseSending();

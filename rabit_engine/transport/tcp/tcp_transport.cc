@@ -47,21 +47,21 @@ constexpr unsigned kLooksPerPoll = 8;
 constexpr milliseconds kFirstRetryPause{50};
 // The most unread questions to one rank, which may be stopped. More would add nothing.
 constexpr int kMostQuestions = 4;
-// A live host refuses a connection immediately if the port is closed.
+// HasEnded waits this long: a live host refuses a connection immediately if the port is closed.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
 // The most connections that are not links yet. Beyond this the oldest unanswered one is dropped.
 constexpr std::size_t kMaxPending = 256;
 
-// Sends a handshake message on a fresh connection. Its buffer has room for all of it, unless the connection
-// is broken.
+// Sends a handshake message on a fresh connection, whose send buffer has room for all of it. Returns false if
+// the connection is broken.
 template <typename Message>
 bool SendWhole(tcp::Stream& stream, const Message& message) {
   return stream.Send(&message, sizeof message) == sizeof message;
 }
 
-// Alarms and questions are not encrypted, so that a rank can leave them with a peer that is not responding at
-// the moment.
+// Whether a connection is encrypted. Alarms and questions are not, so that a rank can leave them with a peer
+// that is not responding at the moment.
 bool BeginsTls(int fd) {
   char first = 0;
   return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;
@@ -208,7 +208,7 @@ void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   const auto awaited = [&](int peer) {
     return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
   };
-  // The loss of a linked peer shows on its link.
+  // Only peers without a link: the loss of a linked peer shows on its link.
   for (const int peer : absent_) {
     if (!links_[peer] && awaited(peer)) {
       ThrowLost(peer,
@@ -373,7 +373,7 @@ void TcpTransport::Hear(std::uint64_t id) {
   AddLink(proved.peer, std::move(proved.stream));
 }
 
-/// Handles the first message of a connection, which is complete. Returns true if the peer wants a link and
+/// Handles the first message of a connection, once it is complete. Returns true if the peer wants a link and
 /// was answered.
 bool TcpTransport::Answer(PendingConnection& pending) {
   const auto hello = tcp::ReadHello(pending.hello.bytes, key_, rank_, world_size());
@@ -536,7 +536,7 @@ void TcpTransport::ContinueDial(int peer) {
     tcp::PrepareLink(dial->stream.fd(), options_.no_delay, options_.host_timeout);
     if (options_.tls) dial->stream.Encrypt(*options_.tls, tls::Role::kClient);
     dial->step = Dial::Step::kHandshake;
-    dial->deadline = kNoDeadline;  // Connect has one deadline for all
+    dial->deadline = kNoDeadline;  // Connect has one deadline for all links
   }
   if (dial->step == Dial::Step::kHandshake) {
     const int error = dial->stream.Handshake();
@@ -702,7 +702,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     }
   }
   std::vector<Alarm> alarms;
-  // Opens as many connections as there are descriptors.
+  // Opens as many connections as the free descriptors allow.
   const auto begin = [&] {
     while (!targets.empty()) {
       int error = 0;

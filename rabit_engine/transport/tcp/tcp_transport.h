@@ -89,15 +89,15 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Whether a rank's addresses refuse connections, because its process has ended or given up. Takes up to a
   /// tenth of a second; false if unknown. May be called by any thread.
   bool HasEnded(int peer) const;
-  /// Tells a rank that this one waits for it in this call, so that the peer notices if it is in a different
-  /// call. Does not wait. If the peer refuses the connection, ThrowIfLost considers it lost from then on.
+  /// Tells a peer that this rank waits for it in `call`, so that the peer notices if it is itself in a
+  /// different call. Does not wait. If the peer refuses the connection, ThrowIfLost considers it lost from
+  /// then on.
   void Ask(int peer, const CallTag& call);
   bool IsLinked(int peer) const { return links_[peer] != nullptr; }
   /// The last call that each rank has asked about with Ask, according to the events taken so far.
   const std::map<int, CallTag>& questions() const { return questions_; }
 
-  // Probes and questions about waiting are sent like those of Ask, without waiting for a reply; see
-  // WaitProbe.
+  // Like Ask, the functions that send probes, questions and answers do not wait for a reply; see WaitProbe.
   void Send(int peer, const WaitProbe& probe);
   /// Returns and clears the probes received since the last call, only the latest from each origin.
   std::map<int, WaitProbe> TakeProbes();
@@ -156,7 +156,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- events, in the bits of poll ---
   static constexpr std::uint32_t kStreamEvents = POLLIN | posix::kPeerDone;
   void OpenEvents();
-  /// From now on, reports each change of these states, and also states that already hold.
+  /// Reports each change of these states from now on, and the states that already hold.
   void Watch(int fd, std::uint64_t key, std::uint32_t events);
   /// Takes the events available, after waiting at most `timeout_ms` for the first.
   void Poll(int timeout_ms);

@@ -22,14 +22,14 @@ namespace rabit {
 namespace engine {
 inline namespace warren_v1 {
 
-/// The engine as seen by one thread; returned by GetEngine. Each function corresponds to that of the same
-/// name in rabit.h.
+/// The engine as seen by one thread; returned by GetEngine. Each function corresponds to the function of the
+/// same name in rabit.h.
 class IEngine {
  public:
   /// Fills a buffer before it is reduced.
   typedef void(PreprocFunction)(void* arg);
-  /// dst[i] = dst[i] op src[i] for i in [0, count), where dst holds the lower ranks. Both are aligned to the
-  /// largest power of two that divides the element size, up to 64 bytes.
+  /// dst[i] = dst[i] op src[i] for i in [0, count), where dst comes from lower ranks than src. Both are
+  /// aligned to the largest power of two that divides the element size, up to 64 bytes.
   typedef void(ReduceFunction)(const void* src, void* dst, int count, const MPI::Datatype& dtype);
 
   virtual ~IEngine() {}

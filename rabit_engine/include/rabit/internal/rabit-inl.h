@@ -297,8 +297,8 @@ inline SerializeReducer<DType>::SerializeReducer() {
   handle_.Init(SerializeReducerFunction_<DType>, sizeof(DType));
 }
 
-/// The prepare function of a SerializeReducer: calls the caller's, then serialises all objects into the
-/// buffer.
+/// The prepare function of a SerializeReducer: calls the caller's prepare function, then serialises all
+/// objects into the buffer.
 template <typename DType>
 struct SerializeToBuffer_ {
   DType* objects;

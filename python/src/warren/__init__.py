@@ -14,8 +14,8 @@ def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> 
             warren.progress(epoch + 1, epochs, loss=loss, accuracy=accuracy)
 
     Works in every worker started by dmlc-submit, whatever library it communicates with. Does nothing elsewhere, or in a process forked from
-    one that has called it or joined the job. Returns immediately. Metrics are numbers, or anything that float() accepts; any text
-    is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without it."""
+    one that has already called this function or joined the job. Returns immediately. Metrics are numbers, or anything that float() accepts;
+    any text is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without this function."""
     from warren._engine import reporting as _reporting  # imported on demand: programs start faster without it
     _reporting.progress(round, of, metrics)
 

@@ -61,7 +61,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
 
 
-#: How often this process has left a job; communicators made before that can no longer be used.
+#: How many times this process has left a job. Communicators made before the last time can no longer be used.
 num_left = 0
 
 
@@ -103,7 +103,7 @@ def meet(rank: int, size: int, allgather: Allgather) -> "Communicator":
 
 class Communicator:
     """A group of ranks of the job. Made by `world`, or by `split`, `create`, `local` or `cross` of another communicator, which all of its
-    ranks call. False if this rank is in no group. Freed by `free`, or when no longer referenced."""
+    ranks call. It is false if this rank is in no group. Freed by `free`, or when no longer referenced."""
 
     def __init__(self, handle: int) -> None:
         self._comm: Optional[int] = handle or None
@@ -146,13 +146,13 @@ class Communicator:
     # --- derived communicators ---
 
     def split(self, color: int, key: int = 0) -> "Communicator":
-        """Returns the communicator of the ranks that pass the same color, ordered by key, then by rank. A negative color gives an empty
-        communicator."""
+        """Returns the communicator of the ranks that pass the same color, ordered by key, then by rank. A rank that passes a negative color
+        gets a communicator that is false."""
         return _made(_c.LIB.WarrenCommSplit, self._comm, c_int_of(color, "color"), c_int_of(key, "key"))
 
     def create(self, ranks: Sequence[int]) -> "Communicator":
-        """Returns the communicator of these ranks, in this order; all ranks pass the same list. Ranks that are not in it get a
-        communicator that is False."""
+        """Returns the communicator of these ranks, in this order; all ranks pass the same list. Ranks that are not in it get a communicator
+        that is false."""
         numbers = [c_int_of(rank, "rank") for rank in ranks]
         return _made(_c.LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
 
@@ -190,7 +190,7 @@ class Communicator:
         return Coordinator(CollectiveCalls(None, self.rank, self.size), handle)
 
     def mailbox(self) -> "Mailbox":
-        """Returns a mailbox: tagged messages between these ranks, in any order and from any thread. All ranks call it."""
+        """Returns a mailbox for tagged messages between these ranks, in any order and from any thread. All ranks call it."""
         return Mailbox(self.rank, self.size, _c.handle(_c.LIB.WarrenMailboxCreate, self._comm))
 
     # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) that returns one ---
@@ -294,8 +294,8 @@ class Communicator:
     # --- messages ---
 
     def send(self, data: ArrayLike, to: int) -> None:
-        """Sends a message, which one `recv` of the same number of bytes receives. Returns when `data` may be reused. A long message must be
-        received first, so two ranks that both send first deadlock; see `sendrecv`."""
+        """Sends a message, which one `recv` of the same number of bytes receives. Returns when `data` may be reused. For a long message,
+        that is only once the other rank receives it, so two ranks that both send first deadlock; see `sendrecv`."""
         self._calls.send(data, to).run()
 
     def send_async(self, data: ArrayLike, to: int,

@@ -144,7 +144,7 @@ def group(stream: Any = None) -> Iterator[None]:
 
 
 def synchronize(stream: Any = None) -> None:
-    """Returns when all work on the stream is done. Raises RuntimeError, naming the rank, if one was lost or is late."""
+    """Returns when all work on the stream is done. Raises RuntimeError that names the rank if a rank was lost or is late."""
     _require(_LIB.RabitDeviceSynchronize(stream_address(stream)))
 
 

@@ -55,8 +55,8 @@ def communicator() -> Iterator[None]:
     """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end. Everything that this thread trains inside
     the block with `parameters` is trained by all workers together. Metrics cover the rows of all workers, so early stopping stops all
     workers at the same round (see docs/how-to/lightgbm.md for metrics that are not means over rows). Does nothing outside a job. A job has
-    one communicator: a worker that has left cannot join again. Errors of other workers, including a lost one, are LightGBMErrors. Raises
-    RuntimeError if the job cannot be joined, or has been joined before."""
+    one communicator: a worker that has left cannot join again. An error of another worker, or its loss, is raised as a LightGBMError.
+    Raises RuntimeError if the job cannot be joined, or has been joined before."""
     global _inside, _left  # pylint: disable=global-statement
     if _inside is not None:
         raise RuntimeError("this process is already inside a communicator: use one communicator around all training")
@@ -83,7 +83,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         load_dataset("train.svm")
 
     `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, with
-    `init_score` as its `base_margin`: Parquet, Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, except for a
+    `init_score` as its `base_margin`: Parquet, Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, but without a
     cache. All workers number categories alike, and LightGBM is told which features are categorical. An absent value is 0 in LibSVM and
     libfm and missing in all other formats, as in LightGBM. `options` are passed to lightgbm.Dataset. The workers agree on the bins of the
     features when the Dataset is constructed.

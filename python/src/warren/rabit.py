@@ -45,7 +45,7 @@ _NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "flo
 _TYPES = {np.dtype(name).str: number for number, name in enumerate(_NAMES)}
 _TYPES[np.dtype("float16").str] = 10
 _BROADCAST, _GLOBAL_MODEL, _LOCAL_MODEL = "rabit.broadcast", "rabit.checkpoint, global model", "rabit.checkpoint, local model"
-_ANY = -1  # for seals of checkpoints: any rank may send one to a rank that was lost
+_ANY = -1  # the sender in seals of checkpoints: any rank may send one to a rank that was lost
 _BFLOAT16 = 11  # numpy has no bfloat16; ml_dtypes, used by JAX and TensorFlow, registers one by this name
 
 
@@ -67,7 +67,7 @@ def _cannot(_data: NDArray[Any], _op: int) -> bool:
 _LIB = _library()
 _NOTHING = _PREPARE(0)
 _EXTENSION = _native.extension("warren_allreduce")  # after librabit, whose symbols it uses
-_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # returns whether it reduced the array: only if that needs no conversion
+_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # returns whether it reduced the array; it cannot convert arrays
 
 
 def _check(result: int) -> None:

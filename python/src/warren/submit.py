@@ -6,7 +6,7 @@ from warren._engine import native as _native
 
 
 def main() -> NoReturn:
-    """Becomes dmlc-submit with this process's arguments."""
+    """Replaces this process with dmlc-submit, with the same arguments."""
     _native.run("dmlc-submit", sys.argv[1:])
 
 

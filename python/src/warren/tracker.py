@@ -29,8 +29,8 @@ class Tracker:
     - `tls`: workers with Warren's engine encrypt their connections, to the tracker and to each other, keyed by the job's token.
 
     The port is reserved until `free`. The tracker is a separate process (rabit-tracker); the output of workers goes to this process's
-    standard error. It ends with the job, with `free`, or with this process. If a worker fails, the tracker tells the others to stop, and
-    waits up to `timeout` for all of them to reconnect (as XGBoost's tracker does).
+    standard error. The tracker ends with the job, with `free`, or with this process. If a worker fails, the tracker tells the others to
+    stop, and waits up to `timeout` for all of them to reconnect (as XGBoost's tracker does).
 
     Raises ValueError for invalid arguments. If the address or port is unavailable, the error is both an OSError with its errno and a
     ValueError. If xgboost is imported, all errors of the tracker itself are also XGBoostErrors, like those of XGBoost's own tracker:
@@ -63,7 +63,7 @@ class Tracker:
 
     def start(self, n_workers: Optional[int] = None) -> None:
         """Starts the tracker; workers may connect once this returns. Raises ValueError if it cannot start (see above). `n_workers` exists
-        for callers of XGBoost 1.x, which pass it here a second time."""
+        for code written for XGBoost 1.x, which passes it here a second time."""
         with self._lock:
             if n_workers not in (None, self._n_workers):
                 raise ValueError(f"a tracker of {self._n_workers} workers was started for {n_workers}")
@@ -125,7 +125,7 @@ class Tracker:
         return envs
 
     def join(self) -> None:
-        """Same as `wait_for`; its name in XGBoost up to 2.0."""
+        """Same as `wait_for`: the method's name in XGBoost up to 2.0."""
         self.wait_for()
 
     def alive(self) -> bool:
@@ -133,7 +133,7 @@ class Tracker:
         return self._process is not None and self._process.poll() is None
 
     def free(self) -> None:
-        """Stops the tracker and releases the port. Then raises ValueError if the job had started and not ended, or the tracker had given
+        """Stops the tracker and releases the port. Then raises ValueError if the job had started and not ended, or if the tracker had given
         up. Further calls have no effect."""
         with self._lock:
             unfinished = not self._freed and self._process is not None and not self._has_finished()
@@ -236,7 +236,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 def main() -> NoReturn:
-    """Becomes rabit-tracker with this process's arguments."""
+    """Replaces this process with rabit-tracker, with the same arguments."""
     _native.run("rabit-tracker", sys.argv[1:])
 
 

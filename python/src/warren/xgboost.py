@@ -56,7 +56,7 @@ def left_in_the_end() -> Iterator[None]:
 @contextlib.contextmanager
 def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
     """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end; does nothing outside a job. The arguments
-    are those of `init`, and are yielded for `as`.
+    are those of `init`; `as` receives them.
 
     After an exception, including sys.exit with a failure, the job is not left as if this worker had finished: the tracker is told (XGBoost
     2.1 and later), and the other workers stop."""
@@ -142,9 +142,9 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         load_dmatrix("train.svm")
 
     `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load: Parquet,
-    Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, except for a cache: "day1.gz;day2.gz?indexing_mode=1",
-    "table.csv?format=csv&label_column=0". All workers number categories alike. The matrix's `warren_categories` lists the categories; pass
-    it as `categories` when you load other rows for the same model.
+    Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, but without a cache, such as
+    "day1.gz;day2.gz?indexing_mode=1" or "table.csv?format=csv&label_column=0". All workers number categories alike. The matrix's
+    `warren_categories` lists the categories; pass it as `categories` when you load other rows for the same model.
 
     `quantile`: makes a QuantileDMatrix (1.7 and later), which takes less memory, for tree_method hist.
 
@@ -168,9 +168,9 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
 
 
 def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
-    """Returns the data from which `load_dmatrix` makes a matrix, for text: a scipy.sparse.csr_matrix, and the arguments `label`, `weight`
-    and `group`, which are None on all workers if no row of the data set has them. `uri`, the errors, and which workers call it are as for
-    `load_dmatrix`."""
+    """Returns the data from which `load_dmatrix` makes a matrix of a text data set: a scipy.sparse.csr_matrix, and the arguments `label`,
+    `weight` and `group`, which are None on all workers if no row of the data set has them. `uri`, the errors, and which workers call it are
+    as for `load_dmatrix`."""
     peers = data.current_peers()
     table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
     if peers.world > 1:

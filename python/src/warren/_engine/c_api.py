@@ -46,7 +46,8 @@ class CustomOp(ctypes.Structure):
 
 
 def _functions() -> Any:
-    """Returns only functions whose argument types are declared: ctypes would truncate a pointer passed as an undeclared argument."""
+    """Returns the library's functions, but only those whose argument types are declared: ctypes would truncate a pointer passed as an
+    undeclared argument."""
     library = _native.library("librabit.so")
     comm, pointer, size, number = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     functions: Dict[str, List[Any]] = {
@@ -131,7 +132,7 @@ def check(result: int) -> None:
 
 
 def handle(make: Callable[..., int], *arguments: Any) -> int:
-    """Returns the value that a function stores in its last argument: a communicator, a handle, a coordinator."""
+    """Calls `make`, and returns the value that it stores through its last argument: a communicator, a handle or a coordinator."""
     out = ctypes.c_void_p()
     check(make(*arguments, ctypes.byref(out)))
     return out.value or 0

@@ -1,7 +1,7 @@
 """Threads that call the program's functions when operations end (`Handle.when_done`).
 
-The engine's threads, which carry out operations, must not do so: such a function may wait for further operations, as PyTorch's
-communication hooks do, and these would wait for the thread that it occupies."""
+The engine's threads, which carry out operations, must not do this: such a function may wait for further operations, as PyTorch's
+communication hooks do, and those operations could not run on the engine's thread that the function blocks."""
 import atexit
 import collections
 import os
@@ -18,8 +18,8 @@ _LOOK_AGAIN_S = 0.01
 
 
 def _patience_s(num_running: int) -> float:
-    """How long the running functions may take before another thread calls the next one. Doubles with their number, so that a program that
-    is merely slow does not get a thread for each function."""
+    """How long the running functions may take before another thread calls the next one. Doubles with each running function, so that a
+    program that is merely slow does not get a thread for each function."""
     return 0.001 * float(1 << min(num_running - 1, 6))
 
 
@@ -68,7 +68,8 @@ class CallbackThreads:
         with self._changed:
             while self._idle_until(lambda: bool(self._waiting), _IDLE_S):
                 num_ended = self._num_ended
-                # The thread that runs a function also takes the next one, unless that function waits for something.
+                # Usually the thread that is running a function also runs the next one. This thread does so only if that function takes too
+                # long.
                 if self._num_running > 0 and self._idle_until(
                         lambda ended=num_ended: self._num_ended != ended or not self._waiting,  # type: ignore[misc]
                         _patience_s(self._num_running)):
@@ -98,7 +99,7 @@ _threads = CallbackThreads()
 
 
 def call(function: Callable[[], None]) -> None:
-    """Calls the function on the threads of this process; see `CallbackThreads.call`."""
+    """Calls the function on one of this process's callback threads; see `CallbackThreads.call`."""
     _threads.call(function)
 
 

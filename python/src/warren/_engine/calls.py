@@ -140,7 +140,7 @@ _LAST_CALLS_S = 1.0
 
 
 def _let_callbacks_end() -> None:
-    """Waits for pending callbacks at exit. The interpreter would terminate an engine thread inside a callback, and with it the process:
+    """Waits for pending callbacks at exit. Otherwise the interpreter would terminate a thread inside a callback, and the process with it:
     some C++ functions, such as PyTorch's, cannot be interrupted in this way."""
     end = time.monotonic() + _LAST_CALLS_S
     while _callbacks and time.monotonic() < end:
@@ -202,17 +202,17 @@ class Handle(Generic[T]):
     def done(self) -> bool:
         """Whether the operation has ended, successfully or not."""
         if not self._lock.acquire(blocking=False):
-            return False  # another thread waits for it
+            return False  # another thread is waiting for the operation
         try:
             return self._handle is None or _has_ended(self._handle)
         finally:
             self._lock.release()
 
     def when_done(self, function: Callable[[Optional[str]], None]) -> None:
-        """Calls the function once the operation has ended, with its error or None, on a thread that carries out no operations: the
-        function may start operations and wait for them. Functions are called in the order in which their operations end, unless one of
-        them takes long or waits. A handle takes at most one function, and only before it is waited for. Raises ValueError if it has been
-        waited for."""
+        """Calls function(error) once the operation has ended; `error` is the operation's error message or None. The function runs on a
+        thread that carries out no operations, so it may start operations and wait for them. Functions are called in the order in which
+        their operations end, unless one of them takes long or waits. A handle takes at most one function, and only before `wait`. Raises
+        ValueError if `wait` was called before."""
         with self._lock:
             if self._handle is None:
                 raise ValueError("wait was already called on this handle")
@@ -225,7 +225,7 @@ class Handle(Generic[T]):
                 raise
 
     def __del__(self) -> None:
-        # Never waits: it may run anywhere, even within an operation or in a forked process.
+        # Must not wait: the garbage collector may call this anywhere, even within an operation or in a forked process.
         handle = getattr(self, "_handle", None)
         if handle is not None:
             _dropped.append((handle, (self._result, self._kept)))
@@ -298,7 +298,7 @@ class DeviceCall(Call[T]):
         raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
 
 
-#: For each element type of rabit/device.h, in its order, the type of warren/c_api.h. Types without a counterpart are missing.
+#: For each element type of rabit/device.h, in its order, the corresponding type of warren/c_api.h. Types without a counterpart are missing.
 _DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["float64"], _c.TYPES["bfloat16"])
 
 

@@ -1,4 +1,5 @@
-"""Makes the C call behind each method of warren.collectives.Communicator, which runs it, and of Coordinator, which submits it by name."""
+"""Prepares the C call behind each method of warren.collectives.Communicator, which runs the call, and of Coordinator, which submits it by
+name."""
 import ctypes
 import operator
 from typing import Any, List, Optional, Sequence, Tuple, Union
@@ -12,7 +13,7 @@ from warren._engine.calls import (Array, Call, Combine, Custom, DeviceCall, Op, 
 
 
 class CollectiveCalls:
-    """Makes the calls of this rank in one group of ranks: checks their arguments and allocates their results. Each method corresponds to
+    """Prepares the calls of this rank in one group of ranks: checks their arguments and allocates their results. Each method corresponds to
     the method of Communicator with the same name."""
 
     def __init__(self, comm: Optional[int], rank: int, size: int) -> None:
@@ -20,7 +21,7 @@ class CollectiveCalls:
         self.comm, self.rank, self.size = comm, rank, size
 
     def end(self) -> None:
-        """To be called when the communicator is freed: calls made from then on are refused."""
+        """To be called when the communicator is freed: later calls are refused."""
         self.comm, self.size = None, 0
 
     def allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> Call[Array]:

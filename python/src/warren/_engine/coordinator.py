@@ -1,4 +1,4 @@
-"""Named operations, which each rank may submit in any order; made by Communicator.coordinator."""
+"""The coordinator of named operations, which each rank may submit in any order. `Communicator.coordinator` makes it."""
 import ctypes
 from typing import Any, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -22,8 +22,8 @@ class Coordinator:
             collectives.wait_all(handles)
 
     A name may be reused once its operation has ended. The operations submitted under one name must match on all ranks; a mismatch is an
-    error of that operation alone. `priority`: among ready operations, those with a larger one run first. `group`, a name and a number: this
-    number of operations run together or, if one of them is invalid, not at all."""
+    error of that operation alone. `priority`: among ready operations, those with a larger priority run first. `group` is a name and a
+    number of operations: the operations of a group run together or, if one of them is invalid, not at all."""
 
     def __init__(self, calls: CollectiveCalls, handle: int) -> None:
         """The rank and size of `calls` must not change, even if the communicator is freed."""
@@ -67,9 +67,9 @@ class Coordinator:
         return self._begin(self._calls.barrier(), name, priority, group)
 
     def join(self) -> int:
-        """Declares that this rank has no more operations. Its submitted operations are carried out; then it takes part in the allreduces
-        and barriers of the other ranks with neutral elements (an average still divides by the number of all ranks), until all ranks have
-        joined. Returns the rank, within the job, that joined last."""
+        """Declares that this rank has no more operations. Its submitted operations are carried out; this rank then takes part in the
+        allreduces and barriers of the other ranks with neutral elements (an average still divides by the number of all ranks), until all
+        ranks have joined. Returns the last rank to join, by its rank in the job."""
         if self._is_closed:
             raise ValueError("this coordinator was closed")
         last = ctypes.c_int()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional, Sequence
 _LEGACY_STREAM = 1  # cudaStreamLegacy, which the array protocols also number 1
 _NO_STREAM = -1  # DLPack: the producer of the array need not synchronize
 _CUDA_DEVICES = (2, 13)  # DLPack's kDLCUDA and kDLCUDAManaged
-# DLPack's kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2, each with its bits.
+# Maps DLPack's kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLFloat8_e4m3fn and kDLFloat8_e5m2, each with its number of bits, to RabitDeviceType.
 _DLPACK_TYPES = {(0, 8): 0, (1, 8): 1, (0, 32): 2, (1, 32): 3, (0, 64): 4, (1, 64): 5, (2, 16): 6, (2, 32): 7, (2, 64): 8,
                  (4, 16): 9, (10, 8): 10, (12, 8): 11}
 _ARRAY_TYPES = {"|i1": 0, "|u1": 1, "<i4": 2, "<u4": 3, "<i8": 4, "<u8": 5, "<f2": 6, "<f4": 7, "<f8": 8}
@@ -32,7 +32,7 @@ class DeviceArray(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def _capsule_pointer() -> Any:
-    """Returns Python's function for the pointer in a capsule."""
+    """Returns Python's function that extracts the pointer from a capsule."""
     function = ctypes.pythonapi.PyCapsule_GetPointer
     function.argtypes = [ctypes.py_object, ctypes.c_char_p]
     function.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""Tagged messages; made by Communicator.mailbox."""
+"""The mailbox for tagged messages, made by `Communicator.mailbox`."""
 import ctypes
 from typing import Any, Optional, TypeVar
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class Mailbox:
-    """Tagged messages, independent of a communicator's calls and not ordered relative to them. Any number of messages may be pending at
-    once; those from one rank to another with the same tag keep their order. Made by `Communicator.mailbox`; ended by `free`, or when no
-    longer referenced. Thread-safe."""
+    """A mailbox for tagged messages, which are independent of a communicator's calls and not ordered relative to them. Any number of
+    messages may be pending at once; those from one rank to another with the same tag keep their order. Made by `Communicator.mailbox`;
+    ended by `free`, or when no longer referenced. Thread-safe."""
 
     ANY_RANK = -1
 
@@ -33,7 +33,7 @@ class Mailbox:
         result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
         return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
 
-    # The same calls for raw memory. Its owner is kept alive until the operation has ended.
+    # The same calls for raw memory, whose `owner` is kept alive until the operation has ended.
 
     def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> Handle[None]:
         free_dropped()

@@ -11,13 +11,13 @@ from typing import NoReturn, Optional, Sequence
 
 
 def folder() -> pathlib.Path:
-    """The folder that contains `bin` and `lib`: that of the wheel, or of the build tree named by WARREN_NATIVE."""
+    """The folder that contains `bin` and `lib`: the one in the wheel, or the build folder named by WARREN_NATIVE."""
     named = os.environ.get("WARREN_NATIVE")
     return pathlib.Path(named) if named else pathlib.Path(__file__).parent.parent / "_native"
 
 
 def program(name: str) -> str:
-    """Returns the path of a program. Raises FileNotFoundError that says how to get it."""
+    """Returns the path of a program. Raises FileNotFoundError, whose message says how to get the program."""
     path = folder() / "bin" / name
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: install Warren's wheel (pip install warren-train), or set "
@@ -33,8 +33,8 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def library_file(name: str) -> pathlib.Path:
-    """Returns the path of the library called `name` in a build. In a wheel it is librabit.so.0.1, since librabit.so there is a linker
-    script; on macOS it is librabit.dylib."""
+    """Returns the path of a library. `name` is its name in a build on Linux, such as librabit.so. In a wheel the file is librabit.so.0.1,
+    since librabit.so there is a linker script; on macOS it is librabit.dylib."""
     with_version = f"{name}.*"
     if sys.platform == "darwin":
         name, with_version = name.replace(".so", ".dylib"), name.replace(".so", ".*.dylib")
@@ -51,8 +51,8 @@ def library(name: str) -> ctypes.CDLL:
 
 
 def extension(name: str) -> Optional[ModuleType]:
-    """Loads a C++ extension module. Returns None if it does not exist: before CPython 3.11, or if Python's headers were missing in the
-    build. Everything works without it, only slower."""
+    """Loads a C++ extension module. Returns None if it does not exist: before CPython 3.11, or if Python's headers were missing during the
+    build. Everything works without the module, only slower."""
     path = folder() / "lib" / f"{name}.abi3.so"
     if sys.implementation.name != "cpython" or sys.version_info < (3, 11) or not path.exists():
         return None

@@ -6,13 +6,14 @@ from typing import Any, Callable, Iterator, List, Sequence
 from warren._engine import c_api as _c
 from warren._engine.calls import c_int_of
 
-#: Returns the records of all ranks, in rank order, given this rank's record.
+#: A function that takes this rank's record and returns the records of all ranks, in rank order.
 Allgather = Callable[[bytes], Sequence[bytes]]
 
 
 @contextlib.contextmanager
 def rendezvous(rank: int, size: int, allgather: Allgather) -> Iterator[Any]:
-    """Yields the rendezvous as the functions of warren/c_api.h take it. An error of `allgather` replaces the one that they report."""
+    """Yields the rendezvous as the functions of warren/c_api.h take it. If `allgather` raises an error, that error is raised instead of the
+    one that those functions report."""
     failure: List[BaseException] = []
 
     def exchange(record: int, count: int, give: Any, records: int, *_: Any) -> int:

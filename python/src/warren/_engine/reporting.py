@@ -14,7 +14,7 @@ def wanted() -> bool:
 
 def _loaded(name: str) -> Optional[ctypes.CDLL]:
     """Returns a library that this process has loaded already, or None. Used for librabit_xgboost, which reports XGBoost's collectives: the
-    program's reports should go through it too, rather than over librabit's own thread and connection."""
+    program's reports should go through the same library, rather than through librabit's own thread and connection."""
     try:
         return ctypes.CDLL(str(_native.library_file(name)), mode=os.RTLD_NOLOAD)
     except OSError:
@@ -45,7 +45,7 @@ def progress(number: int, of: Optional[int], metrics: Mapping[str, SupportsFloat
 
 
 def reading(what: str, rows: int, size: int, total_bytes: int, seconds: float) -> None:
-    """Reports how much has been read; an empty name means that reading has ended."""
+    """Reports how much of `what` has been read; an empty `what` means that reading has ended."""
     library = _library() if wanted() else None
     if library is not None:
         library.WarrenReportReading(what.encode("utf-8", "replace"), rows, size, total_bytes, seconds)

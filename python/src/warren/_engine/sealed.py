@@ -1,12 +1,12 @@
 """Python objects as bytes for other processes of the job, and back.
 
 Unpickling runs whatever code the bytes ask for, so bytes from another process are unpickled only if that process knows the job's token
-(`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256, keyed by a key derived from the token, over the name of the call, the sender's rank
-and the body, and is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call that
-must send other objects passes `objects`, and then trusts every peer of the communicator.
+(`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256, with a key derived from the token, over the name of the call, the sender's rank and
+the body. The HMAC is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call
+that must send other objects passes `objects`, and then trusts every peer of the communicator.
 
-The key is derived as in wire/job_token.h, with a separate purpose. A message is one byte for its form, the seal (32 bytes, if there is a
-token), and the body."""
+The key is derived as in wire/job_token.h, with a separate purpose. A message consists of one byte for its kind (pickle, JSON or refusal,
+with or without a seal), the seal (32 bytes, if there is a token), and the body."""
 import base64
 import hashlib
 import hmac
@@ -32,7 +32,8 @@ def dump(value: Any, file: Any) -> None:
 
 
 def token() -> Optional[bytes]:
-    """Returns the job's token, or None if the process has none. Raises RuntimeError, which does not quote it, if it is malformed."""
+    """Returns the job's token, or None if the process has none. Raises RuntimeError, whose message does not quote the token, if the token
+    is malformed."""
     text = os.environ.get(_VARIABLE, "").strip()
     if not text:
         return None
@@ -46,7 +47,7 @@ def token() -> Optional[bytes]:
 
 
 def _derived(secret: bytes, purpose: bytes) -> bytes:
-    """The key for one purpose, as by JobToken::Derive in wire/job_token.h."""
+    """Returns the key for one purpose, derived as by JobToken::Derive in wire/job_token.h."""
     return hmac.new(secret, b"warren " + purpose + b"\0", hashlib.sha256).digest()
 
 
@@ -178,9 +179,9 @@ def _restored(value: Any) -> Any:
 
 
 def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
-    """Makes all ranks prove to each other that they know the job's token. A collective call, for a communicator that has not been checked.
-    `greatest` returns the elementwise maximum over all ranks, for uint8 and uint64. Does nothing if no rank has a token. Raises
-    RuntimeError that names the ranks that failed the proof, before any other data of theirs is read.
+    """Makes all ranks prove to each other that they know the job's token. A collective call, for a communicator whose ranks have not been
+    verified. `greatest` returns the elementwise maximum over all ranks of an array of uint8 or uint64. Does nothing if no rank has a token.
+    Raises RuntimeError that names the ranks that failed the proof, before any other data of theirs is read.
 
     Each rank sends 32 random bytes, and then an HMAC-SHA-256 over its own rank and the random bytes of all ranks."""
     secret = token()

@@ -1,1 +1,1 @@
-"""Parts that several of the modules for frameworks share (XGBoost, LightGBM, PyTorch, Horovod, key-value stores)."""
+"""Code shared by the modules for XGBoost, LightGBM, PyTorch, Horovod and key-value stores."""

@@ -7,8 +7,8 @@ from typing import Any, Callable, Iterator
 
 @contextlib.contextmanager
 def replaced(name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]], *owners: Any) -> Iterator[None]:
-    """Within the block, this thread calls the function that `make` returns, given the original of the first owner (a class or module);
-    other threads call the original. All owners get the same replacement."""
+    """Replaces the function `name` of all `owners` (classes or modules) within the block. This thread then calls the result of
+    make(original), where `original` is the first owner's function; other threads call the original."""
     before = [getattr(owner, name) for owner in owners]
     function, thread = before[0], threading.get_ident()
     ours = make(function)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 _LEAST_ROWS = 10
 #: The number of rows examined, spread over the whole data set.
 _MOST_ROWS = 64
-#: The number of labels examined, and the number of distinct ones that a data set without any other distinguishing feature must exceed.
+#: The number of labels examined. They are enough to tell data sets apart only if more than _FEW_LABELS of them are distinct.
 _MOST_LABELS = 4096
 _FEW_LABELS = 16
 #: Packages whose frames are not part of the user's program.
@@ -41,7 +41,7 @@ def digest(*pieces: Any) -> int:
 
 
 def _frames_to_the_user() -> int:
-    """The `stacklevel` that attributes a warning to the nearest line outside these packages."""
+    """The `stacklevel` that attributes a warning to the nearest line of the user's program."""
     level, frame = 1, sys._getframe(1)  # pylint: disable=protected-access
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _NOT_THE_USERS:
         level, frame = level + 1, frame.f_back
@@ -63,7 +63,7 @@ def check(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: in
     if too little of them is accessible; None, or an error in it, counts as different rows. `advice` tells the user what to do instead."""
     global _has_warned  # pylint: disable=global-statement
     found = None
-    with contextlib.suppress(Exception):  # the other ranks wait for this one
+    with contextlib.suppress(Exception):  # this rank must still call `greatest`, in which the other ranks wait
         found = own_digest()
     if found is None:
         found = digest("none", rank)

@@ -1,4 +1,4 @@
-"""The world as the default communicator: one object for all callers, joined on demand."""
+"""The default communicator: the world, as one object for all callers. The job is joined on demand."""
 import atexit
 import contextlib
 import sys
@@ -12,7 +12,7 @@ _num_left = 0
 
 
 def communicator_or_world(communicator: Optional[Communicator], what: str) -> Communicator:
-    """Returns the communicator, or the world if it is None. If the process has not called `collectives.init`, this joins the job; the
+    """Returns the communicator or, if None is given, the world. If the process has not called `collectives.init`, this joins the job; the
     process then leaves it when it exits without an error."""
     global _num_left  # pylint: disable=global-statement
     if communicator is None:

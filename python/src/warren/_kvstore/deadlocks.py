@@ -1,9 +1,9 @@
-"""Detects workers that are deadlocked in calls of a store: one is in `pushpull` of key 'q', another in that of 'p'.
+"""Detects workers that are deadlocked in calls of a store: for example, one is in `pushpull` of key 'p', another in `pushpull` of 'q'.
 
 A thread checks every second whether this worker is stuck, which means that every thread that could still submit a key is in a call of the
-store. It then tells the other workers the names for which this one waits, and receives theirs once all workers are stuck. If two rounds
-have the same answers, no worker has made progress between them. If, in addition, every worker waits for a name for which some other worker
-does not wait, none can proceed, and all of them end their calls with an error."""
+store. It then tells the other workers the names for which this one waits, and receives theirs once all workers are stuck. If two such
+exchanges in a row have the same result, no worker has made progress between them. If, in addition, every worker waits for a name for which
+some other worker does not wait, none can proceed, and all of them end their calls with an error."""
 import contextlib
 import json
 import threading
@@ -24,7 +24,7 @@ class Waiting:
 
     def __init__(self, communicator: Communicator) -> None:
         self._communicator = communicator
-        # An exchange may take long: a worker answers only when it is stuck itself.
+        # Without stall warnings: an exchange may take long, since a worker answers only when it is stuck itself.
         self._exchange = communicator.coordinator(stall_warning=1e9)
         self._lock = threading.Lock()
         self._calls: Dict[int, Sequence[str]] = {}  # by thread
@@ -36,8 +36,8 @@ class Waiting:
 
     @contextlib.contextmanager
     def call(self, names: Sequence[str], end: Any) -> Iterator[None]:
-        """Wraps a call that waits until all workers have made one with these names. If it is deadlocked, `end` is called, which ends the
-        waiting operations, and the RuntimeError of the call is replaced by one that explains the deadlock."""
+        """Wraps a call that waits until all workers have made a call with the same names. If the call is deadlocked, `end` is called, which
+        ends the waiting operations, and the RuntimeError of the call is replaced by one that explains the deadlock."""
         thread = threading.current_thread()
         with self._lock:
             if self._thread is None and self._communicator.size > 1:
@@ -76,7 +76,7 @@ class Waiting:
     def _look(self, end: Any) -> None:
         before: Optional[List[Any]] = None
         number = 0
-        with contextlib.suppress(RuntimeError, ValueError):  # the store was closed, or a worker is lost, which its calls report, too
+        with contextlib.suppress(RuntimeError, ValueError):  # the store was closed, or a worker was lost, which the calls also report
             while not self._closed.wait(_LOOK_S):
                 state = self._state()
                 if state is None:
@@ -88,7 +88,7 @@ class Waiting:
                 names = [set(one["names"]) for one in now]
                 if now == before and all(any(own - others for others in names) for own in names):
                     self._story = _story(self._communicator.rank, names)
-                    self._exchange.barrier("all know").wait()  # all workers must know before one ends the calls of all
+                    self._exchange.barrier("all know").wait()  # all workers must know of the deadlock before one ends the calls of all
                     end()
                     return
                 before = now

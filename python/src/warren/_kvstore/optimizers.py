@@ -18,7 +18,7 @@ class Optimizer(Protocol):
 
 
 class _MxnetOptimizer:
-    """Wraps an MXNet optimizer, which takes MXNet arrays; they are part of the key's state."""
+    """Wraps an MXNet optimizer. Since it takes MXNet arrays, each key's state includes the weight as such an array."""
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
@@ -34,7 +34,8 @@ class _MxnetOptimizer:
 
 
 def numpy_optimizer(optimizer: Any) -> Optimizer:
-    """Returns the optimizer itself, or one of MXNet's as an optimizer of NumPy arrays. Raises TypeError if it has another interface."""
+    """Returns the optimizer itself or, for one of MXNet's, a wrapper that takes NumPy arrays. Raises TypeError for an object with another
+    interface."""
     mxnet = sys.modules.get("mxnet")
     if mxnet is not None and isinstance(optimizer, mxnet.optimizer.Optimizer):
         return _MxnetOptimizer(optimizer)
@@ -45,7 +46,7 @@ def numpy_optimizer(optimizer: Any) -> Optimizer:
     return found
 
 
-#: Changes a stored value in place, given the pushed one: (key, pushed, stored).
+#: A function (key, pushed, stored) that updates the stored value in place from the pushed one.
 Updater = Callable[[Key, Array, Array], None]
 
 

@@ -21,7 +21,7 @@ _BIG_ARRAY_BOUND = 1_000_000
 
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
-    """Returns a method that raises NotImplementedError, for a method of MXNet's stores that a store lacks."""
+    """Returns a method that raises NotImplementedError, for a method of MXNet's stores that a store here lacks."""
     def refuse(self: "_Store", *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(f"the key-value store '{self.type}' has no {name}: {instead}")
 
@@ -182,12 +182,12 @@ class _KeyedStore(_Store):
         self.pull(key, out, priority)
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """Sets the optimizer that the store applies to later pushes. All workers call it with an equal optimizer; each server uses the one
-        of its worker. See `Optimizer`; MXNet optimizers are accepted, too."""
+        """Sets the optimizer that the store applies to later pushes. All workers call it with equal optimizers; the server in each worker's
+        process uses that worker's. See `Optimizer`; MXNet optimizers are accepted, too."""
         self.set_updater(OptimizerUpdater(numpy_optimizer(optimizer)))
 
     def set_updater(self, updater: Updater) -> None:
-        """Like `set_optimizer`, with a function (key, pushed, stored) that changes `stored`."""
+        """Like `set_optimizer`, but takes a function (key, pushed, stored) that changes `stored` in place."""
         if not callable(updater):
             raise TypeError(f"set_updater takes a function of key, pushed and stored, not {type(updater).__name__}")
         self._updater = updater
@@ -268,7 +268,7 @@ class _Value:
         self.pushes.append(self.array.send(flat))
 
     def settle(self) -> None:
-        """Raises the first error of the pushes; they have ended once a later pull has."""
+        """Raises the first error of the pushes. To be called after a later pull has ended: by then the pushes have ended, too."""
         pushes, self.pushes = self.pushes, []
         for push in pushes:
             push.wait()
@@ -303,7 +303,7 @@ class ServerStore(_KeyedStore):
     def _apply(self, key: Key, whole: Optional[Tuple[int, ...]], stored: Array, pushed: Array) -> None:
         """Applies a push on the server. `whole` is the shape of the value, or None if it is spread over servers."""
         if self._updater is None:
-            stored[:] = pushed  # the sum
+            stored[:] = pushed  # the sum over all workers
             return
         shape = stored.shape if whole is None else whole
         with self._updater_lock:
@@ -341,7 +341,7 @@ def _check_capability(capability: str) -> None:
         raise ValueError(f"unknown capability '{capability}'; expected 'optimizer'")
 
 
-#: The stores' classes by the names that `create` takes.
+#: The store classes by the names that `create` takes.
 STORES: Dict[str, Type[_Store]] = {
     **dict.fromkeys(("local", "local_update_cpu", "local_allreduce_cpu", "device", "local_allreduce_device"), LocalStore),
     "dist_sync_mpi": AllreduceStore,

@@ -18,7 +18,7 @@ class Launched(NamedTuple):
 
 
 def number(name: str) -> Optional[int]:
-    """Returns the number in a variable of the environment; None if it contains none."""
+    """Returns the number in an environment variable; None if the variable does not contain a number."""
     text = os.environ.get(name, "")
     return int(text) if text.isdigit() else None
 
@@ -34,8 +34,8 @@ def _of_torch() -> Optional[Launched]:
 
 
 def _of_launcher() -> Optional[Launched]:
-    """Detects mpirun and srun by the rules of rabit_engine/engine/join.cc. SLURM_NTASKS is also set in the shell of salloc, which is one
-    process; srun starts the tasks of a step."""
+    """Detects mpirun and srun by the rules of rabit_engine/engine/join.cc. SLURM_NTASKS does not suffice for srun: it is also set in the
+    shell of salloc, which is one process. Only tasks that srun started belong to a step."""
     for launcher, rank_name, size_name in (("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
                                            ("mpirun", "PMI_RANK", "PMI_SIZE"), ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")):
         rank, size = number(rank_name), number(size_name)
@@ -48,8 +48,8 @@ def _of_launcher() -> Optional[Launched]:
 
 
 def launched() -> Optional[Launched]:
-    """Returns the launcher that started this process as one of several, unless something else tells how these meet. Returns None if a
-    tracker is named, if WARREN_BOOTSTRAP is `none` or `tracker`, or if the process is alone."""
+    """Describes this process if a launcher started it as one of several that must find each other without a tracker. Returns None if the
+    environment names a tracker, if WARREN_BOOTSTRAP is `none` or `tracker`, or if the process is alone."""
     tracker = os.environ.get("DMLC_TRACKER_URI")
     if (tracker and tracker != "NULL") or "DMLC_PS_ROOT_URI" in os.environ:
         return None
@@ -57,7 +57,8 @@ def launched() -> Optional[Launched]:
     if next(filter(None, (os.environ.get(f"{prefix}_BOOTSTRAP") for prefix in ("WARREN", "RABIT"))), "auto") in ("none", "tracker"):
         return None
     torch, launcher = _of_torch(), _of_launcher()
-    # torchrun may run in each task of srun; a script may also pass mpirun's numbers to PyTorch.
+    # torchrun may run in each task of srun, and then has a different world size; a script may also pass mpirun's rank and size on to
+    # PyTorch.
     if torch is not None and torch.size > 1 and (launcher is None or launcher.size != torch.size):
         return torch
     return launcher if launcher is not None and launcher.size > 1 else None

@@ -2,8 +2,8 @@
 has left its job.
 
 librabit itself finds the ranks of mpirun and srun (rabit_engine/bootstrap). A tracker is needed in two cases: for XGBoost's own
-communicator, and for torchrun, whose ranks meet through PyTorch. Rank 0 then runs a tracker until it ends, and all ranks learn its address
-by the means that the launcher offers."""
+communicator, and for torchrun, whose ranks meet through PyTorch. Rank 0's process then runs a tracker until the process ends, and all ranks
+learn the tracker's address by the means that the launcher offers."""
 import json
 import os
 import sys
@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, Optional, Protocol, Tuple, Union
 
 from warren._launch.launched import Launched, launched, number
 
-#: How many seconds the tracker waits for missing ranks; they have all met just before.
+#: How many seconds the tracker waits for missing ranks. The ranks have all met just before.
 _PATIENCE_S = 300
 #: How many seconds the tracker of a failed rank 0 stays available for the other ranks.
 _FAREWELL_S = 3
@@ -59,14 +59,14 @@ class TorchStore:
 
 
 def share_tracker(found: Launched, exchange: Exchange) -> None:
-    """Makes rank 0 run a tracker until it ends, and names the tracker in the environment of each process, as dmlc-submit does. A collective
-    call of all processes of the launcher. Raises RuntimeError if the tracker does not start."""
+    """Makes rank 0 run a tracker until rank 0's process ends, and names the tracker in the environment of each process, as dmlc-submit
+    does. A collective call of all processes of the launcher. Raises RuntimeError if the tracker does not start."""
     from warren.tracker import Tracker  # pylint: disable=import-outside-toplevel
 
     told: Dict[str, str] = {}
     if found.rank == 0:
         try:
-            # The ranks are the launcher's.
+            # Sorted by task, so that the tracker gives each process the rank that it has from the launcher.
             tracker = Tracker(found.size, host_ip="127.0.0.1" if exchange.is_one_host else None, sortby="task", timeout=_PATIENCE_S,
                               admit="token")
             tracker.start()
@@ -94,8 +94,8 @@ def has_left(tracker: Optional[_Address] = None) -> bool:
 
 def before_init(args: Iterable[Union[str, bytes]]) -> None:
     """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks, since librabit does not know
-    PyTorch. Does nothing for other launchers. Raises RuntimeError if that is impossible, or if this process has left its job: the tracker
-    would take it for a failed process that has restarted."""
+    PyTorch. Does nothing for other launchers. Raises RuntimeError if no tracker can be provided, or if this process has left its job: the
+    tracker would take it for a failed process that has restarted."""
     words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return

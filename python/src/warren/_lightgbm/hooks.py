@@ -17,7 +17,7 @@ _ADVICE = ("give each worker its own rows, with warren.lightgbm.load_dataset for
 
 def _with_value(evaluation: Any, value: float) -> Any:
     """Returns LightGBM's tuple for a metric (data name, metric name, value, whether higher is better, perhaps more) with another value.
-    From 4.7 on it is a named tuple."""
+    From LightGBM 4.7 on, it is a named tuple."""
     changed = (*evaluation[:2], value, *evaluation[3:])
     return type(evaluation)(*changed) if hasattr(evaluation, "_fields") else changed
 
@@ -36,7 +36,7 @@ def _summed(values: List[float]) -> List[float]:
 
 
 def _number_of(what: Any) -> float:
-    """A 32-bit hash of a value. Sums of it over all workers are exact."""
+    """A 32-bit hash of a value, as a float: sums of such hashes over all workers are exact."""
     return float(int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:4], "big"))
 
 
@@ -76,7 +76,7 @@ def _check_classes(labels: Any) -> None:
 
 
 def _sampling_rows(inner: Callable[..., None]) -> Callable[..., None]:
-    """Wraps Dataset.__init__ to sample a few rows, which are lost once they have been binned."""
+    """Wraps Dataset.__init__ to keep a few sample rows: LightGBM drops the original values once it has binned them."""
     def make(self: Any, data: Any = None, *more: Any, **named: Any) -> None:  # pylint: disable=redefined-outer-name
         self.warren_sample = _same_rows.sample(data)
         inner(self, data, *more, **named)
@@ -96,7 +96,8 @@ def _compare_rows(rows: "lightgbm.Dataset") -> None:
 
 
 def _comparing_rows(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself."""
+    """Wraps Booster.update to compare the ranks' rows after the first round. All ranks call it for each round, and it makes collective
+    calls anyway."""
     def comparing(self: Any, *more: Any, **named: Any) -> Any:
         begins = self.current_iteration() == 0 and self.train_set is not None and _number_of_machines(self.params or {}) > 1
         result = inner(self, *more, **named)

@@ -54,7 +54,7 @@ class Pending(Protocol):
         """Waits until the request has ended. Raises RuntimeError if it failed."""
 
     def done(self) -> bool:
-        """Whether it has ended, successfully or not."""
+        """Whether the request has ended, successfully or not."""
 
 
 class _Here:
@@ -135,7 +135,8 @@ class _Guarded:
 
 
 class ShardService:
-    """The service of a communicator, in each of its processes. All ranks create it, and close it. Thread-safe."""
+    """Serves this process's shards, and sends requests to the other processes of a communicator. All ranks create one, and close it.
+    Thread-safe."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.rank, self.size = communicator.rank, communicator.size
@@ -155,11 +156,11 @@ class ShardService:
             self._thread.start()
 
     def add(self, array: int, shard: Shard) -> None:
-        """`array` is the same number on all ranks. No rank may access it before all ranks that serve it have added it."""
+        """`array` is the same number on all ranks. No rank may access the array before all ranks that serve it have added it."""
         self._arrays[array] = _Guarded(shard)
 
     def remove(self, array: int) -> None:
-        """To be called when all requests for it have ended."""
+        """To be called when all requests for the array have ended."""
         self._arrays.pop(array, None)
 
     def close(self) -> None:
@@ -171,7 +172,7 @@ class ShardService:
     # --- client side ---
 
     def send(self, array: int, part: Part, elements: Optional[Array], rule: str, scale: float = 1) -> Pending:
-        """The elements must not change until the request has ended; None for a rule that needs no elements."""
+        """`elements` must not change until the request has ended. A rule that needs no elements takes None."""
         if part.rank == self.rank:
             request, pending = self._to_oneself(None)
             with self._arrays[array].lock:
@@ -222,7 +223,7 @@ class ShardService:
             while True:
                 self._take(*self._next())
                 self._forget_replies()
-        except (RuntimeError, ValueError) as error:  # from the mailbox: a rank is lost, or it was freed
+        except (RuntimeError, ValueError) as error:  # from the mailbox: a rank was lost, or the mailbox was freed
             self._fail_here(str(error))
         except BaseException:  # pylint: disable=broad-except
             print(f"rank {self.rank}: its parameter server thread failed:", file=sys.stderr)

@@ -29,7 +29,7 @@ class Handle(Generic[T]):
         return self._result
 
     def _error(self) -> Optional[RuntimeError]:
-        """Returns the first error after all requests have ended: until then they use the arrays."""
+        """Waits for all requests, since they use the arrays until they have ended, and returns the first error."""
         first: Optional[RuntimeError] = None
         for request in self._requests:
             try:
@@ -47,7 +47,7 @@ class Handle(Generic[T]):
         return Handle(self._requests, result, self._told)
 
     def untold(self) -> Optional[Exception]:
-        """Waits. Returns the error, or None if the operation succeeded or `wait` has already raised the error."""
+        """Waits until the operation has ended. Returns its error, or None if it succeeded or if `wait` has already raised the error."""
         error = self._error()
         return None if self._told.is_set() else error
 
@@ -55,7 +55,7 @@ class Handle(Generic[T]):
 # --- one service per communicator, while it has arrays ---
 
 class _Shared:
-    """A service and the number of its arrays."""
+    """A service, the number of its arrays, and the number given to the last array."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.service = ShardService(communicator)
@@ -83,7 +83,7 @@ class ShardedArray:
         self._is_freed = False
         if own is not None:
             self._service.add(self._number, make(own))
-        communicator.barrier()  # from now on all ranks serve it
+        communicator.barrier()  # from now on all ranks serve the array
 
     def send(self, elements: Optional[Array], rule: str = "", scale: float = 1) -> Handle[None]:
         """`elements` is flat and contiguous."""
@@ -126,7 +126,7 @@ class ShardedArray:
     def _leave(self) -> None:
         shared = _services[self._communicator]
         try:
-            self._communicator.barrier()  # no rank uses it after this
+            self._communicator.barrier()  # no rank uses the array after this
         finally:
             self._service.remove(self._number)
             shared.num_arrays -= 1
@@ -136,7 +136,7 @@ class ShardedArray:
 
 
 def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], root: Optional[int]) -> Optional[Array]:
-    """Returns a copy of this rank's part of `flat`: of its own or, with a `root`, of the root's. None if it has no part."""
+    """Returns a copy of this rank's part, or None if it has no part. The values come from its `flat` or, with a `root`, from the root's."""
     own = next((part for part in parts if part.rank == communicator.rank), None)
     values = None if own is None else flat[own.begin:own.end].copy()
     if root is not None:

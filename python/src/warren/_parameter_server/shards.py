@@ -1,10 +1,10 @@
 """The logic of parameter servers, without threads and messages: the placement of elements, the effect of a rule on a shard, and the answers
 to requests.
 
-A shard is one server's part of an array: flat and contiguous. It gets the clients' requests one after the other, and returns which of them
-are answered now. `RuleShard` applies each message immediately by its rule. `UpdateShard` and `RoundShard` are the asynchronous and the
-synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): they apply an updater immediately, or once the messages of all
-workers have arrived."""
+A shard is one server's part of an array: flat and contiguous. It gets the clients' requests one after the other. For each, it returns the
+replies to send now, which may include replies to earlier requests. `RuleShard` applies each message immediately by its rule. `UpdateShard`
+and `RoundShard` are the asynchronous and the synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): they apply an
+updater immediately, or once the messages of all workers have arrived."""
 import zlib
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Changes a shard in place, given the incoming elements.
+#: A function (shard, incoming) that changes the shard in place by the incoming elements.
 Rule = Callable[[Array, Array], None]
 
 RULE_NAME_BYTES = 64
@@ -41,8 +41,8 @@ def spread(count: int, ranks: Sequence[int]) -> List[Part]:
 
 
 def place(key: Union[str, int], count: int, ranks: Sequence[int], bound: int) -> List[Part]:
-    """Returns the parts of a key's value: it is stored on one rank, chosen by the key alone, or, from `bound` elements on, spread over
-    all."""
+    """Returns the parts of a key's value: it is stored on one rank, chosen by the key alone, or, if it has at least `bound` elements,
+    spread over all ranks."""
     if count >= bound:
         return spread(count, ranks)
     return spread(count, [ranks[zlib.crc32(str(key).encode()) % len(ranks)]])
@@ -66,8 +66,8 @@ _rules: Dict[str, Rule] = {"add": _add, "copy": _copy, "zero": _zero}
 
 
 def register_rule(name: str, rule: Rule) -> None:
-    """Registers a rule; to be called on all ranks, before any of them sends by it. `rule(shard, incoming)` changes the flat array `shard`
-    in place. It may run in another thread, and may change `incoming`, which nothing else uses until it returns."""
+    """Registers a rule; to be called on all ranks, before any of them uses it in a send. `rule(shard, incoming)` changes the flat array
+    `shard` in place. It may run in another thread, and may change `incoming`, which nothing else uses until it returns."""
     if not isinstance(name, str) or not 0 < len(name.encode()) <= RULE_NAME_BYTES or "\0" in name:
         raise ValueError(f"the name of a rule must be a str of 1 to {RULE_NAME_BYTES} bytes, not {name!r}")
     if not callable(rule):
@@ -97,14 +97,14 @@ def described(what: str, error: BaseException) -> str:
 # --- shards ---
 
 class Request(NamedTuple):
-    """A request of a client; each client numbers its own."""
+    """A request of a client; each client numbers its own requests."""
 
     client: int
     number: int
 
 
 class Reply(NamedTuple):
-    """The answer to a request: a copy of the values if it asked for them, else whether it was carried out."""
+    """The answer to a request: a copy of the values if the request asked for them; an error if it failed."""
 
     request: Request
     values: Optional[Array] = None
@@ -141,7 +141,7 @@ class RuleShard:
         return [Reply(request, self.values.copy())]
 
 
-#: Changes values in place, given the pushed ones.
+#: A function (values, pushed) that changes the values in place by the pushed ones.
 Update = Callable[[Array, Array], None]
 
 
@@ -162,7 +162,7 @@ class UpdateShard:
 class RoundShard:
     """The n-th messages of all workers form a round: they are added up in rank order, so that the bits do not depend on the order of
     arrival, and applied once. A worker's message is answered when its round is complete; a worker's request for values waits for the rounds
-    of its own earlier messages."""
+    of that worker's earlier messages."""
 
     def __init__(self, values: Array, what: str, update: Update, num_workers: int) -> None:
         self.values, self._what, self._update = values, what, update

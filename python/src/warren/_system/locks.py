@@ -18,8 +18,8 @@ _LOCK = "lock"  # the locked file in a LockedFolder
 
 
 def try_lock(fd: int) -> Optional[bool]:
-    """Tries to lock an open file. Returns whether it now holds the lock; None if its file system has no locks. The lock is released when
-    the file is closed, here and in processes forked since. Raises OSError for any other error."""
+    """Tries to lock an open file. Returns True if that succeeded, False if the file is locked elsewhere, and None if its file system has no
+    locks. The lock is released when the file is closed, here and in processes forked since. Raises OSError for any other error."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -42,7 +42,7 @@ class InUse(Exception):
 
 class Lock:
     """Exclusive use of the resource for which the file `path` stands, until `release`. The file contains the owner's description of itself,
-    and is removed by `release`; one left by a killed owner is not locked, and is taken over."""
+    and is removed by `release`. A file left by a killed owner is not locked, and is taken over."""
 
     def __init__(self, path: str, owner: str) -> None:
         """`owner` is a line shown to processes that are refused. Raises InUse with the other owner's line, and OSError if the file cannot
@@ -60,9 +60,9 @@ class Lock:
             except BaseException:
                 os.close(self._fd)
                 raise
-            os.close(self._fd)  # its owner removed it between the two calls
-        #: The line of an owner that did not release the lock: it was killed, or it runs on a host whose locks this file system does not
-        #: show here. Empty if there was none.
+            os.close(self._fd)  # the owner removed the file after it was opened here, and before it was locked
+        #: The line of a previous owner that did not release the lock: it was killed, or it runs on a host whose locks this file system does
+        #: not show here. Empty if there was no such owner.
         self.before = os.pread(self._fd, _OWNER_BYTES, 0).decode(errors="replace").strip()
         with contextlib.suppress(OSError):  # a full disk: the lock works without the line
             os.ftruncate(self._fd, 0)
@@ -76,7 +76,7 @@ class Lock:
 
 
 def boot() -> str:
-    """Identifies the running kernel: all containers of a machine share it until the next boot. Empty without /proc."""
+    """Returns the id of this machine's current boot, which all containers on the machine share. Empty without /proc."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -100,9 +100,9 @@ def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
 
 
 class LockedFolder:
-    """A new folder `path` in `place`, named `prefix` and random letters, which is removed with this object. Folders with that prefix whose
-    processes were killed are removed when the next one is made. A folder that may belong to a live process is never removed; if that is
-    unknown, a line on standard error says so. Raises FileNotFoundError if `place` is not a folder."""
+    """A new folder `path` in `place`, whose name is `prefix` and random letters. It is removed with this object. Folders with that prefix
+    whose processes were killed are removed when the next one is made. A folder that may belong to a live process is never removed; if that
+    is unknown, a line on standard error says so. Raises FileNotFoundError if `place` is not a folder."""
 
     def __init__(self, place: str, prefix: str) -> None:
         if not os.path.isdir(place):

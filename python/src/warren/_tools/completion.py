@@ -187,7 +187,7 @@ def _fish() -> str:
 
 
 def script(shell: str, of_submit: str) -> str:
-    """Returns the completion script: that of dmlc-submit, which it needs, followed by warren's own."""
+    """Returns the completion script of `warren`. It begins with `of_submit`, dmlc-submit's own script, which the rest needs."""
     own = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
     if shell == "zsh":  # the first line names the command that a file in $fpath completes
         body = of_submit.split("\n", maxsplit=1)[1].split("if [[ $funcstack[1]", maxsplit=1)[0]

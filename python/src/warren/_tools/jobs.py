@@ -61,13 +61,13 @@ class Job:
         return self.values.get("seconds")
 
 
-#: Whether dmlc-submit holds its lock on the record; None if it has no lock, or if this is unknown.
+#: A function that returns whether dmlc-submit still holds its lock on the record, or None if that is unknown.
 IsHeld = Callable[[], Optional[bool]]
 
 
 def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
     """Returns the job recorded in `text`, the contents of file `name`, as seen from the machine `here` (host name, boot ID). Raises
-    BrokenRecord."""
+    BrokenRecord if the text is malformed."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -105,7 +105,7 @@ def _state(values: Dict[str, Any], here: Tuple[str, str], is_held: IsHeld) -> st
 
 
 def ago(seconds: float) -> str:
-    """Formats an age, as '3 hours ago'."""
+    """Formats an age, e.g. '3 hours ago'."""
     for length, unit in _UNITS:
         if seconds >= length:
             count = int(seconds // length)
@@ -114,7 +114,7 @@ def ago(seconds: float) -> str:
 
 
 def duration(seconds: Optional[float]) -> str:
-    """Formats a duration, as '1:02:03', '2:03' or '3.2 s'."""
+    """Formats a duration, e.g. '1:02:03', '2:03' or '3.2 s'."""
     if seconds is None:
         return "-"
     if seconds < 60:
@@ -150,7 +150,7 @@ def _how(job: Job) -> str:
 
 
 def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
-    """One line for each job, cut at `width`."""
+    """Returns a table with one line for each job, cut to `width` characters."""
     rows: List[Tuple[str, ...]] = [("ID", "BEGAN", "TOOK", "ENDED", "WORKERS", "NAME")]
     for job in jobs:
         took = (now - job.began).total_seconds() if job.state == "running" else job.seconds
@@ -202,7 +202,7 @@ def _text_of(file: pathlib.Path) -> str:
 
 
 def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[Job], List[str]]:
-    """Returns the jobs, newest first, and the errors in files."""
+    """Returns the `last` newest jobs (None means all), newest first, and an error message for each file that could not be read."""
     try:
         names = sorted((name for name in os.listdir(folder) if _NAME.fullmatch(name)), reverse=True)
     except FileNotFoundError:
@@ -221,7 +221,8 @@ def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[
 
 
 def find(jobs: Sequence[Job], words: str) -> Job:
-    """Returns the only job whose ID begins with the word, or whose dmlc-submit had that pid. Raises ValueError."""
+    """Returns the only job whose ID begins with `words`, or whose dmlc-submit had that pid. Raises ValueError if there is no such job, or
+    more than one."""
     found = [job for job in jobs if job.id.startswith(words) or job.id.endswith(f"-{words}")]
     if len(found) == 1 or found and found[0].id == words:
         return found[0]

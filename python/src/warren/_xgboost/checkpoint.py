@@ -18,7 +18,7 @@ from warren.data._peers import Peers, together
 
 #: The attribute of a saved model that contains the description, as JSON.
 _RUN = "warren_run"
-#: How long to wait for an earlier attempt of the same job, which is being stopped.
+#: How long to wait until an earlier attempt of the same job, which is being stopped, releases the file.
 _PATIENCE_S = 60.0
 
 
@@ -42,8 +42,8 @@ def _job() -> str:
 
 
 class Checkpoint:
-    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ it is locked by `.NAME.lock` in the same folder,
-    with a lock that the kernel releases when the process ends. All ranks make all calls except `save` and `remove`, which only rank 0
+    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in the
+    same folder, which the kernel releases when the process ends. All ranks make all calls except `save` and `remove`, which only rank 0
     makes."""
 
     def __init__(self, path: Any, peers: Peers) -> None:
@@ -54,7 +54,7 @@ class Checkpoint:
             raise ValueError(f"{self._shown}: expected a name that ends in .json or .ubj")
         self._run: Dict[str, Any] = {}
         self._lock: Optional[_locks.Lock] = None
-        self._saved: Optional[int] = None  # rounds in the file
+        self._saved: Optional[int] = None  # the number of rounds in the file
         self._fails = False
 
     def __enter__(self) -> "Checkpoint":
@@ -92,7 +92,7 @@ class Checkpoint:
         """Returns the model in the file if it belongs to this `run` (see warren._xgboost.digest.of_training; rank 0's run counts), else
         None. Rank 0 prints where the training resumes, or how the two trainings differ. Raises ValueError if the file is not a
         checkpoint."""
-        # All ranks read the same bytes: querying a model may be a collective call.
+        # All ranks load the same bytes, rank 0's, because querying a model may be a collective call.
         self._run = json.loads(from_root(self._peers, json.dumps(run).encode()))
         found = from_root(self._peers, together(self._peers, self._read))
         if not found:
@@ -125,8 +125,8 @@ class Checkpoint:
                              "another path, or remove it") from None
 
     def save(self, model: "xgb.Booster") -> None:
-        """Replaces the file atomically. An error (such as a full disk) is reported once, and the file stays unchanged: training does not
-        depend on it."""
+        """Replaces the file atomically. An error (such as a full disk) is reported once, but does not stop the training; the file then
+        stays unchanged."""
         rounds = model.num_boosted_rounds()
         model.set_attr(**{_RUN: json.dumps(self._run)})
         # Not done by save_model, which does not notice a full disk when it closes the file.

@@ -16,7 +16,7 @@ from warren._xgboost.versions import VERSION, collective
 from warren._xgboost.launcher_world import exchange_of
 from warren.data._peers import prove_over_xgboost
 
-#: Files that XGBoost opens to join a job, in addition to one for each worker (measured with 3.2.0, 2 to 8 workers).
+#: The number of files that XGBoost opens to join a job, in addition to one for each worker (measured with 3.2.0, 2 to 8 workers).
 _FILES_TO_JOIN = 6
 
 _joined = False
@@ -76,7 +76,7 @@ def _arguments() -> Dict[str, Any]:
 
 def _check_open_files() -> None:
     """Raises OSError if this process may not open enough files for XGBoost 2.1 and later, which connects every worker to every other one.
-    XGBoost itself would report nothing, and the tracker would name another worker."""
+    XGBoost itself would report nothing, and the tracker would report another worker as failed."""
     workers = os.environ.get("DMLC_NUM_WORKER", "")
     if VERSION < (2, 1) or not workers.isdigit() or not os.path.isdir("/proc/self/fd"):
         return
@@ -120,7 +120,8 @@ def _check_not_left(arguments: Mapping[str, Any]) -> None:
 
 
 def leave(failed: bool) -> None:
-    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave."""
+    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave, so it waits for
+    them only briefly."""
     global _joined  # pylint: disable=global-statement
     if _joined:
         _joined = False

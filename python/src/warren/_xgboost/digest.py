@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from warren.data._peers import Peers, together
 
-#: Entries of a matrix that are read at a time.
+#: The number of entries of a matrix that are read at a time.
 _ENTRIES_AT_A_TIME = 1 << 22
-#: The most entries of a binned matrix that is converted back to values, 12 bytes each, for the digest.
+#: The most entries that a binned matrix may have to be converted back to values (12 bytes each) for the digest.
 _MOST_ENTRIES_OF_BINS = 1 << 24
 _FEW_ENTRIES = 1 << 16
-#: Fields with one or several numbers (label, base_margin) for each row, in addition to its features.
+#: Fields other than features that have a number, or several (label, base_margin), for each row.
 _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
 #: The limits for examining nested objects: depth and number.
 _DEEPEST = 24
@@ -34,7 +34,7 @@ VALUES, CUTS, NOTHING = 0, 1, 2
 
 
 def _mixed(words: _Words) -> _Words:
-    """Applies, in place, a permutation of 64-bit words in which each bit depends on many."""
+    """Applies, in place, a permutation of 64-bit words in which each bit of the result depends on many bits."""
     words ^= words >> np.uint64(32)
     words *= np.uint64(0x9FB21C651E98DF25)
     words ^= words >> np.uint64(29)
@@ -106,7 +106,7 @@ def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
 
 
 def _seen(matrix: Any) -> int:
-    """How much of this rank's features can be examined at a cost in proportion to the matrix: VALUES, CUTS or NOTHING."""
+    """How much of this rank's features can be examined at a cost proportional to the size of the matrix: VALUES, CUTS or NOTHING."""
     if hasattr(matrix, "get_data") and (_has_slices(matrix) or _is_in_bins(matrix) and matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
         return VALUES
     return CUTS if isinstance(matrix, _WITH_CUTS) and hasattr(matrix, "get_quantile_cut") else NOTHING
@@ -210,7 +210,7 @@ class _Code(NamedTuple):
 
 
 def _of_code(code: types.CodeType) -> _Code:
-    """The behaviour of a function, without file names and line numbers."""
+    """The parts of a code object that determine its behaviour, without file names and line numbers."""
     constants = [_of_code(one) if isinstance(one, types.CodeType) else sorted(map(repr, one)) if isinstance(one, frozenset) else one
                  for one in code.co_consts]
     return _Code((*code.co_names, *code.co_varnames), code.co_code, constants)
@@ -283,8 +283,8 @@ class _Plain:
             self._around.discard(id(value))
 
     def _of_object(self, value: Any, depth: int) -> Any:
-        """The name of an object's type, and the state that pickle would save; for an array-like, its values. None for a module or class,
-        which functions have as their owners."""
+        """The name of an object's type, and the state that pickle would save; for an array-like, its values. None for a module or a class:
+        either may be the owner of a function."""
         if value is None or isinstance(value, (type, types.ModuleType)):
             return None
         name = f"{type(value).__module__}.{type(value).__qualname__}"

@@ -72,7 +72,7 @@ def _text(buffer: Any) -> str:
 
 def begin(timeout: Any = None) -> bool:
     """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it; all of them call this. If one
-    cannot, all stay on XGBoost's own engine, and the lowest rank that did not ask for that prints the reason on standard error. A call
+    cannot, all stay on XGBoost's own engine, and the lowest rank that wants Warren's engine prints the reason on standard error. A call
     waits `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an hour). Does nothing in a
     communicator of one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be
     used: if only that rank ended, the others would report the loss of a peer."""
@@ -108,9 +108,9 @@ def begin(timeout: Any = None) -> bool:
 
 
 def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int, bool]:
-    """Returns the objection of the lowest rank that has one, the lowest rank that wants the engine, and whether a rank demands it;
-    exchanged over XGBoost's own communication. Raises RuntimeError if another rank is in a different call, or does not prove the job's
-    token."""
+    """Returns the objection of the lowest rank that has one, the lowest rank that wants the engine, and whether any rank demands it. The
+    ranks exchange these over XGBoost's own communication. Raises RuntimeError if another rank is in a different call, or does not prove the
+    job's token."""
     wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size if a rank demands it
     said = (*_GREETING, size - rank if objection else 0, wants)
     all_or_none = ("all workers of a communicator must request Warren's engine (warren.xgboost.communicator, accelerate or "
@@ -133,7 +133,7 @@ def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple
 
 def end(failed: bool) -> None:
     """Turns off the engine, before the communicator is finalized. All ranks call this and wait for each other; a rank that `failed` does
-    not wait, and the others are told. Raises RuntimeError if another rank is lost."""
+    not wait, and the other ranks learn of the failure. Raises RuntimeError if another rank is lost."""
     if not serves():
         return
     _thread.serves = False
@@ -164,7 +164,7 @@ _before_the_communicator_changes()
 
 @contextlib.contextmanager
 def served(timeout: Optional[float] = None) -> Any:
-    """Runs the block's collectives on the engine, if all ranks can use it. Does nothing if they do already."""
+    """Runs the block's collectives on the engine, if all ranks can use it. Does nothing if this thread's collectives already run on it."""
     if serves():
         yield
         return

@@ -46,7 +46,7 @@ def _compare_rows(matrix: Any, model: "xgb.Booster") -> None:
 def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
     """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself. All ranks must agree on whether
     they compare their rows. The number of the round decides this, because the matrix may be a new object in each round on one rank only.
-    The comparison follows the round: before a model's first round, querying it makes a collective call, which would be matched with the
+    The comparison follows the round: before its first round, querying a model makes a collective call, which would be matched with the
     other ranks' update."""
     def comparing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
@@ -76,7 +76,7 @@ class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # 
 
 
 def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps xgboost.train, which knows the number of rounds."""
+    """Wraps xgboost.train, which knows the number of rounds, to report progress."""
     signature = inspect.signature(train)
 
     def reporting(*arguments: Any, **named: Any) -> Any:

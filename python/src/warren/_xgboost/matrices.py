@@ -31,7 +31,7 @@ _OF_BINS = ("ref", "max_bin", "max_quantile_batches")
 
 
 def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """The arguments for making a matrix, except the rows."""
+    """The arguments for making a matrix, except the features."""
     found: Dict[str, Any] = {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
                              "group": table.group_sizes, "base_margin": table.base_margin}
     return {**{name: value for name, value in found.items() if value is not None}, **described(table, options), **options}
@@ -48,7 +48,7 @@ def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 
 class Pages:
-    """A source as batches for XGBoost: each pass reads it again, with a thread that reads ahead. Batches end at the ends of queries.
+    """A source as batches for XGBoost: each pass reads the source again, with a thread that reads ahead. No query is split between batches.
     After an error there are no more rows: this worker still makes the collective calls, and all workers learn of the error once the matrix
     is made."""
 
@@ -181,7 +181,7 @@ def _batch_rows(source: Source, size: int) -> int:
 
 def _rows(source: Source) -> int:
     """The approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte of a
-    few pieces, which are read completely. The rows of compressed text are counted, because its size is no good estimate."""
+    few pieces, which are read completely. The rows of compressed text are counted, because its size says too little about them."""
     if source.rows is not None:
         return source.rows
     columns = source.layout.request.others() or source.layout.read()[:1]
@@ -202,7 +202,8 @@ def _rows(source: Source) -> int:
 
 
 def _fitting(source: Source, quantile: bool, options: Dict[str, Any]) -> str:
-    """Returns what fits into the memory of each worker; the answer is the same on all of them."""
+    """Returns "matrix", "quantile" or "external": the form of the data that fits into the memory of each worker. The answer is the same on
+    all workers."""
     kinds = ["matrix", "quantile", "external"]
     peers = source.peers
 

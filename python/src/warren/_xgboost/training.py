@@ -8,7 +8,7 @@ from warren._xgboost.checkpoint import Checkpoint
 from warren._xgboost.hooks import Progress
 from warren._xgboost.versions import VERSION, collective, peers_of_job
 
-#: The first version that draws all random numbers from one generator, which a new seed restarts (pairs of a ranking: from 3.4 on).
+#: The first version that draws all random numbers from one generator, which a new seed restarts (the pairs of a ranking: only from 3.4 on).
 _ONE_GENERATOR = (3, 3)
 
 

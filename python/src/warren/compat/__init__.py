@@ -4,7 +4,7 @@
   and `ntree_limit` (docs/how-to/xgboost.md has a complete list);
 - Horovod: `import horovod.torch`, `horovod.tensorflow`, `horovod.keras` import warren.horovod's modules (docs/how-to/frameworks.md).
 
-In a script, `import warren.compat` comes before the first use; to run an unmodified script:
+In a script, `import warren.compat` comes before the first use of these libraries. To run an unmodified script:
 
     dmlc-submit --num-workers 3 python -m warren.compat script.py [arguments]
     dmlc-submit --num-workers 3 python -m warren.compat -m module [arguments]

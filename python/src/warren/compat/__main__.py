@@ -18,15 +18,15 @@ def _leave_xgboost_in_the_end(stack: contextlib.ExitStack) -> None:
 
 
 def _horovod_has_failed(_: Any, error: Any, __: Any) -> None:
-    """A rank that fails must not wait until the others have finished."""
+    """Abandons Horovod's job after an error: a rank that fails must not wait until the others have finished."""
     job = sys.modules.get("warren.horovod._job")
     if job is not None and error is not None and not (isinstance(error, SystemExit) and not error.code):
         job.abandon()
 
 
 def main() -> None:
-    """Runs the script named by the arguments. Any exception propagates: the tracker is told, and the exit code is Python's for it, or 130
-    for KeyboardInterrupt."""
+    """Runs the script named by the arguments. Any exception propagates: the tracker learns of it, and the exit code is the one with which
+    Python ends after that exception, or 130 for KeyboardInterrupt."""
     if len(sys.argv) < 2 or sys.argv[1:] == ["-m"]:
         sys.exit("usage: python -m warren.compat SCRIPT [ARGUMENT...]\n       python -m warren.compat -m MODULE [ARGUMENT...]")
     is_module = sys.argv[1] == "-m"

@@ -44,7 +44,7 @@ class _Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return sys.modules[self._our_name(spec.name)]
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__ = self._spec_before  # the import has set the spec of the other name
+        module.__spec__ = self._spec_before  # restores our spec: the import system has replaced it with the alias's
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):

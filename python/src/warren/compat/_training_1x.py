@@ -26,7 +26,7 @@ _OF_A_MODEL = {"predict": ("output_margin", "ntree_limit", "validate_features", 
 
 
 class CallbackEnv(NamedTuple):
-    """The argument of callbacks in 1.2, which are functions."""
+    """The argument of a callback in 1.2, where callbacks are functions."""
 
     model: Any
     cvfolds: Any
@@ -70,7 +70,8 @@ class _Feval:
 
 
 class _Function(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """A callback that is a function of CallbackEnv. It is called before a round if it has a true `before_iteration`, else after it."""
+    """A callback that is a function of CallbackEnv. It is called before each round if it has a true attribute `before_iteration`, else
+    after each round."""
 
     def __init__(self, function: Callable[[CallbackEnv], None], rounds: int) -> None:
         super().__init__()
@@ -104,7 +105,7 @@ class _Function(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
 
 class _Record(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """Keeps a dictionary of the caller up to date."""
+    """Copies the evaluation results into a dictionary of the caller after each round."""
 
     def __init__(self, eval_result: Dict[str, Any]) -> None:
         super().__init__()
@@ -165,7 +166,7 @@ def _objective(function: Callable[..., Any]) -> Callable[..., Any]:
 def _adapt(original: Callable[..., Any], options: Dict[str, Any]) -> Dict[str, Any]:
     """Converts the arguments that `train` and `cv` have in common."""
     if not isinstance(options.get("params", {}), dict):
-        options["params"] = list(options["params"])  # param.items()
+        options["params"] = list(options["params"])  # callers may pass param.items()
     if callable(options.get("obj")):
         options["obj"] = _objective(options["obj"])
     if "feval" in options and not _takes(original, "feval"):
@@ -292,7 +293,7 @@ def _booster() -> None:
 
     booster.predict = predict_1x
     best: Any = getattr(booster, "best_iteration", None)
-    if best is None:  # set only on boosters that were trained
+    if best is None:  # only trained boosters have this attribute
         return
 
     def best_iteration(self: Any) -> int:

@@ -55,7 +55,7 @@ def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDAr
     if prepare_fun is not None:
         prepare_fun(data)
     operations = xgb.collective.Op
-    if int(op) == _Op.OR and not hasattr(operations, "BITWISE_OR"):  # 1.7, where it is the maximum of each bit
+    if int(op) == _Op.OR and not hasattr(operations, "BITWISE_OR"):  # 1.7 lacks it: take the maximum of each bit
         bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8))
         whole: NDArray[Any] = np.packbits(xgb.collective.allreduce(bits, operations.MAX))
         return whole.view(data.dtype).reshape(data.shape)
@@ -95,8 +95,8 @@ def _rabit() -> types.ModuleType:
 
 
 def _text(data: Any) -> Any:
-    """Returns the data set that `DMatrix(data)` means if it is text, and not a matrix saved by XGBoost; else None. A Path is one file,
-    whatever characters its name contains."""
+    """Returns the name of the data set if `data`, the argument of DMatrix, names text, and not a matrix saved by XGBoost; else None. A Path
+    is one file, whatever characters its name contains."""
     if not isinstance(data, (str, os.PathLike)):
         return None
     name, cache, file_name = data, "", os.fspath(data)

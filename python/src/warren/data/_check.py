@@ -26,7 +26,7 @@ class Range(NamedTuple):
 
     @staticmethod
     def of(values: NDArray[Any]) -> "Range":
-        """Missing values are NaN."""
+        """Returns the range of `values`, in which NaN means a missing value."""
         kept = values[~np.isnan(values)] if values.dtype.kind == "f" else values
         if kept.size == 0:
             return Range(np.inf, -np.inf, 0.0, 0)
@@ -54,7 +54,7 @@ class Summary(NamedTuple):
 
 
 def summary(table: Table) -> Summary:
-    """Reads all values once."""
+    """Returns the summary of a table. Reads all values once."""
     rows, width = table.features.shape
     names = table.names or [str(column) for column in range(width)]
     types = table.types or ["q"] * width
@@ -122,7 +122,7 @@ def _aligned(cells: List[List[str]]) -> List[str]:
 
 
 def wanted(check: Optional[bool]) -> bool:
-    """Whether to print the table: if the caller asks for it or, if the caller does not say, if the job was started with --check-data."""
+    """Whether to print the table: `check` or, by default (None), whether the job was started with --check-data."""
     return os.environ.get(VARIABLE, "0") not in ("", "0") if check is None else check
 
 

@@ -77,7 +77,7 @@ def is_columns(words: Sequence[str]) -> bool:
 
 
 def run(words: Sequence[str]) -> int:
-    """Returns the exit code. Errors are ValueError, OSError or ImportError."""
+    """Runs a command, and returns the exit code. Raises ValueError, OSError or ImportError if the command fails."""
     given = _parser().parse_args(list(words))
     wanted = _wanted(given, given.words[0])
     counts = {"inspect": 1, "validate": 1, "convert": 2, "shard": 3}
@@ -252,7 +252,7 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
 
 
 def _dictionaries(wanted: _load.Wanted, peers: _peers.Peers, source: Source) -> Dict[str, Any]:
-    """Returns the values of all dictionary columns of a share, sorted, as pyarrow arrays. Takes one pass over these columns."""
+    """Returns the values of all dictionary columns of a share, sorted, as pyarrow arrays. Reads these columns once."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     kinds = {field.name: field.type for field in source.stored_schema(source.layout.read()) if pa.types.is_dictionary(field.type)}
@@ -388,7 +388,8 @@ def _libsvm(table: _table.Table) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Returns the exit code of `warren data ...`, and of the package's rabit-data. Text is passed on to Warren's reader."""
+    """Runs `warren data ...`, or the package's rabit-data, and returns the exit code. Replaces this process with the program rabit-data if
+    the data are text."""
     try:
         of_text = os.path.basename(sys.argv[0]).startswith("rabit-data")
         asks = not words or any(word in ("-h", "--help") for word in words)

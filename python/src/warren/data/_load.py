@@ -1,4 +1,4 @@
-"""The public functions: a data set of any format, wherever it is stored, as tables."""
+"""The public functions, which read a data set of any format, wherever it is stored, as tables."""
 import contextlib
 import operator
 import os
@@ -19,7 +19,7 @@ from warren.data._peers import Peers
 from warren.data._table import Table
 
 _TEXT = ("libsvm", "libfm")
-#: The options that the text reader takes after a "?": docs/how-to/data-text.md.
+#: The options that the text reader takes after a "?"; see docs/how-to/data-text.md.
 _TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|delimiter|header|part|n|shuffle|bad_rows)"
                 "=(?:/|[^&/]*)")
 _PART_OPTION = re.compile(r"\?(?:.*&)?part=")
@@ -44,7 +44,7 @@ def _in_full(name: str) -> str:
 
 
 class Wanted:
-    """A checked request: the arguments that all these functions have in common."""
+    """A checked request: the arguments that the functions of this module share."""
 
     def __init__(self, uri: Uri, *, label: Names = None, weight: Optional[str] = None, qid: Optional[str] = None,
                  base_margin: Names = None, features: Names = None, exclude: Names = None, categorical: Names = None,
@@ -163,8 +163,8 @@ class Wanted:
 
 
 def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
-    """Returns the job of this process, or the given rank of the given world. Raises ValueError if only one of them is given, or if it is
-    not a rank of that world."""
+    """Returns the job of this process, or the given rank of the given world. Raises ValueError if only one of the two is given, or if
+    `rank` is not a rank of `world`."""
     if (rank is None) != (world is None):
         raise ValueError(f"rank and world are {rank!r} and {world!r}: expected both, or neither to use those of this process's job")
     if rank is None or world is None:
@@ -203,10 +203,11 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     communicator, Warren's, torch.distributed's), or the whole data set outside a job. Shares are about equal in bytes; concatenated they
     are the data set, each row once, in the same order for any number of workers. Queries are never split. A share may have no rows. All
     shares have the same columns, and either all or none have labels, weights and queries. Workers of a job agree on these; if `rank` and
-    `world` are given, `categories` must be given too, and for a text data set the whole is read once more.
+    `world` are given, `categories` must be given too, and a text data set is read as a whole once more.
 
     `check`: prints a table of each worker's share on rank 0's standard error (None: if dmlc-submit was started with --check-data).
-    `progress`: shows the progress on rank 0's terminal, if it has one; in a job of dmlc-submit, dmlc-submit shows that of all workers.
+    `progress`: shows the progress on rank 0's terminal, if it has one; in a job of dmlc-submit, dmlc-submit shows the progress of all
+    workers.
 
     All workers of a job call it, with the same arguments. Raises ValueError or OSError with the file, row group, column and row of the
     problem, the same on all workers. Workers exchange information about files and columns in messages sealed with the job's token: raises

@@ -171,7 +171,8 @@ class _Torch(_Job):
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
         if not array.size:
             return
-        # PyTorch has no read-only tensors and would warn. A gloo thread may still use the array after the call.
+        # A read-only array is copied: PyTorch has no read-only tensors, and would warn. A gloo thread may still use the array after the
+        # call.
         tensor = self._tensor(array if array.flags.writeable else array.copy())
         self._distributed.broadcast(tensor, root)
         if self.rank != root and tensor.device.type != "cpu":
@@ -242,7 +243,7 @@ class _Given:
 
 def of(rank: int, world: int) -> Peers:
     """Returns rank `rank` of `world`, without communication: calls that need other ranks raise RuntimeError. For a world of one rank this
-    is Alone. Raises ValueError if it is not a rank of that world."""
+    is Alone. Raises ValueError if `rank` is not a rank of `world`."""
     if world < 1 or not 0 <= rank < world:
         raise ValueError(f"rank {rank} of {world}: expected a rank from 0 to {world - 1}" if world >= 1 else
                          f"a job of {world} ranks: expected at least one")
@@ -260,7 +261,7 @@ def over_xgboost(module: Any) -> Peers:
 
 def prove_over_xgboost(module: Any) -> None:
     """Makes all ranks of XGBoost's communicator prove to each other that they know the job's token (warren._engine.sealed). A collective
-    call. Raises RuntimeError if a rank fails to prove it, or if XGBoost's own communication fails."""
+    call. Raises RuntimeError if a rank fails to prove this, or if XGBoost's own communication fails."""
     peers = over_xgboost(module)
     if not isinstance(peers, _XGBoost):
         return
@@ -389,8 +390,8 @@ def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
 
 
 def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:
-    """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both values. Otherwise ranks would read
-    other rows than the other ranks expect, or wait for them. A collective call."""
+    """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both values. Otherwise a rank could
+    read different rows than the others expect, or wait for the others forever. A collective call."""
     if peers.world == 1 or not peers.connected:
         return
     said = peers.allgather({name: repr(value) for name, value in arguments.items()})

@@ -36,7 +36,7 @@ def _width(stream: Any) -> int:
 
 class Progress:
     """One line on a terminal, redrawn repeatedly; nothing without a terminal. A worker of dmlc-submit reports its progress instead, and
-    dmlc-submit shows that of all workers. Must be closed. Used by one thread."""
+    dmlc-submit shows the progress of all workers. Must be closed. Used by one thread."""
 
     def __init__(self, what: str, total_rows: Optional[int], total_bytes: int, wanted: bool = True, draws: bool = True,
                  stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,7 +68,7 @@ class Progress:
             self._draws = False
 
     def close(self) -> None:
-        """Removes the line."""
+        """Removes the line, or reports that reading has ended."""
         if self._reports and self._last != self._start:
             _reporting.reading("", self._rows, self._bytes, self._total_bytes, self._clock() - self._start)
         if self._draws and self._last != self._start:

@@ -1,6 +1,6 @@
 """Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader (libwarren_data) for Python.
 
-The reader requests files with a scheme (s3://...) in ranges, by calling Python: _RemoteFiles. Such a read runs in a separate thread, so
+The reader reads remote files (s3://...) in ranges, through callbacks into Python: _RemoteFiles. Such a read runs in a separate thread, so
 that the caller's thread can be interrupted."""
 import collections
 import contextlib
@@ -93,7 +93,7 @@ class _Owner:
         self._free(self._handle)
 
     def array(self, address: Optional[int], count: int, kind: Any, dtype: str) -> NDArray[Any]:
-        """An array on that memory, without a copy. `kind` is a simple ctypes type."""
+        """Returns an array on the library's memory at `address`, without a copy. `kind` is a simple ctypes type."""
         if not address or count == 0:
             return np.empty(0, dtype)
         memory = (kind * count).from_address(address)
@@ -292,8 +292,8 @@ def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, a
 
 
 def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Optional[Mapping[str, Any]] = None) -> NDArray[Any]:
-    """Returns the result of `allreduce_max` for workers that read all parts of a data set, by reading all of it: for callers that read
-    several parts and have no job. The arguments and errors are those of `read`."""
+    """Reads a whole data set, and returns what `allreduce_max` would return to workers that read all of its parts. For callers that read
+    several parts without a job. The arguments and errors are those of `read`."""
     named = _Named(uri, options, threads, storage_options)
 
     def find(files: Optional[_Files], _: Optional[_AllreduceMax]) -> NDArray[Any]:

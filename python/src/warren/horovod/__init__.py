@@ -10,7 +10,7 @@ Start it with `dmlc-submit --num-workers 4 python train.py`, mpirun or srun; wit
 `import horovod.torch as hvd` runs unchanged under `python -m warren.compat train.py`. docs/how-to/frameworks.md lists what is supported.
 
 Tensors must be in host memory. Operations run on `warren.collectives.Coordinator`: by name, in any order, with small allreduces fused; sums
-have the same bits on all ranks. If a rank dies, the others get a HorovodInternalError that names it within a second."""
+have the same bits on all ranks. If a rank dies, the others get, within a second, a HorovodInternalError that names it."""
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._basics import __all__
 from warren.horovod.runner import run  # noqa: F401

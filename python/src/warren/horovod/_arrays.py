@@ -35,7 +35,7 @@ def _divided(array: Array, size: int) -> Array:
 
 def allreduce(arrays: Sequence[Array], name: str, op: int, before: float, after: float,
               process_set: ProcessSet) -> "Pending[List[Array]]":
-    """Several arrays are reduced together."""
+    """Starts an allreduce of the arrays, which are reduced together."""
     named = process_set.named(name)
     sources = [_scaled(array, before) for array in arrays]
     targets = [np.empty_like(source, order="C") for source in sources]
@@ -67,7 +67,7 @@ def broadcast(array: Array, name: str, root_rank: int, process_set: ProcessSet) 
 
 
 def alltoall(array: Array, splits: Any, name: str, process_set: ProcessSet) -> "Pending[Tuple[Array, Array]]":
-    """Sends splits[r] rows to rank r; equal parts if `splits` is None."""
+    """Sends splits[r] rows to rank r. Without `splits`, all parts are equal."""
     named = process_set.named(name)
 
     def allocate(shape: Tuple[int, ...], _: int) -> Memory:

@@ -15,7 +15,8 @@ _NOT_BEGUN = "Horovod has not been initialized; use hvd.init()."
 
 
 class ProcessSet:
-    """A set of ranks that run operations among themselves. It becomes part of the job by `hvd.init` or `hvd.add_process_set`."""
+    """A set of ranks that run operations among themselves. It becomes part of the job when it is passed to `hvd.init` or
+    `hvd.add_process_set`."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
         try:
@@ -90,7 +91,7 @@ class _Job:
         # A launcher that sets HOROVOD_RANK may number the ranks differently from the engine.
         self.world = world.split(0, int(_number("HOROVOD_RANK") or 0))
         here = self.world.local()
-        self.local = _place(here.split(0, self.world.rank))  # ordered by these ranks
+        self.local = _place(here.split(0, self.world.rank))  # ordered by the ranks in self.world
         here.free()
         local_ranks, local_sizes = self.world.allgather(np.array([self.local])).reshape(-1, 2).T
         alike = np.flatnonzero(local_ranks == self.local[0])  # one rank of each host that has this local rank
@@ -174,7 +175,7 @@ def _begin_timeline() -> None:
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
     """Joins the job started by dmlc-submit, mpirun or srun; without a launcher, makes a job of one rank. A second call does nothing.
     `process_sets` are added to the job. Ranks are those of HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE, and the
-    same with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
+    corresponding variables with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
     global _job  # pylint: disable=global-statement
     if _job is not None:
         return

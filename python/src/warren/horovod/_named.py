@@ -2,7 +2,8 @@
 
 Data flow: a framework describes its tensors as `Memory`. A method of `Named` submits one named operation for each of them to the engine,
 directly on that memory, and returns a handle. If the ranks may pass different numbers of rows (allgather, alltoall), a small operation
-first exchanges the sizes. The thread that completes it then submits the operation for the data, so no caller waits between the two."""
+first exchanges the sizes. The thread that completes the small operation then submits the one for the data, so no caller waits between the
+two."""
 import collections
 import ctypes
 import functools
@@ -42,7 +43,7 @@ class Memory(NamedTuple):
 
     at: int
     shape: Tuple[int, ...]
-    dtype: str  # NumPy's name of the type
+    dtype: str  # NumPy's name for the type
     num_elements: int
     element_bytes: int
     owner: Any
@@ -66,7 +67,7 @@ def is_integer(dtype: str) -> bool:
 
 
 def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
-    """Returns the engine's type and operation. For an average of integers this is the sum; the caller divides."""
+    """Returns the engine's type and operation. For an average of integers the operation is the sum, and the caller divides."""
     if op == ReduceOp.Adasum:
         raise NotImplementedError(f"{what}: Adasum is only for allreduce; use op=hvd.Average or op=hvd.Sum")
     kind = _c.TYPES.get(dtype)
@@ -204,7 +205,7 @@ class _Steps(Generic[T]):
         return self._is_over
 
 
-#: Allocates the tensor for a result, given its shape and the index of the input that it resembles.
+#: A function (shape, index) that allocates the tensor for a result; `index` is the index of the input that the result resembles.
 Allocate = Callable[[Tuple[int, ...], int], Memory]
 
 
@@ -223,7 +224,7 @@ class Named:
         self._num_unnamed = collections.defaultdict(itertools.count)
 
     def name_of(self, kind: str, given: Optional[str]) -> str:
-        """The engine's name of an operation. Unnamed operations are counted for each kind, so they have the same names on all ranks."""
+        """The engine's name for an operation. Unnamed operations are counted for each kind, so they have the same names on all ranks."""
         return f"{kind}.{given}" if given else f"{kind}.noname.{next(self._num_unnamed[kind])}"
 
     def _give(self, call: "Call[T]", name: str, alike: str, size: int = 1) -> "Handle[T]":
@@ -259,7 +260,7 @@ class Named:
         return self._give_all(calls, name, sources)
 
     def reduce_scatter(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> List["Handle[Any]"]:
-        """Stores each rank's share of the reduced rows (see shares_of) in `targets`."""
+        """Stores this rank's share of the reduced rows (see shares_of) in `targets`."""
         calls = []
         for source, target in zip(sources, targets):
             kind, operation = reduction(op, source.dtype, name)
@@ -308,7 +309,7 @@ class Named:
         return self._negotiate(first, name, sources, begin)
 
     def all_to_all(self, name: str, source: Memory, splits: Sequence[int], allocate: Allocate) -> Waitable[List[Any]]:
-        """Sends splits[r] rows to rank r. Returns two results: the rows from all ranks, and the number from each rank."""
+        """Sends splits[r] rows to rank r. The result has two parts: the rows from all ranks, and the number of rows from each rank."""
         send = np.array(splits, np.int64)
         rows = np.empty(self.size, np.int64)
         each = _sizes([send.itemsize] * self.size)

@@ -101,7 +101,7 @@ def allgather(comm: Any, outputs: List[Tensor], source: Tensor) -> C10dWork:
 
 
 def reduce_scatter(comm: Any, output: Tensor, sources: List[Tensor], opts: Any) -> C10dWork:
-    """`sources`: the inputs for all ranks, in the same form as `outputs` above."""
+    """`sources`: the inputs for all ranks, in the same form as the `outputs` of `allgather`."""
     kind, op, width = reduction(op_of(opts), output.dtype, "reduce_scatter")
     staging = Staging(on_device=True)
     (data, kept), made = staging.sources(sources), staging.target(output)

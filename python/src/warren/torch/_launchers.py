@@ -66,5 +66,5 @@ def _finding(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[A
 
 
 def install() -> None:
-    """Makes init_process_group() work with any backend without arguments for this rank and the address of rank 0."""
+    """Makes init_process_group() work, with any backend, without arguments for this rank and the address of rank 0."""
     _rendezvous_handlers["env"] = _finding(_rendezvous_handlers["env"])

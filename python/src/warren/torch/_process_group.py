@@ -453,7 +453,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 raise ValueError(f"{what}: tensors of {tensor.dtype} and of {like.dtype}")
 
     def _rows(self, tensor: Tensor, counts: Sequence[int]) -> Any:
-        """The number of bytes for each rank, given the number of rows for each; equal parts if `counts` is empty. Raises ValueError."""
+        """The number of bytes for each rank: counts[r] rows for rank r, or equal parts if `counts` is empty. Raises ValueError unless
+        `counts` matches the ranks and the tensor's rows."""
         rows = len(tensor) if tensor.dim() > 0 else 0
         if not counts:
             if rows % self._size:

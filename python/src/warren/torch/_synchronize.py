@@ -28,7 +28,7 @@ def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
 
 def synchronize_gradients(module: Module, average: bool = True, communicator: Optional[Communicator] = None) -> None:
     """Replaces the gradients with their averages (or sums) over all ranks, with one allreduce for each type. A gradient missing on a rank
-    counts as zeros; one missing on all ranks stays None. All ranks call it, as above."""
+    counts as zeros; one missing on all ranks stays None. All ranks call it, with equal modules."""
     comm = communicator_or_world(communicator, "synchronize_gradients")
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     for group in by_type(parameters):
@@ -47,8 +47,8 @@ def _presence(parameters: List[Tensor]) -> Tensor:
 
 
 def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[Any, Any]:
-    """Calls `function` each time autograd has finished the gradient. Returns an object that must be kept for that, and the hook's
-    handle."""
+    """Calls `function` each time autograd has finished the parameter's gradient. Returns an object that must be kept alive for that, and
+    the hook's handle."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
         return None, parameter.register_post_accumulate_grad_hook(lambda _: function())
     # The node that accumulates the gradient must be kept alive.
@@ -57,8 +57,8 @@ def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[
 
 
 class GradientsInFlight:
-    """Starts the allreduce of each gradient as soon as backward has computed it. All ranks create it, with equal modules, and close it. One
-    backward runs between `begin` and `finish`. The gradients may become ready in a different order on each rank."""
+    """Starts the allreduce of each gradient as soon as the backward pass has computed it. All ranks create it, with equal modules, and
+    close it. One backward pass runs between `begin` and `finish`. The gradients may become ready in a different order on each rank."""
 
     def __init__(self, module: Module, average: bool, communicator: Communicator) -> None:
         self._parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}

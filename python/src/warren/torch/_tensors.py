@@ -27,12 +27,12 @@ _BOOL_OPS = {"SUM": Op.MAX, "PRODUCT": Op.MIN, "MIN": Op.MIN, "MAX": Op.MAX, "BA
 
 
 def kind_of(op: Any) -> Any:
-    return getattr(op, "op", op)  # op is a ReduceOp
+    return getattr(op, "op", op)  # a ReduceOp has the operation in `op`
 
 
 def _reductions() -> Dict[Tuple[int, torch.dtype], Tuple[int, int, int]]:
-    """Maps c10d's operation (as a number) and the tensors' type to the engine's type and operation, and to the number of its elements in
-    one of the tensor's elements."""
+    """Maps c10d's operation (as a number) and the tensors' type to the engine's type and operation, and to the number of the engine's
+    elements for each element of a tensor."""
     found = {}
     for name, op in _OPS.items():
         number = int(kind_of(getattr(dist.ReduceOp, name)))
@@ -63,7 +63,7 @@ def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int, int]:
 
 
 def check(tensor: Any, what: str) -> Tensor:
-    """Returns the tensor. Raises unless it is a dense tensor in host memory or on a CUDA GPU."""
+    """Returns the tensor. Raises TypeError or RuntimeError unless it is a dense tensor in host memory or on a CUDA GPU."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{what}: a tensor is expected, not {type(tensor).__name__}")
     if tensor.device.type not in ("cpu", "cuda"):
@@ -122,7 +122,7 @@ def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether its elements are stored contiguously and unmodified: a conjugate is a view of memory with other signs."""
+    """Whether the tensor's elements are stored contiguously and unmodified: a conjugate is a view of memory with other signs."""
     return bool(tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg())
 
 
@@ -132,8 +132,9 @@ def materialized(tensor: Tensor) -> Tensor:
 
 
 class Staging:
-    """Contiguous memory for tensors that are not contiguous, for a list of tensors, or for tensors in other memory, and the copies to be
-    made back. `on_device`: the memory is on the tensors' device instead of in host memory. Copies between the two are synchronous."""
+    """Provides contiguous memory for tensors that are not contiguous, for a list of tensors, or for tensors in other memory, and copies
+    results back to the tensors. `on_device`: the memory is on the tensors' device instead of in host memory. Copies between the two are
+    synchronous."""
 
     def __init__(self, on_device: bool = False) -> None:
         self._on_device = on_device
@@ -174,7 +175,8 @@ class Staging:
         return torch.cat([materialized(tensor if self._there(tensor) else tensor.cpu()).reshape(-1) for tensor in tensors])
 
     def sources(self, tensors: Sequence[Tensor]) -> Tuple[int, Any]:
-        """The address of all tensors in a row, and an object that must stay alive as long as it is used."""
+        """The address of memory that contains all tensors, one after the other, and an object that must stay alive while the address is
+        used."""
         at = self._joined(tensors)
         if at is not None:
             return at, tensors

@@ -67,7 +67,7 @@ class Work(C10dWork):  # type: ignore[misc]
     """A pending operation. Thread-safe."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging, callbacks: Optional[Callbacks] = None) -> None:
-        """`callbacks`: those of the group, for operations that all ranks start in the same order."""
+        """`callbacks`: the Callbacks of the group, for operations that all ranks start in the same order."""
         super().__init__()
         self._handle, self._result, self._staging = handle, result, staging
         self._callbacks = callbacks
@@ -80,7 +80,7 @@ class Work(C10dWork):  # type: ignore[misc]
         keep(self)
 
     def _finish(self, wait: Callable[[], Any]) -> None:
-        """Runs once: when `wait` has returned, copies the results back."""
+        """Calls `wait`, and then copies the results back. Does nothing when called again."""
         with self._lock:
             if self._is_finished:
                 return
@@ -137,7 +137,7 @@ class Work(C10dWork):  # type: ignore[misc]
             return self._future
         try:
             self._handle.when_done(self._when_done)
-        except ValueError:  # it has been waited for in the meantime
+        except ValueError:  # `wait` was called on the handle in the meantime
             self._finish(self._handle.wait)
             self._tell()
         return self._future

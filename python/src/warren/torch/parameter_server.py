@@ -73,7 +73,7 @@ class _Row:
         self.sent: Optional[Handle[None]] = None
 
     def fetch(self) -> None:
-        """Requests the servers' values, including everything sent before."""
+        """Requests the servers' values, which include everything that this rank has sent before."""
         self.settle()
         self.fetched = self.server.receive(self.values)
 
@@ -96,7 +96,7 @@ class _Row:
 
 
 class Update:
-    """The common part of Downpour and EASGD: decides when servers are created, asked, and their answers used."""
+    """The common part of Downpour and EASGD: decides when the servers are created and asked, and when their answers are used."""
 
     def __init__(self, module: Module, update_frequency: int = 10, init_delay: int = 100, prefetch: int = 0,
                  servers: Optional[int] = None, communicator: Optional[Communicator] = None) -> None:
@@ -158,7 +158,7 @@ class Update:
 
 class Downpour(Update):
     """Adds up gradients and sends them every `send_frequency` steps. The module's parameters are replaced with those of the servers every
-    `update_frequency` steps, and updated by its own optimizer in all other steps."""
+    `update_frequency` steps; in between, the program's own optimizer updates them."""
 
     def __init__(self, module: Module, lr: Optional[float] = None, local_update: Optional[Callable[[Tensor], Tensor]] = None,
                  send_frequency: int = 1, **how: Any) -> None:

@@ -150,8 +150,8 @@ class AllReduceSGDEngine(SGDEngine):
 
     def __init__(self, asynchronous: bool = False, average: bool = True, prefetch: bool = False,
                  communicator: Optional[Communicator] = None) -> None:
-        """`asynchronous`: the allreduce of each gradient starts as soon as backward has computed it, while backward continues. `average`:
-        false for sums, as in TorchMPI. `communicator` defaults to the world, which is joined if necessary."""
+        """`asynchronous`: the allreduce of each gradient starts as soon as the backward pass has computed it, while that pass continues.
+        `average`: false for sums, as in TorchMPI. `communicator` defaults to the world, which is joined if necessary."""
         super().__init__(prefetch)
         self._communicator = communicator_or_world(communicator, "AllReduceSGDEngine")
         self._asynchronous, self._average = asynchronous, average

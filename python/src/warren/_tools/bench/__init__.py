@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def size_of(text: str) -> int:
-    """Converts a size such as '64m' to bytes. Raises ValueError."""
+    """Converts a size such as '64m' to bytes. Raises ValueError if it is malformed or too small."""
     units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     number, unit = (text[:-1], text[-1].lower()) if text and text[-1].isalpha() else (text, "")
     if not number.isdigit() or unit not in units or int(number) * units[unit] < report.SMALLEST:

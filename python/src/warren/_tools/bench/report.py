@@ -1,4 +1,4 @@
-"""Evaluates the measurements of `warren bench`: limits, bus bandwidths, the table. Pure."""
+"""Evaluates the measurements of `warren bench`: limits, bus bandwidths, the table. Pure functions."""
 import math
 from typing import Any, Dict, List
 
@@ -9,7 +9,7 @@ _STEP = 8
 
 
 def sizes(largest: int) -> List[int]:
-    """Returns the sizes to measure: 8 B, 64 B and so on, and the largest."""
+    """Returns the sizes to measure: 8 B, 64 B and so on, up to and including `largest`."""
     found = []
     size = SMALLEST
     while size < largest:
@@ -24,9 +24,10 @@ def factor(collective: str, ranks: int) -> float:
 
 
 def with_limits(figures: Dict[str, Any]) -> Dict[str, Any]:
-    """Adds `bus_bytes_per_s`, `limit_s` and `part_of_limit` to each row. No collective is faster than one message for each doubling of
-    hosts (on one host: one message) plus its bytes at the measured bandwidth: between hosts that of the network, which the ranks of a host
-    share; on one host that of memory copies by all ranks at the same time."""
+    """Adds `bus_bytes_per_s`, `limit_s` and `part_of_limit` to each row. The limit is the time of log2(hosts) messages, rounded up (one
+    message on a single host), plus the time to move the row's bytes, times `factor`, at the measured bandwidth. With several hosts that is
+    the network bandwidth, which the ranks of a host share; on one host it is the bandwidth of memory copies by all ranks at the same
+    time."""
     hosts = len(figures["hosts"])
     ranks = sum(host["ranks"] for host in figures["hosts"])
     between = figures.get("between_hosts")
@@ -55,7 +56,7 @@ def notes(figures: Dict[str, Any]) -> List[str]:
 
 
 def bytes_text(count: float) -> str:
-    """Formats a size, as '64 KiB'."""
+    """Formats a size, e.g. '64 KiB'."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if count >= unit:
             return f"{count / unit:g} {name}"
@@ -63,7 +64,7 @@ def bytes_text(count: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Formats a time with three digits, as '3.21 us'."""
+    """Formats a time with three digits, e.g. '3.21 us'."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= unit or name == "us":
             value = seconds / unit

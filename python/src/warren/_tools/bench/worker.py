@@ -1,4 +1,4 @@
-"""A rank of `warren bench`: measures, and the first rank prints the figures. Arguments: the largest size, the number of samples."""
+"""A rank of `warren bench`. All ranks measure; the first one prints the figures. Arguments: the largest size, the number of samples."""
 import json
 import os
 import socket
@@ -20,7 +20,7 @@ _COPY_BYTES = _MESSAGE_BYTES = 32 << 20
 
 
 def _timed(world: collectives.Communicator, call: Callable[[], Any], samples: int) -> float:
-    """Returns the seconds of one call: the median over samples, each of which is the time of the slowest rank."""
+    """Returns the duration of one call in seconds: the median over samples. Each sample is the time of the slowest rank."""
     call()
     seconds = np.zeros(1)
     calls = np.ones(1, np.int64)
@@ -44,7 +44,7 @@ def _timed(world: collectives.Communicator, call: Callable[[], Any], samples: in
 
 
 def _hosts(world: collectives.Communicator) -> Tuple[List[str], List[Dict[str, Any]]]:
-    """Returns the host of each rank, and each host with its number of ranks and cores."""
+    """Returns the host of each rank, and each host with its numbers of ranks and cores."""
     own = np.zeros(256, np.uint8)
     record = json.dumps([socket.gethostname()[:200], own_cores()]).encode()
     own[:len(record)] = np.frombuffer(record, np.uint8)

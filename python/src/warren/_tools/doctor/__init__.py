@@ -19,8 +19,8 @@ from warren._tools.doctor.model import Asked, Link, Survey
 #: The most hosts examined concurrently.
 _AT_ONCE = 64
 _ROUND_TRIPS = 9
-#: How long to wait for the answers about connections, plus a second for each connection: 16 are tried concurrently, and each may take three
-#: seconds (probe.py).
+#: How long to wait until a host has reported which connections work. A second is added for each connection: 16 are tried concurrently, and
+#: each may take three seconds (probe.py).
 _CONNECT_PATIENCE_S = 60.0
 
 
@@ -45,8 +45,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def offset_of(trips: Sequence[Tuple[float, float, float]]) -> Tuple[float, float]:
-    """Returns the offset of another host's clock, and its uncertainty, from round trips: sent and received by this machine's clock,
-    answered by the other one's. The shortest trip is the most accurate (NTP's filter, RFC 5905)."""
+    """Returns the offset of another host's clock, and the uncertainty, from round trips (sent, answered, received): the times of sending
+    and receiving by this machine's clock, and of answering by the other host's. The shortest trip is the most accurate (NTP's filter, RFC
+    5905)."""
     sent, answered, back = min(trips, key=lambda trip: trip[2] - trip[0])
     return answered - (sent + back) / 2, (back - sent) / 2
 
@@ -91,7 +92,7 @@ class _Visit:
 
 
 def _addresses_here(visits: Sequence[_Visit]) -> Dict[str, str]:
-    """Returns this machine's address as seen from each host: that of the route to it, as in dmlc-submit."""
+    """Returns, for each other host, this machine's address on the route to that host, as dmlc-submit determines it."""
     found: Dict[str, str] = {}
     for here in (visit for visit in visits if visit.asked.here):
         for visit in visits:
@@ -103,7 +104,7 @@ def _addresses_here(visits: Sequence[_Visit]) -> Dict[str, str]:
 
 
 def _try_links(visit: _Visit, visits: Sequence[_Visit], here_from: Dict[str, str], survey: Survey) -> None:
-    """Tries connections from one host to all others, and records how it resolves their names."""
+    """Tries connections from one host to all others, and records how that host resolves the others' names."""
     targets = []
     for other in visits:
         address = here_from.get(visit.asked.name) if other.asked.here else other.name

@@ -1,4 +1,4 @@
-"""Checks of connections to and between hosts: ssh, clocks, ports and names. Pure."""
+"""Checks of connections to and between hosts: ssh, clocks, ports and names. Pure functions."""
 import ipaddress
 from typing import Dict, List, Set, Tuple
 

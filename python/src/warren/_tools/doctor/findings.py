@@ -1,4 +1,4 @@
-"""Runs all checks on the facts of the hosts. Pure."""
+"""Runs all checks on the facts of the hosts. Pure functions."""
 from typing import List
 
 from warren._tools.doctor import between_hosts, on_hosts
@@ -9,7 +9,8 @@ _CHECKS = (between_hosts.ssh, between_hosts.clock, between_hosts.links, between_
 
 
 def diagnose(survey: Survey) -> List[Finding]:
-    """The findings, worst first, then in the order in which a job would run into them: reaching hosts, between hosts, on hosts."""
+    """Returns the findings, worst first. Equally severe findings are in the order in which a job would run into them: reaching hosts,
+    between hosts, on hosts."""
     found = [one for check in _CHECKS for one in grouped(check(survey))]
     order = (PROBLEM, WARNING, OK)
     return sorted(found, key=lambda one: order.index(one.level))

@@ -19,7 +19,7 @@ PROBE = pathlib.Path(__file__).with_name("probe.py")
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "RemoteCommand=none", "-o",
         "ControlMaster=no", "-o", "ClearAllForwardings=yes")
 _PATIENCE_S = 60.0
-#: Reads the probe itself from the input that follows the shell's lines.
+#: Python code that reads the probe's code from standard input, after the shell's line, and runs it.
 _LOADER = ("import sys; print(sys.argv[1], flush=True); n = int(sys.stdin.readline()); "
            "exec(compile(sys.stdin.read(n), 'probe', 'exec'), {'__name__': '__main__'})")
 
@@ -48,7 +48,7 @@ class Host:
 
 
 def parse_hosts(text: str, source: str) -> List[Host]:
-    """Returns the hosts of a host file, as read by dmlc-submit, which is run for it. Raises ValueError that names `source` and the line."""
+    """Returns the hosts of a host file. Runs dmlc-submit to parse it. Raises ValueError that names `source` and the line."""
     words = [_native.program("dmlc-submit"), "--show-hosts", "--host-file", "/dev/stdin"]
     done = subprocess.run(words, input=text, capture_output=True, check=False, encoding="utf-8", errors="surrogateescape")
     if done.returncode != 0:
@@ -94,7 +94,7 @@ _SAID = (("Could not resolve hostname", "name"), ("Name or service not known", "
 
 
 def kind_of(said: str) -> str:
-    """The kind of error, given ssh's standard error."""
+    """Returns the kind of error that ssh's standard error indicates."""
     return next((kind for words, kind in _SAID if words in said), "other")
 
 
@@ -131,7 +131,7 @@ class Probe:
         self._errors.start()
         try:
             names = " ".join(map(_quoted, pythons if host.name else [sys.executable]))
-            # One line, and nothing after it until Python reads: some shells read ahead.
+            # One line, and nothing after it until Python is running: some shells read ahead.
             self._write(
                 f"for python in {names}; do if command -v \"$python\" >/dev/null 2>&1; then exec \"$python\" -c {_quoted(_LOADER)} {mark}; "
                 f"fi; done; echo {mark} no-python `uname -sr` `df -k /dev/shm 2>/dev/null | tail -1`; exit\n")
@@ -187,7 +187,7 @@ class Probe:
         return line
 
     def _line_with(self, mark: str) -> str:
-        """Skips output of the login shell, such as a greeting."""
+        """Returns the first line that contains `mark`. Skips the login shell's output before it, such as a greeting."""
         while True:
             line = self._line()
             if mark in line:
@@ -220,7 +220,8 @@ def _quoted(text: str) -> str:
 
 
 def hosts_of(host_file: Optional[str], names: Optional[str]) -> List[Host]:
-    """Returns this machine, then the hosts of the file (else of $HOSTFILE) and of the list. Raises ValueError or OSError."""
+    """Returns this machine, then the hosts of the host file, then those of the comma-separated `names`. Without either, $HOSTFILE names the
+    host file. Raises OSError if the file cannot be read, and ValueError if a host is malformed."""
     found = [Host("")]
     path = host_file or (os.environ.get("HOSTFILE") if names is None else None)
     if path:

@@ -18,7 +18,7 @@ class Finding:
 
 @dataclasses.dataclass
 class Asked:
-    """The results for one host. `facts` are those of probe.py; empty if it could not be examined."""
+    """The results for one host. `facts` are those of probe.py; empty if the host could not be examined."""
     name: str
     trouble: Optional[Tuple[str, str]] = None  # HostError's kind and text
     seconds: float = 0.0  # until its probe answered
@@ -42,7 +42,7 @@ class Survey:
     """All results."""
     hosts: List[Asked]
     links: List[Link] = dataclasses.field(default_factory=list)
-    names: Dict[str, Dict[str, List[str]]] = dataclasses.field(default_factory=dict)  # by host: name and addresses
+    names: Dict[str, Dict[str, List[str]]] = dataclasses.field(default_factory=dict)  # for each host, the addresses of each name
 
     @property
     def answered(self) -> List[Asked]:
@@ -51,7 +51,7 @@ class Survey:
 
 
 def size(count: float) -> str:
-    """Formats a size, as '64 MiB'."""
+    """Formats a size, e.g. '64 MiB'."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f} {unit}"
@@ -60,7 +60,7 @@ def size(count: float) -> str:
 
 
 def few(words: Iterable[str]) -> str:
-    """Formats a list, as 'a, b, c and 5 more'."""
+    """Formats a list, e.g. 'a, b, c, d and 5 more'."""
     all_words = list(words)
     return ", ".join(all_words[:4]) + (f" and {len(all_words) - 4} more" if len(all_words) > 4 else "")
 
@@ -74,7 +74,7 @@ def by_value(hosts: Sequence[Asked], value: Callable[[Asked], Any]) -> Dict[Any,
 
 
 def differing(values: Dict[Any, List[str]], shown: Callable[[Any], str] = str) -> str:
-    """Formats values and their hosts, as '1.7 on a, b; 2.1 on c'."""
+    """Formats values and their hosts, e.g. '1.7 on a, b; 2.1 on c'."""
     return "; ".join(f"{shown(value)} on {few(hosts)}" for value, hosts in sorted(values.items(), key=lambda item: -len(item[1])))
 
 

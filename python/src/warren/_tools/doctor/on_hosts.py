@@ -1,4 +1,4 @@
-"""Checks of each host's facts: versions, memory, kernels and GPUs. Pure."""
+"""Checks of each host's facts: versions, memory, kernels and GPUs. Pure functions."""
 import os
 from typing import Dict, List, Optional, Sequence
 
@@ -42,7 +42,7 @@ def versions(survey: Survey) -> List[Finding]:
 
 
 def _lacks_environment(host: Asked) -> bool:
-    """Whether another interpreter was used because the host has none at this path."""
+    """Whether another interpreter was used because the host has none at the wanted path."""
     return os.path.isabs(host.facts.get("python_wanted") or "") and host.facts["python_path"] != host.facts["python_wanted"]
 
 
@@ -161,7 +161,7 @@ def kernel(survey: Survey) -> List[Finding]:
 
 
 def _kind_of_gpus(host: Asked) -> str:
-    """Describes a host's GPUs, as '8 x H100, CUDA 12.4, NCCL 2.20.5'."""
+    """Describes a host's GPUs, e.g. '8 x H100, CUDA 12.4, NCCL 2.20.5'."""
     found = host.facts["gpus"]["found"]
     cuda, nccl = host.facts["cuda"], host.facts["nccl"]
     named = [f"{len(found)} x {found[0][0]}"]

@@ -1,7 +1,7 @@
 """The program that `warren doctor` runs on each host, over ssh: answers each line of JSON with another, until its input ends.
 
 Needs only Python 3.6. It is sent as text, so it imports nothing of Warren and must stay small. Facts that it cannot determine are null or
-missing; findings.py interprets them."""
+missing; on_hosts.py interprets the facts."""
 import concurrent.futures
 import ctypes
 import json
@@ -56,7 +56,7 @@ def call(number: int, *arguments: Any) -> int:
 
 
 def kernel() -> Optional[Dict[str, Any]]:
-    """Returns, for each feature, true or the reason why it is unavailable."""
+    """Returns, for each kernel feature, true or the reason why it is unavailable; None on an unsupported system."""
     numbers = CALLS.get(platform.machine())
     if sys.platform != "linux" or numbers is None:
         return None
@@ -77,7 +77,8 @@ def kernel() -> Optional[Dict[str, Any]]:
 
 
 def read_of_another(process_vm_readv: int) -> int:
-    """Reads the memory of the parent process. The ranks of a host do the same with ranks that they have not started; Yama may forbid it."""
+    """Lets a child process read this process's memory, and returns the result of the system call. MPI libraries, too, read the memory of
+    processes that they have not started, which Yama may forbid."""
     source, target = ctypes.create_string_buffer(b"warren"), ctypes.create_string_buffer(6)
 
     class Vector(ctypes.Structure):
@@ -223,7 +224,7 @@ class Ports:
         self.sockets: List[socket.socket] = []
 
     def listen(self, first: int, last: int) -> Dict[str, Any]:
-        """Listens at a free port from first to last, and at one chosen by the kernel: returns the port numbers, or the reasons for
+        """Listens on a free port from first to last, and on one chosen by the kernel. Returns the port numbers, or the reasons for
         failure."""
         return {"tracker": self._one(range(first, last + 1)), "ephemeral": self._one([0])}
 
@@ -309,7 +310,7 @@ def answer(request: Dict[str, Any], ports: Ports) -> Any:
 
 
 def main() -> None:
-    """Answers requests until the input ends, which it does with the ssh connection or with the asking process."""
+    """Answers requests until the input ends, which happens when the ssh connection or the asking process ends."""
     ports = Ports()
     for line in sys.stdin:
         try:

@@ -27,7 +27,7 @@ class Request(NamedTuple):
     base_margin: Tuple[str, ...] = ()
     features: Optional[Tuple[str, ...]] = None  #: names or patterns; None means all columns without another role
     exclude: Tuple[str, ...] = ()
-    categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns need not be named
+    categorical: Tuple[str, ...] = ()  #: columns of strings or numbers to be used as categories; dictionary columns need not be named
     given: Tuple[str, ...] = ()  #: categorical columns whose values the caller passes; their type may differ between files
     as_stored: bool = False  #: columns of any type, for callers that take them unchanged
 
@@ -137,8 +137,8 @@ def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]
 
 
 def _index_of_pandas(schema: Any) -> List[str]:
-    """The columns that are a DataFrame's index. The index is not used as a feature unless it is named: the row numbers of sorted rows
-    reveal too much. For CSV, this is the column without a name."""
+    """The columns that are a DataFrame's index; for CSV, the column without a name. The index is not used as a feature unless the caller
+    names its columns: if the rows were sorted, their numbers reveal too much."""
     try:
         said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         index = said.get("index_columns") or []
@@ -282,15 +282,15 @@ _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64",
 
 
 def _bits(buffer: Any, offset: int, count: int) -> NDArray[np.bool_]:
-    """Unpacks some bits of a pyarrow buffer."""
+    """Unpacks `count` bits of a pyarrow buffer, from bit `offset` on."""
     first = offset // 8
     found = np.unpackbits(np.frombuffer(buffer, np.uint8, -(-(offset + count) // 8) - first, first), bitorder="little")
     return found[offset - 8 * first:offset - 8 * first + count].view(np.bool_)
 
 
 def _to_numpy(chunk: Any) -> NDArray[Any]:
-    """Like chunk.to_numpy, which imports pandas; that takes longer than loading a small data set. Booleans with missing values become
-    float32 here."""
+    """Like chunk.to_numpy, but does not import pandas, which takes longer than loading a small data set. Booleans with missing values
+    become float32."""
     name, count = str(chunk.type), len(chunk)
     if count == 0 or (name != "bool" and name not in _DTYPES) or chunk.buffers()[1] is None:
         found: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
@@ -360,11 +360,11 @@ def _plain(values: Any) -> Any:
 
 
 class Categories:
-    """The values of the categorical features, and their codes, counted from 0. The same on all workers. Raises ValueError for duplicate or
-    missing values, and for anything but a single value."""
+    """The values of the categorical features, and their codes, counted from 0. The same on all workers. Raises ValueError for a duplicate
+    or missing value, and for a list instead of a single value."""
 
     def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
-        # -0.0 equals 0.0.
+        # Adding 0.0 turns -0.0 into 0.0: the two are equal.
         self.values = {name: [value + 0.0 if isinstance(value, (float, np.floating)) else value for value in of_one]
                        for name, of_one in values.items()}
         self._codes: Dict[str, Dict[Any, int]] = {}
@@ -446,14 +446,14 @@ def _word(value: Any) -> str:
     return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
-#: A value of a category in three forms: for JSON (words and numbers unchanged, all others as words; `Categories` knows both), in Python
+#: A value of a category in three forms: for JSON (words and numbers unchanged, all others as words; `Categories` accepts both), in Python
 #: (the word again if Python cannot represent the time), and the key by which values of one kind (values_of) are ordered.
 _Value = Tuple[Any, Any, Any]
 
 
 def _values(name: str, array: Any) -> List[Optional[_Value]]:
-    """The values of an array of column `name`, without a dictionary; None if missing. Raises ValueError for times that Python cannot
-    represent."""
+    """The values of an array of column `name`, which must not be a dictionary array; None if missing. Raises ValueError for times that
+    Python cannot represent."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types, kind = pa.types, array.type
@@ -526,8 +526,8 @@ def places(chunk: Any, values: Any) -> Any:
 
 
 def categories(name: str, column: Any) -> Dict[Any, Any]:
-    """Returns the values of column `name`, a chunked array, in the form for JSON, each with its sort key: see `in_order`. Raises
-    ValueError."""
+    """Returns the values of column `name`, a chunked array, in the form for JSON, each with its sort key: see `in_order`. Raises ValueError
+    for times that Python cannot represent."""
     return {value[0]: value[2] for chunk in used(column) for value in _values(name, chunk) if value is not None}
 
 
@@ -535,7 +535,7 @@ def in_order(orders: Mapping[Any, Any]) -> List[Any]:
     """Returns values from `categories` in ascending order, whatever their order in `orders`. Pure."""
     values = list(orders)
     if len(set(orders.values())) < len(values):
-        values.sort(key=str)  # one instant in several time zones
+        values.sort(key=str)  # some keys are equal: one instant in several time zones
     return sorted(values, key=orders.__getitem__)
 
 

@@ -19,12 +19,13 @@ class _Runs(NamedTuple):
 
     queries: NDArray[Any]  #: the query of each row
     numbers: NDArray[Any]  #: the number of each row's query: queries are counted from 0 in order of appearance
-    starts: NDArray[Any]  #: the first row of each run of rows of a query
+    starts: NDArray[Any]  #: the first row of each run of rows with the same query
     weight: Optional[float]  #: the weight of the query that continues from the previous batch; None if unknown, or if no query continues
 
 
 class Converter:
-    """Converts batches of a source to tables. Makes the workers agree on the categories: all of them create it at the same time."""
+    """Converts batches of a source to tables. Makes the workers agree on the categories, so all workers create their converters at the same
+    time."""
 
     def __init__(self, source: Source, categories: Optional[Mapping[str, Sequence[Any]]]) -> None:
         self.source, self.layout = source, source.layout
@@ -42,7 +43,7 @@ class Converter:
         return categories
 
     def _found(self) -> Dict[str, List[Any]]:
-        """Returns the categories of all workers, sorted; takes a pass over the categorical columns of each worker's share."""
+        """Returns the categories of all workers, sorted. Reads the categorical columns of each worker's share once."""
         peers, wanted = self.source.peers, categorical(self.source)
         if not wanted:
             return {}
@@ -65,7 +66,7 @@ class Converter:
         self._count = 0  # the number of queries so far
         self._last: Tuple[Any, ...] = ()  # the file and query of the last row
         self._weight: Optional[float] = None  # the weight of the last row, or None if unknown
-        self._starts: Dict[int, List[NDArray[Any]]] = {}  # by file: the query of each run of rows
+        self._starts: Dict[int, List[NDArray[Any]]] = {}  # by file: the query of each run of rows with the same query
 
     def empty(self) -> Table:
         """A table with all columns and no rows."""
@@ -78,8 +79,8 @@ class Converter:
                      self.categories.values)
 
     def table(self, batch: Batch, out: Optional[NDArray[Any]] = None) -> Table:
-        """Converts a batch. `out` receives the features, float32, (rows, features); None allocates it. Raises ValueError that names the
-        position of a missing or invalid value."""
+        """Converts a batch. `out` receives the features, float32, (rows, features); if None, a new array is made. Raises ValueError that
+        names the position of a missing or invalid value."""
         layout, table = self.layout, batch.table
         features = np.empty((len(table), len(layout.names())), "float32") if out is None else out
         # Done first, to keep track of queries even if the rows have another problem.
@@ -182,11 +183,11 @@ class Converter:
         return ours
 
     def own_queries(self) -> Dict[int, NDArray[Any]]:
-        """The query of each run of this worker's rows so far, by file."""
+        """By file: the query of each run of consecutive rows with the same query, for this worker's rows so far."""
         return {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
 
     def require_together(self, file: int, queries: NDArray[Any]) -> None:
-        """Raises ValueError if a query occurs twice in `queries` of a file."""
+        """Raises ValueError if a query occurs twice in `queries`, which has an entry for each run of rows of the file."""
         query = _queries.repeated(queries)
         if query is not None:
             self._refuse(file, query)

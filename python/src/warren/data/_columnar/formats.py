@@ -7,14 +7,15 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from warren.data import _files
 from warren.data._columnar.pieces import Piece
 
-#: Rows that are decoded at a time.
+#: The number of rows that are decoded at a time.
 BATCH_ROWS = 65536
-#: The number of ranges of CSV files in the whole data set, and the limits of their size: smaller ones would be dominated by overhead,
-#: larger ones would need too much memory. The ranges depend on the data set alone, and so does the order of its rows.
+#: The number of ranges into which the CSV files of a data set are divided altogether, and the limits of a range's size: smaller ranges
+#: would be dominated by overhead, larger ones would need too much memory. The ranges depend on the data set alone, and so does the order of
+#: its rows.
 _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
-#: The bytes examined to find the columns of a CSV file.
+#: The number of bytes examined to find the columns of a CSV file.
 _CSV_FIRST_BYTES = 1 << 20
-#: The bytes of compressed CSV that are parsed at a time.
+#: The number of bytes of compressed CSV that are parsed at a time.
 _CSV_BLOCK_BYTES = 8 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -68,7 +69,8 @@ def settled(contents: Mapping[int, Contents]) -> Dict[int, Contents]:
 
 
 class Format:
-    """Opens files of one format. An object serves one file and one thread. `kept` is the `kept` of an earlier object for the same file."""
+    """Opens files of one format. An object serves one file and one thread. `kept` is the attribute `kept` of an earlier object for the same
+    file."""
 
     name = ""
     suffixes: Tuple[str, ...] = ()
@@ -81,7 +83,7 @@ class Format:
         self.kept_bytes = 0
 
     def contents(self, keep: Any) -> Contents:
-        """Returns the contents, without the pieces in which, by the metadata, no row passes `keep`, a pyarrow expression or None."""
+        """Returns the contents. Omits pieces in which no row can pass `keep` (a pyarrow expression, or None) according to the metadata."""
         raise NotImplementedError
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
@@ -173,8 +175,8 @@ class Parquet(Format):
 
 
 class Arrow(Format):
-    """Arrow's IPC files, including Feather: pieces are record batches. Their numbers of rows are known only once they have been read; if a
-    file has few batches, they are read to find out."""
+    """Arrow's IPC files, including Feather: pieces are record batches. Their numbers of rows are known only once they have been read. If
+    there are few files, a file's batches are read to find out, unless there are many of them."""
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
 
@@ -221,7 +223,7 @@ class Csv(Format):
 
     name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
     _endings = ("", ".gz", ".zst", ".bz2")
-    #: The first bytes of compressed files. Text can begin with BZh, and with PAR1, so more bytes are compared.
+    #: The first bytes of compressed files. Text, too, can begin with BZh or PAR1, so more bytes of these formats are compared.
     _codecs = {rb"\x1f\x8b": "gzip", rb"\x28\xb5\x2f\xfd": "zstd", rb"BZh[1-9]1AY&SY": "bz2"}
     _others = {rb"\xfd7zXZ\x00": "compressed with xz", rb"PK\x03\x04": "a ZIP archive", rb"\x04\x22\x4d\x18": "compressed with LZ4",
                rb"PAR1\x15": "a Parquet file", rb"ARROW1\x00": "an Arrow file"}
@@ -307,7 +309,7 @@ class Csv(Format):
                         guessed, self._hint())
 
     def _hint(self) -> str:
-        """A hint that a table of one column may have several with another delimiter."""
+        """Returns a hint if the table seems to have only one column because the delimiter is wrong, else ""."""
         names = self.kept[0]
         likely = [one for one in ",;\t|" if one != self._delimiter and one in names[0]] if len(names) == 1 else []
         return f"; the header line has no {self._delimiter!r}: did you mean delimiter={likely[0]!r}?" if likely else ""
@@ -350,8 +352,8 @@ class Csv(Format):
 
     @contextlib.contextmanager
     def _explained(self, text: Optional[bytes], before: int, of: str) -> Iterator[None]:
-        """Adds lines and columns to pyarrow's errors. `text` is the text that was parsed, or None if it is no longer in memory; `before` is
-        the number of lines before it; `of` tells where line numbers start."""
+        """Adds line numbers and column names to pyarrow's errors. `text` is the text that was parsed, or None if it is no longer in memory;
+        `before` is the number of lines before it; `of` says where line numbers start, such as " of this range"."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         try:
@@ -368,8 +370,8 @@ class Csv(Format):
 
 
 def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
-    """Returns the begin and end of the first line that is not blank, in the first bytes of a CSV file; `whole` if these are all of it.
-    Raises ValueError. Pure."""
+    """Returns the begin and end of the first line that is not blank. `first` contains the first bytes of a CSV file, or all of them if
+    `whole`. Raises ValueError if there is no such line, or if lines end with CR. Pure."""
     begin = len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
     while True:
         end = first.find(b"\n", begin) + 1
@@ -460,7 +462,7 @@ class Opened:
 
     def _close(self, number: int) -> None:
         one = self._opened.pop(number)
-        # A CSV file may have read its header since.
+        # `kept` may have changed: the header of a CSV file may have been read since.
         self._kept[number] = one.kept, one.kept_bytes
         one.close()
 

@@ -1,8 +1,8 @@
 """Division of a data set's rows among workers: pure functions of the files' metadata.
 
-A data set is a list of pieces: the row groups of Parquet files, the record batches of Arrow files, ranges of CSV files. Concatenated they
-are its rows, in an order that depends only on the files and the seed. The list is cut into one share for each worker, by bytes; so the
-concatenated shares of any number of workers are the same rows in the same order, each row once."""
+A data set is a list of pieces: the row groups of Parquet files, the record batches of Arrow files, ranges of CSV files. Concatenated, the
+pieces contain all rows, in an order that depends only on the files and the seed. The list is cut into one share for each worker, by bytes;
+so the concatenated shares of any number of workers are the same rows in the same order, each row once."""
 import bisect
 import itertools
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
@@ -42,8 +42,8 @@ class Slice(NamedTuple):
 
 
 def ordered(pieces: Sequence[Piece], seed: Optional[int], whole_files: bool) -> List[Piece]:
-    """Returns the pieces in the order given by the seed, without empty ones. With `whole_files`, files are shuffled, and each keeps its
-    order. The order is that of NumPy's RandomState, which is stable across its versions."""
+    """Returns the pieces in the order given by the seed, without empty ones. With `whole_files`, files are shuffled, and each keeps the
+    order of its pieces. The order is that of NumPy's RandomState, which is stable across its versions."""
     kept = [piece for piece in pieces if piece.rows != 0]
     if seed is None:
         return kept

@@ -144,10 +144,10 @@ class Source:
         return _formats.FORMATS[name]
 
     def _asked(self) -> Dict[int, _formats.Contents]:
-        """Returns the contents of this worker's part of the files. An empty file is an error if the format has no empty files."""
+        """Returns the contents of this worker's part of the files. An empty file is an error if the format does not allow empty files."""
         peers = self.peers
         mine = range(peers.rank, len(self.files), peers.world) if peers.connected else range(len(self.files))
-        # The filter for rows. Conditions on folder values are tested below, file by file.
+        # The filter for rows. `_kept` also tests the conditions on folder values, file by file.
         keep = self._expression(self.options.filters)
 
         def ask(number: int) -> Tuple[int, _formats.Contents]:
@@ -270,7 +270,7 @@ class Source:
         return pa.schema([field(name) for name in columns], self.schema.metadata)
 
     def _csv_types(self, schema: Any) -> Dict[str, Any]:
-        """The types as which CSV's columns are read: a column that starts with whole numbers may have fractions later."""
+        """The types with which CSV's columns are read: a column that starts with whole numbers may have fractions later."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         if self._format is not _formats.Csv:
@@ -338,12 +338,12 @@ class Source:
             yield from self._batches(one, columns, filtered=True)
             file = self.files[one.piece.file]
             if last[one.piece.file] == number and _is_remote(file):
-                # A store does not report that an object was overwritten between two reads. This checks once more that it is the listed
-                # object.
+                # A store does not report that an object was overwritten between two reads. This checks once more that the object is the
+                # listed one.
                 _files.Ranges(file, storage_options=self.options.storage_options).close()
 
     def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
-        """The query of each run of rows of a file; None if this share contains all rows of the file."""
+        """The query of each run of consecutive rows with the same query in a file; None if this share contains all rows of the file."""
         qid = self._request.qid
         pieces = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces) if piece.file == file]
         if qid is None or not set(pieces) - set(self.slices):
@@ -365,7 +365,7 @@ class Source:
         return str(self._format.name)
 
     def _batches(self, one: Slice, columns: Sequence[str], filtered: bool) -> Iterator[Batch]:
-        """Yields the rows of a slice that pass the filters, if `filtered`."""
+        """Yields the rows of a slice; if `filtered`, only those that pass the filters."""
         file = self.files[one.piece.file]
         keep = self._expression(self.options.filters) if filtered else None
         needed = list(dict.fromkeys([*columns, *(self._filter_columns if filtered else [])]))
@@ -408,7 +408,7 @@ class Source:
                 yield row + first, table.slice(first, last - first)
 
     def _shuffled_tables(self, one: Slice, needed: Sequence[str]) -> Iterator[Tuple[int, Any]]:
-        """Yields the slice's rows in the piece's shuffled order. The piece is in memory as a whole."""
+        """Yields the slice's rows in the piece's shuffled order. Holds the whole piece in memory."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         found = [table for _, table in self._stored_tables(one.piece, needed)]
@@ -421,7 +421,7 @@ class Source:
             yield -1, whole.take(pa.array(order[at:at + _formats.BATCH_ROWS]))
 
     def _with_folder_columns(self, table: Any, file: _files.File, needed: Sequence[str]) -> Any:
-        """The table with the needed columns whose values are in the names of the file's folders."""
+        """Returns the table with additional columns: the needed ones whose values are in the names of the file's folders."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         for key, text in file.partition:
@@ -507,7 +507,7 @@ def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
 
 
 def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
-    """The filters as a list of groups: one group must hold, with all of its conditions."""
+    """The filters as a list of groups: all conditions of at least one group must hold."""
     if not filters:
         return []
     if not isinstance(filters[0], list):

@@ -137,7 +137,7 @@ class CsrColumn(Column):
 
 
 def of_numpy(array: NDArray[Any], where: str) -> ArrayColumn:
-    """Raises ValueError if the array cannot be sent."""
+    """Returns the column of an array. Raises ValueError if the array cannot be sent."""
     if isinstance(array, (np.ma.MaskedArray, np.matrix)):
         raise ValueError(f"{where} is a {type(array).__name__}, expected a plain array: use .filled() or numpy.asarray()")
     if array.ndim == 0:
@@ -148,7 +148,7 @@ def of_numpy(array: NDArray[Any], where: str) -> ArrayColumn:
 
 
 def of_scipy(matrix: Any, where: str, kind: str) -> CsrColumn:
-    """Raises ValueError unless the matrix is CSR."""
+    """Returns the column of a matrix. Raises ValueError unless the matrix is CSR."""
     if getattr(matrix, "format", "") != "csr":
         raise ValueError(f"{where} is a {type(matrix).__name__} of SciPy's, expected CSR: use .tocsr()")
     return CsrColumn(matrix, where, kind)

@@ -10,7 +10,7 @@ Buffer = Any  # bytes, or a contiguous array
 
 
 class Differs(ValueError):
-    """The rows of two ranks are of different kinds: describes both."""
+    """Raised if the rows of two ranks are of different kinds; describes both."""
 
     def __init__(self, where: str, this: str, other: str) -> None:
         super().__init__(f"{where}: {this} and {other}")
@@ -94,7 +94,7 @@ class Node:
         raise NotImplementedError
 
     def make(self, parts: List[Any]) -> Any:
-        """Returns the table, given the tables made of the children."""
+        """Returns the table made of `parts`, the tables of its children."""
         raise NotImplementedError
 
     def merged_detail(self, other: Any) -> Any:
@@ -138,5 +138,5 @@ def specs_of(spec: Any) -> List[Any]:
 
 
 def assemble(spec: Any, values: Iterator[Any]) -> Any:
-    """Returns the table, given the results of its columns' builders, in their order."""
+    """Returns the table that `spec` describes. `values` yields the results of its columns' builders, in the order of the columns."""
     return spec.make([assemble(child, values) for child in spec.children]) if isinstance(spec, Node) else next(values)

@@ -156,7 +156,8 @@ def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
 
 
 def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], storage_options: Any) -> List[str]:
-    """Returns the files of another run that will not be overwritten. Raises FileExistsError if existing files must not be replaced."""
+    """Returns the files of another run that this run does not overwrite, and must remove. Raises FileExistsError if existing files must not
+    be replaced."""
     found = _there(path, whole, storage_options)
     if found and not overwrite:
         what = "already exists" if whole else f"holds {len(found)} parts of another run, such as {found[0]}"

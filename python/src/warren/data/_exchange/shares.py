@@ -1,4 +1,4 @@
-"""Which rows belong to which rank, and checks of the caller's arguments for it. Pure functions."""
+"""Which rows belong to which rank, and checks of the caller's arguments that determine this. Pure functions."""
 from typing import Any, List, Tuple
 
 import numpy as np
@@ -39,6 +39,6 @@ def checked_group(group: Any, rows: int) -> NDArray[Any]:
 
 
 def check_piece_bytes(piece_bytes: Any) -> None:
-    """Raises ValueError unless it is a whole number of at least 1."""
+    """Raises ValueError unless `piece_bytes` is a whole number of at least 1."""
     if isinstance(piece_bytes, bool) or not isinstance(piece_bytes, (int, np.integer)) or piece_bytes < 1:
         raise ValueError(f"piece_bytes is {piece_bytes!r}, expected at least 1 byte")

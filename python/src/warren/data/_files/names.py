@@ -79,7 +79,7 @@ def has_magic(path: str) -> bool:
 
 def hint_of_exact(name: str) -> str:
     """Returns a hint for messages about a missing file whose name, given as a Path or in a list, was taken literally: how to pass several
-    names, patterns and options, if the name contains their special characters, else ""."""
+    names, patterns and options. Returns "" if the name contains none of their special characters."""
     if not has_magic(name) and ";" not in name:
         return ""
     return ("; a Path or an element of a list names one file or folder: give several names, patterns and options as one "

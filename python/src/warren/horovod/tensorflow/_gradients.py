@@ -71,7 +71,7 @@ def DistributedGradientTape(gradtape: Any, device_dense: str = "",
 
 
 class _Variables(List[Any]):
-    """A list that can also be called: in Keras 3 it is a list, but scripts written for Keras 2 call it as a method."""
+    """A list that can also be called: `variables` is a list in Keras 3, but scripts written for Keras 2 call it as a method."""
 
     def __call__(self) -> List[Any]:
         return self
@@ -110,7 +110,7 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
                          average_aggregated_gradients: bool = False, num_groups: int = 0,
                          groups: Any = None, process_set: ProcessSet = global_process_set,
                          scale_local_gradients: bool = True) -> Any:
-    """Returns a new Keras optimizer with the options of the given one, which uses the gradients of all ranks. With
+    """Returns a new Keras optimizer that has the options of the given one and uses the gradients of all ranks. With
     `backward_passes_per_step`, Keras sums the gradients of that many passes before it takes a step; `average_aggregated_gradients` averages
     them instead."""
     if not hasattr(type(optimizer), "apply"):

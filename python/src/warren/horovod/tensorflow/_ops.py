@@ -1,5 +1,5 @@
 """Operations on TensorFlow tensors. Eager tensors are viewed as NumPy arrays without a copy, and a result is copied once. In a graph,
-tf.py_function does the same, under names fixed when the graph is built, in the order in which it was built."""
+tf.py_function does the same, under names fixed when the graph is built, in the order in which the operations were added."""
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -28,8 +28,8 @@ class ArgumentError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore
 
 
 def _number_in_graph() -> Tuple[str, int]:
-    """The function being traced, and its number of operations so far. A rank that traces a function once more than the other ranks, for
-    another shape, thus uses the same names."""
+    """Returns the name of the function being traced, and its number of operations so far. A rank that traces a function once more than the
+    other ranks, for another shape, thus uses the same names."""
     graph = tf.compat.v1.get_default_graph()
     number = getattr(graph, "_warren_operations", 0)
     graph._warren_operations = number + 1

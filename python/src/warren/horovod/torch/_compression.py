@@ -18,7 +18,7 @@ class NoneCompressor:
 
 
 class FP16Compressor:
-    """Converts to 16-bit floating point. The engine sums these as float32, and rounds once."""
+    """Converts to 16-bit floating point. The engine sums 16-bit values as float32, and rounds once."""
 
     @staticmethod
     def compress(tensor: Tensor) -> Tuple[Tensor, Optional[torch.dtype]]:
@@ -30,7 +30,7 @@ class FP16Compressor:
 
 
 class Compression:
-    """The values for the argument `compression`; any class with these two functions can be used."""
+    """The values for the argument `compression`; any class with `compress` and `decompress` can be used."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

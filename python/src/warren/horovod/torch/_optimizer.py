@@ -43,8 +43,8 @@ def _parameters_of(optimizer: Any) -> List[Tensor]:
 
 
 def _call_when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Any:
-    """Calls `function` after each backward pass that has added to the gradient. Returns the hook, which must be kept; its `remove` removes
-    it."""
+    """Calls `function` after each backward pass that has added to the gradient. Returns the hook, which must be kept alive; its method
+    `remove` removes the hook."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
         return parameter.register_post_accumulate_grad_hook(lambda _: function())
     accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]

@@ -105,7 +105,7 @@ class Fsspec(Store):
     def entries(self, folder: str) -> List[Entry]:
         self.fs.invalidate_cache()
         listed = [self._entry(one) for one in self.fs.ls(self.path(folder), detail=True)]
-        return [one for one in listed if one.name != folder]  # an object that represents the folder itself
+        return [one for one in listed if one.name != folder]  # omits an object that represents the folder itself
 
     def walk(self, folder: str) -> List[Entry]:
         self.fs.invalidate_cache()

@@ -65,7 +65,7 @@ class Http(Store):
     def info(self, name: str) -> Optional[Entry]:
         try:
             with self.request(name, "HEAD") as response:
-                if urllib.parse.urlsplit(response.geturl()).path.endswith("/"):  # the redirect of a folder's name
+                if urllib.parse.urlsplit(response.geturl()).path.endswith("/"):  # servers redirect a folder's name to the name with a slash
                     return Entry(name, 0, "", True)
                 length = response.headers.get("Content-Length", "")
                 if length.isdigit():

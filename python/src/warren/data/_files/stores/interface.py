@@ -42,7 +42,7 @@ class Handle:
 
 class Store:
     """A place where names refer to files. Each call takes one or a few requests, without retries. Thread-safe."""
-    lists = True  # whether it can list: has `entries` and `walk`
+    lists = True  # whether the store can list names, with `entries` and `walk`
     writes = True  # whether `put` may be called
 
     def __init__(self, scheme: str, authority: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional, Sequence
 
 def in_thread(target: Callable[..., Any], args: Sequence[Any] = (), name: Optional[str] = None, daemon: bool = True,
               silent: bool = False) -> threading.Thread:
-    """Calls the function in a new thread, and returns the thread. `silent`: an exception there is not printed."""
+    """Calls the function in a new thread, and returns the thread. `silent`: an exception in the function is not printed."""
     def call() -> None:
         try:
             target(*args)

@@ -1,6 +1,6 @@
-// A scheduler, server or worker of bench/parameter_server on ps-lite (dmlc/ps-lite), which is compiled into
-// it. Servers add up the pushed arrays, and worker 0 prints the seconds of each push and pull. Argument: the
-// size of the array in bytes.
+// A scheduler, server or worker of bench/parameter_server. ps-lite (dmlc/ps-lite) is compiled into this
+// program. Servers add up the pushed arrays, and worker 0 prints the seconds of each push and pull. Argument:
+// the size of the array in bytes.
 #include <ps/ps.h>
 
 #include <chrono>

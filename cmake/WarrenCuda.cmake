@@ -10,8 +10,8 @@ if(WARREN_CUDA)
       set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
     endif()
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      # For Turing and later: compiled for the most common GPUs; for others, the driver compiles it when it first loads
-      # the library.
+      # For Turing and later. Kernels are compiled for the most common GPUs; for the others, the driver compiles them
+      # when it first loads the library.
       set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80-real 90-real)
       if(NOT "$ENV{CUDAARCHS}" STREQUAL "")  # CMake's own variable, which CMake reads in a new build folder only
         set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})

@@ -1,4 +1,4 @@
-# Debian packages by `cpack -G DEB`, for scripts/package: the package for each component of the install rules, the dependencies that
+# Debian packages by `cpack -G DEB`, for scripts/package: one package for each component of the install rules, the dependencies that
 # dpkg-shlibdeps does not find, and files that `cmake --install` does not install: the Python package, and manual pages of the programs that
 # cannot write their own.
 set(CPACK_COMPONENTS_ALL programs libraries development python3)
@@ -29,7 +29,7 @@ install(TARGETS warren_data_c LIBRARY DESTINATION ${native}/lib COMPONENT python
 if(TARGET warren_python_allreduce)
   install(TARGETS warren_python_allreduce LIBRARY DESTINATION ${native}/lib COMPONENT python3 EXCLUDE_FROM_ALL)
 endif()
-# warren_native_link(<name in _native> <file below the prefix>)
+# warren_native_link(<name in _native> <file below the prefix>): installs a link of this name to the file.
 function(warren_native_link name file)
   set(folder ${native}/${name})
   get_filename_component(folder ${folder} DIRECTORY)

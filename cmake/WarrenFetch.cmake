@@ -49,7 +49,8 @@ warren_fetchable(GTest 1.15.2
   TARGETS GTest::gtest GTest::gmock GTest::gtest_main HEADERS googletest/include googlemock/include LINK Threads::Threads
   SOURCES googletest/src/gtest-all.cc googlemock/src/gmock-all.cc googletest/src/gtest_main.cc OWN_HEADERS googletest googlemock)
 
-# warren_mirrored(<result> <library> <file> <SHA-256>): sets the result to the archive in WARREN_FETCH_MIRROR, or to "" if it has none.
+# warren_mirrored(<result> <library> <file> <SHA-256>): sets the result to the archive in WARREN_FETCH_MIRROR, or to ""
+# if the mirror lacks it.
 function(warren_mirrored result library file hash)
   set(${result} "" PARENT_SCOPE)
   if(WARREN_FETCH_MIRROR STREQUAL "")
@@ -78,7 +79,8 @@ function(warren_mirrored result library file hash)
   set(${result} ${archive} PARENT_SCOPE)
 endfunction()
 
-# warren_fetch(<CMake package>): fetches it if there is a row and WARREN_FETCH is on, and then sets <package>_FOUND and <package>_FETCHED.
+# warren_fetch(<CMake package>): if there is a row for the package and WARREN_FETCH is on, fetches it and sets
+# <package>_FOUND and <package>_FETCHED.
 function(warren_fetch package)
   get_property(row GLOBAL PROPERTY WARREN_FETCHABLE_${package})
   if(NOT row OR NOT WARREN_FETCH)
@@ -127,7 +129,7 @@ function(warren_fetched_targets package folder)
     set(scope PUBLIC)
     target_include_directories(${library} PRIVATE ${ROW_OWN_HEADERS})
     target_compile_options(${library} PRIVATE -w)
-    # For the sanitizers.
+    # Adds the options of the sanitizers.
     target_link_libraries(${library} PRIVATE warren_compile_options)
   else()
     add_library(${library} INTERFACE)
@@ -137,7 +139,8 @@ function(warren_fetched_targets package folder)
   target_compile_definitions(${library} ${scope} ${ROW_DEFINE})
   target_link_libraries(${library} ${scope} ${ROW_LINK})
   foreach(target IN LISTS ROW_TARGETS)
-    # Not ALIAS targets, which install(EXPORT) would require to be exported, too. It refers to imported targets by name.
+    # Not ALIAS targets, which install(EXPORT) would require to be exported, too. install(EXPORT) refers to imported
+    # targets by name.
     add_library(${target} INTERFACE IMPORTED GLOBAL)
     target_link_libraries(${target} INTERFACE ${library})
   endforeach()

@@ -4,7 +4,8 @@ if(POLICY CMP0167)
   cmake_policy(SET CMP0167 NEW)  # finds Boost by its own CMake package
 endif()
 
-# warren_find(<CMake package> <least version>): finds it on the machine, or fetches it (WarrenFetch.cmake); sets <package>_FOUND.
+# warren_find(<CMake package> <least version>): finds the package on the machine, or fetches it (WarrenFetch.cmake);
+# sets <package>_FOUND.
 macro(warren_find package version)
   find_package(${package} ${version} QUIET)
   # Some packages reject requests for an older major version.
@@ -31,7 +32,8 @@ function(warren_missing library debian homebrew)
     "(scripts/install-packages build installs everything). Homebrew: brew install ${homebrew}.${fetch}")
 endfunction()
 
-# warren_require(<CMake package> <least version> <Debian package> <Homebrew package>)
+# warren_require(<CMake package> <least version> <Debian package> <Homebrew package>): like warren_find; a missing
+# package is an error.
 macro(warren_require package version debian homebrew)
   warren_find(${package} ${version})
   if(NOT ${package}_FOUND)

@@ -42,7 +42,7 @@ endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(package ${PROJECT_SOURCE_DIR}/python/src)
 set(native ${PROJECT_BINARY_DIR})
-if(CMAKE_CROSSCOMPILING)  # this machine's Python runs, and starts the program through the emulator
+if(CMAKE_CROSSCOMPILING)  # this machine's Python starts the program through the emulator
   set(native ${PROJECT_BINARY_DIR}/emulated)
   list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
   file(GENERATE OUTPUT ${native}/bin/dmlc-submit CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:dmlc-submit> \"$@\"\n"

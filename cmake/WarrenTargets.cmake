@@ -33,8 +33,9 @@ if(WARREN_SANITIZE)
   endif()
 endif()
 
-# warren_elf_link_options(<target> <option>...): options for GNU's linker and others for ELF. They are not needed on macOS, which has
-# another format: CMake and the visibility of symbols suffice there, and a library with thread-local variables is never unloaded.
+# warren_elf_link_options(<target> <option>...): adds options that only linkers for ELF have. macOS has another format
+# and does not need them: there, CMake and the visibility of symbols suffice, and a library with thread-local variables
+# is never unloaded.
 function(warren_elf_link_options target)
   if(NOT APPLE)
     target_link_options(${target} PRIVATE ${ARGN})

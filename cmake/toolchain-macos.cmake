@@ -1,5 +1,5 @@
-# Compiles for macOS on arm64 without a Mac, with the compiler and headers of the PyPI package ziglang and the libraries that
-# scripts/cross-check has built. WARREN_MACOS is its folder.
+# Compiles for macOS on arm64 without a Mac, with the compiler and headers of the PyPI package ziglang and the libraries
+# that scripts/cross-check has built. WARREN_MACOS is the folder that scripts/cross-check has made.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES WARREN_MACOS)
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_PROCESSOR arm64)

@@ -13,8 +13,8 @@ std::size_t MappedSize(std::size_t bytes) {
   return (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
-/// Maps memory that begins at a huge page boundary; otherwise the system would not use huge pages at its
-/// ends.
+/// Maps memory that begins at a huge page boundary; otherwise the system could not use huge pages for the
+/// beginning and end of the mapping.
 void* Map(std::size_t bytes) {
   const std::size_t size = MappedSize(bytes);
   void* region = mmap(nullptr, size + kHugePageBytes, PROT_READ | PROT_WRITE,

@@ -28,7 +28,8 @@ namespace {
 
 constexpr int kMostThreads = 16;
 constexpr int kMostThreadsAskedFor = 1024;
-/// Used with remote files: a thread waits about 100 ms for its chunk, far longer than it takes to parse it.
+/// The minimum if there are remote files: a thread waits about 100 ms for its chunk, far longer than parsing
+/// takes.
 constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
@@ -270,8 +271,8 @@ class Reader<Index>::Work {
     });
   }
 
-  /// Throws if the chunk differs from the first one in having query ids or in the number of columns; parsers
-  /// see only one chunk.
+  /// Throws if the chunk differs from the first one in having query ids or in the number of columns. Parsers
+  /// cannot check this, since they see one chunk at a time.
   void RequireAlike(const RowView<Index>& block, const std::string& path) {
     if (block.rows() == 0) return;
     const bool has_qids = !block.qids.empty();
@@ -292,7 +293,8 @@ class Reader<Index>::Work {
     progress_.bytes += result.bytes;
     progress_.rows += rows;
     bad_rows_.count += result.bad_rows.count;
-    // Keeps text order, although several threads described bad rows of their own chunks.
+    // Results arrive in text order, so the descriptions stay in text order, although several threads made
+    // them.
     for (std::string& text : result.bad_rows.first) {
       if (bad_rows_.first.size() < most_described_) bad_rows_.first.push_back(std::move(text));
     }

@@ -25,7 +25,8 @@ struct Progress {
 
 struct ReaderOptions {
   /// Parser threads. 0 means one per core this process may use, at most 16, and at least 8 if there are
-  /// remote files, since threads mostly wait for the store. With 1, the caller's thread does everything.
+  /// remote files, since their threads mostly wait for the store. With 1, the caller's thread does
+  /// everything.
   int threads = 0;
   /// Approximate bytes of text per block.
   std::size_t chunk_bytes = std::size_t{4} << 20;
@@ -44,7 +45,7 @@ struct BadRows {
   std::vector<std::string> first;  ///< descriptions: file, line, column, what was found, what was expected
 };
 
-/// The queries of the rows of a part, in increasing order, by file path: files may number their queries
+/// For each file, by path, the queries of the part's rows in increasing order. Files may number their queries
 /// independently.
 using QueriesByFile = std::map<std::string, std::vector<std::uint64_t>>;
 

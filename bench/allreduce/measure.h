@@ -45,7 +45,7 @@ struct Timing {
   std::vector<double> seconds;  ///< time of one operation, for each block
 };
 
-/// An operation gave a wrong result on this rank.
+/// Thrown if an operation gives a wrong result on this rank.
 class WrongResult : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,4 +1,4 @@
-// The rank, neighbours and links of one worker, and the check that those of all workers are consistent. Plain
+// The rank, neighbours and links of one worker, and a check of their consistency over all workers. Plain
 // data, since it is stored in memory that the processes of the simulation share.
 #pragma once
 

@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WORKER = os.path.join(ROOT, "bench", "training_workers", "booster.py")
 STALL_S = 900
 PYTHON = "/usr/bin/python3"
-#: Debian's XGBoost. Warren replaces its communication with LD_PRELOAD.
+#: Debian's XGBoost. LD_PRELOAD replaces its communication with Warren's.
 DEBIANS = "xgboost-1.7"
 
 
@@ -24,7 +24,7 @@ class Missing(Exception):
 
 
 def environment_of(booster, build):
-    """Returns the interpreter that has the booster, and PYTHONPATH."""
+    """Returns the interpreter that has the booster, and the PYTHONPATH to use with it."""
     folder = os.path.join(build, "interop")
     warren = os.path.join(ROOT, "python", "src")
     name, _, version = booster.partition("-")

@@ -39,7 +39,7 @@ def memory_available():
 
 
 def memory_rates(bin_dir, sizes):
-    """Returns the bytes per second and core for copying and for adding in place, on one core and with all cores at work, by size."""
+    """Returns, for each size, the bytes per second and core of copying and of adding in place, on one core and with all cores at work."""
     done = subprocess.run([program(bin_dir, "machine-limits"), "memory", *map(str, sizes)], stdout=subprocess.PIPE, text=True, check=True)
     rates = [json.loads(line) for line in done.stdout.splitlines()]
     return {line.pop("bytes"): line for line in rates}

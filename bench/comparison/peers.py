@@ -16,7 +16,7 @@ from comparison import boosters
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_worker.py")
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "namespace-agent")
-XGBOOST_PYTHON = "/usr/bin/python3"  # Debian's, for python3-xgboost
+XGBOOST_PYTHON = "/usr/bin/python3"  # Debian's Python, which can import python3-xgboost
 XGBOOST = "3.4.1"  # the version whose collectives are measured, from PyPI
 
 
@@ -32,7 +32,7 @@ class Peer:
 
     key = ""
     title = ""
-    competes = True  # to be the best peer
+    competes = True  # whether it can be the best peer
     by_name = False  # included only if --peers or --ours names it
     collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "split")
 
@@ -104,7 +104,7 @@ class Warren(WithTracker):
 
 
 class WarrenTls(Warren):
-    """Warren with TLS, which bench/tls compares with Warren; not a peer of the comparison. Uses Warren's program."""
+    """Warren with TLS, for bench/tls, which compares it with Warren without TLS; not a peer of the comparison. Uses Warren's program."""
 
     key = "tls"
     title = "ours with TLS"
@@ -319,7 +319,7 @@ class OfPypi:
     def prefix(self):
         return os.path.join(os.path.dirname(os.path.abspath(self.bin_dir)), "peers", self.folder or self.key)
 
-    # The sources of the program of MPI ranks, in bench/allreduce.
+    # The files of bench/allreduce from which a program of MPI ranks is compiled.
     sources = ("worker.cc", "measure.cc", "conducted.cc", "mpi_worker.cc")
     headers = ("measure.h", "conducted.h", "world.h")
 
@@ -468,8 +468,8 @@ PEERS = (Warren, Handles, Named, Packed, NewNames, WarrenRabit, TorchWarren, Ope
 
 
 def find(bin_dir, wanted, install=False, python=None):
-    """Returns the peers with the wanted keys that are usable; prints to standard error why others are not. `install` installs those from
-    PyPI first. `python` is an interpreter that has PyTorch."""
+    """Returns the usable peers among those with the wanted keys; prints to standard error why the others are not usable. With `install`,
+    first installs those from PyPI. `python` is an interpreter that has PyTorch."""
     present = []
     for kind in PEERS:
         if kind.key not in wanted:

@@ -41,7 +41,7 @@ class Loopback(Host):
 
 
 class Namespaces(Host):
-    """A network namespace for every rank, connected by a bridge in another one, where trackers and launchers run."""
+    """A network namespace for every rank, connected by a bridge in another namespace, where trackers and launchers run."""
 
     key = "namespaces"
     title = "TCP between network namespaces"

@@ -42,7 +42,7 @@ class Numpy:
 
 
 class Torch:
-    """torch.distributed, on tensors in the arrays' memory."""
+    """torch.distributed, on tensors that share the arrays' memory."""
 
     def __init__(self, backend):
         import torch

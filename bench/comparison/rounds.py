@@ -84,7 +84,7 @@ class Player:
         try:
             if self._world is not None:
                 self._world.forget(STALL_S)
-        except WorldFailed:  # the next sample tries to start it again
+        except WorldFailed:  # the next sample tries to start the world again
             self.leave()
 
     def leave(self):

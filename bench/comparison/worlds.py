@@ -83,7 +83,7 @@ class World:
         while number > 0:
             ready, _, _ = select.select([self._reader], [], [], CHECK_S)
             if not ready:
-                self.check_exit_codes()  # if a rank has failed, others wait for it
+                self.check_exit_codes()  # a failed rank makes the others wait forever
                 if time.monotonic() - heard > stall_s:
                     raise WorldStalled(f"{self.description}: no result within {stall_s} s")
                 continue

@@ -60,7 +60,7 @@ ssize_t Sent(long result) {
 
 }  // namespace
 
-// Visible to the C++ library as well, whose operator new calls malloc.
+// The functions below are visible to the C++ library as well, whose operator new calls malloc.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -129,7 +129,7 @@ namespace {
 
 constexpr int kWarmUp = 20;
 
-/// The counts since its construction.
+/// The counts since the Window was constructed.
 class Window {
  public:
   Window()

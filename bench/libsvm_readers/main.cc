@@ -51,7 +51,7 @@ Found ReadBlocksWithWarren(const Arguments& arguments) {
   return found;
 }
 
-/// The lower bound: looks at every byte of the file once, line by line.
+/// A lower bound for the time of a reader: looks at every byte of the file once, line by line.
 Found FindLineEnds(const Arguments& arguments) {
   const int fd = open(arguments.path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status {};

@@ -39,7 +39,7 @@ constexpr std::size_t kStreamBytes = std::size_t{512} << 20;
 constexpr int kRoundTrips = 5000;
 /// The message sizes of an exchange: 8 bytes, 4 KiB and half of 2 MiB, each after a header of 32 bytes.
 constexpr std::size_t kExchangedBytes[] = {40, 4096 + 32, (std::size_t{1} << 20) + 32};
-/// One repetition exchanges at least this many bytes, but makes no more than this many exchanges.
+/// One repetition exchanges about this many bytes each way, but makes no more than this many exchanges.
 constexpr std::size_t kLeastExchanged = std::size_t{64} << 20;
 constexpr int kMostExchanges = 5000;
 
@@ -60,8 +60,8 @@ void Add(float* to, const float* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-/// Returns the payload bytes per second and thread if `threads` do `work` concurrently, each on two buffers
-/// of `bytes`.
+/// Returns the payload bytes per second and thread if `threads` threads do `work` concurrently, each on two
+/// buffers of `bytes` bytes.
 double MemoryRate(void (*work)(float*, const float*, std::size_t), std::size_t bytes, int threads) {
   const std::size_t count = bytes / sizeof(float);
   const std::size_t passes = std::max<std::size_t>(1, kLeastWork / bytes);
@@ -190,7 +190,7 @@ class Socket {
     }
   }
 
-  /// Sends and receives `bytes` without sleeping.
+  /// Sends and receives `bytes` bytes without sleeping.
   void Exchange(const char* data, char* received, std::size_t bytes) const {
     std::size_t sent = 0;
     std::size_t got = 0;
@@ -215,7 +215,7 @@ class Socket {
   int descriptor_;
 };
 
-/// Returns the median seconds of one exchange of `bytes` each way. Both ends must call it.
+/// Returns the median seconds of one exchange of `bytes` bytes each way. Both ends must call this.
 double ExchangeTime(const Socket& stream, std::size_t bytes) {
   const std::vector<char> data(bytes, 'x');
   std::vector<char> received(bytes);

@@ -31,7 +31,7 @@ struct Setting {
 
 struct Outcome {
   double seconds = 0;               ///< per operation
-  std::uint64_t most_messages = 0;  ///< per rank and operation; the largest
+  std::uint64_t most_messages = 0;  ///< per operation, by the rank that sends most
   std::uint64_t all_messages = 0;
   std::uint64_t most_bytes = 0;
   std::uint64_t all_bytes = 0;

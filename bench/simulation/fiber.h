@@ -1,5 +1,5 @@
 // Fibers, so that one thread can run 10,000 ranks. Each has a separate stack, which only takes memory for the
-// pages it has touched. Based on ucontext, which every Linux has.
+// pages that have been touched. Based on ucontext, which every Linux has.
 #pragma once
 
 #include <ucontext.h>

@@ -1,6 +1,6 @@
 // The costs in the simulation: the parameters of LogGP (Alexandrov, Ionescu, Schauser, Scheiman: "LogGP:
-// incorporating long messages into the LogP model", SPAA 1995), extended by those of TCP sockets: copies into
-// and out of the kernel, calls that find nothing, buffers of bounded size, and ranks that share cores.
+// incorporating long messages into the LogP model", SPAA 1995), extended by the costs of TCP sockets: copies
+// into and out of the kernel, calls that find nothing, buffers of bounded size, and ranks that share cores.
 #pragma once
 
 #include <cstddef>

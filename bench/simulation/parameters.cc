@@ -4,9 +4,9 @@
 // Pairs of processes exchange messages concurrently. There are as many processes as the world has, so that
 // the measured calls cost as much as they do in that world, with equally full caches. The program measures a
 // send, a receive, a receive that finds nothing, and a poll with epoll; large messages yield the costs per
-// byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The latency is the
-// rest of half a round trip; it is negative, because a message arrives before the call that sends it returns.
-// The cost of a wake-up is measured with players that sleep. All values are medians.
+// byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The latency is half
+// a round trip minus these costs; it is negative, because a message arrives before the call that sends it
+// returns. The cost of a wake-up is measured with players that sleep. All values are medians.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -297,7 +297,8 @@ std::size_t BufferBytes() {
   }
 }
 
-/// The core seconds in which one of many waiting processes polls once and passes its core to the next.
+/// Measures the CPU time, in seconds, that one of many waiting processes takes to poll once and yield its
+/// core to the next.
 double Turn(int processes) {
   void* memory =
       mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -329,7 +330,7 @@ double Turn(int processes) {
   return seconds / turns * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)) / processes;
 }
 
-/// The seconds per byte that a reduction reads. Its two inputs are in the cache.
+/// The seconds that a reduction takes for each byte it reads. Its two inputs are in the cache.
 double CombineByte() {
   const Reduction sum = Reduction::Typed(DataType::kFloat, ReduceOp::kSum);
   std::vector<float> left(kLarge / sizeof(float), 1.0F);

@@ -105,7 +105,7 @@ class World::SimulatedLink final : public Link {
   std::size_t TryReceive(void* data, std::size_t bytes) override;
 
   std::size_t room() const { return path_.buffer_bytes - static_cast<std::size_t>(sent_ - twin().consumed_); }
-  /// Whether a third of the buffer is free, which is Linux's condition.
+  /// Whether a third of the buffer is free, which is Linux's condition for a writable socket.
   bool CanSend() const { return room() >= path_.buffer_bytes / 3; }
   bool CanReceive() const { return arrived_ > consumed_ || stashed_ > 0; }
   SimulatedLink& twin() const {
@@ -382,7 +382,8 @@ void World::Leave(SimulatedLink& link, Time ready, std::size_t bytes) {
        link.peer_.rank_, &link, bytes);
 }
 
-/// Tells the rank that data or room from `peer` has arrived; resumes or wakes it if it waits for that.
+/// Tells the rank that data or room from `peer` has arrived; resumes or wakes the rank if it is waiting for
+/// that.
 void World::Notify(Rank& rank, int peer, bool room) {
   const bool concerns =
       std::any_of(rank.interests_.begin(), rank.interests_.end(), [&](const Interest& interest) {

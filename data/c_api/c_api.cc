@@ -60,7 +60,8 @@ class Message {
  public:
   char* data() { return text_.data(); }
   std::size_t size() const { return text_.size(); }
-  /// Returns "NAME: the callback's message", or "NAME: DOING failed, ..." if the callback left no message.
+  /// Returns "NAME: the callback's message", or "NAME: DOING failed without giving a reason" if there is
+  /// none.
   std::string Of(const std::string& name, const std::string& doing) {
     text_.back() = '\0';
     return text_.front() != '\0' ? fmt::format("{}: {}", name, text_.data())
@@ -99,7 +100,7 @@ class CallersFiles final : public RemoteFiles {
     Message message;
     if (files_.list(files_.context, uri.c_str(), Add, &listed, message.data(), message.size()) != 0)
       throw DataError(message.Of(uri, "listing it"));
-    // No exception may pass through the caller's frames, so Add stores it.
+    // Add stores its exception, since none may pass through the caller's frames.
     if (listed.failure) std::rethrow_exception(listed.failure);
     return listed.files;
   }

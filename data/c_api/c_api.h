@@ -43,9 +43,9 @@ typedef void (*WarrenAddFile)(void* files, const char* name, uint64_t bytes);
 
 /* Finds and reads files with scheme://..., instead of dmlc-core. Both functions return 0, or another value on
  * failure; they should then leave the reason in `message`, at most `message_bytes` bytes including the final
- * zero; otherwise the error only names the file. They are called only while the read function runs, by
- * several threads concurrently, and perhaps never by the thread that called it. Error messages show names
- * unchanged. */
+ * zero, since otherwise the error only names the file. They are called only during the call that was given
+ * these WarrenFiles, by several threads concurrently, and perhaps never by the calling thread. Error messages
+ * show names unchanged. */
 typedef struct {
   void* context;
   /* Adds the file `path`, or the files of the folder or pattern `path`, in reading order, which must be the
@@ -74,11 +74,12 @@ typedef struct {
   int threads;              /* 0: one per core */
 } WarrenDataSet;
 
-/* Reads part `part` of `parts` of the data set, or the part given in its name. All parts have the same
- * columns, and the same labels per row, weights and queries. With `allreduce_max`, the call is collective and
- * the workers agree on them; if it is NULL, or the name of the data set gives the part, the whole data set is
- * read once more to find them (streams, such as standard input, can then be read only as a whole). Fails for
- * a data set with a cache, which is for data that does not fit into memory. */
+/* Reads part `part` of `parts` of the data set, or the part given in its name. The arrays have the shape of
+ * the whole data set: the number of columns, the labels per row, and whether there are weights and queries.
+ * With `allreduce_max`, the call is collective and the workers agree on the shape; if it is NULL, or the name
+ * of the data set gives the part, the whole data set is read once more to find the shape (streams, such as
+ * standard input, can then be read only as a whole). Fails for a data set with a cache, which is for data
+ * that does not fit into memory. */
 WARREN_DATA_API int warren_data_read_set(const WarrenDataSet* set, int part, int parts,
                                          WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
 WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads,

@@ -33,7 +33,7 @@ bool IsRegularOrAbsent(const std::string& path) {
   return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
 }
 
-// A symbolic link remains; the file it points to is replaced.
+// Returns the path of the file that `path` links to, so that this file is replaced and the link remains.
 std::string FollowLinks(const std::string& path) {
   std::error_code error;
   const fs::path resolved = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);

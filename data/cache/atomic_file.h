@@ -48,7 +48,8 @@ void RemoveLeftovers(const std::string& target);
 /// The same for all targets in `folder` whose names `is_target` accepts, in one pass over the folder.
 void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target);
 
-/// Throws if `target` cannot be created or replaced. Call it before hours of work, so that they are not lost.
+/// Throws if `target` cannot be created or replaced. Call it before hours of work whose result could
+/// otherwise not be saved.
 void RequireWritable(const std::string& target);
 
 }  // namespace warren

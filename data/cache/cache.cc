@@ -38,7 +38,7 @@ PerArray<std::span<const std::byte>> ArraysOf(const RowView<Index>& page) {
           std::as_bytes(page.qids),    std::as_bytes(page.fields)};
 }
 
-/// Returns the page's entry, except its position and checksum.
+/// Returns the page's entry of the table, with its position and checksum still unset.
 template <typename Index>
 CachePageEntry EntryOf(const RowView<Index>& page) {
   CachePageEntry entry;
@@ -404,7 +404,7 @@ CachePage<Index> Cache<Index>::Map(std::size_t i) const {
   if (at == MAP_FAILED) throw DataError(SystemFailure(Describe(i), "mapping", errno));
   std::unique_ptr<const std::byte, internal::Unmap> mapping(static_cast<const std::byte*>(at), {bytes});
   // Reading all pages at once is faster than faulting one by one, and a read error is reported here and not
-  // as a signal later. Linux before 5.14 does not support it; there the pages fault one by one.
+  // as a signal later. Linux before 5.14 cannot do this; there, the pages fault one by one.
   if (!posix::ReadNow(at, bytes)) {
     throw DataError(SystemFailure(Describe(i), "reading", errno));
   }

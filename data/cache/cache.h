@@ -83,7 +83,7 @@ class CachePage {
   RowView<Index> view_;
 };
 
-/// Reads a cache. Takes 112 bytes of memory per page of the file, plus the pages currently held.
+/// Reads a cache. Takes 105 bytes of memory per page of the file, plus the pages currently held.
 ///
 /// A cache must not be changed in place. CacheWriter never does so: replacing a cache leaves the old file to
 /// its readers. If something else truncates the file, Page() reports it. But if the file is truncated, or the
@@ -93,8 +93,9 @@ class CachePage {
 template <typename Index>
 class Cache {
  public:
-  /// Returns null if there is no usable cache. `why` then says what was found and what was expected, and is
-  /// empty if there is no such file. Does not read pages, so it detects everything except damage inside them.
+  /// Returns null if there is no usable cache. `why` then says what was found and what was expected; it is
+  /// empty if the file does not exist. Pages are not read, so this detects everything except damage inside
+  /// them.
   static std::unique_ptr<Cache> Open(const std::string& path, std::string_view identity, std::string& why);
   ~Cache();
   Cache(const Cache&) = delete;

@@ -182,7 +182,7 @@ class Pages<Index>::Source {
     if (options_.threads == 0) options_.threads = 2;
     int threads = options_.threads;
     if (uri_.options.seed) {
-      // The order of the chunks depends on the seed only, not on the number of threads.
+      // Chunks are sized for a fixed number of threads, so that their order depends on the seed only.
       threads = kThreadsToShuffle;
       options_.threads = std::min(options_.threads, threads);
     }
@@ -260,7 +260,7 @@ class Pages<Index>::Source {
   std::uint64_t rows_ = 0;
   std::uint64_t entries_ = 0;
   Shape shape_;
-  std::vector<float> ones_;  ///< for pages without weights, if others have weights
+  std::vector<float> ones_;  ///< weights for pages that have none, if other pages have them
   BadRows bad_rows_;
   // When reading the text:
   std::unique_ptr<WholeQueries<Index>> reader_;

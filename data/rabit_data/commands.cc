@@ -29,7 +29,8 @@ namespace {
 
 /// 64-bit indices, so that any valid data can be inspected.
 using WideIndex = std::uint64_t;
-/// The index type of load, xgb-train and caches: rows that validate accepts can be trained on.
+/// The index type that load, xgb-train and caches use. validate uses it, too: rows that it accepts can be
+/// trained on.
 using NarrowIndex = std::uint32_t;
 using Block = RowBlock<WideIndex>;
 
@@ -177,7 +178,7 @@ void ConvertToText(const Arguments& arguments, const DataUri& uri) {
   TellBadRows(reading.bad_rows());
 }
 
-/// Makes the cache that path?options#OUTPUT uses.
+/// Makes the cache that is used when the data set is named path?options#OUTPUT.
 void ConvertToCache(const Arguments& arguments, DataUri uri) {
   uri.cache = arguments.output;
   PageOptions options;
@@ -205,8 +206,8 @@ int Validate(const Arguments& arguments) {
   uri.options.skip_bad_rows = true;
   Reading<NarrowIndex> reading(arguments, uri);
   const auto most = static_cast<std::size_t>(arguments.most_errors);
-  // Rows that can be read, but have another number of labels than earlier rows, or another weight than their
-  // query.
+  // Rows that can be read, but whose number of labels differs from earlier rows', or whose weight differs
+  // from their query's.
   BadRows unlike;
   RowsAlike alike([&](const std::string& words) {
     ++unlike.count;

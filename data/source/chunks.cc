@@ -57,7 +57,7 @@ class ChunkSource::StreamCutter {
   }
 
  private:
-  /// Returns the end of the last complete row after `from`, or `before` if no row ends there.
+  /// Returns the end of the last complete row in [from, to), or `before` if no row ends there.
   std::size_t RowsEnd(const Array<char>& text, std::size_t from, std::size_t to, std::size_t before) const {
     const std::size_t end = row_ends_.BehindLast({text.data() + from, to - from});
     return end > 0 ? from + end : before;
@@ -84,7 +84,7 @@ ChunkSource::ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkO
   for (const Range& range : ranges) bytes_ += range.end - range.begin;
   pieces_ = CutIntoPieces(inputs_, ranges, chunk_bytes_);
   if (!options.seed) return;
-  // Only consecutive pieces can rejoin a divided query, so pieces are adjusted before they are shuffled.
+  // A divided query can be rejoined only while its pieces are consecutive, so this precedes the shuffle.
   KeepQueriesWhole(pieces_, query_of);
   Shuffle(pieces_, *options.seed);
 }
@@ -93,7 +93,7 @@ ChunkSource::~ChunkSource() = default;
 
 std::string ChunkSource::FindFirstRow() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    // A stream can be read only once.
+    // A stream can be read only once, so its first row stays unknown.
     if (!inputs_[i].divisible) return {};
     const std::shared_ptr<const File> file = FileOf(i);
     RowScanner scanner(*file, 0, rules_.row_ends);

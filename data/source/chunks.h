@@ -49,7 +49,7 @@ class ChunkSource {
   ~ChunkSource();
 
   /// Takes the next chunk; returns false if none is left. Text of a stream is read here. Only one thread may
-  /// call it at a time.
+  /// call this at a time.
   bool Take(Chunk& chunk);
   /// Reads the text of a taken chunk, unless it has been read already. Thread-safe.
   void Load(Chunk& chunk) const;

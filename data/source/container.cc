@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Whether a file begins with a zstd data frame or a skippable frame (as pzstd's do). RFC 8878, sections
-/// 3.1.1 and 3.1.2.
+/// Whether a file begins with a zstd data frame, or with a skippable frame, like the files of pzstd. RFC
+/// 8878, sections 3.1.1 and 3.1.2.
 bool IsZstd(std::string_view first) {
   if (first.size() < 4) return false;
   const auto magic = LoadLittleEndian<std::uint32_t>(first.data());

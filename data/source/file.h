@@ -50,7 +50,7 @@ Container Recognise(const File& stored);
 /// decompressors are kept with their memory: 128 KiB for BGZF; for zstd the window, at most 128 MiB but
 /// rarely more than 8.
 ///
-/// Throws DataError: like Recognise; for other containers; if the file is damaged or truncated.
+/// Throws DataError like Recognise, for any other container, and if the file is damaged or truncated.
 std::unique_ptr<File> OpenFile(const std::string& path, Container container);
 /// The same for an open file of stored bytes.
 std::unique_ptr<File> OpenFile(std::unique_ptr<File> stored, Container container);

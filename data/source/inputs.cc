@@ -32,7 +32,7 @@ bool IsDivisible(Container container) {
          container == Container::kZstdSeekable;
 }
 
-/// Number of remote files opened concurrently, which mostly means waiting for the store.
+/// Number of remote files opened concurrently. Opening one mostly means waiting for the store.
 constexpr std::size_t kRemoteLooksAtOnce = 16;
 
 std::unique_ptr<File> OpenStored(const Input& input) {
@@ -81,8 +81,8 @@ void LookAtRemotes(std::vector<Input>& inputs) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Whether a file listed for `path` belongs to the data set. Like in a local folder, files that other
-/// programs keep next to the data and files in subfolders are left out.
+/// Whether a file listed for `path` belongs to the data set. As in a local folder, files that other programs
+/// keep next to the data and files in subfolders are left out.
 bool IsWanted(std::string_view path, std::string_view found) {
   if (found == path) return true;
   const std::string_view name = found.substr(found.rfind('/') + 1);

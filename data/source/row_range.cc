@@ -22,7 +22,7 @@ std::uint64_t RowBegin(const File& file, std::uint64_t offset, const RowEnds& ro
 }
 
 /// Returns the query of the last row before `offset`, at which a row must begin; nullopt if there is no row
-/// before.
+/// before it.
 std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                                        const QueryOf& query_of) {
   // Reads the text before `offset`, doubling its length until it contains a complete row.

@@ -54,8 +54,8 @@ class RowScanner {
 std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                          const QueryOf& query_of);
 
-/// Rows are held in memory completely. Longer text without a row end is either binary data or a decompression
-/// bomb. Ten million entries like `7:0.123456` are shorter.
+/// The maximum size of a row, which must be held in memory completely. Longer text without a row end is
+/// either binary data or a decompression bomb: ten million entries like `7:0.123456` are shorter.
 inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{128} << 20;
 /// The number of bytes after which reading a row stops: one byte above the limit proves that it is too long.
 inline constexpr std::uint64_t kMostBytesToFindRowEnd = kMostRowBytes + 1;
@@ -66,7 +66,7 @@ void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t 
 struct LinePlace {
   std::uint64_t offset = 0;
   std::uint64_t line = 1;
-  bool after_cr = false;  ///< whether the byte before it is a CR
+  bool after_cr = false;  ///< whether the byte before `offset` is a CR
 };
 /// Returns the place of the byte at `offset`. Reads everything from `known`, which must not lie after it.
 LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known = {});

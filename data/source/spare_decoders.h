@@ -15,9 +15,9 @@ namespace warren::data::internal {
 template <typename Decoder>
 class SpareDecoders {
  public:
-  /// Returns the spare decoder with the greatest `worth(decoder)`, which is not negative; null if the caller
-  /// should make a new one. A decoder worth 0 to this caller may be useful to another, so it is returned only
-  /// if there is no room for more decoders.
+  /// Returns the spare decoder with the greatest `worth(decoder)`, a number that is not negative; null if the
+  /// caller should make a new one. A decoder worth 0 to this caller may be useful to another, so it is
+  /// returned only if there is no room for more decoders.
   template <typename Worth>
   std::unique_ptr<Decoder> Take(const Worth& worth) {
     const std::lock_guard lock(mutex_);

@@ -36,7 +36,7 @@
 namespace warren::data {
 namespace {
 
-/// The compression libraries count bytes in unsigned.
+/// The compression libraries take numbers of bytes as `unsigned`.
 unsigned Clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
@@ -83,8 +83,8 @@ class Source {
     unread_ = {buffer_.data(), unread_.size() + got};
     return got > 0;
   }
-  /// Returns the first bytes of unread() without taking them; fewer if the file ends before. `bytes` is at
-  /// most kMostPeeked.
+  /// Returns the first bytes of unread() without taking them; fewer than `bytes` if the file ends first.
+  /// `bytes` is at most kMostPeeked.
   std::string_view Peek(std::size_t bytes) {
     while (unread_.size() < bytes && Fill()) {
     }

@@ -171,10 +171,10 @@ class FrameReader {
   Array<char> buffer_;
   Array<char> scratch_;
   Frame frame_;
-  std::size_t position_ = 0;  ///< in the text of the frame
+  std::size_t position_ = 0;  ///< position in the text of the frame
   std::uint32_t unread_ = 0;  ///< bytes of the frame not yet read from the file
   ZSTD_inBuffer in_{};
-  std::size_t rest_ = 0;  ///< 0 at the end of a frame
+  std::size_t rest_ = 0;  ///< result of the last step; 0 at the end of a frame
   struct FreeHash {
     void operator()(XXH64_state_t* hash) const { XXH64_freeState(hash); }
   };

@@ -108,7 +108,7 @@ class CsvParser {
     return {begin, begin, cell_end};
   }
 
-  /// Like NextCell, for a quoted cell. "" stays as it is: a cell with a quote is not a number anyway.
+  /// Like NextCell, for a quoted cell. Keeps doubled quotes: a cell with a quote is not a number anyway.
   Cell QuotedCell(const char*& at, const char* end) const {
     const char* const place = at;
     const char* close = place + 1;

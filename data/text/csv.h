@@ -6,7 +6,7 @@
 // one quote. No cell, quoted or not, may contain a line end: rows must be found from any position in a file.
 //
 // An empty cell, quoted or not, is missing and makes no entry. Every other cell must be a number as in
-// number.h; nan is an ordinary value. A row with a single missing cell must be written as "", since empty
+// number.h; nan is an ordinary value. A row whose only cell is missing must be written as "", since empty
 // lines are skipped.
 #pragma once
 

@@ -22,7 +22,7 @@ constexpr int kMostDigits = 19;
 constexpr std::uint64_t kExactInDouble = std::uint64_t{1} << 53;
 
 /// Whether a double is halfway between two floats. The exact value may then be on either side of it, so
-/// rounding a second time could be wrong. For all other doubles it is right.
+/// rounding the double to a float could be wrong. For all other doubles, that rounding is right.
 bool IsBetweenFloats(double value) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));

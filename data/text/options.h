@@ -43,7 +43,8 @@ struct TextOptions {
   std::map<std::string, std::string, std::less<>> of_format;
 };
 
-/// Returns what indices count from during parsing; kDetect is resolved afterwards, see agreement.h.
+/// Returns the number that indices count from while the text is parsed. kDetect is resolved afterwards, see
+/// agreement.h.
 inline FirstIndex FirstIndexOf(const TextOptions& options) {
   return options.indexing == Indexing::kOne ? FirstIndex::kOne : FirstIndex::kZero;
 }

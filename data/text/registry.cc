@@ -19,7 +19,7 @@ extern const TextFormat kCsvFormat;
 
 namespace {
 
-/// In the order of the Format values.
+/// The built-in formats, in the order of the Format values.
 const TextFormat* const kFormatsOfTheTree[] = {&kLibSvmFormat, &kLibFmFormat, &kCsvFormat};
 
 void RequireComplete(const TextFormat& format) {

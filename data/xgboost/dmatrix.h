@@ -12,12 +12,12 @@ namespace warren::data {
 /// copying, or 0 for XGBoost's default. The caller owns the handle (XGDMatrixFree).
 ///
 /// With several labels, all rows must have the same number of them. With queries, XGBoost takes one weight
-/// per query, so all rows of a query must have the same weight. Throws DataError if they have not, or with
-/// XGBoost's message if a call fails.
+/// per query, so all rows of a query must have the same weight. Throws DataError otherwise, or with XGBoost's
+/// message if a call fails.
 ///
 /// In a job, the rows must first conform to the shape of the whole data set (Agree in data/agreement.h):
-/// XGBoost's workers would otherwise wait for each other if only some of them have weights. `labels_per_row`
-/// is Shape::labels_per_row, for workers without rows.
+/// XGBoost's workers would otherwise wait for each other forever if only some of them had weights.
+/// `labels_per_row` is Shape::labels_per_row, for workers without rows.
 void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads = 0, std::uint64_t labels_per_row = 1);
 
 /// The same for a DMatrix that already has its rows, or an iterator's proxy DMatrix.

@@ -11,8 +11,8 @@
 namespace warren::data {
 
 /// A DMatrix that XGBoost builds from `pages`. XGBoost rewinds `pages` as often as it needs, in the
-/// constructor and, in some versions, later, so `pages` must outlive this object. `cache_prefix` is where
-/// XGBoost stores its own form of the pages. Throws DataError.
+/// constructor and, in some versions, later, so `pages` must outlive this object. XGBoost stores the pages in
+/// a different form in files whose names begin with `cache_prefix`. Throws DataError.
 class DMatrixPages {
  public:
   DMatrixPages(Pages<std::uint32_t>& pages, const std::string& cache_prefix, int threads = 0);

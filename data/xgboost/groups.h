@@ -16,7 +16,8 @@ namespace warren::data {
 /// Checks, block after block, that rows agree in the number of labels and, within each query, in the weight.
 class RowsAlike {
  public:
-  /// `complain` is called for each row that differs, with a message that begins with its zero-based number.
+  /// `complain` is called for each row that differs, with a message that begins with the row's zero-based
+  /// number.
   explicit RowsAlike(std::function<void(const std::string&)> complain);
 
   /// Checks the next rows.
@@ -37,7 +38,7 @@ class RowsAlike {
 void RequireAlike(const RowView<std::uint32_t>& rows);
 
 /// Returns the number of labels of each row, for rows that RequireAlike accepts. Without rows, returns
-/// `labels_per_row`, which is that of the whole data set (Shape). Throws DataError if other rows of the data
+/// `labels_per_row`, the number for the whole data set (Shape). Throws DataError if other rows of the data
 /// set have a different number.
 std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row);
 

@@ -5,7 +5,8 @@
 // derived from the greatest values of all workers; each row's gradient is rounded once to a multiple of its
 // scale. Sums of whole numbers are exact, so neither the order of rows nor their division among threads,
 // blocks or workers changes a bit. The price: with m the greatest |gradient| of a round, a row's gradient is
-// off by at most m * 2^-19, hence a sum over n rows by at most n * m * 2^-19; for Hessians it is 2^-20.
+// off by at most m * 2^-19, hence a sum over n rows by at most n * m * 2^-19; for Hessians, the factor is
+// 2^-20.
 #pragma once
 
 #include <bit>
@@ -131,6 +132,7 @@ HISTGBT_HD inline GradientPair SoftmaxGradient(float p, bool is_label) {
   return {is_label ? p - 1.0F : p, hessian > 1e-16F ? hessian : 1e-16F};
 }
 
+/// Returns `value` in units of its scale, rounded and clamped to [-most, most].
 /// `multiplier` is 1 / Scale::gradient or 1 / Scale::hessian.
 HISTGBT_HD inline std::int32_t Scaled(float value, float multiplier, std::int32_t most) {
   const auto scaled = static_cast<std::int32_t>(NearestInteger(value * multiplier));

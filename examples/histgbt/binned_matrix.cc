@@ -9,7 +9,7 @@ namespace warren::histgbt {
 namespace {
 
 /// The least share of present values for a dense layout. A dense layout reads a byte for each possible value;
-/// a sparse layout reads four for each present value and adds more slowly.
+/// a sparse layout reads four bytes for each present value and adds more slowly.
 constexpr double kLeastDensity = 0.2;
 
 ValueIndex IndexOf(const Cuts& cuts) {
@@ -50,7 +50,7 @@ void FillSparse(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Binn
   matrix.row_offsets[0] = 0;
   const ValueIndex index = IndexOf(cuts);
   threads.ForRanges(rows.rows(), 256, [&](std::size_t begin, std::size_t end, int /*thread*/) {
-    std::vector<std::uint64_t> order;  // feature, position in the row
+    std::vector<std::uint64_t> order;  // feature (upper 32 bits) and position in the row
     for (std::size_t row = begin; row < end; ++row) {
       order.clear();
       for (std::uint64_t e = rows.offsets[row]; e < rows.offsets[row + 1]; ++e) {

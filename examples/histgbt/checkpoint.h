@@ -12,8 +12,8 @@
 
 namespace warren::histgbt {
 
-/// Identical on all workers after each round. The first checkpoint is taken before round 0, when the data are
-/// loaded.
+/// The state of a training run, identical on all workers after each round. The first checkpoint is taken
+/// before round 0, once the data are loaded.
 struct State : public rabit::Serializable {
   Agreed agreed;
   std::vector<Tree> trees;

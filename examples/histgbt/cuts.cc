@@ -29,7 +29,8 @@ std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows
       float value = rows.values[e];
       if (!Usable(value)) continue;
       const std::uint32_t feature = rows.indices[e];
-      ++counts[offsets[feature] + index.CountUpTo(feature, value) - 1];  // no value is below the first
+      // No value is below the first candidate.
+      ++counts[offsets[feature] + index.CountUpTo(feature, value) - 1];
     }
   });
   std::vector<std::uint64_t> sum(offsets.back());

@@ -18,7 +18,7 @@ namespace warren::histgbt {
 struct Cuts {
   std::vector<std::uint32_t> offsets = {0};  ///< features + 1; starts of the cuts in `values`
   std::vector<float> values;                 ///< ascending within a feature
-  std::vector<std::uint8_t> has_missing;     ///< one per feature: 1 if some row of any worker lacks it
+  std::vector<std::uint8_t> has_missing;  ///< one per feature: 1 if some row of any worker lacks the feature
 
   std::size_t features() const { return offsets.size() - 1; }
   std::span<const float> Of(std::size_t feature) const {
@@ -32,9 +32,9 @@ struct Cuts {
   std::uint32_t TotalBins() const { return FirstBin(features()); }
 };
 
-/// Chooses cuts from the candidates for at most `most_bins` bins with about equal numbers of rows. counts[j]
-/// is the number of values v with candidates[j] <= v < candidates[j + 1]. Returns the indices of the cuts in
-/// `candidates`.
+/// Chooses cuts among the candidates: for at most `most_bins` bins, with about equal numbers of rows.
+/// counts[j] is the number of values v with candidates[j] <= v < candidates[j + 1]. Returns the indices of
+/// the cuts in `candidates`.
 std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std::size_t most_bins);
 
 /// Makes the cuts from the rows of all workers; a collective call. `max_bin` must be at least 2. A feature

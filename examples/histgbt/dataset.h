@@ -33,9 +33,9 @@ struct Dataset {
 /// Loads data sets one after the other, the training data first; the others use its features and cuts.
 class DatasetLoader {
  public:
-  /// An empty `agreed` is filled; loading is then a collective call. Otherwise it must be the result of an
-  /// earlier loader in a run with the same data, and loading is local to this worker. It must outlive the
-  /// loader.
+  /// An empty `agreed` is filled; loading is then a collective call. Otherwise `agreed` must be the result of
+  /// an earlier loader in a run with the same data, and loading is local to this worker. `agreed` must
+  /// outlive the loader.
   DatasetLoader(Agreed& agreed, int max_bin, int verbosity, Threads& threads);
 
   /// `uri` is described in docs/how-to/data-text.md. Throws data::DataError or std::runtime_error.

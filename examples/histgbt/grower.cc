@@ -64,7 +64,7 @@ class Grower {
     Node node;
     node.parent = parent;
     node.weight = static_cast<float>(parameters_.eta * LeafWeight(sum, scale_, parameters_.split.lambda));
-    if (!std::isfinite(node.weight)) {  // the same on all workers
+    if (!std::isfinite(node.weight)) {  // on all workers, or on none
       throw std::runtime_error("the value of a leaf is too large for a float: labels or eta are too large");
     }
     node.hessian = AsFiniteFloat(Hessian(sum));
@@ -123,7 +123,7 @@ class Grower {
     node.end_bin = split.end_bin;
     node.default_left = split.default_left;
     node.gain = AsFiniteFloat(split.gain);
-    // With end_bin 0, no value goes left: no float is below the lowest.
+    // With end_bin 0, no value goes left: no float is below the lowest one.
     node.threshold =
         split.end_bin > 0 ? cuts_.Of(split.feature)[split.end_bin - 1] : std::numeric_limits<float>::lowest();
     return {index, left, right, split.feature, split.end_bin, split.default_left != 0};

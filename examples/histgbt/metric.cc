@@ -141,7 +141,7 @@ double Mean(const Predictions& p, double (*loss)(const Predictions&, std::size_t
          std::ldexp(static_cast<double>(sum[1]), exponents[1]);
 }
 
-/// Bits of the greatest weight when weights are rounded to whole numbers.
+/// Number of bits of the greatest weight when weights are rounded to whole numbers.
 constexpr int kAucWeightBits = 20;
 
 double Auc(const Predictions& p, Threads& threads) {

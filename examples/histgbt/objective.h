@@ -15,7 +15,7 @@ enum class Objective : std::uint8_t { kSquared, kLogistic, kSoftmax };
 std::string_view Name(Objective objective);
 
 /// Returns the initial margin of all rows from XGBoost's base_score; for binary:logistic, its log odds.
-/// Throws std::runtime_error if it should be a probability and is not.
+/// Throws std::runtime_error if base_score should be a probability and is not.
 float BaseMargin(Objective objective, float base_score);
 
 /// Throws std::runtime_error naming the first row whose label does not fit the objective. `set` is the name

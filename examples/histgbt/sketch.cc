@@ -195,7 +195,7 @@ std::vector<FeatureSketch> SketchRows(const data::RowView<std::uint32_t>& rows, 
 
 void MergeSketches(std::vector<FeatureSketch>& sketches, const SketchOptions& options) {
   if (rabit::GetWorldSize() == 1) return;
-  // A merged sketch takes at most the sum of its parts, and at most the size of a full sketch.
+  // A merged sketch takes at most the sum of its parts' sizes, and at most the size of a full sketch.
   const std::size_t most = 3 * sizeof(std::uint64_t) + sizeof(float) + 1 +
                            options.sample_size * (sizeof(std::uint64_t) + sizeof(float)) +
                            options.most_distinct * sizeof(float);

@@ -25,7 +25,7 @@ class Threads {
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls `task(index, thread)` for each index below `tasks`, in any order; `thread` is below count(), and
-  /// concurrent calls have different ones. Returns when all have ended; rethrows one of the exceptions that
+  /// differs between concurrent calls. Returns when all calls have ended; rethrows one of the exceptions that
   /// tasks threw.
   void ForEach(std::size_t tasks, const std::function<void(std::size_t index, int thread)>& task);
 

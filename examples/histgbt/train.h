@@ -5,8 +5,8 @@
 
 namespace warren::histgbt {
 
-/// Trains and writes the model on rank 0. Must be called after rabit::Init, and calls rabit::Finalize; a
-/// collective call. With rabit's checkpoints, a restarted worker continues. Throws std::runtime_error.
+/// Trains and writes the model on rank 0. A collective call, to be made after rabit::Init; it calls
+/// rabit::Finalize itself. With rabit's checkpoints, a restarted worker continues. Throws std::runtime_error.
 void Train(const Options& options);
 
 }  // namespace warren::histgbt

@@ -55,7 +55,7 @@ class ValueIndex {
   static float FloatsBetween(float from, float to) {
     return static_cast<float>(Rank(to)) - static_cast<float>(Rank(from));
   }
-  /// A float's position among all floats.
+  /// A float's position among all floats; 0 for zero.
   static std::int32_t Rank(float value) {
     const auto bits = std::bit_cast<std::int32_t>(value);
     return bits < 0 ? std::numeric_limits<std::int32_t>::min() - bits : bits;

@@ -19,7 +19,7 @@ constexpr int64_t kWeakWeight = 4;
 constexpr uint32_t kStrongEvery = 4;
 constexpr uint32_t kGrades = 5;  // relevance 0 to 4
 
-// What a random number is used for; keeps the draws of one row independent.
+// The use of a random number, so that the draws of one row are independent.
 enum class Purpose : uint64_t { kFeature = 1, kValue, kNoise, kWeight };
 
 // SplitMix64's finalizer (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
@@ -44,7 +44,7 @@ int64_t Bell(uint64_t random) {
   int64_t sum = 0;
   for (int part = 0; part < 4; ++part) sum += static_cast<int64_t>((random >> (16 * part)) & 0xFFFF);
   constexpr int64_t kMean = 4 * 0xFFFF / 2;
-  return (sum - kMean) * 1732 / 1000;  // four uniform numbers of width w have deviation w / sqrt(3)
+  return (sum - kMean) * 1732 / 1000;  // the sum of four uniform numbers of width w has deviation w / sqrt(3)
 }
 
 int64_t IntegerRoot(int64_t square) {

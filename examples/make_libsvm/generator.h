@@ -12,12 +12,12 @@ enum class Task { kBinary, kRegression, kRanking, kMulticlass };
 struct Options {
   Task task = Task::kBinary;
   uint64_t rows = 1000;
-  /// Earlier rows are skipped: another range with otherwise the same options gives new rows.
+  /// Earlier rows are skipped. A different range with otherwise the same options gives new rows.
   uint64_t first_row = 0;
   uint32_t features = 20;        ///< indices 1 to features
   double density = 1.0;          ///< fraction of the features present in a row, in (0, 1]
   bool binary_features = false;  ///< every value is 1, as in one-hot coded categories
-  double noise = 0.1;            ///< standard deviation of the noise, in units of the signal's
+  double noise = 0.1;            ///< standard deviation of the noise, divided by the signal's
   uint32_t query_size = 10;      ///< rows per query (ranking)
   uint32_t classes = 3;          ///< number of classes (multiclass)
   uint64_t seed = 1;

@@ -1,4 +1,4 @@
-// The forms in which options can be written, and the errors for anything else.
+// The ways to write options, and the errors for anything else.
 #include "cli/arguments.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Options 0 to 5: a number with short forms, two options with a common prefix, two flags with short forms,
+/// Options 0 to 5: a number with short names, two options with a common prefix, two flags with short names,
 /// and an option with an optional value.
 const ArgumentReader& Reader() {
   static const ArgumentReader reader(

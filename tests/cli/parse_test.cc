@@ -1,4 +1,4 @@
-// The forms of arguments_test.cc, for programs whose options CLI11 parses.
+// The ways to write options that arguments_test.cc tests, here for programs whose options CLI11 parses.
 #include "cli/parse.h"
 
 #include <gmock/gmock.h>

@@ -662,7 +662,7 @@ TEST_F(CacheTest32, AWriterKilledAtAnyMomentLeavesAWholeCacheOrNone) {
     if (round % 6 == 0) fs::remove(path_);
     const pid_t writer = fork();
     if (writer == 0) WriteForever(path_, blocks);
-    // A busy machine takes longer to write a whole cache.
+    // A busy machine takes longer to write a whole cache, so the limit grows until one has been seen.
     const unsigned limit_us = seen > 0 ? 8000 : 8000 * (1 + static_cast<unsigned>(round));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % limit_us));
     kill(writer, SIGKILL);

@@ -1,5 +1,5 @@
-// LibSVM text: every form is read, and every fault is reported with its position and adds nothing to the
-// block. Every kernel's result is the plain parser's, wherever a word lies in its windows and whatever
+// LibSVM text: every kind of row is read, and every fault is reported with its position and adds nothing to
+// the block. Every kernel's result is the plain parser's, wherever a word lies in its windows and whatever
 // follows the text.
 #include "data/text/libsvm.h"
 

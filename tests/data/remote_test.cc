@@ -272,7 +272,7 @@ TEST_F(ProviderTest, TheLineOfABadRowIsFoundInFewRequests) {
   for (int row = 0; row < 20; ++row) text += "1 2:x\n";
   store_->Put("mem://b", text);
   ReaderOptions options;
-  options.remote_files = store_;  // records requests, so that a second read shows
+  options.remote_files = store_;  // the store records requests, so a second read would show
   options.threads = 1;
   BadRows bad_rows;
   (void)ReadAll<std::uint32_t>(ParseDataUri("mem://b?bad_rows=skip"), {}, options, &bad_rows);

@@ -12,7 +12,6 @@
 namespace warren::data {
 namespace {
 
-/// A file in memory.
 class MemoryFile final : public File {
  public:
   explicit MemoryFile(std::string text) : File("memory", text.size()), text_(std::move(text)) {}

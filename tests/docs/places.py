@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "submit/
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 
-#: A function that makes a command run in the place, and additional environment variables.
+#: A function that turns a command into one that runs in the place, and the additional environment variables.
 Place = Tuple[Callable[[List[str]], List[str]], Dict[str, str]]
 PARTITION = "PartitionName=cpu Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO\n"
 
@@ -40,7 +40,8 @@ def slurm(folder: pathlib.Path, _: pathlib.Path, until: contextlib.ExitStack) ->
 
 
 def kubernetes(folder: pathlib.Path, programs: pathlib.Path, until: contextlib.ExitStack, image_path: str) -> Place:
-    """A stand-in. Its containers see this machine's files, find programs by `image_path`, and start in an empty folder."""
+    """A stand-in for a Kubernetes cluster. Its containers see this machine's files, find programs by `image_path`, and start in an
+    empty folder."""
     (folder / "image").mkdir()
     cluster = stand_in_kubernetes.StandInKubernetes(folder / "cluster", str(folder / "image"))
     until.enter_context(contextlib.closing(cluster))

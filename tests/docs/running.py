@@ -15,7 +15,7 @@ Done = Tuple[int, str]
 #: A virtual environment with the PyPI packages that the pages use.
 ENVIRONMENT = BIN.parent / "interop/venv-docs"
 DEBIAN = "Debian's packages"
-#: Settings that Open MPI needs in tests but not on a reader's machine: it runs as root, with more processes than cores, on this host only.
+#: Settings that Open MPI needs only in tests, where it runs as root, with more processes than cores, on this host only.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
            "OMPI_MCA_plm": "isolated"}
 PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]"]
@@ -55,8 +55,8 @@ def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
 
 def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], List[str]] = lambda command: command,
         more: Optional[Dict[str, str]] = None, place: str = "") -> int:
-    """Runs the page's commands for `place`, by default the page's own place, with `more` in their environment; returns their number.
-    `enter` changes a command so that it runs in that place. If a command fails, raises AssertionError with the line of the page."""
+    """Runs the page's commands for `place`, by default the page's own place, with `more` in their environment; returns the number of
+    commands. `enter` changes a command so that it runs in that place. If a command fails, raises AssertionError with the page's line."""
     programs = folder / "programs"
     if not programs.exists():
         make_programs(programs)
@@ -78,8 +78,8 @@ def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], L
 
 def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path, environs: Dict[str, str],
           state: pathlib.Path) -> Done:
-    """Runs a command with bash in `work`; returns its exit code and output. The file `state` keeps the variables that it sets, so that the
-    next command sees them as if both were typed into one shell."""
+    """Runs a command with bash in `work`; returns its exit code and output. The file `state` keeps the variables that the command sets, so
+    that the next command sees them as if both were typed into one shell."""
     text = f"[ ! -e {state} ] || . {state}\nset -a\ntrap 'export -p >{state}' EXIT\n{text}"
     done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, check=False, env=environs,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)

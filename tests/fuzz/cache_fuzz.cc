@@ -1,5 +1,5 @@
 // Cache files: a file is refused, or its pages are consistent, or an error names the file. Checksums catch
-// most random changes, so this fuzzes only the bytes that no checksum covers.
+// most random changes, so in effect this fuzzes only the bytes that no checksum covers.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

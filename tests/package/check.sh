@@ -73,7 +73,7 @@ export LD_LIBRARY_PATH; LD_LIBRARY_PATH=$(dirname "$pc")
   "$compiler" -x c -std=c99 $flags "$here/rabit_consumer/main.c" -x none -o "$scratch/rabit-c" $(query --cflags --libs rabit)
 }
 for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_{static,mpi,mock_static} "$scratch"/rabit-{shared,static,c}; do
-  # Open MPI leaks memory when it finalizes.
+  # Open MPI leaks memory when it finalizes, so leaks are not reported.
   case $program in *with_rabit_mpi) leaks=0 ;; *) leaks=1 ;; esac
   ASAN_OPTIONS=detect_leaks=$leaks "$program"
   # Statically linked programs must not need the library at run time.
@@ -82,7 +82,7 @@ for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rab
   WARREN_ENGINE=native "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
 done
 "$prefix/bin/dmlc-submit" --cluster local --num-workers 3 --port 0 "$scratch/rabit-shared" | grep '2 of 3: 3'
-# librabit_mock, and librabit_xgboost, to which no symbol of the program refers.
+# librabit_mock, and librabit_xgboost, of which the program uses no symbol.
 ("$prefix/bin/dmlc-submit" --cluster local --num-workers 2 "$scratch/rabit-build/with_rabit_mock_static" mock=0,0,0,0 2>&1 ||
   [ $? = 254 ]) | grep 'rank 0 ends before allreduce of version 0, call 0, as mock=0,0,0,0 says'
 # shellcheck disable=SC2046

@@ -15,7 +15,7 @@ def components_of(folder):
     """The components of a full install's rules, which exclude EXCLUDE_FROM_ALL rules such as the wheel's."""
     script = folder / "cmake_install.cmake"
     text = script.read_text(encoding="utf-8")
-    # The second form is CMake 3.22's.
+    # The second alternative is how CMake 3.22 writes the condition.
     compared = r'CMAKE_INSTALL_COMPONENT STREQUAL "([^"]+)"|"x\$\{CMAKE_INSTALL_COMPONENT\}x" STREQUAL "x([^"]+)x"'
     found = {new or old for new, old in re.findall(rf"if\((?:{compared}) OR NOT CMAKE_INSTALL_COMPONENT\)", text)}
     for below in re.findall(r'^ *include\("(.*)/cmake_install\.cmake"\)', text, re.MULTILINE):

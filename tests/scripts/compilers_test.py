@@ -12,7 +12,7 @@ from warren_testing import SOURCE
 sys.path.insert(0, str(SOURCE / "bench"))
 loader = importlib.machinery.SourceFileLoader("compilers", str(SOURCE / "bench/compilers"))
 compilers = importlib.util.module_from_spec(importlib.util.spec_from_loader("compilers", loader))
-sys.modules["compilers"] = compilers  # dataclasses look here
+sys.modules["compilers"] = compilers  # dataclasses looks up the module here
 loader.exec_module(compilers)
 
 

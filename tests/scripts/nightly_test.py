@@ -14,7 +14,7 @@ from warren_testing import SOURCE
 
 loader = importlib.machinery.SourceFileLoader("nightly", str(SOURCE / "scripts/nightly"))
 nightly = importlib.util.module_from_spec(importlib.util.spec_from_loader("nightly", loader))
-sys.modules["nightly"] = nightly  # dataclasses look here
+sys.modules["nightly"] = nightly  # dataclasses looks up the module here
 loader.exec_module(nightly)
 
 ROWS = {"build": 60, "last week": 600, "yesterday": 30, "long": 7200}

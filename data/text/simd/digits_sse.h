@@ -1,4 +1,4 @@
-// Converts digits to numbers with SSE4.1, for all x86 kernels. Included into each of them: see
+// Converts digits to numbers with SSE4.1, for all x86 kernels. Each of them includes this file: see
 // libsvm_kernel.h.
 #pragma once
 
@@ -12,7 +12,8 @@ namespace {
 struct Digits {
   static __m128i Load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 
-  /// Converts up to eight digits at each of two positions, or, without `first_shuffle`, up to sixteen at one.
+  /// Converts up to eight digits at each position; if `first_shuffle` is null, up to sixteen at `second`
+  /// only.
   static void TwoNumbers(const char* first, const std::uint8_t* first_shuffle, const char* second,
                          const std::uint8_t* second_shuffle, std::uint32_t& upper, std::uint32_t& lower) {
     const __m128i zero = _mm_set1_epi8('0');

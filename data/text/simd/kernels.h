@@ -15,7 +15,7 @@ namespace warren::data::simd {
 template <typename Index>
 struct LibSvmRows {
   const char* at;   ///< the beginning of a row; after the call, of the first row not read
-  const char* end;  ///< after a line end, and followed by kTextPadding readable bytes
+  const char* end;  ///< follows a line end and precedes kTextPadding readable bytes
   Index first;      ///< 1 if indices count from 1, otherwise 0
   std::size_t rows;
   std::size_t entries;

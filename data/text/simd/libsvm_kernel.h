@@ -4,7 +4,7 @@
 // A window of 64 bytes becomes four bit masks, one bit per byte: blanks, colons, dots, and other bytes that
 // are not digits. Words are found by counting trailing zeros, without examining single bytes. Then the digits
 // of the index and of the value are shuffled next to each other, without the dot, and three multiply-adds
-// turn eight digits each into two numbers (the scheme of simdjson and others, described by Mula and
+// turn them into two numbers of up to eight digits (the scheme of simdjson and others, described by Mula and
 // Langdale). The value is number / 10^(digits after the dot), exactly rounded as in number.cc. Unusual
 // numbers are left to number.cc, and unusual rows to the plain parser.
 //
@@ -249,8 +249,8 @@ class RowReader {
           const unsigned bytes = end - value;
           const std::uint64_t odd =
               DropLowest(colons) | DropLowest(dots) | (others ^ (std::uint64_t{minus} << (colon & 63) << 1));
-          // Digits, at most one minus and at most one dot, all in the right places. Without a colon, `bytes`
-          // wraps around.
+          // Whether the word has one colon, at most one minus and at most one dot, all in the right places,
+          // and otherwise digits. Without a colon, `bytes` wraps around.
           const bool plain = odd == 0 && dot >= value && colons != 0;
           Entry entry;
           if (plain && index_digits - 1 < kHalf && bytes - has_dot - 1 < kHalf) [[likely]] {
@@ -333,7 +333,7 @@ class RowReader {
   }
 
   /// Reads a feature of digits, at most one minus and at most one dot in the right places, but with more
-  /// digits than usual, such as printed doubles. Returns false if the feature, and thus the row, is not
+  /// digits than usual, as in printed doubles. Returns false if the feature, and thus the row, is not
   /// ordinary.
   __attribute__((noinline)) static bool LongFeature(const char* base, const Word& word, Entry& entry) {
     const bool has_dot = word.dot != word.end;

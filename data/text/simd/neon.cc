@@ -42,7 +42,8 @@ struct NeonIsa {
     return window;
   }
 
-  /// Converts up to eight digits at each of two positions, or, without `first_shuffle`, up to sixteen at one.
+  /// Converts up to eight digits at each position; if `first_shuffle` is null, up to sixteen at `second`
+  /// only.
   static void TwoNumbers(const char* first, const std::uint8_t* first_shuffle, const char* second,
                          const std::uint8_t* second_shuffle, std::uint32_t& upper, std::uint32_t& lower) {
     const uint8x16_t zero = vdupq_n_u8('0');

@@ -1,8 +1,8 @@
 // Grows trees on CPUs: threads share the rows of a level.
 //
 // The rows of a node are adjacent in `rows_`, in data order, and their gradients are at the same positions of
-// `packed_`; each level moves them to a second pair of arrays. A histogram is built from pieces of rows. Each
-// piece is added up by one thread into a separate sum, unless the node has only one piece.
+// `packed_`; each level moves them to a second pair of arrays. A histogram is built from pieces of rows. A
+// node's first piece is added directly to the histogram; every other piece is added up separately first.
 #include <rabit/rabit.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// Minimum number of rows per piece: a separate sum costs as much as a few thousand rows.
+/// Minimum number of rows per piece: adding up a piece separately costs as much as a few thousand rows.
 constexpr std::size_t kLeastPiece = 8192;
 constexpr std::size_t kPiecesPerThread = 3;
 constexpr std::size_t kLeastRange = 4096;
@@ -34,7 +34,7 @@ struct Range {
   std::size_t end = 0;
 };
 
-/// Some rows of the node at index `place` of a list.
+/// Some rows of a node. `place` is the node's index in the list being processed.
 struct Piece {
   std::size_t place = 0;
   Range range;
@@ -335,7 +335,7 @@ class CpuBackend : public Backend {
 
   template <typename Column>
   void DecideRows(const NodeSplit& split, Piece& piece, const Column& column) {
-    // A missing value's bin is never below end_bin.
+    // The bin of missing values (Cuts::Bins) is never below end_bin, so it is compared separately.
     const std::uint32_t also_left = split.default_left ? cuts_.Bins(split.feature) : kNoBin;
     const std::uint32_t end_bin = split.end_bin;
     const std::uint32_t* const rows = rows_.data();

@@ -62,8 +62,8 @@ void HistogramBuilder::Add(const RowsOfNode& rows, GradientSum* histogram) {
   }
 }
 
-/// Adds packed words, where one addition adds gradient and Hessian, and flushes them before they can
-/// overflow.
+/// Adds packed words, so that one addition adds both gradient and Hessian, and flushes the sums before they
+/// can overflow.
 template <typename Bin>
 void HistogramBuilder::AddDense(const Bin* bins, const RowsOfNode& rows, GradientSum* histogram) {
   for (std::size_t begin = 0; begin < rows.size; begin += kPackedRows) {

@@ -19,7 +19,7 @@ struct RowsOfNode {
   std::size_t size = 0;
 };
 
-/// Adds rows to histograms. It has a buffer, so each thread needs its own builder.
+/// Adds rows to histograms. A builder has a buffer, so each thread needs its own builder.
 class HistogramBuilder {
  public:
   /// Both arguments must outlive the builder.

@@ -1,4 +1,4 @@
-// Grows trees on a GPU. The host decides level by level and knows which rows belong to which node; the rows,
+// Grows trees on a GPU. The host works level by level and knows which rows belong to which node; the rows,
 // their gradients and the histograms stay on the device. For each level, the host receives two small copies:
 // how many rows went left, and the best splits.
 //
@@ -250,7 +250,7 @@ class CudaBackend : public Backend {
                first_bins_.data()};
   }
 
-  /// Returns the number of features per group: as many as fit into a block's shared memory, in groups of
+  /// Returns the number of features per group: as many as fit into half of the shared memory, in groups of
   /// about the same size.
   std::uint32_t FeaturesOfAGroup() const {
     int device = 0;
@@ -258,7 +258,7 @@ class CudaBackend : public Backend {
     CheckCuda(cudaGetDevice(&device), "getting the current GPU");
     CheckCuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
               "getting the GPU's properties");
-    // Two blocks per multiprocessor: one adds while the other clears or writes.
+    // Half, so that a multiprocessor runs two blocks: one adds while the other clears or writes.
     const std::uint32_t most = std::max<std::uint32_t>(
         1, static_cast<std::uint32_t>(bytes) / 2 / SharedHistogramKernel::kBytesPerFeature);
     const std::uint32_t features =

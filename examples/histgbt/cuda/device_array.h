@@ -55,7 +55,8 @@ class DeviceArray {
     std::swap(capacity_, other.capacity_);
   }
 
-  /// The source may be freed after the call: CUDA has copied it, as pageable memory, to a staging buffer.
+  /// The source may be freed after the call: it is pageable memory, which CUDA has copied to a staging
+  /// buffer.
   void Upload(std::span<const T> from, cudaStream_t stream) {
     resize(from.size());
     if (from.empty()) return;

@@ -49,7 +49,7 @@ struct DeviceMatrix {
   }
 };
 
-/// Some rows of the node at index `place` of a list: the work of one block.
+/// Some rows of a node: the work of one block. `place` is the node's index in the list being processed.
 struct DevicePiece {
   std::uint32_t place;
   std::uint32_t begin;
@@ -355,7 +355,7 @@ struct AskKernel {
       for (std::uint32_t bin = begin; bin < end; ++bin) sum += own[bin];
       sums[thread.index] = sum;
     } else if (phase <= kScanSteps) {
-      // Alternates between the two arrays; after an even number of steps the result is in the first.
+      // The steps alternate between the two arrays; after an even number of them, the result is in the first.
       const unsigned distance = 1U << (phase - 1);
       const GradientSum* const from = phase % 2 == 1 ? sums : other_sums;
       GradientSum* const to = phase % 2 == 1 ? other_sums : sums;
@@ -446,9 +446,9 @@ struct PartitionKernel {
   Packed* other_packed;
 
   struct Shared {
-    /// Rows that go left, per thread; after Reserve, the total of all threads before it.
+    /// Number of rows that go left, per thread; after Reserve, the total over all earlier threads.
     std::uint32_t lefts[kThreads];  // NOLINT(modernize-avoid-c-arrays)
-    /// One bit per row.
+    /// For each thread, one bit per row: 1 if the row goes left.
     std::uint8_t goes_left[kThreads];  // NOLINT(modernize-avoid-c-arrays)
     std::uint32_t left_at;
     std::uint32_t right_at;

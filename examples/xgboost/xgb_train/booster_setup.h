@@ -10,8 +10,8 @@
 
 namespace warren::xgb_train {
 
-/// Returns a booster with the user's parameters, which starts from `model` unless that is empty. Throws
-/// ConfigError, naming where the user set it, if XGBoost rejects a parameter. A collective call.
+/// Returns a booster with the user's parameters, which starts from `model` unless that is empty. If XGBoost
+/// rejects a parameter, throws a ConfigError that says where the user set the parameter. A collective call.
 Booster MakeBooster(const Parameters& parameters, const std::string& model,
                     const std::vector<const DMatrix*>& cached);
 

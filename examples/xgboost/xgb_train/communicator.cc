@@ -33,13 +33,14 @@ struct Launch {
 };
 
 /// Finds out how mpirun, srun or torchrun started this process, by the rules of rabit_engine/engine/join.cc,
-/// which is not available if XGBoost communicates by itself. With WARREN_BOOTSTRAP=none, the processes are
-/// separate programs.
+/// which is not available if XGBoost communicates by itself. With WARREN_BOOTSTRAP=none, the processes do not
+/// belong together.
 Launch LaunchOfThisProcess() {
   if (Variable("WARREN_BOOTSTRAP") == "none" || Variable("RABIT_BOOTSTRAP") == "none") return {};
   std::vector<std::string> names{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
   if (!Variable("SLURM_STEP_ID").empty()) names.emplace_back("SLURM_STEP_NUM_TASKS");
-  // Other programs also set WORLD_SIZE. dmlc-submit without a tracker sets all of these for PyTorch.
+  // Other programs also set WORLD_SIZE, so torchrun's other variables must be set, too. dmlc-submit without a
+  // tracker sets all of them for PyTorch, but also DMLC_JOB_CLUSTER.
   if (!Variable("RANK").empty() && !Variable("MASTER_ADDR").empty() && !Variable("MASTER_PORT").empty() &&
       Variable("DMLC_JOB_CLUSTER").empty())
     names.emplace_back("WORLD_SIZE");

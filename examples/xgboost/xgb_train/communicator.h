@@ -27,7 +27,7 @@ class Communicator {
   bool InJob() const { return joined_; }
   bool IsRoot() const { return rank_ == 0; }
 
-  /// Prints a line once per call: through the tracker in a job, otherwise to standard output.
+  /// Prints a line: through the tracker in a job, otherwise to standard output.
   void Print(const std::string& line);
   /// Replaces every worker's bytes with those of `root`.
   void Broadcast(std::string& bytes, int root = 0);

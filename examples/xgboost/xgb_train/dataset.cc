@@ -56,8 +56,8 @@ int Threads() {
   return text == nullptr ? 0 : std::max(std::atoi(text), 0);
 }
 
-/// Whether a matrix without rows loses its number of labels, so that its worker makes different collective
-/// calls.
+/// Whether, in this version of XGBoost, a matrix without rows loses its number of labels, so that its worker
+/// makes different collective calls.
 bool ForgetsLabelsWithoutRows(std::string_view version) {
   return version.starts_with("1.") || version.starts_with("2.") || version.starts_with("3.0.") ||
          version.starts_with("3.1.");

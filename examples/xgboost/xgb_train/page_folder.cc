@@ -43,8 +43,8 @@ void Remove(const std::string& folder) {
   fs::remove_all(folder, ignored);
 }
 
-/// Opens and locks the folder's lock file. Returns -1 with errno if it does not exist, another process holds
-/// the lock, or it was removed before it could be locked.
+/// Opens and locks the folder's lock file. Returns -1 with errno if the file does not exist, another process
+/// holds its lock, or it was removed before it could be locked.
 int LockOf(const std::string& folder, int flags) {
   const int file = open((fs::path(folder) / kLockName).c_str(), flags | O_RDWR | O_CLOEXEC, 0666);
   if (file < 0) return file;

@@ -32,8 +32,9 @@ class PageFolder {
 /// -9).
 void RemovePageFoldersOfDeadProcesses(const std::string& cache);
 
-/// Makes these signals remove the process's page folders before they end it as usual. Must be called before
-/// any thread is started, so that all threads block the signals and leave them to the waiting thread.
+/// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the process's page folders before they end it as usual.
+/// Must be called before any thread is started, so that all threads block the signals and leave them to the
+/// waiting thread.
 void RemovePageFoldersOnSignals();
 
 }  // namespace warren::xgb_train

@@ -23,7 +23,7 @@ struct Rule {
   void (*apply)(Target&, const Setting&);
 };
 
-/// The row of the name or alias `key`, or nullptr.
+/// Returns the row whose name or alias is `key`, or nullptr.
 template <typename Target>
 const Rule<Target>* FindRule(std::span<const Rule<Target>> rules, std::string_view key) {
   for (const Rule<Target>& rule : rules) {
@@ -32,7 +32,7 @@ const Rule<Target>* FindRule(std::span<const Rule<Target>> rules, std::string_vi
   return nullptr;
 }
 
-/// The help on all rows, and on eval[NAME].
+/// Returns the help text of all rows and of eval[NAME].
 template <typename Target>
 std::string DescribeRules(std::span<const Rule<Target>> rules) {
   std::string text;
@@ -45,7 +45,7 @@ std::string DescribeRules(std::span<const Rule<Target>> rules) {
          "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; may be given several times.\n";
 }
 
-/// Throws ConfigError with what was found, and what was expected.
+/// Throws ConfigError naming what was found and what was expected.
 [[noreturn]] inline void Reject(const Setting& setting, std::string_view expected) {
   throw ConfigError(
       fmt::format("{}: found {} = {}; expected {}", setting.origin, setting.key, setting.value, expected));
@@ -57,8 +57,8 @@ struct EvalSet {
   std::string path;
 };
 
-/// Parses `eval[NAME] = path`; nullopt if the key does not begin like that. Throws ConfigError if it is
-/// malformed.
+/// Parses `eval[NAME] = path`; nullopt if the key does not begin with `eval[`. Throws ConfigError if the rest
+/// of the key is malformed.
 inline std::optional<EvalSet> ParseEvalSet(const Setting& setting) {
   constexpr std::string_view kPrefix = "eval[";
   const std::string_view key = setting.key;

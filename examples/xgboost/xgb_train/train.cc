@@ -43,7 +43,7 @@ posix::Descriptor PrepareOutputs(const Parameters& p) {
 }
 
 /// The data sets of a run, linked by LinkMatrices. Evaluation sets are in the order written, followed by the
-/// training data.
+/// training data if they are evaluated, too.
 struct Data {
   Dataset train;
   std::vector<Dataset> others;
@@ -59,7 +59,8 @@ bool GrowsByHistograms(const Parameters& p) {
   });
 }
 
-// XGBoost 1.7's workers would make different collective calls, and then wait for each other or fail.
+// Throws if XGBoost 1.7 grows trees by histograms and some workers have no rows: its workers would make
+// different collective calls, and then wait for each other or fail.
 void RequireRowsForHistograms(const Parameters& p, const Dataset& train, const Communicator& job) {
   if (train.workers_without_rows == 0 || !GrowsByHistograms(p) || !XgboostVersion().starts_with("1.")) return;
   throw std::runtime_error(fmt::format(
@@ -89,8 +90,8 @@ void LinkMatrices(Data& data, bool eval_train) {
   data.eval_matrices.push_back(&data.train.matrix);
 }
 
-/// Where training starts: the number of finished rounds, and the bytes of the model that contains them (for
-/// round 0, of model_in; empty without it).
+/// Where training starts: the number of finished rounds, and the bytes of the model that contains them. For
+/// round 0, that is model_in; without model_in, there are no bytes.
 struct Start {
   int round = 0;
   std::string model;
@@ -181,8 +182,9 @@ void Train(const Parameters& p, Communicator& job) {
   const std::string model_in = ReadModelForAll(p.model_in, job);
   const std::string run = DescribeRun(p, data.train.digest, model_in, XgboostVersion());
   const Start start = AgreeOnStart(p, run, model_in, job);
-  // With constant Hessians, `approx` makes its cuts in the first round, from the rows drawn for it, and keeps
-  // them in the matrix. A resumed run makes them from the same draw.
+  // With constant Hessians, `approx` makes its cuts in the first round, from the rows drawn for that round,
+  // and keeps them in the matrix. A resumed run repeats the first round, without keeping its trees, to get
+  // the same cuts.
   if (start.round > 0 && StartsAfreshWhenSaved(p)) {
     MakeBooster(p, model_in, data.all_matrices).UpdateOneRound(0, data.train.matrix);
   }

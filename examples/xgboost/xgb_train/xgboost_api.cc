@@ -75,7 +75,7 @@ void Booster::SetParam(const std::string& key, const std::string& value) {
 void Booster::Configure() {
   bst_ulong length = 0;
   const char* config = nullptr;
-  Check(XGBoosterSaveJsonConfig(handle_.get(), &length, &config));  // configures the booster before saving
+  Check(XGBoosterSaveJsonConfig(handle_.get(), &length, &config));  // configures the booster first
 }
 
 void Booster::UpdateOneRound(int round, const DMatrix& train) {

@@ -40,7 +40,8 @@ struct PredictOptions {
 
 class Booster {
  public:
-  /// XGBoost keeps the predictions for the `cached` matrices up to date; they must outlive the booster.
+  /// XGBoost keeps the predictions for the `cached` matrices up to date; these matrices must outlive the
+  /// booster.
   explicit Booster(const std::vector<const DMatrix*>& cached = {});
 
   void SetParam(const std::string& key, const std::string& value);

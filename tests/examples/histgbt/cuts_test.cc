@@ -44,7 +44,7 @@ TEST(Sketch, PartsMergeIntoWhatTheWholeGives) {
     const auto whole = Encoded(SketchRows(block.View(), options, threads), options.sample_size);
     for (const std::size_t parts : {2, 3, 7}) {
       std::vector<FeatureSketch> merged;
-      for (std::size_t part = parts; part-- > 0;) {  // in reverse order
+      for (std::size_t part = parts; part-- > 0;) {  // in reverse order: the order of merging must not matter
         const Block own = Part(block, shape.rows * part / parts, shape.rows * (part + 1) / parts);
         auto sketches = SketchRows(own.View(), options, threads);
         if (merged.empty()) {

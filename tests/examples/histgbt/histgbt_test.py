@@ -48,7 +48,8 @@ class InXgboost(HistgbtTest):
 
     def check(self, metric, make, parameters, seeds=(2,), limit=0.002):
         """Checks that predictions are the same in XGBoost, and that XGBoost's own models are not better by more than `limit` on average
-        over the seeds' data sets. The average counts, as the positions of cuts change single trees, like another max_bin in XGBoost."""
+        over the seeds' data sets. Only the average counts, since the positions of cuts change single trees, as another max_bin does
+        in XGBoost."""
         better = []
         for seed in seeds:
             self.make_data("train.txt", rows=20000, seed=seed, **make)
@@ -107,7 +108,7 @@ class InXgboost(HistgbtTest):
 
     @staticmethod
     def values_of(rows):
-        """XGBoost 1.7 refuses infinite values, so they are replaced by the greatest float, as in histgbt."""
+        """Returns the rows as a DMatrix. Infinite values, which XGBoost 1.7 refuses, are replaced by the greatest float, as in histgbt."""
         matrix = np.full((len(rows), 9), np.nan, dtype=np.float32)
         for row, line in enumerate(rows):
             for index, value in (pair.split(":") for pair in line.split()[1:]):

@@ -45,7 +45,7 @@ TEST_F(HistogramTest, AreSumsByBin) {
         }
       }
       HistogramBuilder builder(matrix, cuts);
-      for (int time = 0; time < 2; ++time) {  // the second histogram starts empty
+      for (int time = 0; time < 2; ++time) {  // the second histogram must not contain the first
         std::vector<GradientSum> histogram(cuts.TotalBins());
         builder.Add({rows.data(), gradients.data(), rows.size()}, histogram.data());
         EXPECT_TRUE(histogram == expected) << features << " features, layout " << static_cast<int>(layout);

@@ -26,7 +26,8 @@ void RunWork(void* argument) {
     std::fill_n(reinterpret_cast<std::byte*>(memory.data()), memory.size() * sizeof(std::max_align_t),
                 kNonsense);
     for (int phase = 0; phase < work->kernel.Phases(); ++phase) {
-      // Threads run out of order: what one writes in a phase, others may read only in the next phase.
+      // Threads run out of order: data that one thread writes in a phase may be read by others only in the
+      // next phase.
       for (unsigned i = 0; i < kThreads; ++i)
         work->kernel.Run(phase, Thread{i * 97 % kThreads, block, work->blocks}, memory.data());
     }

@@ -77,14 +77,14 @@ void ExpectSame(const std::vector<Tree>& one, const std::vector<Tree>& other) {
   }
 }
 
-/// Checks a tree by trying every possible question on the rows of each node. Unrounded gradients are added in
-/// double precision.
+/// Checks a tree by trying every possible split of each node's rows. Gradients are not rounded, and are added
+/// in double precision.
 class PlainGrower {
  public:
   PlainGrower(const Block& block, const Result& result, const Setting& setting)
       : block_(block), result_(result), setting_(setting) {}
 
-  /// Follows the tree; checks that each node has the right sums and asks the best question, up to rounding.
+  /// Follows the tree; checks that each node has the right sums and the best split, up to rounding.
   void Check(const Tree& tree) {
     std::vector<std::vector<std::size_t>> rows(tree.nodes.size());
     for (std::size_t row = 0; row < block_.rows(); ++row) rows[0].push_back(row);

@@ -23,7 +23,8 @@ from warren_testing import BIN, SOURCE, Tracker, derive, wait_for
 WHY_NO_HOSTS = network_namespaces.why_not()
 TCP = {"WARREN_SHARED_MEMORY": "off"}
 OTHER_TOKEN = "ab" * 32
-# Prints which of these words were sent over any network interface of this machine before its standard input was closed.
+# A program that listens on all network interfaces of this machine until its standard input is closed. Then it prints how many bytes it has
+# seen, and which of the words in its arguments were sent.
 LISTENER = """
 import socket, sys, threading
 words = [bytes.fromhex(word) for word in sys.argv[1:]]
@@ -115,8 +116,8 @@ class Results(unittest.TestCase):
 
 
 class OnTheWire(unittest.TestCase):
-    # In this order: part of what a classic worker sends to its tracker, of what rabit-broadcast sends to the other ranks, and of what a
-    # rank sends to begin a link that the tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
+    # In this order: words from a classic worker's messages to its tracker, from the text that rabit-broadcast sends to the other ranks, and
+    # from the first message on a link that the tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
     WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 4, 1)}
     RANKS = 9
 

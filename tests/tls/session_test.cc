@@ -54,7 +54,7 @@ class Wire {
 
   int client() const { return ends_[0]; }
   int server() const { return ends_[1]; }
-  /// Makes the send buffers small, so that sends are cut at any byte.
+  /// Makes the send buffers small, so that a send may be cut after any byte.
   void MakeNarrow() const {
     const int bytes = 1;  // the kernel raises it to 4.5 KiB
     for (const int end : ends_) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -254,8 +254,8 @@ TEST(FirstRecord, IsKnownWhenItIsWholeAndTheSocketKeepsSilentUntilThen) {
   for (const std::size_t piece : {1, 3, 1, 257}) {
     send(wire.client(), record.data() + sent, piece, MSG_NOSIGNAL);
     sent += piece;
-    // The socket becomes readable when the bytes that the last look needs have arrived: 1 byte, the 5 bytes
-    // of the header, then all.
+    // The socket becomes readable when it holds the bytes that LookAtFirstRecord waits for: 1 byte, then the
+    // 5 bytes of the header, then the whole record.
     EXPECT_EQ(Readable(wire.server()), sent == 1 || sent == 5) << sent;
     EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kIncomplete);
   }

@@ -198,7 +198,8 @@ TEST_F(CollectiveJobTest, FinishesWhenAllHaveShutDownAndClosed) {
   const ConnectionId last = Say("1", collective::Shutdown{}, 1, 2);
   EXPECT_EQ(finished, std::nullopt);
   EXPECT_FALSE(IsClosed(last));
-  // The tracker does not notify the worker earlier: the worker would find its own error port closed.
+  // The tracker notifies the worker only once the worker has closed its connection: the worker notifies its
+  // own error port before that, and would find the port closed.
   EXPECT_EQ(received[lines[9101]], "");
   job->Closed(last, "it closed the connection", now);
   Collect();

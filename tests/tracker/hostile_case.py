@@ -7,7 +7,7 @@ from warren_testing import Tracker, threads
 
 
 class HostileCase(unittest.TestCase):
-    """A tracker of a job of four, well-behaved workers (of class `worker`), and connections that may misbehave."""
+    """The tracker of a job, its four well-behaved workers (of class `worker`), and connections that may misbehave."""
 
     worker = None  # the class of workers, constructed from the tracker's address and a task
 
@@ -62,7 +62,7 @@ class HostileCase(unittest.TestCase):
         self.assertIn(complaint, lines[0])
 
     def throw_nonsense(self, seed, whole, head=b""):
-        """Opens 300 connections that send `whole`, or `head` and random bytes, with some bytes changed, cut anywhere."""
+        """Opens 300 connections. Each sends `whole`, or `head` and random bytes, with a few bytes changed and cut off at a random place."""
         random_bytes = random.Random(seed)
         for number in range(300):
             data = bytearray(whole if number % 2 else head + random_bytes.randbytes(64))

@@ -31,7 +31,7 @@ class HostileCollectivePeers(HostileCase):
         self.assert_refused("the hello is not a JSON object", "{\"rank\": 0,,}")
 
     def test_something_else_than_an_object(self):
-        # This looks like the other dialect, which this job does not use.
+        # The tracker takes this for the other dialect, which this job does not use.
         self.assert_refused("all workers of a job need the same version", "[1, 2, 3]")
 
     def test_bytes_that_are_no_text(self):
@@ -130,7 +130,7 @@ class HostileCollectivePeers(HostileCase):
             self.connect()
         begin = time.monotonic()
         self.finish_job()
-        # Far below the time after which silent peers are dropped, so the job did not wait for them.
+        # This limit is far below the time after which silent peers are dropped: the job must not wait for them.
         self.assertLess(time.monotonic() - begin, 15)
 
     def test_random_bytes_from_many_peers_at_once(self):

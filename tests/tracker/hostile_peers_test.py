@@ -74,7 +74,7 @@ class HostilePeers(HostileCase):
             self.connect(struct.pack("@i", MAGIC))
         begin = time.monotonic()
         self.finish_job()
-        # Far below the time after which silent peers are dropped, so the job did not wait for them.
+        # This limit is far below the time after which silent peers are dropped: the job must not wait for them.
         self.assertLess(time.monotonic() - begin, 15)
 
     def test_silent_connections_do_not_keep_workers_out_when_descriptors_run_short(self):

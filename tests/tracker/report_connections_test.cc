@@ -177,7 +177,7 @@ TEST_F(ReportConnectionsTest, WhatComesInPiecesIsLimitedForAllTogether) {
   const ConnectionId one_more = Connect(Magic() + begin);
   EXPECT_THAT(closed, ElementsAre(one_more));
   Close(1);
-  Connect(Magic() + begin);  // there is room for it again
+  Connect(Magic() + begin);  // there is room again
   EXPECT_THAT(closed, ElementsAre(1, one_more));
 }
 
@@ -231,7 +231,7 @@ TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
   // for stock workers.
   Say(Authenticate(), Magic() + ReportOf("ours"));
   EXPECT_THAT(closed, IsEmpty());
-  // A worker that joins with the token does.
+  // A worker that joins with the token closes them.
   Say(Authenticate(),
       classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "0", classic::Command::kStart}));
   EXPECT_THAT(closed, ElementsAre(stranger));

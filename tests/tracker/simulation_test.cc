@@ -59,8 +59,7 @@ class World {
     for (int i = 0; i < steps; ++i) Step();
   }
 
-  /// Kills the process of `task`. Survivors that had links to it notice that and recover, as rabit's workers
-  /// do.
+  /// Kills the process of `task`. Survivors that had links to the process recover, as rabit's workers do.
   void Kill(int task) {
     Worker& dead = workers_[task];
     if (dead.connection != 0) job_->Closed(dead.connection, "killed", now_);
@@ -72,8 +71,8 @@ class World {
   }
 
   /// The tracker dies, perhaps after it has read a worker's message but before it has acted on it, and
-  /// another one takes over from its notes. Workers in the middle of an exchange drop their links and start
-  /// over, as our engine does.
+  /// another tracker takes over from the notes. Workers in the middle of an exchange drop their links and
+  /// start over, as our engine does.
   void ReplaceTracker() {
     Worker& heard = workers_[random_() % workers_.size()];
     if (!heard.to_tracker.empty() && random_() % 2 == 0) {

@@ -1,4 +1,4 @@
-// The search for the user at the other end of a connection in the kernel's tables.
+// Looks up, in the kernel's tables, the user at the other end of a connection.
 #include "tracker/socket_owner.h"
 
 #include <gtest/gtest.h>

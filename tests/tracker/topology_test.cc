@@ -58,8 +58,8 @@ TEST(Topology, HasTheRingInRankOrder) {
   EXPECT_TRUE(one.neighbors(0).empty());
 }
 
-// Derived by hand from the rule in topology.h: the heap 0(1(3,4),2(5,6)) is walked 0, 1, 3, 4 and then its
-// right subtree backwards, 6, 5, 2.
+// Derived by hand from the rule in topology.h: the heap 0(1(3,4),2(5,6)) is walked in the order 0, 1, 3, 4,
+// and then the right subtree backwards: 6, 5, 2.
 TEST(Topology, LaysRanksAlongAWalkThatReturnsToTheRoot) {
   const Topology seven(7);
   EXPECT_EQ(seven.parent(1), 0);

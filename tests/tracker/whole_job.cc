@@ -59,7 +59,7 @@ class Counted {
 
   bool Classic() {
     for (int task = 0; task < num_workers_; ++task) {
-      // Each field is sent on its own, as rabit does.
+      // Each field is sent separately, as in rabit.
       const ConnectionId id = Open();
       exchanges_[id];
       Say(id, classic::EncodeMagic());

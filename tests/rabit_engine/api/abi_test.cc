@@ -14,7 +14,7 @@
 
 namespace {
 
-// The C functions, whose symbol names do not include their parameters.
+// The C functions. Their parameters are checked here, since they are not part of the symbol names.
 template <typename Function, typename Promised>
 constexpr bool kIs = std::is_same_v<Function, Promised>;
 

@@ -36,7 +36,7 @@ int main(int argc, char* argv[]) {
   Pair pair = {rank, rank};
   reducer.Allreduce(&pair, 1);
 
-  // XGBoost has in-memory stream classes with the same names as ours.
+  // XGBoost has in-memory stream classes with the same names as ours; they must not replace ours.
   std::string bytes;
   rabit::utils::MemoryBufferStream stream(&bytes);
   stream.Write("x", 1);

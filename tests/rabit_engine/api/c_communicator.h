@@ -51,7 +51,7 @@ class CCall final : public BegunCall {
   WarrenHandle handle_;
 };
 
-/// Supports at most one message per direction in a call.
+/// A communicator over the C API. Supports at most one send and one receive per call.
 class CCommunicator final : public BeginningCommunicator {
  public:
   /// Takes ownership of `comm`.
@@ -154,8 +154,8 @@ class CCommunicator final : public BeginningCommunicator {
     for (std::size_t i = 1; i < offsets.size(); ++i) counts.push_back(offsets[i] - offsets[i - 1]);
     return counts;
   }
-  // The engine and the C API use the same numbers for types and operations. The C API has one number for
-  // types that have two in the engine.
+  // The engine and the C API use the same numbers for types and operations. The C API has no number for the
+  // engine's kLongLong and kULongLong, so callers must not use these.
   static int TypeOf(const Operation& operation) { return static_cast<int>(operation.reduction->type()); }
   static int OpOf(const Operation& operation) { return static_cast<int>(operation.reduction->operation()); }
 

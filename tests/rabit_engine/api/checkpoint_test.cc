@@ -1,4 +1,4 @@
-// Checkpoints within one process: the models, and the rabit API for them.
+// Checkpoints in a job of one process: the stored models, and rabit's functions for checkpoints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>

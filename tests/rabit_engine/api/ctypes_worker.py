@@ -11,7 +11,7 @@ arguments = (ctypes.c_char_p * 1)(b"rabit_reduce_buffer=64MB")
 assert rabit.RabitInit(len(arguments), arguments)
 rank, world = rabit.RabitGetRank(), rabit.RabitGetWorldSize()
 
-# The type codes of array, in the order of rabit's type numbers.
+# The type codes of Python's `array`, in the order of rabit's type numbers.
 for dtype, code in enumerate("bBiIlLfdqQ"):
     values = array.array(code, [rank, 1, 2] * 1000)
     address, _ = values.buffer_info()

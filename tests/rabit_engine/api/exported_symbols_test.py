@@ -44,7 +44,7 @@ def promise(name):
 
 
 def broken(recorded, promised, version, found):
-    """Returns how a library with SOVERSION `version` that exports `found` breaks the promise, or None if it keeps it."""
+    """Returns how a library with SOVERSION `version` that exports `found` breaks the promise, or None if the promise is kept."""
     if version != recorded:
         return f"the SOVERSION is {version}, the list is that of {recorded}: write it anew with --update"
     if promised - found:

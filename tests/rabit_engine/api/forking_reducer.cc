@@ -1,6 +1,6 @@
 // A program whose reduction function forks, which no program should do. The child returns from the function
-// as if nothing had happened and must get an error; the job continues without it. argv[1] is the number of
-// the call, counted per rank, in which the function forks.
+// as if nothing had happened and must get an error; the parent's job continues. The function forks when a
+// rank calls it for the argv[1]-th time.
 #include <rabit/rabit.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Invalid calls of the C++ API: each is an error that names the rank, the call and the call site.
+// Invalid calls of the C++ API fail with an error that names the rank, the call and the call site.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>

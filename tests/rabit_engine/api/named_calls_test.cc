@@ -1,6 +1,6 @@
-// Named operations with ranks as threads, each of which submits from several threads; useful under the thread
-// sanitizer, too. tests/rabit_engine/coordinator/ tests the agreement between ranks,
-// tests/rabit_engine/matrix/ whole programs.
+// Named operations, which each rank submits from several threads. The ranks share this process, so that the
+// thread sanitizer can find races. tests/rabit_engine/coordinator/ tests how the ranks agree, and
+// tests/rabit_engine/matrix/ tests whole programs.
 #include "rabit_engine/api/named_calls.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
-// Worlds and groups of ranks that meet over a channel they already share (WarrenCommMeet, WarrenCommGroup),
-// with ranks as threads that share a board. tests/python/torch_test.py tests processes and their deaths.
+// Worlds and groups of ranks that meet over a channel they already share (WarrenCommMeet, WarrenCommGroup).
+// Here the ranks are threads and the channel is a Board; tests/python/torch_test.py tests processes,
+// including processes that die.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

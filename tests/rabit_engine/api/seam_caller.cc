@@ -1,6 +1,6 @@
-// Calls rabit::engine as XGBoost 1.7 does: its five functions and each virtual function of its engine. Uses
-// our engine or, with WARREN_XGBOOST_ENGINE=own, XGBoost's; equal results show that the declarations below
-// match XGBoost's. Checks its own results, in jobs of any size.
+// Calls the namespace rabit::engine as XGBoost 1.7 does: the five functions, and each virtual function of
+// IEngine. The engine is ours or, with WARREN_XGBOOST_ENGINE=own, XGBoost's; equal results show that the
+// declarations below match XGBoost's. Checks its own results, in jobs of any size.
 #include <dmlc/logging.h>
 
 #include <cstddef>
@@ -96,7 +96,7 @@ int main(int argc, char* argv[]) {
   Require(world == 1 || engine->GetRingPrevRank() == static_cast<int>(previous), "ring");
   Require(engine->VersionNumber() == 0, "fresh version");
 
-  // Another thread has not joined a job.
+  // Init joins a job for the calling thread only: another thread is alone.
   std::thread([] {
     Require(GetEngine()->GetWorldSize() == 1 && !GetEngine()->IsDistributed(), "questions of another thread");
     Require(Finalize(), "Finalize of another thread");

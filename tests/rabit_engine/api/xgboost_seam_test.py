@@ -1,4 +1,5 @@
-"""XGBoost 1.7 over our engine: each function of the engine, our errors as XGBoost's errors, threads, and the switch back to its own engine.
+"""XGBoost 1.7 over our engine: each function of the engine, our errors as XGBoost's errors, threads, and the switch back to
+XGBoost's engine.
 
 tests/interop tests that training gives the same models.
 """
@@ -42,7 +43,7 @@ class EngineFunctions(unittest.TestCase):
 
 
 class Usage(unittest.TestCase):
-    """The warning if XGBoost communicates by itself although the library is loaded."""
+    """The warning if XGBoost communicates by itself although librabit_xgboost.so is loaded."""
 
     LINE = "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; "
 

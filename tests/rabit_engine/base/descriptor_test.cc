@@ -1,4 +1,4 @@
-// Descriptors are closed once, also in forked processes.
+// Descriptors are closed exactly once in each process, including forked processes.
 #include "rabit_engine/base/descriptor.h"
 
 #include <fcntl.h>

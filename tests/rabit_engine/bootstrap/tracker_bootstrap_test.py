@@ -102,7 +102,7 @@ class Joining(unittest.TestCase):
 
     @unittest.skipUnless(DMLC_CORE, "WARREN_DMLC_CORE names no clone of dmlc-core")
     def test_dmlc_cores_own_tracker_serves_them_too(self):
-        # This tracker writes the workers' prints to its stdout, of which only the address is read, so the prints are not checked.
+        # This tracker writes the workers' prints to its stdout, from which the test reads only the address, so the prints are not checked.
         for count in range(1, 10):
             with self.subTest(workers=count):
                 self.check_records(stock_tracker(f"{DMLC_CORE}/tracker/dmlc_tracker/tracker.py", count), count)
@@ -113,7 +113,7 @@ class Joining(unittest.TestCase):
                 self.join_and_end_well(our_tracker(count), count, "all", 20)
 
     def test_a_restarted_worker_gets_its_rank_back_while_the_others_link(self):
-        # The first process of task 2 dies between hello and linking; the other workers wait for the second.
+        # The first process of task 2 dies between hello and linking; the other workers wait for the task's second process.
         with our_tracker(3) as tracker, Ranks(tracker.env, 2, "records") as ranks:
             first = ClassicWorker((tracker.host, tracker.port), 2, token=tracker.env["DMLC_JOB_TOKEN"])
             wire = first.hello("start")
@@ -311,7 +311,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                 address = ("127.0.0.1", port)
                 silent = [socket.create_connection(address) for _ in range(10)]
                 wrong = socket.create_connection(address)
-                wrong.sendall(struct.pack("@i", 7) + b"x" * 1000)  # a rank that is no neighbour
+                wrong.sendall(struct.pack("@i", 7) + b"x" * 1000)  # rank 7 is not a neighbour
                 peer = Wire(socket.create_connection(address, timeout=5))
                 peer.send_int(1)
                 self.assertEqual(peer.recv_int(), 0)

@@ -2,11 +2,11 @@
 // subcommand.
 //
 //   tracker_ranks records          gathers a record of every rank, prints the records, exits with 0
-//   tracker_ranks records R R ...  the same, except that the ranks R only pause
+//   tracker_ranks records R R ...  the same, except that the ranks R pause forever instead
 //   tracker_ranks together         shuts down together with all other ranks
 //   tracker_ranks ring             passes numbers around the ring until an error
 //   tracker_ranks all <rounds>     exchanges numbers with every other rank, exits with 0
-//   tracker_ranks mismatch         the last rank calls a different collective
+//   tracker_ranks mismatch         the last rank calls an allreduce with a different count
 //
 // Prints "joined RANK PID" first, and on a failure "lost RANK SECONDS: text" with SECONDS since the last
 // success.

@@ -76,7 +76,8 @@ inline std::vector<int> GroupSizes() {
   return {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17};
 }
 
-/// Counts around the sizes at which vectors are divided. The longest span several chunks of every algorithm.
+/// Element counts around the sizes at which algorithms divide vectors. The largest counts span several chunks
+/// of every algorithm.
 inline std::vector<std::size_t> CountsFor(int size) {
   const auto n = static_cast<std::size_t>(size);
   std::vector<std::size_t> counts{0, 1, 2, 3, 5, n - 1, n, n + 1, 1000};

@@ -1,6 +1,6 @@
 // A world whose ranks are threads of this process and whose links are small queues in memory. The queues
-// accept and return odd numbers of bytes, so code that relies on whole messages fails. Counts the bytes sent.
-// If one rank fails, all fail.
+// sometimes accept or return only some of the bytes, so code that relies on whole messages fails. Counts the
+// bytes sent. If one rank fails, all fail.
 #pragma once
 
 #include <condition_variable>

@@ -11,7 +11,7 @@ using collective::PartialSums;
 
 constexpr std::size_t kCount = 50;
 
-/// Absorbs the ranks one by one, starting at `first` and wrapping around.
+/// Absorbs the inputs of all ranks one by one, starting at rank `first` and wrapping around.
 PartialSums AbsorbAll(const ReductionCase& test, int first) {
   const int size = static_cast<int>(test.inputs.size());
   PartialSums sums(test.sample.reduction, size, kCount);
@@ -53,7 +53,8 @@ TEST(PartialSums, AreOneWhereTheOrderDoesNotMatter) {
   EXPECT_EQ(AbsorbAll(test, 3).values().size(), kCount * sizeof(std::int32_t));
 }
 
-/// Hosts of consecutive ranks: each sends its partial sums to one rank, which absorbs the hosts in order.
+/// Hosts of consecutive ranks: each host sends its partial sums to one rank, which absorbs them in host
+/// order.
 TEST(PartialSums, OfHostsThatCutThroughSubtreesGiveTheTotal) {
   const std::vector<int> hosts{0, 3, 4, 9, 11, 13};
   for (const Sample& sample : Samples()) {

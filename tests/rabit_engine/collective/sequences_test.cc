@@ -1,5 +1,5 @@
 // Successive calls of different collectives over links with little capacity: no call may leave data for the
-// next one, and no order of waiting may deadlock.
+// next one, and the ranks must not deadlock, whichever of them are late.
 #include "algorithms.h"
 #include "checks.h"
 #include "rabit_engine/base/error.h"

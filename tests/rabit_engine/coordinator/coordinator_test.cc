@@ -226,7 +226,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       for (const auto& [name, error] : ended)
         EXPECT_THAT(error, HasSubstr("the name 'x' for different operations"));
     }
-    {  // The members of a group state different sizes, the same on all ranks.
+    {  // The members of a group disagree on the group's size; each member states the same on all ranks.
       SimulatedWorld world({.size = 2});
       AddToAll(world, InGroup("x", "g", 2));
       AddToAll(world, InGroup("y", "g", 3));
@@ -396,8 +396,8 @@ TEST(Coordinator, IdleRanksAreKnownToBe) {
   EXPECT_FALSE(world.ranks[0].all_are_idle());
 }
 
-/// Names that each rank submits once per round, in its own order and over several cycles. Some names differ
-/// in shape on a rank, some are in groups, and some ranks join.
+/// Names that each rank submits once per round, in its own order and over several cycles. Some names have
+/// different shapes on different ranks, some are in groups, and some ranks join.
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed)

@@ -233,7 +233,8 @@ void CheckAll(std::size_t count) {
   std::printf("checked %zu results of %zu elements\n", checked, count);
 }
 
-/// Prints whether a sum of floats, which depends on the order, has the same bits as the engine's on the host.
+/// Prints whether a sum of floats, which depends on the order of addition, has the same bits as the sum that
+/// the engine computes on the host.
 void CheckOrder(std::size_t count) {
   std::vector<float> numbers(count);
   std::uint32_t state = 12345U + static_cast<std::uint32_t>(rabit::GetRank());
@@ -332,7 +333,7 @@ cudaGraph_t Captured(cudaStream_t stream, const std::function<void()>& work) {
   return graph;
 }
 
-/// Checks whether calls can be captured into a CUDA graph; if so, launches it several times.
+/// Checks whether calls can be captured into a CUDA graph; if so, launches the graph several times.
 void CheckCapture() {
   const std::size_t count = 20001;
   const auto ranks = static_cast<std::size_t>(rabit::GetWorldSize());
@@ -475,8 +476,8 @@ void WaitByCuda() {
   rabit::device::Synchronize(nullptr);
 }
 
-/// Like Miss, but rank `who` exits, and the others wait for an idle stream before that of the second
-/// allreduce.
+/// Like Miss, but rank `who` exits, and the second allreduce is on another stream. The other ranks first wait
+/// for the stream of the first allreduce, which is idle.
 void MissOnAnotherStream(int who) {
   const std::size_t count = 1000;
   const Buffer buffer(std::string(count * sizeof(float), '\0'));
@@ -545,7 +546,7 @@ void CheckHandles() {
   }
 }
 
-/// Rank `who` exits before a call; the handles of the other ranks must report that.
+/// Rank `who` exits before a call. The other ranks' handles must report the loss.
 void MissByHandle(int who) {
   const warren::Communicator world = warren::World();
   const Buffer buffer(4'000'000);

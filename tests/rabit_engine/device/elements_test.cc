@@ -48,8 +48,8 @@ T AnyNumber(std::mt19937_64& random) {
     T value;
     std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
     const auto wide = static_cast<double>(Arithmetic<T>::Widen(value));
-    // Large floats are excluded, too. The engine's and CUDA's float8 agree on a product or sum that becomes
-    // infinite, but infinity minus infinity is a NaN.
+    // Large floats are excluded, too, so that few sums and products become infinite: infinity minus infinity
+    // is a NaN. (On infinite results, the engine's and CUDA's float8 agree.)
     if (std::isfinite(wide) && (std::is_integral_v<T> || std::fabs(wide) < 100)) return value;
   }
 }

@@ -1,7 +1,8 @@
 // A stand-in for the CUDA runtime in host memory, with the functions that the CUDA part of the engine and its
 // tests need. It reproduces the order of work. A stream is a thread that runs its work items one by one, some
-// of them with a delay. Events, also those of other processes, count records and completions. Device memory
-// is an in-memory file that other processes can map. Speed, kernels and NVIDIA's errors are not reproduced.
+// of them with a delay. Events, including those of other processes, count records and completions. Device
+// memory is an in-memory file that other processes can map. Speed, kernels and NVIDIA's errors are not
+// reproduced.
 //
 // STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES: shared memory per block.
 // STAND_IN_GPUS: number of GPUs; "none": no driver. STAND_IN_GPU_HOST: processes with the same value have the
@@ -158,7 +159,7 @@ struct Machine {
   unsigned long long last_number = 0;  // NOLINT(google-runtime-int)
 };
 
-// Never destroyed: streams are threads that are not joined.
+// Never destroyed: the streams' threads, which are not joined, may still use the machine.
 Machine& TheMachine() {
   static Machine& machine = *new Machine;
   return machine;
@@ -362,7 +363,7 @@ STAND_IN cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 STAND_IN cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, 0);
 }
-// Streams are never freed: a stream's thread finishes its work, as CUDA's streams do.
+// Streams are never freed: as in CUDA, the work on a destroyed stream is still done.
 STAND_IN cudaError_t cudaStreamDestroy(cudaStream_t) {
   return cudaSuccess;
 }

@@ -76,7 +76,7 @@ struct ncclComm {
 
 namespace {
 
-/// Runs `work` in the background; the communicator's state tells when it has ended.
+/// Runs `work` in the background. The communicator's state tells when `work` has ended.
 void Begin(ncclComm* communicator, std::function<bool()> work) {
   communicator->state = ncclInProgress;
   ++communicator->under_way;
@@ -89,7 +89,8 @@ void Begin(ncclComm* communicator, std::function<bool()> work) {
   }).detach();
 }
 
-/// The result of a call that continues in the background. Waits for its end if the communicator is blocking.
+/// Returns the result of a call that continues in the background. If the communicator is blocking, waits
+/// until the call has ended.
 ncclResult_t UnlessBlocking(const ncclComm* communicator) {
   if (!communicator->blocking) return ncclInProgress;
   while (communicator->state == ncclInProgress) std::this_thread::sleep_for(kPoll);
@@ -107,7 +108,8 @@ void RunAgain(void* argument) {
   (*static_cast<Work*>(argument))();
 }
 
-/// Captures work into a CUDA graph. Its order is that of the streams on which the graph is launched.
+/// Captures work into a CUDA graph. The work runs in the order of the streams on which the graph is launched,
+/// not in the order of the calls.
 ncclResult_t IntoGraph(ncclComm_t communicator, cudaStream_t stream, Work work) {
   auto* whole = new Work([=] {
     ++communicator->under_way;

@@ -128,7 +128,7 @@ int Mappings() {
   return count;
 }
 
-/// The number of 512-byte blocks of the largest shared memory that this process has open.
+/// The size, in 512-byte blocks, of the largest shared-memory file that this process has open.
 long SharedBlocks() {
   long most = 0;
   for (int fd = 0; fd < 4096; ++fd) {
@@ -176,8 +176,8 @@ TEST(Split, ThousandsOfThemLeaveNothingBehind) {
   });
 }
 
-/// Exchanges records between the members of a group, which are threads. `told` is called at this rank's first
-/// record, before the other ranks see it.
+/// Exchanges records between the members of a group, which are threads. `told` is called once, when this rank
+/// passes its first record and before the other ranks see that record.
 class HeldMembers final : public OobAllgather {
  public:
   HeldMembers(std::vector<std::string>& records, std::barrier<>& barrier, int rank,

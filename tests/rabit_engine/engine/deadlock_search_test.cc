@@ -101,7 +101,7 @@ class World {
     Write(may_be_stuck);
   }
 
-  /// Advances the world by kTick. Returns true if a rank has found a circle or all ranks have ended.
+  /// Advances the world by kTick. Returns true if a rank has found a cycle or all ranks have ended.
   bool Advance() {
     now += kTick;
     std::vector<int> order(ranks_.size());
@@ -147,7 +147,8 @@ class World {
     return stuck;
   }
 
-  /// Rank 0 acts as a rank in a collective call, which sends a probe when it begins to wait.
+  /// Whether `rank` acts as in a call for messages. Rank 0 acts as in a collective call: it sends a probe
+  /// when it begins to wait.
   static bool IsForMessages(int rank) { return rank != 0; }
   bool is_slow() const { return slow_; }
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -168,8 +169,8 @@ class World {
   double Delay() { return slow_ ? 0.5 * Pick(0, 12) : 0.01; }
   bool IsRemote(int a, int b) const { return host_[a] != host_[b]; }
 
-  /// Writes messages in an order in which all ranks end. If `may_be_stuck`, some ranks then swap two of their
-  /// calls.
+  /// Writes the ranks' programs, with messages in an order that lets all ranks end. If `may_be_stuck`, some
+  /// ranks then swap two of their calls.
   void Write(bool may_be_stuck) {
     const int messages = Pick(0, 3) == 0 ? 40 : Pick(1, 12);
     for (int i = 0; i < messages; ++i) {
@@ -371,7 +372,7 @@ TEST(DeadlockSearch, FindsEachCircleAndNothingElse) {
     for (const int rank : circle) ASSERT_TRUE(world.Stuck()[rank]) << "rank " << rank << " can go on";
   }
   ASSERT_GT(seconds.size(), static_cast<std::size_t>(NumWorlds()) / 40);
-  // The search is fast even if the first rank of a circle has waited for long when the last one joins it.
+  // The search is fast even if the first rank of a cycle has been waiting for long when the last one joins.
   std::sort(seconds.begin(), seconds.end());
   EXPECT_LT(seconds[seconds.size() / 2], 4);
   EXPECT_LT(seconds[seconds.size() * 9 / 10], 10);
@@ -404,8 +405,8 @@ TEST(DeadlockSearch, ACircleHasToBeOfTheSameWaitsAtTheSecondLook) {
   EXPECT_EQ(search.found(), (std::vector<int>{0, 1}));
 }
 
-/// A chain of ranks, each on its own host and waiting for the next; the last one is late. Returns the number
-/// of probes sent.
+/// Simulates a chain of ranks, each on its own host and waiting for the next; the last one is late. Returns
+/// the number of probes sent.
 int ProbesOfChain(int size, double seconds) {
   std::vector<WaitRecord> records(size);
   std::vector<DeadlockSearch> searches;

@@ -1,5 +1,5 @@
-// Messages with tags over shared memory and TCP, with ranks as threads; useful under the thread sanitizer,
-// too.
+// Messages with tags over shared memory and TCP. The ranks are threads, so that the thread sanitizer can find
+// races.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -36,7 +36,7 @@ inline std::uint64_t NumPrograms(std::uint64_t some) {
   return wanted == nullptr ? some : std::strtoull(wanted, nullptr, 10);
 }
 
-/// An asynchronous call. It is carried out even if this object is destroyed before it ends.
+/// An asynchronous call. The call is carried out even if this object is destroyed before the call ends.
 class BegunCall {
  public:
   virtual ~BegunCall() = default;
@@ -193,8 +193,8 @@ class RandomProgram {
 
   void SettleAny() { Settle(pending_.begin() + static_cast<std::ptrdiff_t>(DrawOwn(pending_.size()))); }
 
-  /// Checks that earlier asynchronous calls of this communicator have ended, as they must have when a later
-  /// call has.
+  /// A call on this communicator has ended, so earlier asynchronous calls on it must have ended, too. Checks
+  /// this for the calls whose end is observed in this way.
   void SettleBehind(int group) {
     for (auto each = pending_.begin(); each != pending_.end();) {
       if (each->group != group || each->seen != Seen::kBehindAnother) {

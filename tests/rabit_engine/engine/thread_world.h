@@ -1,4 +1,5 @@
-// Ranks as threads of one process, each with the engine's own communicator over TCP on the loopback.
+// Ranks as threads of one process, each with the engine's own communicator. TCP links use the loopback
+// interface.
 #pragma once
 
 #include <barrier>

@@ -24,7 +24,8 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr std::size_t kSmall = 100;
-/// Slightly more than six rounds of the whole host, so that all four entries of each rank are reused.
+/// Slightly more elements than six entries hold, so that reductions and broadcasts take at least seven
+/// rounds, and each rank's four entries are reused.
 constexpr std::size_t kLarge = 6 * kEntryBytes / sizeof(std::int64_t) + 11;
 
 std::int64_t ValueOf(int local, std::size_t i, int turn) {
@@ -168,8 +169,8 @@ TEST(HostCollectives, EachOfThemSmallAndLarge) {
 }
 
 TEST(HostCollectives, VectorsThatNoCacheHolds) {
-  // The total of all members, which is large enough to be copied past the caches. With 3 more values, buffers
-  // do not end on a cache line.
+  // The buffers of all members together: large enough to be copied past the caches. The 3 extra values keep
+  // buffers from ending on a cache line.
   constexpr std::size_t kBytes = std::size_t{80} << 20;
   for (const int size : {2, 4}) {
     OnMembers(size, [size](Caller& caller) {
@@ -182,8 +183,8 @@ TEST(HostCollectives, VectorsThatNoCacheHolds) {
 }
 
 TEST(HostCollectives, AMemberThatNeedsNobodyDoesNotRunAway) {
-  // The root of a broadcast waits for no member, nor do the members other than the root of a reduce: slots
-  // and entries must not be reused before all members have read them.
+  // The root of a broadcast waits for no member, and in a reduce only the root waits. Slots and entries must
+  // still not be reused before all members have read them.
   OnMembers(4, [](Caller& caller) {
     for (int turn = 0; turn < 200; ++turn) caller.Broadcast(kSmall, 0);
     for (int turn = 0; turn < 200; ++turn) caller.Reduce(kSmall, 1);

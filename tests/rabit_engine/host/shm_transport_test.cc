@@ -105,7 +105,7 @@ TEST(ShmTransport, ExpectsPeersToLeaveOnlyWhenToldTo) {
 }
 
 TEST(ShmTransport, WakesASleeperByItsDoorbell) {
-  // As in HearsEveryBell, each missed bell would cost 20 ms.
+  // As in Waiter.HearsEveryBell, each missed bell would cost 20 ms.
   constexpr int kTurns = 20'000;
   Members members(2);
   members.OnAll([&](int me) {

@@ -87,7 +87,7 @@ TEST(Waiter, NamesTheMemberWhoseProcessHasEnded) {
   } catch (const LostPeer& lost) {
     EXPECT_EQ(lost.rank(), Members::RankOf(2));
   }
-  // The other member is told without checking the process itself.
+  // Member 1 learns of the loss from member 0, without checking the process of member 2.
   Waiter other(members[1]);
   EXPECT_THROW(Await(members[1], other, 0, 1), LostPeer);
   EXPECT_EQ(members[1].aborted()->lost, Members::RankOf(2));

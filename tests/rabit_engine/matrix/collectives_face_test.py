@@ -67,7 +67,7 @@ class Late(unittest.TestCase):
                         errors = worker.communicate(timeout=20)[1]
                         self.assertEqual(worker.returncode, 2, errors)
                         self.assertRegex(errors, rf"^rank {rank}, .*: Warren\w+Async 'gradients': ")
-                        if ranks == 2:  # with more ranks, a rank may wait for another that waits itself
+                        if ranks == 2:  # with more ranks, a rank may wait for another that is itself waiting
                             self.assertRegex(errors, r" has waited \d\S* s for .*rank 1\b")
 
 

@@ -371,7 +371,8 @@ int Check() {
   return 0;
 }
 
-/// All ranks but `victim` of the world make the call. `timeout_seconds` applies to asynchronous operations.
+/// All ranks of the world except `victim` make the call. `timeout_seconds` applies to asynchronous
+/// operations.
 int Wait(const std::string& operation, int victim, double timeout_seconds) {
   const Communicator world = warren::World();
   const Communicator comm = world.Split(0, -world.rank());

@@ -3,7 +3,8 @@
 // prints one line with a checksum of all results, which must depend on the number of ranks only.
 //
 //   collectives_worker all       every type and operation, and a few of them with every size and root
-//   collectives_worker every     every type and operation around every size where an algorithm changes
+//   collectives_worker every     every type and operation around every size where the engine may change
+//                                the algorithm or how it divides the data
 //   collectives_worker random N  N successive collectives drawn from one seed
 //   collectives_worker large N   broadcast, allgather and allreduce of N bytes, for N beyond 4 Gi
 //   collectives_worker wait R    a barrier, then an allreduce that rank R does not call
@@ -161,7 +162,7 @@ class Checker {
     ReduceScatter<AffineMap>(reduction, count, seed, Compose);
   }
 
-  /// Elements that are larger than every stage and ring of the transports.
+  /// Elements that are larger than every buffer of the shared-memory collectives and transports.
   void HugeElements(std::uint64_t seed) {
     constexpr std::size_t kElementBytes = 600'000;
     const auto function = [](const void* src, void* dst, std::size_t length, void*) {
@@ -253,7 +254,7 @@ class Checker {
   bool shares_ = false;
 };
 
-/// Counts around every size at which an algorithm, a stage or a chunk changes.
+/// Counts around every size at which the engine may change the algorithm or how it divides the data.
 std::vector<std::size_t> Counts(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   return {0,    1,    2,    3,    n,    n + 1,  16,     257,        1024,
@@ -284,7 +285,8 @@ void All(Checker& checker, int ranks) {
   checker.HugeElements(++seed);
 }
 
-/// Checks every type and operation around every size at which an algorithm, a stage or a chunk changes.
+/// Checks every type and operation around every size at which the engine may change the algorithm or how it
+/// divides the data.
 void Every(Checker& checker, int ranks) {
   checker.ShareTheWork();
   std::uint64_t seed = 1;

@@ -31,7 +31,8 @@ class Deadlock(unittest.TestCase):
                 yield name, codes, [errors for _, errors in results]
 
     def check(self, what, ranks, circles, where="world", or_else=None):
-        """Checks that all ranks fail: one rank with one of these circles of waiting ranks, the others because that rank has failed."""
+        """Checks that all ranks fail: one reports one of `circles`, which are cycles of waiting ranks, and the others fail
+        because that rank has failed."""
         for transport, codes, errors in self.over_every_transport(what, ranks, where):
             said = f"{what} over {transport}: " + "".join(errors)
             self.assertEqual(codes, [2] * ranks, said)

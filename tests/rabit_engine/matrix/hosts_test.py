@@ -47,7 +47,8 @@ class Hosts(HostsCase):
             for layout in layouts:
                 with self.subTest(layout=layout, ipv6=ipv6):
                     choices = self.compare(hosts, layout, "random", 150)
-                    # Hosts of equal size are subtrees of the reduction order if that size is a power of two; other hosts need not be.
+                    # Hosts of equal size are subtrees of the reduction order if that size is a power of two; other hosts may not be
+                    # subtrees.
                     whole = all(ranks in (1, 2, 4) for ranks in layout[:-1]) and len(set(layout)) == 1
                     if whole and max(layout) > 1:
                         self.assertRegex(choices, r"allreduce.*: hierarchical\n")
@@ -92,7 +93,7 @@ class Hosts(HostsCase):
         self.check_silent_host({"WARREN_HOST_TIMEOUT": "4"}, 4, 10.0)
 
     def check_silent_host(self, env, told_s, limit_s):
-        # The ranks of one job wait for the lost host; those of two others have data in transit, with and without shared memory in hosts.
+        # The ranks of one job wait for the lost host; two other jobs have data in transit, with and without shared memory in hosts.
         where = {"host_of_task": host_of_task([2, 2])}
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(2)

@@ -1,7 +1,7 @@
 """Every algorithm over every transport with real processes: all results are exact to the bit and the same everywhere.
 
-WARREN_MATRIX=full ctest -R engine_matrix: every type with every operation around every size where an algorithm, a stage or a chunk
-changes, about 40 minutes on 2 cores.
+WARREN_MATRIX=full ctest -R engine_matrix: every type with every operation around every size where the engine may change the
+algorithm or how it divides the data, about 40 minutes on 2 cores.
 """
 
 import os

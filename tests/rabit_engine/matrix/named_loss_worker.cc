@@ -1,4 +1,4 @@
-// Ranks that submit named operations, one of which dies at a point of their communication.
+// Ranks that submit named operations and communicate about them; one rank dies at a given point.
 //
 //   named_loss_worker ACTION POINT before|after VICTIM
 //

@@ -71,14 +71,14 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(x);
   } else if constexpr (kIsSixteenBits<T>) {
-    // Some numbers near 1, and more that are about a unit in its last place, so that intermediate rounding
-    // changes the result.
+    // Some numbers near 1, and more that are about as large as one unit in the last place of 1, so that
+    // intermediate rounding changes the result.
     constexpr int kFractionBits = std::bit_width(T::kQuietBit);
     const std::uint64_t exponent = T::kBias - ((x >> 20) % 3 == 0 ? 0 : kFractionBits + (x >> 30) % 2);
     const std::uint64_t fraction = (x >> 40) % (1u << kFractionBits);
     return {static_cast<std::uint16_t>((x % 4 == 0 ? 0x8000u : 0u) | exponent << kFractionBits | fraction)};
   } else {
-    // Magnitudes far apart, so that every other order of addition gives other bits.
+    // Magnitudes are far apart, so that any other order of addition gives different bits.
     const double scale[] = {1e-3, 1.0, 1e4, 1e7};
     return static_cast<T>((static_cast<double>(x % 2001) - 1000.0) / 7.0 * scale[(x >> 20) % 4]);
   }

@@ -64,7 +64,7 @@ class Ranks(unittest.TestCase):
         return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=limit_s)
 
     def well(self, run):
-        """Returns the rank and the world size that each rank without a fault has printed."""
+        """Returns, sorted, the rank and the world size printed by each rank that found no fault."""
         return sorted(re.findall(r"rank (\d+) of (\d+): well", run.stdout))
 
     def expect_well(self, run, ranks):

@@ -1,4 +1,4 @@
-// The choice of an MPI according to the environment, and of the reductions that MPI may carry out.
+// Which MPI is chosen in which environment, and which reductions MPI may carry out.
 #include "rabit_engine/mpi/mpi_library.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // results. If it finds no fault, its last line is "rank <r> of <w>: well".
 //
 //   mpi_worker collectives [<bytes one MPI call may carry>]
-//   mpi_worker join              the same through Join, with WARREN_ENGINE and WARREN_BOOTSTRAP
+//   mpi_worker join              the same through Join, which obeys WARREN_ENGINE and WARREN_BOOTSTRAP
 //   mpi_worker bootstrap mpi|slurm
 //   mpi_worker print <text>      prints through TrackerPrint
 //   mpi_worker throw             a reduction function throws on every rank
@@ -74,7 +74,7 @@ Settings SettingsOfTest() {
 
 template <typename T>
 T ValueOf(int rank, std::size_t i) {
-  // Small enough that sums of any order are exact; products stay in range.
+  // Small enough that sums are exact in any order; products stay in range.
   return static_cast<T>((rank * 7 + i * 3) % 5 + 1);
 }
 
@@ -337,7 +337,8 @@ void CheckThrow(Communicator& world) {
     Require(std::string_view(error.what()) == "thrown by the reduction", error.what());
     return;
   }
-  // Depending on the algorithm, some ranks combine nothing.
+  // Depending on the algorithm, some ranks combine nothing and thus do not throw, but the last rank always
+  // does.
   Require(world.rank() != world.world_size() - 1 || world.world_size() == 1, "nothing was thrown");
 }
 

@@ -1,6 +1,6 @@
-// A program that calls MPI itself, before and after the engine, which must leave MPI to the program. It is
-// compiled against each MPI; the engine must find the MPI that the process has loaded, whatever the
-// environment says.
+// A program that calls MPI itself, before and after it uses the engine, which must neither initialize nor
+// finalize MPI. It is compiled against each MPI; the engine must find the MPI that the process has loaded,
+// whatever the environment says.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <fmt/format.h>

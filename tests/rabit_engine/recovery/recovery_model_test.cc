@@ -33,7 +33,7 @@ struct Rules {
   Replicas replicas;
   Program program;
   bool local_models = true;
-  bool one_at_a_time = false;  // no rank dies before the last loss is repaired
+  bool one_at_a_time = false;  // no rank dies before the previous loss is repaired
 };
 
 enum class Doing { kComputes, kInCall, kWantsToMeet };
@@ -151,7 +151,8 @@ class World {
     return std::all_of(begun_.begin(), begun_.end(), [place](int begun) { return begun >= place; });
   }
 
-  // A checkpoint first sends copies of the local models, then waits until all ranks have theirs.
+  // Whether a rank may receive the copies of local models that it keeps. This is the first part of a
+  // checkpoint; in the second, the ranks wait until all have their copies.
   bool MayCopy(int number) const {
     const Rank& rank = ranks_[number];
     return rules_->local_models && rank.doing == Doing::kInCall && At(rank) == Call::kCheckPoint &&
@@ -168,7 +169,7 @@ class World {
     copied_[number] = PlaceOf(rank);
   }
 
-  // Whether all data that the call needs may have arrived, also from ranks that have died since.
+  // Whether all data that the call needs may have arrived, including data from ranks that have died since.
   bool MayComplete(int number) const {
     const Rank& rank = ranks_[number];
     if (rank.doing != Doing::kInCall) return false;

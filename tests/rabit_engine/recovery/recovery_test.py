@@ -19,7 +19,7 @@ class RecoveryCase(unittest.TestCase):
     def expected(self, num_workers, *words):
         key = (num_workers, words)
         if key not in self.undisturbed:
-            # The order of reduction depends on ranks only: all hosts and transports give the same bits.
+            # The order of reduction depends on ranks only: all layouts of hosts and all transports give the same bits.
             result = train(num_workers, *(word for word in words if not word.startswith("hosts=")))
             self.assertEqual(result.code, 0, result.errors)
             self.assertEqual(len(result.digests), num_workers)
@@ -58,7 +58,7 @@ class SweepTest(RecoveryCase):
 
 
 class MockTest(RecoveryCase):
-    """As in rabit, mock counts versions and calls from LoadCheckPoint on."""
+    """As in rabit, the setting `mock` counts versions and calls from LoadCheckPoint on."""
 
     def test_a_death_that_is_meant_for_later_does_not_come_before_load_check_point(self):
         words = ("before=3", "rabit_bootstrap_cache=1")

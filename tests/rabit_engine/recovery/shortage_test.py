@@ -27,7 +27,7 @@ class ShortageTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def trained(self, *words, env=None, under=(), dead=()):
-        """Runs a job in which rank 1 lacks something, and checks its results. Returns its messages. `dead`: other ranks that die."""
+        """Runs a job in which rank 1 lacks something, and checks its results. Returns the job's messages. `dead`: other ranks that die."""
         result = train(RANKS, *words, attempts=3, env={**NO_LEAK_CHECK, **(env or {})}, under=under)
         self.assertEqual((result.code, result.digests), (0, self.expected), result.errors)
         self.assertLessEqual(set(map(int, ENDED.findall(result.errors))), {1, *dead}, result.errors)
@@ -36,7 +36,7 @@ class ShortageTest(unittest.TestCase):
         return result.errors
 
     def test_out_of_descriptors_while_it_is_linked_again(self):
-        """Another rank dies. Tries every limit on descriptors, from one that leaves none spare to a sufficient one."""
+        """Another rank dies, so rank 1 is linked again. Tries all limits on descriptors, from none spare to enough."""
         told = 0
         for limit in range(3, 13):
             with self.subTest(limit=limit):

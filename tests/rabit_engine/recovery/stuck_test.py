@@ -36,7 +36,7 @@ class Job:
 
     @staticmethod
     def text(file):
-        # The file is opened again, since the processes write at the position of this descriptor.
+        # The file is opened again, since reading through `file` would move the position at which the processes write.
         with open(f"/proc/self/fd/{file.fileno()}", encoding="utf-8") as again:
             return again.read()
 

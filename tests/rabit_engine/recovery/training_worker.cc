@@ -14,6 +14,7 @@
 // killed=1, faulty=1: this rank is killed by SIGKILL or SIGABRT, respectively, after Finalize.
 // files=1,20: the first process of task 1 can only open descriptors below 20, starting after its first
 // version or, with ",init", before it joins the job.
+// lazy: makes lazy checkpoints, without local models. tell: reports each version on stderr.
 #include <rabit/rabit.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -179,7 +180,7 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  if (lazy) local.values.clear();  // lazy checkpoints do not keep it
+  if (lazy) local.values.clear();  // lazy checkpoints do not keep the local model
   std::printf("rank %d of %d: %016llx %016llx\n", rank, rabit::GetWorldSize(),
               static_cast<unsigned long long>(global.Digest()),
               static_cast<unsigned long long>(local.Digest()));

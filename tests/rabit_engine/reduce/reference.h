@@ -256,8 +256,8 @@ inline Bytes CombineAll(DataType type, ReduceOp operation, std::vector<Bytes> ro
 
 // ---------------------------------------------------------------------------------------------------- values
 
-/// A third special values (NaN with payloads, quiet and signalling; infinities; zeros; denormals; extremes),
-/// a third random bits, a third everyday numbers.
+/// One third each of special values (NaN with payloads, quiet and signalling; infinities; zeros; denormals;
+/// extremes), random bits and everyday numbers.
 inline Bytes Values(DataType type, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   return WithType(type, [&]<typename T>(T) {

@@ -58,7 +58,7 @@ class World {
   /// Closes all sockets of `rank`, as the kernel does for a process that is killed.
   void Kill(int rank) { ranks_[rank].reset(); }
 
-  /// Runs the function for all ranks, each in its own thread; rethrows the failure of the lowest rank.
+  /// Runs `function` for all ranks, each in its own thread; rethrows the failure of the lowest rank.
   void OnAll(const std::function<void(TcpTransport&)>& function) {
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> failures(ranks_.size());
@@ -258,7 +258,7 @@ TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
     world[0].Connect({&peer, 1});
     Send(world[0], 2, "early");
   });
-  // Meanwhile, rank 2 waits for another rank.
+  // Meanwhile, rank 2 waits for rank 1.
   std::thread second([&] {
     std::this_thread::sleep_for(milliseconds(50));
     Send(world[1], 2, "x");

@@ -77,7 +77,7 @@ void Check(bool right, const char* what) {
   std::exit(1);
 }
 
-/// Handles either all calls or none, and checks their arguments.
+/// Checks the arguments of all calls. Handles all calls if `takes` is set, and none otherwise.
 class Looker final : public CallHandler {
  public:
   Looker(Convention convention, const Comm& comm, std::vector<std::int8_t>& data,

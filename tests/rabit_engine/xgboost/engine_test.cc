@@ -46,7 +46,7 @@ class StandIn {
 
 using OfRank = std::function<std::string(const StandIn& xgboost, int rank)>;
 
-/// Runs `of_rank` in a process per rank. Returns each result, which is empty if the rank exits early.
+/// Runs `of_rank` in a process per rank. Returns each rank's result, which is empty if the rank exits early.
 std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& of_rank) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) throw std::runtime_error("no socket pair");
@@ -164,7 +164,8 @@ TEST(XgboostEngine, CallsThatAreNotItsOwnStayWithXgboost) {
     std::int16_t half = 7;
     const auto allreduce = xgboost.Function<int(void*, std::size_t, int, int)>("XGCommunicatorAllreduce");
     if (allreduce(&half, 1, 0, 2) != 0 || half != 7 || NumServed() != before) return "served half precision";
-    // If the communicator is finalized without notice, the engine, whose ranks are gone, must not serve it.
+    // If XGBoost finalizes the communicator without telling the engine, the engine must no longer serve
+    // calls on this communicator: the other ranks may be gone.
     xgboost.Function<void()>("StandInFinalize")();
     value = rank + 1;
     if (xgboost.Allreduce(&value, 1) != 0 || value != 3 || NumServed() != before)
@@ -246,7 +247,7 @@ TEST(XgboostEngine, ADoubtOfOneRankIsEverybodys) {
 }
 
 TEST(XgboostEngine, ARankThatCannotJoinIsNotWaitedFor) {
-  // The setting is read without an error, and refused only when it is used.
+  // An unknown algorithm is not an error when the setting is read, only when it is used.
   const auto said = WhyNot("with_context", [](int rank) {
     if (rank == 1) setenv("WARREN_ALGORITHM", "magic", 1);
   });

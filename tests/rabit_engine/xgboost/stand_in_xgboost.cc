@@ -188,7 +188,7 @@ __attribute__((section(".data.rel.ro"), used)) void const* second_table[9] = {
 #endif
 
 #ifdef STAND_IN_FUNCTION_OUTSIDE
-/// Replaces the last function of Coll's table by an address outside the library's code.
+/// Replaces the last function in Coll's table with an address outside the library's code.
 __attribute__((constructor)) void MoveFunction() {
   static char elsewhere[64];
   const Coll object;
@@ -215,7 +215,8 @@ STAND_IN_API void StandInConnect(int socket, int rank) {
   comm->socket_ = socket;
   coll = std::make_shared<Coll>();
 }
-/// Called by the test. Leaves the communicator in its state after finalizing, without a world.
+/// Called by the test. Puts the communicator into the state that XGBoost's communicator has after finalizing:
+/// without a world.
 STAND_IN_API void StandInFinalize() {
   comm->world_ = -1;
 }

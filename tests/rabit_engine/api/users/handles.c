@@ -26,7 +26,7 @@ static void Release(void* context) {
   ++released;
 }
 
-/* Fills a buffer, which has one element per rank. */
+/* Fills a buffer of kMostRanks elements. */
 static void Fill(int* buffer, int value) {
   int i;
   for (i = 0; i < kMostRanks; ++i) buffer[i] = value;
@@ -119,7 +119,7 @@ int main(int argc, char* argv[]) {
   CHECK(WarrenBarrierAsync(world, &options, NULL) == -1);
   CHECK(strstr(WarrenGetLastError(), "`handle` is NULL") != NULL);
 
-  /* The ranks' counts differ. The error has the original name, which the operation has copied. */
+  /* The ranks' counts differ. The error contains the operation's original name, which was copied. */
   CHECK(WarrenAllreduceAsync(world, &one, &other, rank == 0, WARREN_FLOAT64, WARREN_SUM, &options, &handle) ==
         0);
   strcpy(name, "another");

@@ -30,7 +30,7 @@ class Model : public rabit::Serializable {
   virtual void Save(rabit::Stream* fo) const { fo->Write(data); }
 };
 
-// 12 bytes: neither 1, 4 nor 8.
+// 12 bytes: no arithmetic type has this size.
 struct Triple {
   float a, b, c;
 };
@@ -60,7 +60,7 @@ struct Words {
   }
 };
 
-// A wrapper that passes on its call site.
+// A wrapper that passes its caller's file, line and function on to rabit.
 template <typename DType>
 void SumHere(DType* data, size_t n, const char* _file = _FILE, const int _line = _LINE,
              const char* _caller = _CALLER) {

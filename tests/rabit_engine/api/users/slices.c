@@ -17,7 +17,8 @@
 
 enum { kMostRanks = 4, kMost = 64 };
 
-/* LightGBM's types; its functions are found by the names that warren.lightgbm looks up. */
+/* The functions for LightGBM, with LightGBM's types. No header declares them: warren.lightgbm looks them up
+ * by name. */
 typedef void (*Reducer)(const char* input, char* output, int type_size, int32_t bytes);
 void WarrenLightGBMReduceScatter(char* input, int32_t input_size, int type_size, const int32_t* block_start,
                                  const int32_t* block_len, int num_block, char* output, int32_t output_size,
@@ -64,7 +65,7 @@ static void SumTriples(const char* input, char* output, int type_size, int32_t b
 
 /* Reducers of pairs of integers, each pair treated as one element of twice the size, as in LightGBM's
  * histograms of quantized gradients. `type_size` is the size of one integer. GreatestPairs is the only one
- * that is no sum. */
+ * that does not add. */
 static void SumPairs(const char* input, char* output, int type_size, int32_t bytes) {
   int32_t i;
   ++reducer_calls;

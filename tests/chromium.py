@@ -1,4 +1,4 @@
-"""Headless Chromium for tests, driven through a pipe by its DevTools protocol. Needs no port and only Python's standard library."""
+"""Headless Chromium for tests, driven over a pipe with the DevTools protocol. Needs no port and only Python's standard library."""
 
 import base64
 import contextlib

@@ -27,7 +27,7 @@ def read(path):
 
 
 def tables(text):
-    """Each table with the text before it, back to another table or a heading."""
+    """Returns each table with the text between it and the previous table or heading."""
     before, rows = [], []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -52,7 +52,7 @@ def anchors(text):
 
 
 def documents():
-    """README and the pages of docs, except for notes, which describe the past."""
+    """The two READMEs and the pages of docs, except for docs/notes, which describes the past."""
     return [README, SOURCE / "python/README.md", *(page for page in sorted((SOURCE / "docs").rglob("*.md")) if page.parent.name != "notes")]
 
 
@@ -68,7 +68,7 @@ def options_of_dmlc_submit():
 
 
 def commands_of_dmlc_submit(text):
-    """The words after `dmlc-submit` in blocks and in running text."""
+    """Yields the words after `dmlc-submit` for each command in a code block or in inline code."""
     lines = text.replace("\\\n", " ")
     for found in re.findall(r"^[^`\n]*?(?<![-\w./:{])dmlc-submit (-[^`\n]*)", lines, re.MULTILINE) + re.findall(r"`dmlc-submit (-[^`]*)`", lines):
         try:

@@ -3,9 +3,9 @@ arguments of PYTHON (-c CODE, -m MODULE or a file, possibly after -W) and runs t
 these packages. This takes a few milliseconds instead of half a second for the imports. Warren's own packages are not imported in
 advance. With WARREN_NIGHTLY=1, python() returns PYTHON itself.
 
-The forked process has the environment, folder and standard streams of the started program. The program ends like the process, and the
-process ends with the program. Their process ids differ, and all forked processes begin with the same state of NumPy's global random
-generator."""
+The forked process has the environment, folder and standard streams of the started program. The program ends with the exit
+code or signal of the process; if the program ends first, the process is killed. Their process ids differ, and all forked processes begin
+with the same state of NumPy's global random generator."""
 import ast
 import atexit
 import functools
@@ -48,12 +48,13 @@ os._exit(code)
 
 @functools.lru_cache(maxsize=None)
 def python(interpreter, *packages, path=""):
-    """Returns the path of the program, which exists until this process ends. Packages are imported from the folder `path` first."""
+    """Returns the path of the program described above, which exists until this process ends. `path`: a folder to search for packages
+    first."""
     if warren_testing.AT_NIGHT:
         return interpreter
     folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-forking-"))
     address, program = str(folder / "socket"), folder / "python"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # read when a package is imported
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # OpenMP reads it when a package is imported
     # The server exits when its standard input is closed, that is, when this process ends for whatever reason. It removes the folder.
     server = subprocess.Popen([interpreter, __file__, address, path, *packages],  # pylint: disable=consider-using-with
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
@@ -78,11 +79,12 @@ def receive(connection):
 
 
 def serve(listener):
-    """Forks a process for each request. Returns the request in that process; in the server, returns None when its test has ended."""
+    """Forks a process for each request. In the forked process, returns the request and its streams. In the
+    server, returns None once the test that started it has ended."""
     found = selectors.DefaultSelector()
     found.register(listener, selectors.EVENT_READ, None)
     found.register(sys.stdin, selectors.EVENT_READ, None)
-    running = {}  # from the descriptor of a process to its connection, and vice versa
+    running = {}  # maps the descriptor of each process to its connection, and vice versa
     while True:
         for key, _ in found.select():
             if key.fileobj is sys.stdin:
@@ -196,7 +198,7 @@ def main():
         for package in (*STANDARD, *packages):
             __import__(package)
     gc.collect()
-    gc.freeze()  # keeps existing objects shared with each process for as long as possible
+    gc.freeze()  # keeps the memory of existing objects shared with the forked processes for as long as possible
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(100)

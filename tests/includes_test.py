@@ -41,14 +41,14 @@ def definitions(folder):
 
 
 def engine_floors():
-    """The folders of rabit_engine from the bottom up, in the order of its build."""
+    """The folders of rabit_engine from the bottom up, in the order in which they are built."""
     text = (SOURCE / "rabit_engine/CMakeLists.txt").read_text()
     floors = re.search(r"foreach\(folder ([a-z ]+)\)", text).group(1).split()
     return [*floors, "xgboost", "api"]
 
 
 def launcher_rooms():
-    """The folders of submit from the bottom up, in the order of its build."""
+    """The folders of submit from the bottom up, in the order in which they are built."""
     text = (SOURCE / "submit/CMakeLists.txt").read_text()
     rooms = re.search(r"set\(rooms ([a-z/ ]+)\)", text).group(1).split()
     return list(dict.fromkeys(room.split("/")[0] for room in rooms))

@@ -53,7 +53,7 @@ class NetworkNamespaces:
             self.addresses.append(self.address(host))
 
     def inside(self, host, command):
-        """The command line that runs `command` on a host (a number or "middle"), in the same process."""
+        """The command line that runs `command` on a host (a number or "middle"). The started process becomes `command`."""
         rename = f'hostname {self.host_name.format(host)}; exec "$@"'
         enter = ["ip", "netns", "exec", f"{self.prefix}{host}", "unshare", "--uts", "sh", "-c", rename, "sh"]
         return enter + [str(word) for word in command]
@@ -63,7 +63,7 @@ class NetworkNamespaces:
         self._ip("middle", f"link set port{host} down")
 
     def shape(self, netem):
-        """Applies the kernel's network emulation on all hosts, such as "delay 2ms loss 1%". Raises OSError if the kernel lacks it."""
+        """Makes the kernel emulate a worse network on all hosts, e.g. "delay 2ms loss 1%". Raises OSError if the kernel lacks netem."""
         for host in range(len(self.addresses)):
             _run(f"tc -n {self.prefix}{host} qdisc add dev eth0 root netem {netem}")
 

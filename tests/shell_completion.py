@@ -1,5 +1,5 @@
-"""Runs completion scripts in shells: in bash with the words that it passes to functions, in fish with its `complete` command, and in any
-shell by typing at a terminal."""
+"""Runs completion scripts in shells: in bash by calling the completion function with the words that bash would pass, in fish with the
+`complete` command, and in any shell by typing at a terminal."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def have(shell):
 
 
 def _words(line):
-    """The words of a line as in bash's COMP_WORDS, which is also split at = and :."""
+    """The words of a line as in COMP_WORDS; bash also splits the line at `=` and `:`."""
     words = []
     for word in line.split(" "):
         words += [part for part in re.split("([=:]+)", word) if part] or [""]
@@ -97,7 +97,7 @@ class Terminal:
 
 
 def zsh(script, directory):
-    """A terminal with zsh, which has read the script."""
+    """A terminal in which zsh has read the script."""
     terminal = Terminal(["zsh", "-f", "-i"], directory)
     try:
         terminal.run("unsetopt prompt_cr prompt_sp zle_bracketed_paste 2>/dev/null; autoload -U compinit")

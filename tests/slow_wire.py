@@ -33,7 +33,7 @@ class Switch:
         self.delay_s = delay_s
         self.loss = loss
         self.random = random.Random(1)
-        self.port_of = {}  # by the source address of frames
+        self.port_of = {}  # the port of each source address seen so far
         self.waiting = []  # (time, sequence number, port, frame)
         self.taken = 0
 
@@ -63,7 +63,7 @@ class Switch:
             _, _, port, frame = heapq.heappop(self.waiting)
             try:
                 os.write(port, frame)
-            except OSError:  # down, or full: the frame is lost, as on a wire
+            except OSError:  # the device is down, or its queue is full: the frame is lost, as on a wire
                 pass
         return None
 

@@ -1,4 +1,4 @@
-"""The table of environment variables (wire/variables.cc) lists those that are read, and no others."""
+"""The table of environment variables (wire/variables.cc) lists exactly the variables that occur in the sources."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 SOURCE = Path(os.environ["WARREN_SOURCE"])
 TABLE = SOURCE / "wire/variables.cc"
 NAME = re.compile(r"\b(?:WARREN|RABIT)_[A-Z_]+\b")
-# Variables that are also set under their old names, for workers with a librabit that knows no other names.
+# (old name, file that also sets the variable under it), for workers whose librabit knows only the old name.
 SET_TWICE = {("RABIT_TLS", "tracker/environment.cc"), ("RABIT_TLS", "python/src/warren/tracker.py")}
 
 

@@ -20,7 +20,8 @@ SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
 HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to a worker: wire/classic.h
-#: Marks a test that only scripts/nightly runs: a shorter test finds the same kind of fault, or its subject rarely changes.
+#: at_night marks a test that only scripts/nightly runs, because a shorter test finds the same kind of fault or because the tested code
+#: rarely changes.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
 #: For tests that load librabit into Python: a sanitizer's runtime would have to be loaded before Python.
@@ -53,7 +54,7 @@ class Tracker:
     def __init__(self, *options, max_files=None, enter=None):
         """`enter` turns the command into one that runs it elsewhere."""
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
-        # A pipe makes the tracker end with this process, however that ends.
+        # A pipe makes the tracker end when this process ends, for whatever reason.
         gone, self.alive = os.pipe()
         command = [BIN / "rabit-tracker", "--until-stdin-closes", "--log-level", "DEBUG", *map(str, options)]
         self.process = subprocess.Popen(
@@ -89,7 +90,7 @@ class Tracker:
             os.close(alive)
 
     def finish(self, seconds=30):
-        """Waits for the end. Returns the exit code and the log."""
+        """Waits for the tracker to end. Returns the exit code and the log."""
         _, log = self.process.communicate(timeout=seconds)
         self._forget()
         return self.process.returncode, log
@@ -128,12 +129,12 @@ class Wire:
 
 
 def derive(token, purpose, context=b""):
-    """A secret for one purpose, from the 32 bytes of a job's token."""
+    """Derives the secret for one purpose from the 32 bytes of a job's token."""
     return hmac.new(token, b"warren " + purpose + b"\0" + context, hashlib.sha256).digest()
 
 
 def authenticate(wire, token_hex):
-    """Mutual proof of the job's token with the tracker, as in wire/authentication.h."""
+    """Proves to the tracker that this worker knows the job's token, and checks the tracker's proof (protocol: wire/authentication.h)."""
     token, own = bytes.fromhex(token_hex), os.urandom(32)
     magic = struct.pack("@i", INTRODUCTION_MAGIC)
     wire.sock.sendall(magic + own + hmac.new(derive(token, b"claim"), own, hashlib.sha256).digest())
@@ -155,8 +156,8 @@ def let_in(wire, token_hex):
 
 
 class ClassicWorker:
-    """A rabit worker as seen by its tracker and its peers. It blocks, like a real one. With a token it acts like a worker of Warren until
-    it links with its peers."""
+    """A rabit worker as seen by its tracker and its peers. Its calls block, as in a real worker. With a token it proves the
+    token to the tracker, as Warren's workers do, but it proves nothing to its peers."""
 
     def __init__(self, tracker_address, task_id, rank=-1, world_size=-1, token=None):
         self.tracker_address = tracker_address
@@ -264,7 +265,7 @@ class CollectiveWorker:
         return self
 
     def signal(self):
-        """Returns the number that arrives at the error port, or None if the connection is only closed."""
+        """Returns the number that arrives at the error port, or None if the connection is closed without one."""
         sock, _ = self.error_listener.accept()
         sock.settimeout(30)
         data = sock.recv(4)

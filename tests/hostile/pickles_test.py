@@ -1,5 +1,5 @@
-"""Pickles that run code, sent by processes that do not know the job's token. The sender has either taken a rank before the job's worker,
-and sends through XGBoost's own communication, or is linked with the other ranks, and sends through each call that transfers Python
+"""Pickles that run code, sent by processes that do not know the job's token. The sender either has taken a rank before the job's worker
+could and sends through XGBoost's own communicator, or is linked with the other ranks and sends through each call that transfers Python
 objects. No pickle is loaded, and the error names the sender's rank."""
 import os
 import pathlib
@@ -123,7 +123,7 @@ class Pickles(unittest.TestCase):
         return process
 
     def test_a_stranger_that_took_a_rank_of_a_job_sends_in_vain(self):
-        """The stranger gets past the tracker because of --admit any and a worker that does not vouch for itself."""
+        """The tracker admits the stranger because of --admit any and because the worker joins without a ticket."""
         with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--admit", "any", "--sortby", "task") as tracker:
             stranger = self.start(STRANGER, tracker, 1, DMLC_JOB_TOKEN="")
             self.assertIn("WAITS", stranger.stdout.readline())
@@ -132,8 +132,8 @@ class Pickles(unittest.TestCase):
             self.check_nothing_ran(output)
             self.assertNotEqual(victim.returncode, 0, output)
             self.assertNotIn("JOINED", output)
-            # XGBoost 2.1 and later may first notice that the stranger makes another call. Then the call fails, or a thread of XGBoost ends
-            # the process.
+            # XGBoost 2.1 and later may first notice that the stranger makes a different call. Then the call fails, or a thread of XGBoost
+            # ends the process.
             self.assertRegex(output, "does not have the job's token|did not prove knowledge of the job's token|"
                              "failed while the workers proved the job's token to each other|Another worker is running into error")
 

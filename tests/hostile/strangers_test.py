@@ -1,6 +1,7 @@
 """Strangers that speak XGBoost's and rabit's protocols to the tracker of a job with a token. They connect before the first worker, try to
-take a task's place while its worker is on its way, or speak for a worker on their host that has joined. Jobs of warren.xgboost are not
-disturbed, whatever --admit says. A program that joins with XGBoost's own functions is admitted as a process of the tracker's user."""
+take a task's place while its worker is on its way, or send messages in the name of a worker of their host that has joined. Jobs of
+warren.xgboost are not disturbed, whatever --admit says. A program that joins with XGBoost's own functions is admitted if it runs as the
+tracker's user."""
 import contextlib
 import json
 import os
@@ -43,7 +44,7 @@ if new:
 with xgboost.collective.CommunicatorContext(**found):
     print("JOINED", xgboost.collective.get_rank(), flush=True)
 """
-# Sends each of the messages that it reads, and prints the answers.
+# Sends each message that it reads to a port, over a new connection, and prints the answer.
 STRANGER = """
 import json, socket, sys
 for line in sys.stdin:
@@ -74,7 +75,7 @@ def collective(command, rank=0, world=-1, task="0"):
 
 
 def wishes(task="0"):
-    """Requests for a rank, in both dialects."""
+    """Requests for a rank, in the protocols of rabit and of XGBoost."""
     return [classic(b"start", task=task.encode()), classic(b"start", 0, task.encode()),
             collective({"cmd": 1, "port": 9000, "error_port": 0}, task=task)]
 
@@ -93,7 +94,7 @@ def python():
 
 
 def taken_ports(pid):
-    """The ports on which this process listens and to which a process on this machine has connected."""
+    """The ports on which process `pid` listens and that have an established connection."""
     own = set()
     for descriptor in os.scandir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -164,7 +165,7 @@ class Strangers(unittest.TestCase):
         return log
 
     def magic_at_most(self, answers):
-        """Checks that the tracker has sent strangers at most the number that identifies a tracker."""
+        """Checks that the tracker has answered strangers with nothing, or only with the number that identifies a tracker."""
         self.assertLessEqual(set(answers), {b"", struct.pack("@i", MAGIC)})
 
     def test_a_process_of_another_user_that_comes_first_gets_nothing(self):

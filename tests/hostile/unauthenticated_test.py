@@ -46,7 +46,7 @@ def authentication(token):
 
 
 def link_hello(kind, sender, receiver, lost=-1):
-    """The first message of a link of the transport, with random bytes for its proof."""
+    """The first message of a link of the transport, with random bytes as the proof."""
     return struct.pack("@IHHiiii", LINK, 3, kind, sender, receiver, lost, 0) + os.urandom(32 + 32 + 32)
 
 
@@ -84,7 +84,7 @@ def attacks(rng):
             struct.pack("@4i", MAGIC, -1, -1, 2**31 - 1), bytes(1 << 16),
         ])
         if rng.random() < 0.3:
-            whole = whole[:rng.randrange(1, len(whole) + 1)]  # followed by silence
+            whole = whole[:rng.randrange(1, len(whole) + 1)]  # the rest never follows
         cut = rng.randrange(len(whole) + 1)
         yield [whole[:cut], whole[cut:]]
 

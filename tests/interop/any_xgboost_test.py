@@ -1,5 +1,5 @@
-"""One version of XGBoost under dmlc-submit, through warren.xgboost. tests/interop/matrix runs this file for each version. XGBOOST_PYTHON is
-an interpreter that can import XGBoost, if necessary with XGBOOST_PATH in front of its own packages."""
+"""One version of XGBoost under dmlc-submit, through warren.xgboost. tests/interop/matrix runs this file for each version. The
+interpreter XGBOOST_PYTHON imports XGBoost from the folder XGBOOST_PATH if that is set, otherwise from its own packages."""
 import json
 import os
 import pathlib
@@ -18,13 +18,14 @@ FOLDER = pathlib.Path(__file__).parent
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 LIMIT_S = 100
 SAME = 1e-4
-#: Loading XGBoost takes a second of CPU time per worker. scripts/nightly runs 64 workers.
+#: The workers of the largest job. Only scripts/nightly runs 64, since loading XGBoost takes each worker a second of CPU time.
 MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "12"))
-SEVERAL_MINUTES_S = 120  # how long survivors would sleep
+SEVERAL_MINUTES_S = 120  # surviving workers sleep this long unless they are ended
 
 
 def environment(sklearn=False) -> dict:
-    """The environment of a worker. `sklearn` is needed for XGBoost's estimators, but takes most of the time of importing XGBoost."""
+    """The environment of a worker. `sklearn`: whether XGBoost finds scikit-learn, which its estimators need. Without scikit-learn, XGBoost
+    is imported much faster."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     paths = [str(SOURCE / "python/src"), *([] if sklearn else [str(FOLDER / "without_sklearn")])]
     if os.environ.get("XGBOOST_PATH"):

@@ -19,7 +19,7 @@ PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1, "
 
 
 def train(data: str, model_path: str, rounds: str) -> None:
-    """Trains; rank 0 prints the evaluation of the last round."""
+    """Trains. Rank 0 saves the model and prints the evaluation of the last round; each rank prints how many rows and columns it has."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         matrix.set_label((matrix.get_label() > 0).astype(float))
@@ -32,7 +32,7 @@ def train(data: str, model_path: str, rounds: str) -> None:
 
 
 def rank_queries(data: str) -> None:
-    """Prints the number of queries and the sum of weights in this worker's share."""
+    """Trains a ranking. Prints the number of queries and the sum of weights in this worker's share."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         groups = matrix.get_uint_info("group_ptr")
@@ -43,7 +43,7 @@ def rank_queries(data: str) -> None:
 
 
 def talk() -> None:
-    """Prints the results of what scripts use: ranks, collectives and printing through the tracker."""
+    """Calls what scripts commonly use (ranks, collectives, printing through the tracker) and prints the results."""
     with wx.communicator():
         rank, size = wx.get_rank(), wx.get_world_size()
         module = xgb.collective if hasattr(xgb, "collective") else xgb.rabit
@@ -56,7 +56,7 @@ def talk() -> None:
 
 
 def named_tracker() -> None:
-    """Joins the job of a tracker that is named by arguments, as for the CommunicatorContext of xgboost.collective."""
+    """Joins a job whose tracker is named by arguments, as with xgboost.collective.CommunicatorContext, not by the environment."""
     arguments = {f"dmlc_{name}": os.environ.pop(f"DMLC_{name.upper()}") for name in ("tracker_uri", "tracker_port", "task_id")}
     arguments["dmlc_tracker_port"] = int(arguments["dmlc_tracker_port"])
     with wx.CommunicatorContext(**arguments) as given:
@@ -88,14 +88,14 @@ def fail(how: str, others: str = "sleep") -> None:
 
 
 def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling: str = "{}") -> None:
-    """Trains with checkpoints; the last rank kills itself once, in the middle of a round."""
+    """Trains with checkpoints; the last rank kills itself once, after `kill_at` rounds."""
     killed = pathlib.Path(model_path + ".killed")
 
     class Killer(xgb.callback.TrainingCallback):
-        """Kills the last rank once, after `kill_at` rounds."""
+        """Kills the last rank."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-            """Never stops the training."""
+            """Returns False, so that the training goes on."""
             last = wx.get_rank() == wx.get_world_size() - 1
             if last and model.num_boosted_rounds() == int(kill_at) and not killed.exists():
                 killed.touch()
@@ -112,8 +112,8 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
 
 
 def resumed(data: str, ranking: str) -> None:
-    """Trains with each parameter that draws random numbers, alone: once without interruption, then interrupted after 3 and after 5 rounds
-    and resumed."""
+    """For each parameter that draws random numbers, compares training without interruption with training that is interrupted after 3 or 5
+    rounds and resumed. Prints the cases in which the models differ."""
     class Stop(xgb.callback.TrainingCallback):
         """Interrupts the training."""
 
@@ -122,7 +122,7 @@ def resumed(data: str, ranking: str) -> None:
             self.rounds = rounds
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-            """Raises."""
+            """Raises InterruptedError after `rounds` rounds."""
             if model.num_boosted_rounds() == self.rounds:
                 raise InterruptedError
 
@@ -156,7 +156,8 @@ def resumed(data: str, ranking: str) -> None:
                 except InterruptedError:
                     pass
                 wx.broadcast(rounds)  # after this, the checkpoint has been written
-                if train() != whole and wx.get_rank() == 0:  # the model is rank 0's; with gblinear each rank has a different one
+                # Only rank 0 compares: with gblinear, each rank has a different model, and the checkpoint has that of rank 0.
+                if train() != whole and wx.get_rank() == 0:
                     print("differs", rounds, json.dumps(way))
     print("tried", len(ways))
 

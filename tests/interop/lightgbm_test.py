@@ -1,4 +1,4 @@
-"""LightGBM from PyPI over Warren's engine, under dmlc-submit, compared with its own sockets."""
+"""LightGBM from PyPI over Warren's engine, under dmlc-submit, compared with LightGBM over its own sockets."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ PLACE = BIN.parent / "interop/venv-lightgbm"
 PYTHON = PLACE / "bin/python"
 WORKER = pathlib.Path(__file__).with_name("lightgbm_worker.py")
 LIMIT_S = 100
-NAMED_S = 10  # limit for a busy machine; usually some milliseconds
+NAMED_S = 10  # all others must name a killed rank within this time, even on a busy machine; they usually take some milliseconds
 WAYS = 10  # number of ways in which the worker trains
 
 
@@ -68,7 +68,7 @@ class LightGbm(unittest.TestCase):
             self.assertEqual(len(own[0]), WAYS)
             for name in own[0]:
                 with self.subTest(name, workers=workers):
-                    if (name, workers) != ("many_leaves", 3):  # here, sums over leaves are formed in another order
+                    if (name, workers) != ("many_leaves", 3):  # here, sums over leaves are added up in another order
                         self.assertEqual({models[name] for models in ours}, {models[name] for models in own})
                     self.assertEqual(len({models[name] for models in ours}), 1, "the workers' models differ")
 

@@ -1,5 +1,5 @@
-"""A worker for lightgbm_test.py, with the LightGBM that its interpreter finds, over Warren's engine or its own sockets: one function per
-test."""
+"""A worker for lightgbm_test.py, with the LightGBM that its interpreter finds, over Warren's engine or LightGBM's own sockets: one
+function per test."""
 import hashlib
 import json
 import os
@@ -17,7 +17,7 @@ import warren.lightgbm as wl
 from warren import rabit
 
 ROWS, COLUMNS, ROUNDS = 900, 8, 6
-# Without force_col_wise, LightGBM measures whether rows or columns are faster, and may add in another order on a busy machine.
+# Without force_col_wise, LightGBM measures whether rows or columns are faster, so on a busy machine it may add in another order.
 BASE = {"objective": "binary", "num_leaves": 7, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, "seed": 3,
         "deterministic": True, "force_col_wise": True}
 
@@ -62,7 +62,7 @@ def bagging(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def quantized(rank: int, more: Dict[str, Any]) -> Any:
-    """Quantized gradients, which use other reducers."""
+    """Quantized gradients, which LightGBM adds up with other reducers."""
     return lgb.train({**BASE, "use_quantized_grad": True, "stochastic_rounding": False, **more}, lgb.Dataset(*rows(rank)), ROUNDS)
 
 
@@ -73,7 +73,7 @@ def absolute_error(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def many_leaves(rank: int, more: Dict[str, Any]) -> Any:
-    """Sums an odd number of integers, one per leaf, which are numerous enough to be summed in blocks."""
+    """Makes LightGBM sum one integer per leaf: an odd number of them, and enough to be summed in blocks."""
     many = {"objective": "regression_l1", "num_leaves": 1025, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0}
     rng = np.random.default_rng(rank)
     x = rng.standard_normal((4000, COLUMNS))
@@ -120,7 +120,8 @@ def over_warren(tree_learner: str) -> None:
 
 
 def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
-    """Like over_warren, over LightGBM's own sockets. `machines` has one list per way."""
+    """Like over_warren, over LightGBM's own sockets. `machines` has one list of addresses per way; semicolons separate
+    the lists."""
     found = {}
     for name, listed in zip(ways_of(tree_learner), machines.split(";")):
         own = listed.split(",")[int(rank)]
@@ -133,12 +134,12 @@ def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
 
 
 def ways_of(tree_learner: str) -> List[str]:
-    """The ways for a tree learner. With voting, LightGBM 4.7 crashes on quantized gradients, over any communication."""
+    """The ways for a tree learner. With voting, LightGBM 4.7 crashes on quantized gradients, whatever it communicates over."""
     return [name for name in WAYS if (name, tree_learner) != ("quantized", "voting")]
 
 
 def stops_early() -> None:
-    """With only its own validation rows, each worker would stop at a different round, if at all."""
+    """Stops early. If each worker looked only at its own validation rows, they would stop at different rounds, or not at all."""
     with wl.communicator():
         rank = wl.get_rank()
         x, y = rows(rank)
@@ -162,7 +163,7 @@ def stops_early() -> None:
 
 
 def loads(uri: str) -> None:
-    """Loads this worker's share and trains on it. Prints its size, its queries and the model."""
+    """Loads this worker's share and trains on it. Prints the share's size and queries, and a digest of the model."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
@@ -172,7 +173,7 @@ def loads(uri: str) -> None:
 
 
 def loads_csv(uri: str) -> None:
-    """Empty cells are missing values, zeros are not. The data are binned before the training."""
+    """Loads a CSV file, in which empty cells are missing values, but zeros are not. The data are binned before the training."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         data.construct()
@@ -182,7 +183,7 @@ def loads_csv(uri: str) -> None:
 
 
 def weighs(uri: str) -> None:
-    """Queries have weights, but LightGBM expects a weight for each row."""
+    """Loads queries with weights and prints the weight of each row, which LightGBM expects instead."""
     with wl.communicator():
         data = wl.load_dataset(uri)
         lgb.train({**BASE, "objective": "lambdarank", **wl.parameters()}, data, 2)
@@ -200,7 +201,7 @@ def says(error: type, what: Callable[[], Any]) -> None:
 
 
 def outside() -> None:
-    """Makes calls outside of the communicator, where a worker would take its share for all data."""
+    """Makes calls outside of the communicator. They must fail, since a worker would mistake its share for all data."""
     says(RuntimeError, wl.parameters)
     says(RuntimeError, lambda: wl.load_dataset("rows.txt"))
     with wl.communicator():
@@ -228,7 +229,7 @@ def differs(what: str, *more: str) -> None:
 
 
 def alone() -> None:
-    """Code that forgets the parameters gets a warning; a thread that trains locally at the same time does not."""
+    """Prints the warnings: training without wl.parameters() causes one, except in another thread, which may train locally."""
     with wl.communicator(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         x, y = rows(wl.get_rank())

@@ -1,5 +1,5 @@
-"""Compares one version of XGBoost, 2.1 or later, over Warren's engine and over its own communication. See any_xgboost_test.py for the
-version."""
+"""Compares one version of XGBoost, 2.1 or later, over Warren's engine and over its own communication. See any_xgboost_test.py for
+how the version is chosen."""
 import contextlib
 import json
 import os
@@ -13,9 +13,9 @@ import unittest
 from any_xgboost_test import COLLECTIVE, FOLDER, LIMIT_S, PYTHON, Workers, environment
 from warren_testing import BIN
 
-#: How much a single-precision sum may differ if it is formed in another order.
+#: How much a single-precision sum may differ if its terms are added in another order.
 SAME = 1e-6
-#: Limit for all others to name a killed rank on a busy machine. It usually takes some milliseconds.
+#: All other ranks must name a killed rank within this time, even on a busy machine. They usually take some milliseconds.
 NAMED_S = 10
 COLL = b"N7xgboost10collective4CollE"
 
@@ -55,7 +55,7 @@ class OverWarren(Workers):
         return self.worker(workers, *command, options=["--env", f"WARREN_XGBOOST_ENGINE={engine}"], **options)
 
     def engines(self, output):
-        """For each worker: the engine before, inside and afterwards, the sum, and the number of served calls."""
+        """For each worker: the engine before, inside and after the communicator's block; the sum; and the number of served calls."""
         return [json.loads(text) for text in re.findall(r"engine (\[.*\])", output)]
 
     def models(self, engine, workers):
@@ -109,7 +109,7 @@ class OverWarren(Workers):
                       "expected 'own', 'warren' or 'auto'", output)
         self.assertNotIn("XGBoostError", output)
 
-    # --- in foreign communicators, under XGBoost's own tracker ---
+    # --- in communicators that XGBoost created, under XGBoost's own tracker ---
 
     def under_its_own_tracker(self, workers, *command):
         """Starts the workers of a job under XGBoost's own tracker. `command` is the worker's function and its further arguments."""
@@ -260,7 +260,7 @@ class OverWarren(Workers):
 
     def test_38_an_unknown_library_keeps_its_own_communication(self):
         def rename(library):
-            """Renames the constant, but not the symbols that some builds export."""
+            """Changes the name of the type Coll in the constant, but not in the symbols that some builds export."""
             text = library.read_bytes()
             self.assertEqual(text.count(b"\0" + COLL + b"\0"), 1)
             library.write_bytes(text.replace(b"\0" + COLL + b"\0", b"\0" + COLL.replace(b"4Coll", b"4Cool") + b"\0"))
@@ -268,13 +268,14 @@ class OverWarren(Workers):
         def move_function(library):
             """Makes the last function of Coll's table point to the name of the type."""
             readelf = subprocess.run(["readelf", "-W", "-r", library], capture_output=True, text=True, check=True).stdout
-            # The addresses that the loader writes, by place. They are in the library, or of one of its symbols.
+            # Maps each place where the loader writes an address to that address, which is an offset in the library or the address of one of
+            # its symbols.
             written = {int(found[1], 16): int(found[2], 16) for found in re.finditer(
                 r"^([0-9a-f]+)\s+\S+ R_X86_64_(?:RELATIVE|64)\s+([0-9a-f]+)", readelf, re.MULTILINE)}
             text = bytearray(library.read_bytes())
             name = text.index(b"\0" + COLL + b"\0") + 1  # constants have the same offset in the file as in memory
             of_type = {place - 8 for place, value in written.items() if value == name}
-            # In a table, the type is preceded by a zero and followed by functions.
+            # In a table of virtual functions, a zero precedes the type, and the functions follow it.
             table, = (place for place, value in written.items() if value in of_type and place - 8 not in written
                       and all(place + 8 * slot in written for slot in range(1, 8)))
             slot = (table + 8 * 7).to_bytes(8, "little")

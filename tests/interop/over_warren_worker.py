@@ -1,4 +1,4 @@
-"""A worker for over_warren_test.py, with the XGBoost, 2.1 or later, that its interpreter finds, over Warren's engine or its own
+"""A worker for over_warren_test.py, with the XGBoost, 2.1 or later, that its interpreter finds, over Warren's engine or XGBoost's own
 communication: one function per test."""
 import hashlib
 import json
@@ -50,7 +50,7 @@ def external_memory() -> xgb.Booster:
     x, y = rows()
 
     class Batches(xgb.DataIter):
-        """Three batches, kept in files."""
+        """Three batches, which XGBoost caches in files."""
 
         def __init__(self, folder: str) -> None:
             self.next_batch = 0
@@ -90,7 +90,7 @@ def queries() -> xgb.Booster:
 
 
 def columns_apart() -> xgb.Booster:
-    """Each worker has different columns of the same rows."""
+    """Trains with different columns of the same rows on each worker."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((ROWS, 6)).astype(np.float32)
     y = (x[:, 0] + x[:, 3] > 0).astype(np.float32)
@@ -164,7 +164,7 @@ WAYS: Dict[str, Callable[[], xgb.Booster]] = {
 
 
 def models() -> None:
-    """Prints rank 0's model of each way and its predictions for some rows."""
+    """Prints, for each way to train, rank 0's model and its predictions for some rows."""
     with wx.communicator():
         found: Dict[str, Any] = {}
         # Whole numbers, since some columns are categories.
@@ -233,7 +233,8 @@ def somebody_elses(arguments: str, task: str) -> Any:
 
 
 def accelerated(arguments: str, task: str, how: str) -> None:
-    """Trains in a foreign communicator: in two blocks, or in all communicators of the process."""
+    """Trains over Warren's engine in a communicator that XGBoost created. The engine is used within two blocks or, if `how` is "all", in
+    all communicators of the process."""
     if how == "all":
         wx.accelerate_all()
         wx.accelerate_all()
@@ -269,7 +270,7 @@ def killed(arguments: str, task: str) -> None:
 
 
 def raises_inside(arguments: str, task: str) -> None:
-    """Rank 1 raises within the block; the others learn of it in their next call."""
+    """Rank 1 raises within the block of wx.accelerate(); the others learn of it in their next call."""
     with somebody_elses(arguments, task):
         try:
             with wx.accelerate():
@@ -294,7 +295,7 @@ def begins_again(arguments: str, task: str) -> None:
 
 
 def not_all_asked(arguments: str, task: str) -> None:
-    """Rank 1 makes another call while rank 0 asks whether the engine can be used."""
+    """Rank 1 makes a different call while rank 0 asks whether the engine can be used."""
     with somebody_elses(arguments, task):
         try:
             if wx.get_rank() == 0:
@@ -309,7 +310,7 @@ def not_all_asked(arguments: str, task: str) -> None:
 
 
 def lingers() -> None:
-    """Rank 0 is busy after the last call, for longer than a call may wait."""
+    """After the last call, rank 0 is busy for longer than a call may wait."""
     with wx.communicator(dmlc_timeout=8):
         xgb.train(BASE, matrix(), ROUNDS)
         assert wx.engine() == "warren"
@@ -319,7 +320,7 @@ def lingers() -> None:
 
 
 def leaves_inside(arguments: str, task: str) -> None:
-    """Finalizes the communicator within the block; the engine was agreed on for that communicator only."""
+    """Finalizes the communicator within the block of wx.accelerate(). The agreement to use the engine holds for that communicator only."""
     context = somebody_elses(arguments, task)
     context.__enter__()
     with wx.accelerate():

@@ -1,4 +1,4 @@
-"""xgboost.dask over Warren's engine: a LocalCluster of Dask, and an XGBoost, both from PyPI."""
+"""xgboost.dask over Warren's engine, in a LocalCluster, with Dask and XGBoost from PyPI."""
 import json
 import os
 import pathlib

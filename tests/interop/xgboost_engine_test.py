@@ -1,8 +1,8 @@
 """XGBoost 1.7 trains the same models over our engine as over its own communication.
 
 xgb-train is linked with librabit_xgboost; Python scripts preload it. Debian's xgboost program has XGBoost built in, so its communication
-cannot be replaced: there the library must do no harm. With two ranks, all sums have two operands, and the models must be equal bit for
-bit. With more ranks, the engines add in different orders, so the last bits of sums may differ."""
+cannot be replaced: with this program, the library must do no harm. With two ranks, all sums have two operands, and the models must be
+equal bit for bit. With more ranks, the engines add in different orders, so the last bits of sums may differ."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""XGBoost 1.7, which cannot recover a worker, under dmlc-submit --max-restarts: workers are killed at random rounds, and the model is equal
-bit for bit to that of an undisturbed run."""
+"""XGBoost 1.7, which cannot recover a worker, under dmlc-submit --max-restarts: workers are killed in random rounds, and the model is
+bit-identical to the model of an undisturbed run."""
 
 import os
 import random
@@ -55,7 +55,7 @@ class Restart(TrainingCase):
                 output.append(line)
                 found = re.search(r"\[(\d+)\]\t\S+:", line)
                 workers = workers_of(job.pid) if found and deaths else []
-                # Rounds count from the start of the process in Python, and from the start of the training in xgb-train.
+                # Python numbers rounds from the start of the process, xgb-train from the start of the training.
                 if workers and int(found.group(1)) >= 1 and sum("restart " in old for old in output) == KILLS - len(deaths):
                     if int(found.group(1)) >= deaths[0] or chance.random() < 0.3:
                         deaths.pop(0)
@@ -82,7 +82,7 @@ class Restart(TrainingCase):
         self.assertEqual(self.read(f"hit-{engine}.json"), self.read(f"calm-{engine}.json"))
 
     def check_what_draws_random_numbers(self, begun):
-        """Checks that a model of six rounds is the same if the training is interrupted after `begun` rounds."""
+        """Checks that a model of six rounds is the same if the training ends after `begun` rounds and is continued by another job."""
         base = [BIN / "xgb-train", "objective=binary:logistic", "nthread=1", "max_depth=3", "save_period=2",
                 "data=heart.txt?format=libsvm"]
         for drawing in (*(("tree_method=" + method, drawing) for method in ("hist", "approx")

@@ -16,7 +16,7 @@ class Training(Workers):
         return [PYTHON, FOLDER / "xgboost_training_worker.py", *command, *([json.dumps(given)] if given else [])]
 
     def checkpointed(self, workers=2, code=0, **given):
-        """Runs a training with the checkpoint c.ubj, as a job or, if `workers` is 0, without one."""
+        """Runs a training with the checkpoint c.ubj: as a job, or outside of any job if `workers` is 0."""
         command = self.command("checkpointed", "c.ubj", **given)
         if workers > 0:
             return self.submit_command(workers, *command, code=code)
@@ -58,7 +58,7 @@ class Training(Workers):
         self.halted(workers=0, evals=3)
         self.assertIn("other evaluation sets (1, valid: ", self.checkpointed(workers=0, code=9, halt=4, evals=4))
         self.assertIn("going on from round 4", self.checkpointed(workers=0, evals=4))
-        # Early stopping uses the last evaluation set, so their order matters.
+        # Early stopping uses the last evaluation set, so the order of the sets matters.
         self.halted(workers=0, order=1)
         self.assertIn("other evaluation sets (1, first: ", self.checkpointed(workers=0, order=-1))
 
@@ -224,7 +224,7 @@ class Training(Workers):
             said = [line for line in map(json.loads, re.findall(r"^\{.*\}$", output, re.MULTILINE)) if line.get("source") == "progress"]
             self.assertTrue(any(line["rounds"] == 12 and line.get("seconds_left", 0) > 0 for line in said), output)
             self.assertGreaterEqual(said[-1]["round"], 9, output)  # reports come once per second
-            # Reports do not remove printed metrics.
+            # Reports do not remove metrics that were printed.
             self.assertEqual("train-rmse" in said[-1].get("metrics", {}), how == "evaluated", output)
 
     def test_18_a_digest_sees_every_value_and_the_same_in_every_process(self):

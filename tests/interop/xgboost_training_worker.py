@@ -44,14 +44,14 @@ def scaled(factor: float):  # noqa: ANN201
 
 
 class Halt(xgb.callback.TrainingCallback):
-    """After `rounds` rounds, before the next one, ends the process of rank 0 or makes it wait for a file."""
+    """After `rounds` rounds, before the next one, ends the process of rank 0, or makes it wait until a file exists."""
 
     def __init__(self, rounds: int, until: str = "") -> None:
         super().__init__()
         self.rounds, self.until = rounds, pathlib.Path(until) if until else None
 
     def before_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-        """Never stops the training."""
+        """Returns False, so that the training goes on."""
         if wx.get_rank() != 0 or model.num_boosted_rounds() != self.rounds:
             return False
         if self.until is None:
@@ -139,7 +139,7 @@ def same_rows(how: str) -> None:
 
 
 def twice(how: str) -> None:
-    """Joins the job again after leaving it."""
+    """Joins and leaves the job twice."""
     for _ in range(2):
         if how == "communicator":
             with wx.communicator():
@@ -150,7 +150,7 @@ def twice(how: str) -> None:
 
 
 def short_of_files(spare: str) -> None:
-    """Joins the job from a process that can open only `spare` more files."""
+    """Joins the job, worker 1 from a process that can open only `spare` more files."""
     if os.environ["DMLC_TASK_ID"] == "1":
         highest = max(map(int, os.listdir("/proc/self/fd")))
         # Fills the gaps between the open descriptors.
@@ -180,12 +180,12 @@ def alone_in_a_call(how: str) -> None:
 
 
 def slow(how: str) -> None:
-    """A training of ROUNDS rounds, of a third of a second each."""
+    """Trains for ROUNDS rounds, each of which takes a third of a second."""
     class Wait(xgb.callback.TrainingCallback):
         """Waits after each round."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-            """Never stops the training."""
+            """Returns False, so that the training goes on."""
             time.sleep(0.33)
             return False
 
@@ -280,7 +280,7 @@ def digests() -> None:
             return predictions * self.factor, predictions
 
     class WithSlots(Objective):
-        """An objective whose parameter is in no __dict__."""
+        """An objective whose parameter is in a slot, not in __dict__."""
 
         __slots__ = ("power",)
 

@@ -57,7 +57,7 @@ class Command(unittest.TestCase):
         self.assertRegex(warren("tracker", "--version")[0], r"^rabit-tracker \(Warren\)")
 
     def test_each_command_has_help(self):
-        for name in COMMANDS - {"data"}:  # needs NumPy for its help
+        for name in COMMANDS - {"data"}:  # the help of `warren data` needs NumPy
             self.assertIn("usage", warren(name, "--help")[0].lower())
 
     def test_a_reader_that_has_seen_enough_is_no_error(self):

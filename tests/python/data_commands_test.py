@@ -168,12 +168,12 @@ class Commands(unittest.TestCase):
         unsorted = "{}.parquet: the rows of query {} (column 'q') are not together: sort the file by it"
         self.assertEqual(wrong([1, 2, 3, 1], [7, 8, 7, 9]),
                          [unsorted.format("a", 1), unsorted.format("b", 7), "8 rows in 2 files: 2 problems found"])
-        # Within one row group, across two, and across files, since a query may continue in the next file.
+        # Weights that differ within one row group, across two, and across files, since a query may continue in the next file.
         words = "{}.parquet, row group {}: the rows of query {} (column 'q') have different weights; a query has only one"
         self.assertEqual(wrong([1, 1, 2, 2, 2], [2, 3], a=[1.0, 2.0, 1.0, 1.0, 3.0], b=[4.0, 4.0]),
                          [words.format("a", 0, 1), words.format("a", 2, 2), "7 rows in 2 files: 2 problems found"])
         self.assertEqual(wrong([1, 1], [1, 3], a=[1.0, 1.0], b=[4.0, 4.0]), [words.format("b", 0, 1), "4 rows in 2 files: 1 problem found"])
-        # Errors in other values neither hide such rows nor are mistaken for them.
+        # An invalid weight does not hide that the rows of a query are not together, and does not count as a different weight.
         self.assertEqual(wrong([1, 1, 2, 1], [5], a=[1.0, -1.0, 1.0, 1.0], b=[4.0]),
                          ["a.parquet, row group 0, row 1: the weight in column 'w' is -1.0, expected a number from 0 on", unsorted.format("a", 1),
                           "5 rows in 2 files: 2 problems found"])

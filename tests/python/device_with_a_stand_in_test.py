@@ -1,4 +1,4 @@
-"""warren.device on the stand-in's GPUs: arrays through both protocols, streams, groups, errors."""
+"""warren.device on the stand-in's GPUs: arrays through both protocols (__cuda_array_interface__ and DLPack), streams, groups, errors."""
 
 import ctypes
 import os

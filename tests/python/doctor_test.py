@@ -84,7 +84,7 @@ def troubles(of):
 
 class Findings(unittest.TestCase):
     def only(self, of, level, subject, text, advice="", concerned=None):
-        """Checks that this is the only finding."""
+        """Checks that there is only one finding, which has this level, subject and text."""
         found = troubles(of)
         self.assertEqual([(one.level, one.subject) for one in found], [(level, subject)], found)
         self.assertIn(text, found[0].text)

@@ -30,7 +30,7 @@ from warren.data._files.stores import interface
 from warren_testing import at_night
 
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
-IN_ARROW = "WARREN_FILES_TEST_IN_ARROW"  # set in the process that this file starts with that Python
+IN_ARROW = "WARREN_FILES_TEST_IN_ARROW"  # set in the process that runs this file under ARROW_PYTHON
 QUICK = Retry(attempts=3, first_wait_s=0.001, greatest_wait_s=0.002)
 ODD_NAMES = ["a b.bin", "a+b.bin", "100%.bin", "%20.bin", "é漢.bin", "a#b.bin", "what?.bin", "k=v=w.bin", "[1].bin", "*.bin",
              "a;b.bin", "a?b=c.bin", "a&b=c.bin", "'q\".bin"]
@@ -384,7 +384,7 @@ class Local(Folder):
 
     def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_what_was_there(self):
         path = self.write("out", b"before")
-        for size in (10_000, 5_000_000):  # fails when the file is closed, or already in write()
+        for size in (10_000, 5_000_000):  # close() fails for the first size, write() for the second
             with self.file_limit(9_000), self.assertRaises(OSError) as caught:
                 with open_output(path) as file:
                     file.write(bytes(size))
@@ -500,7 +500,7 @@ class Http(Folder):
                 proxy.break_next(fault)
                 self.assertEqual(ranges.read_at(0, 100_000), data)
                 self.assertEqual(proxy.unused(), [])
-                if fault.kind == "stall":  # the bytes received before it are kept
+                if fault.kind == "stall":  # the bytes received before the stall are kept
                     self.assertEqual(proxy.requests[-1].byte_range, f"bytes={fault.after_bytes}-99999")
             proxy.break_next(Fault("status", status=503, times=3))
             with self.assertRaisesRegex(OSError, r"/x.bin: bytes 7-99 of 100000: failed, 3 attempts in .*: HTTP Error 503"):
@@ -756,7 +756,7 @@ class S3(Folder):
             find("s3://bucket/x.bin", storage_options={"colour": "red"})
 
     def test_output_appears_whole_or_not_at_all(self):
-        data = random.Random(5).randbytes(12 << 20)  # a multipart upload
+        data = random.Random(5).randbytes(12 << 20)  # large enough for a multipart upload
         path = self.folder / "bucket" / "out" / "model.bin"
         path.parent.mkdir()
         for options in (None, {**self.options, "default_block_size": 5 << 20}):

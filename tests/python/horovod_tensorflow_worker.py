@@ -189,7 +189,7 @@ def errors():
         refuses(kind, "bool cannot be reduced", hvd.allreduce, tf.constant(True))
     for function in (lambda strings: hvd.broadcast(strings, 0), hvd.allgather):
         refuses(ValueError, "tensors of numbers", function, tf.constant(["hello", "x" * 40]))
-    # A rank that traces a function once more than others, for a smaller last batch, still calls the same operations.
+    # A rank that traces a function once more than the others, for a smaller last batch, still calls the same operations as they do.
     reduced = tf.function(lambda batch: hvd.allreduce(tf.reduce_mean(batch), op=hvd.Sum))
     for rows in (4, 4, 2 if rank == 0 else 4, 4):
         same(reduced(tf.ones([rows])), float(size))

@@ -16,7 +16,7 @@ from warren_testing import BIN, SOURCE
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
 PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
-SOON_S = 5.0  # limit for survivors to notice a death on a busy machine; otherwise 1 s
+SOON_S = 5.0  # limit for survivors to notice a death on a busy machine; on an idle one, 1 s is enough
 
 
 def version():

@@ -211,13 +211,13 @@ def optimizer():
             assert torch.allclose(one, other, atol=tolerance), (rank, more, one, other)
         digests = hvd.allgather_object([parameter.tolist() for parameter in together.parameters()])
         assert all(digest == digests[0] for digest in digests)
-    # A scheduler created before DistributedOptimizer has wrapped the plain optimizer's step.
+    # A scheduler that was created before DistributedOptimizer, and has therefore wrapped the plain optimizer's step.
     model = make_model()
     plain = torch.optim.SGD(model.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.StepLR(plain, 1)
     train(model, hvd.DistributedOptimizer(plain), inputs[rank::size], targets[rank::size], 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the scheduler warns because step is no longer its own wrapper
+        warnings.simplefilter("ignore")  # the scheduler warns because the optimizer's step is no longer the scheduler's wrapper
         scheduler.step()
     digests = hvd.allgather_object(model[0].weight.tolist())
     assert all(digest == digests[0] for digest in digests)
@@ -337,7 +337,7 @@ def adasum():
 
 
 def adasum_optimizer():
-    """Compares with the steps of all ranks and their Adasum, computed in one process."""
+    """Compares the Adasum optimizer with one process that trains a copy of the model per rank and applies the Adasum of their steps."""
     rank, size = hvd.rank(), hvd.size()
     inputs, targets = torch.randn(size, 6, 10, generator=torch.Generator().manual_seed(1)), torch.ones(size, 6, 3)
     for kind, options in ((torch.optim.SGD, {"momentum": 0.5}), (torch.optim.Adam, {})):
@@ -448,7 +448,7 @@ def process_sets():
 
 
 def join():
-    """Some ranks have fewer batches."""
+    """Ranks have different numbers of batches."""
     rank, size = hvd.rank(), hvd.size()
     for batch in range(rank + 1):
         same(hvd.allreduce(torch.ones(2), op=hvd.Sum), [float(size - batch)] * 2)

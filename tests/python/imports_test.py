@@ -1,4 +1,5 @@
-"""Imports within the Python package have no cycles: no module imports, even inside a function, one that depends on it."""
+"""Imports within the Python package have no cycles: no module imports a module that depends on it, not even inside a
+function."""
 
 import ast
 import graphlib

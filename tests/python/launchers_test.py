@@ -109,8 +109,8 @@ class Launchers(unittest.TestCase):
         return done.returncode, done.stdout + done.stderr
 
     def run_as_torchrun(self, code, size=2, packages=("numpy", "torch.distributed"), **more):
-        """Runs `size` processes with torchrun's environment but without torchrun, whose agent would serve their store; returns each
-        process's output and exit code."""
+        """Runs `size` processes with torchrun's environment but without torchrun, whose agent would serve PyTorch's store; returns
+        each process's output and exit code."""
         port, = free_ports(1)
         place = {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
         python = forking.python(PYTHON, *packages) if packages else PYTHON

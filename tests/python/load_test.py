@@ -73,7 +73,7 @@ class Numbers(unittest.TestCase):
                         np.testing.assert_array_equal(found, given)
 
     def test_are_loaded_without_pandas(self):
-        """Importing pandas takes longer than the rest of loading a small file. (With categories, pyarrow.array imports it.)"""
+        """Importing pandas would take longer than loading a small file. (With categories, pyarrow.array imports pandas anyway.)"""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "x.parquet")
             pq.write_table(table(1000), path)
@@ -753,7 +753,7 @@ class Checked(Folder):
     def test_a_whole_that_all_have_is_shown_once_with_its_own_rows(self):
 
         class Two:
-            """One rank of a two-rank job that calls no collective."""
+            """Stands in for one rank of a two-rank job. Has no collectives, so calling one would fail."""
             world, connected = 2, True
 
             def __init__(self, rank):

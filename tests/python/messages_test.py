@@ -7,7 +7,7 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
-# Ranks exchange their records over an existing communicator.
+# over(comm) lets the ranks of a new world exchange their records over an existing communicator.
 BY_ANOTHER = """
 def over(comm):
     def allgather(record):

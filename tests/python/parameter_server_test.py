@@ -93,7 +93,7 @@ class Rounds(unittest.TestCase):
     def test_a_pull_waits_for_the_rounds_of_its_own_pushes_alone(self):
         shard = RoundShard(np.zeros(1), "key 'w'", self.store, 2)
         self.assertEqual(self.answered(shard.receive(Request(0, 0))), {Request(0, 0): [0]})
-        for number in (1, 2):  # two rounds ahead
+        for number in (1, 2):  # rank 0 is two rounds ahead
             self.assertEqual(shard.send(Request(0, number), np.full(1, float(number)), ""), [])
         self.assertEqual(shard.receive(Request(0, 3)), [])
         self.assertEqual(self.answered(shard.receive(Request(1, 0))), {Request(1, 0): [0]})

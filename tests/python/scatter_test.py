@@ -235,7 +235,8 @@ class Pieces(unittest.TestCase):
                     self.assertLess(sum(sent), 1.7 * share)
                 else:  # broadcasts reach all ranks; the root's own share is not sent
                     self.assertGreater(sum(sent), (world - 1) * share)
-                # The largest message is the table's description: about a thousandth of a large table, but more of this small one.
+                # The largest message is the table's description: about a thousandth of a large table's size, but a larger part of
+                # this small one's.
                 self.assertLessEqual(sorted(sent)[-2], piece_bytes + 8)
 
     def test_of_random_tables_on_random_ranks_become_the_table_again(self):

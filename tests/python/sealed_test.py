@@ -21,7 +21,7 @@ class Evil:
 
 
 def knowing(token):
-    """Starts a patch of os.environ that sets this token, or removes it if None; returns the patch."""
+    """Starts a patch of os.environ, which then has this token (no token with None). Returns the patch."""
     found = mock.patch.dict(os.environ)
     found.start()
     os.environ.pop("DMLC_JOB_TOKEN", None)
@@ -55,7 +55,7 @@ class WithAToken(SealedTest):
                 self.assertEqual(repr(found), repr(value))
 
     def test_the_key_is_derived_as_other_secrets_of_the_token_are_and_is_none_of_them(self):
-        """Otherwise another message of the job could serve as a seal."""
+        """If the keys were equal, another message of the job could serve as a seal."""
         from warren_testing import derive
         secret = bytes.fromhex(TOKEN)
         self.assertEqual(_sealed._derived(secret, b"claim"), derive(secret, b"claim"))
@@ -132,7 +132,8 @@ class WithoutAToken(SealedTest):
 
 
 class Proof(SealedTest):
-    """Threads act as the ranks of a communicator whose members are unchecked; each contributes to a maximum."""
+    """Threads act as the ranks of a communicator whose members are unchecked. In each round, every rank contributes an array to an
+    element-wise maximum."""
 
     def run_ranks(self, size, others=None):
         """Returns each rank's error, or None. `others` maps a rank to a function of the round and the array, whose result replaces the
@@ -191,7 +192,7 @@ class Proof(SealedTest):
         self.assertIn("rank 2 does not have the job's token (DMLC_JOB_TOKEN)", "".join(filter(None, found)))
 
     def test_nobody_gets_through_who_spoils_the_random_bytes_of_others(self):
-        """A rank might try this to reuse the proofs of an earlier job."""
+        """A rank might spoil the random bytes of others to reuse the proofs of an earlier job."""
         self.having(TOKEN)
         found = self.run_ranks(2, {1: lambda number, values: np.full_like(values, 255) if number == 1 else values})
         self.assertTrue(any("did not prove" in one for one in found if one), found)

@@ -1,4 +1,4 @@
-"""The backend "warren" of torch.distributed with tensors on a stand-in GPU: the engine's code paths are real, CUDA and the tensors are not.
+"""The backend "warren" of torch.distributed with tensors on a stand-in GPU: the engine's code is real, but CUDA and the tensors are not.
 On machines with a GPU, scripts/gpu-check does the same with PyTorch's own tensors."""
 import ctypes
 import os

@@ -177,7 +177,8 @@ class Torch(unittest.TestCase):
 
     @unittest.skipIf(shutil.which("mpirun.mpich") is None, "SKIPPED: no mpirun.mpich; apt-get install mpich")
     def test_mpirun_of_mpich_starts_it(self):
-        self.expect_well_of(3, "mpirun.mpich", "-n", "3", python=[PYTHON])  # mpirun passes on a descriptor, which needs a plain Python
+        # A plain Python: a forked one would not inherit the descriptor that mpirun passes on.
+        self.expect_well_of(3, "mpirun.mpich", "-n", "3", python=[PYTHON])
 
 
 if __name__ == "__main__":

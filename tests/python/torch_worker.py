@@ -132,7 +132,7 @@ def every_collective():
 
 
 def complex_numbers():
-    """Every reduction of complex numbers, blocking and asynchronous, including conjugates, which are views with the sign flipped."""
+    """Every reduction of complex numbers, blocking and asynchronous, including conjugates, which are views with a flag."""
     rank, size = begin()
     world = dist.group.WORLD
     total = complex(size, size * (size - 1) // 2)
@@ -477,7 +477,7 @@ def messages():
     for work in dist.batch_isend_irecv(operations):
         work.wait()
     same(operations[1].tensor, [source])
-    # Messages in a group, whose ranks have other numbers.
+    # Messages in a group, which numbers its ranks differently from the world.
     group = dist.new_group([size - 1, 0])
     if rank in (0, size - 1):
         other = size - 1 - rank
@@ -603,7 +603,7 @@ def compiled():
 
 
 def compiled_horovod():
-    """torch.compile does not trace hooks and operations; otherwise PyTorch would warn."""
+    """torch.compile does not trace Horovod's hooks and operations. If it did, PyTorch would warn."""
     import warnings
 
     import warren.horovod.torch as hvd
@@ -681,7 +681,7 @@ def killed():
 
 
 def late():
-    """The last rank never makes the call."""
+    """The last rank never makes the call that the other ranks make."""
     rank, size = begin()
     dist.barrier()
     dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))

@@ -1,4 +1,4 @@
-"""warren.tracker: the tracker, started from Python as a program that hosts workers starts it."""
+"""warren.tracker: starting the tracker from Python, as programs that host workers do, e.g. xgboost.dask."""
 import contextlib
 import copy
 import errno
@@ -62,7 +62,7 @@ class TrackerOfPython(unittest.TestCase):
         for worker in start_all(self.workers(first, 1)):
             worker.shutdown()
         first.wait_for(30)
-        self.assertRaisesRegex(ValueError, taken, Tracker, 1, "127.0.0.1", port)  # still taken until it is freed
+        self.assertRaisesRegex(ValueError, taken, Tracker, 1, "127.0.0.1", port)  # the port is taken until the tracker is freed
         first.free()
         self.make(1, port).start()
 

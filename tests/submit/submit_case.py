@@ -15,7 +15,7 @@ import uuid
 from warren_testing import BIN, wait_for
 
 PROGRAM = str(BIN / "dmlc-submit")
-LIMIT_S = 60  # for what normally takes a fraction of a second, on a busy machine with a sanitizer
+LIMIT_S = 60  # for operations that normally take a fraction of a second: allows for busy machines and sanitizers
 STOP_LIMIT_S = 1.0  # all processes must be gone within this time
 STOP_LIMIT_SLACK_S = 1.0  # how late a busy machine may notice an event
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
@@ -66,7 +66,7 @@ NASTY = [
 ]
 
 
-# Background jobs of a script and nohup ignore these signals, and dmlc-submit would go on ignoring them.
+# Background jobs of scripts and programs under nohup start with these signals ignored. dmlc-submit would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -81,7 +81,7 @@ def as_bytes(word):
 
 
 def py_spy_environment():
-    """A Python with py-spy, installed next to the build if missing. Returns None if the installation fails."""
+    """The Python of a virtual environment with py-spy, installed next to the build if missing. Returns None if the installation fails."""
     place = BIN.parent / "interop" / "py-spy"
     if not (place / "bin/py-spy").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):
@@ -129,7 +129,7 @@ class SubmitCase(unittest.TestCase):
         return self.note(process)
 
     def note(self, process):
-        """Registers a process, which is ended after the test."""
+        """Registers a process that must be ended after the test. Returns the process."""
         self.started.append(process)
         self.addCleanup(self.end, process)
         return process

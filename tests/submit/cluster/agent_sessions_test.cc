@@ -26,7 +26,7 @@ std::string MessageBytes(std::size_t index, const std::string& words) {
   return fmt::format("\036{} {} {}\036\n", kSessionMark, index, words);
 }
 
-/// Simulated connections with the bytes that they will still deliver. Each agent has two of them.
+/// Simulated agents, each with up to two connections, and the bytes that each connection will still deliver.
 class AgentWorld {
  public:
   explicit AgentWorld(unsigned seed)
@@ -66,8 +66,8 @@ class AgentWorld {
     std::optional<ConnectionId> err, out;
     bool is_here = false;  ///< between AgentArrived and AgentLeft
     int processes = 0;
-    std::string wrote[2];  ///< what its processes wrote, by stream
-    std::string came[2];   ///< what was passed on, by stream
+    std::string wrote[2];  ///< what its processes wrote to stdout and stderr
+    std::string came[2];   ///< what was passed on as stdout and stderr
     bool breaks = false;   ///< a connection broke, so output may be lost
     bool ended = false;    ///< the process has ended, and its agent has said so
     bool end_was_told = false;
@@ -166,7 +166,7 @@ class AgentWorld {
     if (one->second.index) {
       Agent& agent = agents_[*one->second.index];
       agent.breaks = true;
-      // The connection broke before the agent had arrived.
+      // An agent whose error connection breaks before its hello never arrives.
       agent.over = agent.over || (one->second.is_err && one->second.hello > 0);
     }
     CloseNow(one->first);
@@ -202,8 +202,8 @@ class AgentWorld {
     if (out != connections_.end()) out->second.closes = true;
   }
 
-  /// Whether this is the error connection of an agent whose output connection has not identified itself yet:
-  /// it must not close before that.
+  /// Whether this is the error connection of an agent whose output connection has not identified itself yet.
+  /// Such a connection must not close.
   bool IsAwaited(const Connection& connection) const {
     if (!connection.index || !connection.is_err) return false;
     const auto out = connections_.find(agents_[*connection.index].out.value_or(0));
@@ -285,7 +285,7 @@ class AgentWorld {
     const auto index = found->second.index;
     connections_.erase(found);
     if (!index) return;
-    // The sessions dropped the agent as a stranger.
+    // The sessions took the agent for a stranger.
     Agent& agent = agents_[*index];
     if (agent.err == close.connection) return Begin(*index);
     agent.breaks = true;

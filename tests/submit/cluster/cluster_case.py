@@ -345,7 +345,7 @@ print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
         self.assertNotIn(told, process.err)
 
     def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
-        # "problem" comes first: if both streams share a log, it would not begin a line after "end", which has no newline.
+        # "problem" comes first: in a log of both streams, it would otherwise continue the line of "end", which has no newline.
         code = 'echo problem >&2; i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; printf end' % RESULT
         process = self.submit("--num-workers", self.WORKERS, "--log-dir", "logs", "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)

@@ -86,8 +86,8 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     bool stays = false;   ///< cancelling failed and the user was told
   };
   struct Agent {
-    int number = 0;  ///< counts the agents of this process
-    int launch = 0;  ///< the launch of its gang that started it
+    int number = 0;  ///< counts from 1 the agents that this process has had
+    int launch = 0;  ///< the launch of the gang that started this agent
     bool is_here = false;
     bool told_to_end = false;
     TimePoint told_at = {};
@@ -95,7 +95,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     bool succeeded = false;  ///< whether its process succeeded
   };
 
-  // --- the job above -------------------------------------------------------------------------------------
+  // --- the simulated job ---------------------------------------------------------------------------------
 
   void StartProcess(std::size_t index) { controller_->Start(index, ++attempt_, 1, now_); }
 
@@ -105,7 +105,8 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
 
   void CheckExit(const ProcessExited& exited) {
     const Agent& agent = agents_[exited.index];
-    // A process whose agent never came is taken to have ended as its launcher did.
+    // If a process started by a kRuns launcher has no agent, it is assumed to have its launcher's exit
+    // status.
     const bool came = has_agents_ && agent.launch == gangs_[controller_->GangOf(exited.index)].launches;
     if (exited.status.ok() && (came || kind_ != Kind::kRuns)) {
       EXPECT_TRUE(agent.succeeded) << "process " << exited.index << " did not end well" << Describe();
@@ -171,7 +172,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Dequeue(id);
   }
 
-  /// Lets the job leave the queue and run after some time.
+  /// After some time, lets the job leave the queue and run, or fail.
   void Dequeue(GangId id) {
     if (Trouble()) {
       After(Between(0, 10'000), [this, id, launch = gangs_[id].launches] {
@@ -281,7 +282,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
   Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
   void Handle(const AgentEvent& event) { controller_->Handle(event, now_); }
 
-  /// Starts the gang's processes, each with its agent.
+  /// Lets the gang's agents arrive after some time. Some may get lost instead.
   void Begin(GangId id) {
     if (!has_agents_) return;
     Gang& gang = gangs_[id];
@@ -322,7 +323,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     ASSERT_TRUE(running_.contains(launch.index)) << "process " << index << " is not wanted" << Describe();
     ASSERT_FALSE(agent.runs) << "process " << index << " runs already" << Describe();
     ASSERT_FALSE(agent.told_to_end) << Describe();
-    if (!agent.is_here) return;  // it left in the meantime
+    if (!agent.is_here) return;  // the agent left in the meantime
     agent.runs = true;
     const auto fate = [this, index, number = agent.number](auto what) {
       return [this, index, number, what] {
@@ -450,7 +451,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   }
 }
 
-/// Seeds that once found a bug; only one job in millions did.
+/// Seeds of jobs that once revealed bugs, as only one job in millions did.
 TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
   for (const unsigned seed : {1'432'072'821U, 2'703'246'298U, 174'020'135U}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

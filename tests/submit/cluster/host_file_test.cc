@@ -103,7 +103,7 @@ TEST(HostFile, RefusesUrls) {
   }
   EXPECT_THAT(HostFileError("http://node1"),
               HasSubstr("'http://node1' is not a host name: leave out 'http://'"));
-  // The last '@' separates the host, as in ssh: a login name may contain one.
+  // The last '@' separates the host, as in ssh: a login name may contain '@', too.
   EXPECT_THAT(ParseHosts("alice@example.org@node1\n", "f"),
               ElementsAre(Host{"node1", "alice@example.org", 0, 1}));
 }

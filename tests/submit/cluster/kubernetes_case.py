@@ -32,10 +32,10 @@ class KubernetesCase(ClusterCase):
         return self.kubernetes.environment()
 
     def threads_of_two(self):
-        return 1  # the CPU limit of its container
+        return 1  # the CPU limit of a worker's container
 
     def check_nothing_is_left(self, seconds=8):
-        """Allows for the watchdog, which deletes twice after a kill, 2 s apart."""
+        """Waits longer than other clusters, since after a kill the watchdog deletes the objects twice, 2 s apart."""
         super().check_nothing_is_left(seconds)
 
     def check_no_object_is_left(self):
@@ -46,7 +46,7 @@ class KubernetesCase(ClusterCase):
                                 "--ignore-not-found", capture_output=True)
 
     def break_kubectl(self, condition):
-        """Returns an environment in which kubectl first runs `condition`, shell lines that may exit; $verb is kubectl's command."""
+        """Returns an environment whose kubectl first runs the shell lines `condition`, which may exit. Their $verb is kubectl's command."""
         folder = self.file("broken")
         folder.mkdir(exist_ok=True)
         (folder / "kubectl").write_text(f"#!/bin/sh\nfor verb; do case $verb in -*) ;; *) break ;; esac; done\n{condition}\n"

@@ -20,10 +20,10 @@ using testing::HasSubstr;
 
 constexpr char kPodMark[] = "wmark";
 
-/// A job of workers whose objects exist. Tests report its pods.
+/// A job of workers. Tests report the job's pods to the controller.
 class KubernetesControllerTest : public testing::Test {
  protected:
-  /// Starts a job, whose objects are then being created.
+  /// Starts a job whose objects are still being created.
   void MakeJob(std::size_t num_workers) {
     controller_.emplace(KubernetesSetting{.job_name = "job",
                                           .kube_namespace = "",

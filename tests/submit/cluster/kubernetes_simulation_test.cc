@@ -54,14 +54,14 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     bool has_begun = false;
     std::optional<ExitStatus> ended = {};
     bool is_followed = false;
-    int follower = 0;                                           ///< counts its followers
+    int follower = 0;                                           ///< the number of followers that it has had
     std::vector<std::pair<std::string, std::string>> log = {};  ///< time and line
-    std::string said = {};                                      ///< by the pod's processes
+    std::string said = {};                                      ///< what the pod's processes wrote
     int restarts = 0;
     int attempt = 0;
   };
 
-  // --- the job above -------------------------------------------------------------------------------------
+  // --- the simulated job ---------------------------------------------------------------------------------
 
   void PrepareStart() {
     pods_of_.clear();
@@ -297,7 +297,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     const int number = followers_;
     follower_of_[follow.pod] = number;
     if (found == pods_.end() || Trouble()) {
-      gives_up_.insert(follow.pod);  // in case following it keeps failing
+      gives_up_.insert(follow.pod);  // following may keep failing
       return After(Between(50, 1000), [this, pod = follow.pod, number] {
         if (follower_of_[pod] == number) EndFollower(pod, 1);
       });
@@ -440,7 +440,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
   std::string host_role_;
 
   // The state of the cluster.
-  std::set<std::string> jobs_;  ///< by role
+  std::set<std::string> jobs_;  ///< the roles whose Jobs exist
   std::map<std::string, Pod> pods_;
   std::map<std::string, Pod> logs_;  ///< logs of lost pods, which stay readable for a while
   int num_pods_ = 0;
@@ -460,7 +460,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
   int base_attempt_ = 0;
   int start_ = -1;
   std::map<std::size_t, std::vector<std::string>> pods_of_;  ///< pods of the current start
-  std::set<std::pair<int, std::size_t>> did_well_;           ///< by start and index
+  std::set<std::pair<int, std::size_t>> did_well_;           ///< (start, index) of processes that succeeded
   std::map<std::pair<int, std::size_t>, std::string> came_;
   std::set<std::string> gives_up_;  ///< pods whose logs may be read only in part
 };

@@ -270,7 +270,8 @@ TEST(Yarn, TheDistributedShellGetsEverythingInItsScript) {
   EXPECT_EQ(After(launch.words, "-container_memory"), "4096");
   EXPECT_EQ(After(launch.words, "-container_vcores"), "2");
   EXPECT_EQ(After(launch.words, "-queue"), "prod");
-  EXPECT_EQ(After(launch.words, "-timeout"), "2147483647");  // its default ends every job after ten minutes
+  EXPECT_EQ(After(launch.words, "-timeout"),
+            "2147483647");  // by default, YARN ends every job after ten minutes
   EXPECT_EQ(After(launch.words, "-shell_script"), "FILE:worker.sh");
   EXPECT_THAT(launch.files.at(0).second, HasSubstr("run as $((YARN_SHELL_ID - 1))"));
   EXPECT_FALSE(launch.queue->returns);

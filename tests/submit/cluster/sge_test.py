@@ -21,7 +21,7 @@ class SgeCase(ServersCase):
         return SgeCluster(directory, slots=8)
 
     def threads_of_two(self):
-        return 1  # slots
+        return 1  # each worker has one slot
 
     def jobs(self):
         lines = self.servers.run("qstat", capture_output=True, text=True).stdout.splitlines()[2:]

@@ -1,5 +1,5 @@
-// What the simulations of the clusters' state machines share: chance, time, and a job above the machine that
-// restarts processes, restarts as a whole and stops as JobRun does.
+// What the simulations of the clusters' state machines share: chance, time, and a simulated job, which
+// restarts its processes, restarts as a whole and stops as JobRun does.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,15 +21,16 @@
 
 namespace warren::submit {
 
-/// `World` derives from it, sets the numbers below and emplaces the machine. It defines, for this class:
-/// - Do(action) for each action of the machine, and for each ClusterEvent that it does not take from here;
-/// - StartProcess(index), which tells the machine to start a process;
-/// - Describe(), the state as text for a failure.
-/// It may replace PrepareStart, MayRestart, IsBusy, MayFollowTheEnd and the checks.
+/// Base class of `World`, which sets the numbers below and creates the controller (the state machine).
+/// `World` must define:
+/// - Do(action) for each action of the controller, and for each ClusterEvent without a Do() here;
+/// - StartProcess(index), which tells the controller to start a process;
+/// - Describe(), the state as text for failure messages.
+/// `World` may replace PrepareStart, MayRestart, IsBusy, MayFollowTheEnd and the checks.
 template <typename World, typename Controller>
 class SimulatedWorld {
  public:
-  /// Runs until the job is over; then for a minute longer, in which nothing may happen.
+  /// Runs until the job is over and then for another minute, in which nothing may happen.
   void Run() {
     StartAll();
     if (Chance(30)) After(Between(0, 40'000), [this] { StopJob(); });
@@ -64,7 +65,7 @@ class SimulatedWorld {
     return std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count();
   }
 
-  /// Runs the next event; false if there is none.
+  /// Runs the next event. Returns false if there is none.
   bool Step() {
     const auto deadline = controller_->NextDeadline();
     if (coming_.empty() && !deadline) return false;
@@ -94,7 +95,7 @@ class SimulatedWorld {
     FinishWhenAllAreGone();
   }
 
-  // --- the job above -------------------------------------------------------------------------------------
+  // --- the simulated job ---------------------------------------------------------------------------------
 
   void StartAll() {
     phase_ = Phase::kRunning;
@@ -105,7 +106,7 @@ class SimulatedWorld {
     Perform();
   }
 
-  /// Starts all processes; replaced by a world that has something to do before.
+  /// Starts all processes. A world that must do something first replaces this function.
   void PrepareStart() { StartProcesses(); }
   void StartProcesses() {
     for (std::size_t i = first_; i < end_ && phase_ == Phase::kRunning; ++i) Start(i);
@@ -198,7 +199,7 @@ class SimulatedWorld {
   int trouble_ = 0;  ///< in percent
   int restarts_ = 0;
   int job_restarts_ = 0;
-  std::size_t first_ = 0;  ///< the indices of the processes
+  std::size_t first_ = 0;  ///< the processes' indices are from first_ to end_ - 1
   std::size_t end_ = 0;
   std::optional<Controller> controller_;
 

@@ -28,7 +28,7 @@ class SlurmCase(ServersCase):
         return [(hosts[:rank].count(host), hosts.count(host)) for rank, host in enumerate(hosts)]
 
     def threads_of_two(self):
-        return 1  # --cpus-per-task
+        return 1  # the value of --cpus-per-task
 
     def jobs(self):
         done = self.servers.run("squeue", "--noheader", "--format=%i", capture_output=True, text=True)

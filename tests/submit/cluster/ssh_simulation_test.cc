@@ -1,6 +1,6 @@
-// Whole jobs against the state machine of --cluster ssh, by the thousand: simulated hosts whose connections
-// are refused, break off and are stopped at random moments, and a job above that restarts and stops as JobRun
-// does. The seed of a failing run is in its message.
+// Thousands of simulated jobs run against the state machine of --cluster ssh. Connections to simulated hosts
+// are refused, break off and are stopped at random moments; a simulated job restarts and stops its processes
+// as JobRun does. Failure messages include the seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -50,18 +50,18 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     bool gone = false;
     int slots = 1;
   };
-  /// An ssh, and the script and the process on the other side.
+  /// An ssh, and the script and the process that it runs on its host.
   struct Ssh {
     std::size_t index;
     std::size_t host;
     bool connecting = true;
     bool awaits_cores = false;
-    bool runs = false;  ///< the process
+    bool runs = false;  ///< whether the process runs
     bool told_to_end = false;
     TimePoint heard_at = {};
   };
 
-  // --- the job above -------------------------------------------------------------------------------------
+  // --- the simulated job ---------------------------------------------------------------------------------
 
   void PrepareStart() {
     for (HostState& host : hosts_) host.copied = false;
@@ -81,7 +81,9 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     EXPECT_TRUE(!hosts_[host].gone || !any_left) << "host " << host << " is gone" << Describe();
     EXPECT_TRUE(host == places_[index] || hosts_[places_[index]].gone) << Describe();
     for (std::size_t other = 0; host != places_[index] && other < hosts_.size(); ++other) {
-      EXPECT_TRUE(hosts_[other].gone || Load(host) <= Load(other)) << "host " << host << " has load " << Load(host) << ", host " << other << " " << Load(other) << Describe();
+      EXPECT_TRUE(hosts_[other].gone || Load(host) <= Load(other))
+          << "host " << host << " has load " << Load(host) << ", host " << other << " " << Load(other)
+          << Describe();
     }
     host_of_[index] = host;
     controller_->Start(index, host, fmt::format("{}", index), now_);
@@ -166,7 +168,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     });
   }
 
-  /// Does it after some time, if the ssh still runs then.
+  /// Calls `what` after `ms`, if the ssh still runs then.
   void In(SshId id, int ms, const std::function<void(Ssh&)>& what) {
     After(ms, [this, id, what] {
       const auto found = sshs_.find(id);
@@ -174,7 +176,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     });
   }
 
-  /// The script's message, sometimes in two pieces.
+  /// Delivers a message from the script, sometimes in two pieces.
   void Say(SshId id, const std::string& words) {
     const std::string message = fmt::format("\036{} {} {}\036\n", kMark, sshs_.at(id).index, words);
     const auto cut = static_cast<std::size_t>(Between(0, static_cast<int>(message.size())));
@@ -235,7 +237,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   void Do(const SendLine& send) {
     const auto found = sshs_.find(send.ssh);
     ASSERT_TRUE(found != sshs_.end()) << Describe();
-    // The script waits ten times as long for a sign of life.
+    // At most two intervals without a sign of life; the script would end after ten.
     EXPECT_LE(now_, found->second.heard_at + 2 * kBeatInterval) << Describe();
     if (send.line == "\n") found->second.heard_at = now_;
     if (send.line != "stacks\n") return;
@@ -249,11 +251,11 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
 
   void Do(const EndInput& end) {
     sshs_.at(end.ssh).told_to_end = true;
-    if (Trouble()) return;  // it hangs until it is killed
+    if (Trouble()) return;  // the process hangs until it is killed
     In(end.ssh, Between(0, 650), [this, id = end.ssh](Ssh&) { EndProcess(id, 143); });
   }
   void Do(const StopSsh& stop) {
-    if (!sshs_.contains(stop.ssh)) return;  // it could not be started, which the machine has not heard yet
+    if (!sshs_.contains(stop.ssh)) return;  // ssh failed to start; the controller has not been told yet
     sshs_.at(stop.ssh).told_to_end = true;
     if (Trouble()) return;
     In(stop.ssh, Between(0, 300), [this, id = stop.ssh](Ssh&) { End(id, {0, SIGTERM, false, {}}); });
@@ -285,7 +287,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   std::vector<HostState> hosts_;
   std::vector<std::size_t> places_;
   std::map<SshId, Ssh> sshs_;
-  std::map<std::size_t, std::size_t> host_of_;  ///< for each process that has not ended
+  std::map<std::size_t, std::size_t> host_of_;  ///< the host of each process that has not ended
   std::set<std::size_t> did_well_;
 };
 

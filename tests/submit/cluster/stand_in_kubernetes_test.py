@@ -169,11 +169,11 @@ class Objects(StandInCase):
         before = self.stored("Job"), self.stored("Secret")
         said = "job.batch/it serverside-applied\nsecret/s serverside-applied\n"
         self.assertEqual(self.apply(first, second), said)
-        self.assertEqual(self.apply(second, manager="another"), said.splitlines(True)[1])  # it applies the same value
+        self.assertEqual(self.apply(second, manager="another"), said.splitlines(True)[1])  # another manager may apply the same value
         self.assertEqual((self.stored("Job"), self.stored("Secret")), before)
         error = self.apply(job_of("it", "true", **indexed(3)), secret_of("t"), code=1)
         self.assertIn("the stand-in does not change what there is: job.batch/it: .spec.completions, .spec.parallelism", error)
-        self.assertIn(".data.a", self.apply(secret_of("s"), code=1))  # the manager that applied it now removes it
+        self.assertIn(".data.a", self.apply(secret_of("s"), code=1))  # the manager that applied .data.a now removes it
         text = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "u"}, "stringData": {"a": "x"}}
         self.apply(text)
         self.apply(text)
@@ -330,7 +330,7 @@ class Containers(StandInCase):
         self.assertEqual(values["a.b"], "c")
         self.assertEqual((values["POD"], values["IP"], values["REF"]), (pod["metadata"]["name"], "127.0.0.1", "o"))
         self.assertEqual((values["CORES"], values["ASKED"]), ("2", "1"))
-        # The index follows the manifest's variables, so they cannot refer to it.
+        # JOB_COMPLETION_INDEX comes after the manifest's variables, so they cannot refer to it.
         self.assertEqual((values["JOB_COMPLETION_INDEX"], values["I"], values["NOTE"]), ("0", "$(JOB_COMPLETION_INDEX)", "0"))
         self.assertEqual(values["HOSTNAME"], "it-0")
         mine = {*(one["name"] for one in env), "KEY", "OTHER", "a.b", "PATH", "HOSTNAME", "HOME", "PWD", "JOB_COMPLETION_INDEX",
@@ -433,7 +433,7 @@ class Containers(StandInCase):
         pod = {"restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 0}
         self.apply(job_of("none", "sh", "-c", code, "a", "30", pod=pod, backoffLimit=0))
         self.wait_job("Failed", "none")
-        self.assertEqual(self.pods("none"), [])  # the Job controller deletes it, since it would have been restarted
+        self.assertEqual(self.pods("none"), [])  # the Job controller deletes the pod, since its container would have been restarted
         self.apply(job_of("it", "sh", "-c", code, "b", "0", pod=pod))
         self.wait_job("Complete")
         [pod] = self.pods()

@@ -68,7 +68,7 @@ class Restart(SubmitCase):
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
     def test_workers_that_stay_away_from_the_tracker_are_a_reason(self):
-        # Worker 0 sends start to the tracker and waits. Worker 1 sleeps, so no worker is linked.
+        # Worker 0 sends "start" to the tracker and waits. Worker 1 sleeps, so no worker is linked.
         code = TOGETHER + """
 import socket, struct
 if attempt == 0 and task == '1': time.sleep(600)

@@ -102,7 +102,7 @@ class SimulatedJob : public JobView {
     return wrong_.empty();
   }
 
-  /// The broken rule and the events before it.
+  /// The broken rule, the events before it, and the job's error message.
   std::string wrong() const { return fmt::format("{}\n{}told: {}", wrong_, history_, story_); }
   JobResult result() const { return *result_; }
   int starts(std::size_t index) const { return processes_[index].starts; }
@@ -136,7 +136,7 @@ class SimulatedJob : public JobView {
   virtual Milliseconds TimeOfCluster() { return 0ms; }
 
   void At(Milliseconds after, std::function<void()> what) { events_.emplace(now_ + after, std::move(what)); }
-  /// Calls `what` after some time, unless the process has ended by then.
+  /// Calls `what` after the given time, unless the process has ended by then.
   void InThisLife(std::size_t index, Milliseconds after, std::function<void()> what) {
     At(after, [this, index, life = processes_[index].life, what = std::move(what)] {
       if (processes_[index].life == life && processes_[index].running) what();

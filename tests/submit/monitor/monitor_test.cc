@@ -166,8 +166,8 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// Lets `how_long` seconds pass. Workers in `silent` send nothing, those in `idle` use only idle_cores_,
-  /// those in `untold` do not report, and those in printing_ print.
+  /// Lets `how_long` seconds pass. There are no samples or reports of workers in `silent`, and no reports of
+  /// those in `untold`. Workers in `idle` use only idle_cores_ cores, and those in printing_ print.
   using Some = std::vector<std::size_t>;
   void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
     for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {
@@ -341,7 +341,7 @@ TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
   for (auto& worker : workers_) worker->reported = now_;
   round_ended_ = now_;  // after the reported calls began
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), IsEmpty());
-  // Shortly after the call began: this is the end of the previous round.
+  // A round that ended shortly after the call began is the previous round, so this is a hang.
   round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), SizeIs(1));
 }

@@ -21,10 +21,10 @@ from watching_test import Served
 DESKTOP = (1280, 1000)
 PHONE = (360, 740)
 RUNNING = "document.querySelectorAll('.cell.running').length >= {}"
-# Script for the elements that extend beyond the page's right edge, except those in scrollable parts.
+# A script that returns the elements that extend beyond the page's right edge, except those in scrollable parts.
 TOO_WIDE = ("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
             " !e.closest('#command, .scroll, #topology, .unseen, .skip')).map(e => e.tagName + ' ' + e.id + ' ' + e.className)")
-# Script for the lowest contrast ratio (as in WCAG) between a text and its background, and the element with that text.
+# A script that returns the lowest contrast ratio (as in WCAG) between a text and its background, and the element with that text.
 CONTRAST = """(() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const rgb = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
@@ -73,7 +73,7 @@ class PageTest(unittest.TestCase):
         cls.context.__exit__(None, None, None)
 
     def open(self, *arguments, size=DESKTOP, dark=False, at=62):
-        """Opens the page of a job of age `at` and waits until its workers are drawn. Returns the server and the page."""
+        """Opens the page of a job that began `at` seconds ago and waits until its workers are drawn. Returns the server and the page."""
         served = Served("--at", str(at), *arguments)
         self.addCleanup(served.close)
         page = self.browser.new_page()
@@ -134,7 +134,7 @@ class PageTest(unittest.TestCase):
         page.value("document.querySelector('.cell[data-i=\"2\"]').click()")
         page.wait_for("asked.includes('worker=2')")
         self.assertGreater(page.value("document.querySelectorAll('.line').length"), 20, "what was read stays")
-        served.end()  # which sends the latest state
+        served.end()  # the server sends the latest state at the end
         page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '2')")
 
     def test_it_opens_from_a_link_on_another_site(self):

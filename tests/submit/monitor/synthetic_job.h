@@ -12,7 +12,7 @@ namespace warren::submit {
 /// worker but one is stuck for 30 s.
 JobSnapshot SyntheticJob(int workers, double seconds);
 
-/// A line of output of worker `index` at that time.
+/// A line of output of worker `index`, `seconds` after the job began.
 std::string SyntheticLine(int index, double seconds);
 
 }  // namespace warren::submit

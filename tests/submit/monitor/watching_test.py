@@ -195,7 +195,7 @@ class WatchingTest(unittest.TestCase):
                 self.assertEqual(served.get("/metrics").status, 200)
                 self.assertEqual(served.get("/", served.cookie).status, 200)
                 many[0].settimeout(LIMIT_S)
-                with contextlib.suppress(ConnectionError):  # the connection silent for longest was closed to make room
+                with contextlib.suppress(ConnectionError):  # the connection that had been silent for longest was closed to make room
                     while many[0].recv(1 << 16):
                         pass
         self.assertEqual(next(events)[0], "change", "whoever reads the page stays")

@@ -83,7 +83,7 @@ TEST(LineSplitter, AProgressBarIsPassedOnAsItIsDrawn) {
   tqdm.Finish();
   EXPECT_EQ(tqdm.pieces.back(), "plain");
 
-  Collected print;  // print(..., end="\r"): a carriage return after each
+  Collected print;  // print(..., end="\r"): a carriage return after each drawing
   print.Append("1 of 3\r");
   EXPECT_THAT(print.pieces, ElementsAre("1 of 3"));
   print.Append("2 of 3\r");

@@ -42,7 +42,7 @@ class Output(SubmitCase):
              "    while not pathlib.Path(name).exists(): time.sleep(0.01)\n")
 
     def job_in_steps(self, code, *options, **settings):
-        """Runs Python without the PYTHONUNBUFFERED of the tests, as users do."""
+        """Starts a job of a Python program without PYTHONUNBUFFERED, which tests set but users do not."""
         self.file("steps.py").write_text(self.STEPS + code)
         environment = {name: value for name, value in self.environment().items() if name != b"PYTHONUNBUFFERED"}
         process = subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
@@ -107,7 +107,7 @@ class Output(SubmitCase):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = status
         self.assertEqual(status, 0)
-        self.assertLess(usage.ru_maxrss, (megabytes << 10) // 2)  # KiB
+        self.assertLess(usage.ru_maxrss, (megabytes << 10) // 2)  # ru_maxrss is in KiB
 
     def test_line_in_pieces_is_not_torn_by_another_worker_without_a_new_prefix(self):
         code = (
@@ -144,7 +144,7 @@ class Output(SubmitCase):
         states = [pathlib.Path(f"/proc/{pid}/wchan").read_text() for pid in children]
         if any("pipe_write" in state for state in states):
             return True
-        # Without permission to read wchan: whether the workers have not run for a while.
+        # wchan shows nothing without permission to read it. Then check that the workers have not run for a while.
         before = [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]
         time.sleep(0.2)
         return before == [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]

@@ -119,7 +119,7 @@ class Binding(SubmitCase):
 
 
 class ScriptOfAnotherHost(SubmitCase):
-    """The script that ssh would get, run by a shell on this machine. The test plays the part of dmlc-submit."""
+    """The script that dmlc-submit would give to ssh, run by a shell on this machine. The test plays the part of dmlc-submit."""
 
     def script(self, *words):
         """The script of the only worker."""
@@ -133,7 +133,7 @@ class ScriptOfAnotherHost(SubmitCase):
         self.file("hosts").write_text("n0\n")
 
     def begin(self, shell, script, **environment):
-        """Runs the script up to its message with the cores."""
+        """Starts the script and waits for its message, which lists the host's cores."""
         process = self.note(subprocess.Popen([shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                              cwd=self.directory, env=self.environment(environment)))  # fmt: skip
         self.addCleanup(process.stdin.close)
@@ -142,7 +142,7 @@ class ScriptOfAnotherHost(SubmitCase):
         return process, self.wait_for_text(process.stderr, "\036\n")
 
     def end_of(self, process, answer):
-        """Sends the answer. Returns the script's output."""
+        """Sends the script the answer to its message. Returns its standard output and standard error."""
         process.stdin.write(answer.encode())
         process.stdin.flush()
         process.wait(timeout=LIMIT_S)

@@ -42,9 +42,10 @@ char StateOf(const std::vector<ProcessStat>& all) {
 
 TEST(SamplesOf, SumUpAWorkerItsDescendantsAndItsSession) {
   const std::vector<ProcessStat> all = {
-      Stat(1, 'S', 0, 1, 1000),   Stat(10, 'S', 1, 10, 100), Stat(11, 'S', 10, 10, 20),  // its child
+      Stat(1, 'S', 0, 1, 1000),   Stat(10, 'S', 1, 10, 100),
+      Stat(11, 'S', 10, 10, 20),   // 11 is a child of 10
       Stat(12, 'S', 11, 12, 3),    // a grandchild in another session
-      Stat(13, 'S', 1, 10, 5000),  // of the same session; its parent has ended
+      Stat(13, 'S', 1, 10, 5000),  // in the session of 10; its parent has ended
       Stat(20, 'S', 1, 20, 7),     // another worker
   };
   const auto samples = SamplesOf({10, 20, 30}, all, {100, 4096});

@@ -1,4 +1,4 @@
-"""A stand-in for a Kubernetes cluster and kubectl, for tests. API server, Job controller, garbage collector, scheduler and kubelet are
+"""A stand-in for a Kubernetes cluster and kubectl, for tests. The API server, Job controller, garbage collector, scheduler and kubelet are
 threads of the test's process; kubectl is a script that sends its requests over a socket. The stand-in follows the rules of Kubernetes
 1.32 and rejects what it does not support. Objects are created by server-side apply, which never changes existing ones.
 

@@ -20,7 +20,7 @@ class Cluster:
         self.image_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         self.start_delay_s, self.end_delay_s, self.backoff_s = 0.05, 0.0, 0.3
         self.changed = threading.Condition(threading.RLock())
-        self.store, self.pods, self.jobs = {}, {}, {}  # keys: (namespace, kind, name); uid; uid
+        self.store, self.pods, self.jobs = {}, {}, {}  # by (namespace, kind, name); by uid; by uid
         self.managers = {}  # by uid: the paths of the fields that each manager has applied
         self.closing = self.dirty = False
         self.streams, self.threads, self.made = set(), [], []  # log streams; all threads; directories

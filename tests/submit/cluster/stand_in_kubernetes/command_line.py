@@ -20,7 +20,7 @@ FLAGS = {
 
 
 def parse(words):
-    """Returns the verb, its other words, and its flags."""
+    """Returns the verb, the other words, and the flags."""
     known, verb, rest, given, left = GLOBAL_FLAGS, None, [], {}, list(words)
     while left:
         word = left.pop(0)
@@ -75,7 +75,7 @@ def kind_of(word):
 
 
 def selector_of(text):
-    """A predicate on labels; only the operator = is supported."""
+    """Returns a predicate on labels. Only the operators = and == are supported."""
     wanted = {}
     for part in text.split(","):
         match = re.fullmatch(r"\s*([^\s!=()]+)\s*==?\s*([^\s!=()]*)\s*", part)

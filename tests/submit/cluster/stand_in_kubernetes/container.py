@@ -1,5 +1,5 @@
-"""Runs a container's first process. The parent waits for it and exits with the code that a container runtime would report. Run by path,
-with a file descriptor and the stand-in's directory as arguments and the settings as JSON on standard input. Writes `pid N` to the
+"""Runs a container's first process. The parent of that process waits for it and exits with the code that a container runtime would report.
+The arguments are a file descriptor and the stand-in's directory; standard input has the settings as JSON. Writes `pid N` to the
 descriptor and, on failure, `error REASON TEXT`. The descriptor is closed once the command has begun."""
 
 import ctypes

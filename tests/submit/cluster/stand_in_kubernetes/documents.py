@@ -39,7 +39,7 @@ def documents(text, source):
 
 
 def _yaml_loader():
-    """Reads YAML as kubectl does: without dates and base-60 numbers, but with 1e3 as a number and y as a boolean."""
+    """Returns a loader that reads YAML as kubectl does: without dates and base-60 numbers, but with 1e3 as a number and y as a boolean."""
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # kubectl's reader follows libyaml's rules
         yaml_implicit_resolvers = {}
 

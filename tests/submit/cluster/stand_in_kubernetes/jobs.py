@@ -8,15 +8,15 @@ from .objects import BATCH, TERMINAL, now
 
 
 class Job:
-    """The Job controller's state of a Job, apart from the object."""
+    """What the Job controller knows of a Job, in addition to the stored object."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.spec = cluster, thing, thing["spec"]
         self.began = time.monotonic()
-        self.counted, self.succeeded, self.failed_indexes = set(), set(), set()  # pod uids; indexes, or uids if not indexed; indexes
+        self.counted, self.succeeded, self.failed_indexes = set(), set(), set()  # pod uids; indexes (pod uids if not indexed); indexes
         self.failed = self.in_a_row = 0
-        self.failures, self.ignored = {}, {}  # by index with backoffLimitPerIndex
-        self.start_at = {}  # by index with backoffLimitPerIndex, otherwise by None
+        self.failures, self.ignored = {}, {}  # by index; empty without backoffLimitPerIndex
+        self.start_at = {}  # keys: the index with backoffLimitPerIndex, otherwise None
         self.verdict = None  # tuple of condition, reason and message
         self.ended = None
         thing["status"] = {"startTime": now()}

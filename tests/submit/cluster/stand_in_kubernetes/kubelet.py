@@ -8,7 +8,7 @@ from .runtime import Container
 from .syntax import FIELD, quantity
 
 ADDRESS = "127.0.0.1"
-NODE_BYTES = 64 << 30  # memory of each of the three pretended nodes
+NODE_BYTES = 64 << 30  # memory of each of the three simulated nodes
 
 
 class Pod:
@@ -81,7 +81,7 @@ class Pod:
         self.failed = ("Evicted", "The node was low on resource: memory.")
         self.conditions["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": self.failed[1]}
         self.update()
-        self.cluster.thread(self._terminate, time.monotonic() + 1)  # as the kubelet does
+        self.cluster.thread(self._terminate, time.monotonic() + 1)  # the grace period that the kubelet gives, too
 
     def delete(self, grace=None):
         """Sends SIGTERM, and SIGKILL after the grace period, which a later call may shorten."""

@@ -12,7 +12,7 @@ TERMINAL = ("Succeeded", "Failed")
 
 
 class Refused(Exception):
-    """kubectl's message on stderr before it exits with 1."""
+    """A request that kubectl rejects: it prints this message to stderr and exits with 1."""
 
 
 class Map:
@@ -81,7 +81,7 @@ KINDS = {
     "Secret": ("v1", "secret", "secrets", (), {**TOP, "data": Map(BASE64), "stringData": LABELS, "type": str,
                                           "immutable": bool}),
 }
-# The lists whose elements are identified by a key, by list name. The API server treats other lists as a whole.
+# For each list whose elements are identified by a key: the list's name and that key. The API server treats other lists as a whole.
 NAMED = {"containers": "name", "env": "name", "imagePullSecrets": "name", "volumes": "name", "volumeMounts": "mountPath"}
 TYPES = {str: (str, "string"), BASE64: (str, "string"), bool: (bool, "boolean"), int: ((int, float), "numeric (int or float)"),
          QUANTITY: ((int, float, str), "string"), Map: (dict, "map"), dict: (dict, "map"), list: (list, "list")}

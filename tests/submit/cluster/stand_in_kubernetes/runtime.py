@@ -29,7 +29,7 @@ class Log:
         self.rest = {}
 
     def add(self, stream, data):
-        """Adds data read from a pipe; empty data marks its end."""
+        """Adds data read from a pipe; empty data marks the pipe's end."""
         now, pieces = time.time_ns(), []
         lines = (self.rest.pop(stream, b"") + data).split(b"\n")
         for i, line in enumerate(lines):
@@ -57,7 +57,7 @@ class Log:
 
 
 class Waiting(Exception):
-    """The container cannot be started yet, with reason and message."""
+    """Raised if the container cannot be started yet. Has a reason and a message."""
 
 
 def expand(text, values):

@@ -127,8 +127,8 @@ const OptionForm* ArgumentReader::FindName(std::string_view name) const {
   return found == forms_.end() ? nullptr : &*found;
 }
 
-/// Returns the option that `name` abbreviates, or nullptr if there is none. Throws UsageError if it could be
-/// one of several.
+/// Returns the option that `name` abbreviates, or nullptr if no option fits. Throws UsageError if `name`
+/// abbreviates several options.
 const OptionForm* ArgumentReader::FindAbbreviation(std::string_view name) const {
   std::vector<std::string_view> meant;
   const OptionForm* found = nullptr;
@@ -147,8 +147,8 @@ const OptionForm* ArgumentReader::FindAbbreviation(std::string_view name) const 
 
 std::string_view ArgumentReader::Nearest(std::string_view name) const {
   const std::string_view typed = WithoutDashes(name);
-  std::vector<std::pair<std::string_view, std::string_view>>
-      names;  // a long name, and the first name of its option
+  // Long names, each with the first name of its option.
+  std::vector<std::pair<std::string_view, std::string_view>> names;
   for (const OptionForm& form : forms_) {
     for (const std::string& one : form.names) {
       if (one.starts_with("--")) names.emplace_back(WithoutDashes(one), form.names.front());
@@ -163,7 +163,7 @@ std::string_view ArgumentReader::Nearest(std::string_view name) const {
     return EditDistance(a.first, typed) < EditDistance(b.first, typed);
   };
   const auto nearest = std::min_element(names.begin(), names.end(), nearer);
-  // A name with more edits would be a guess.
+  // A name that needs more edits would be a mere guess.
   const bool is_near =
       nearest != names.end() && EditDistance(nearest->first, typed) <= (typed.size() + 1) / 2;
   return is_near ? nearest->second : std::string_view();

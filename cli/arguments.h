@@ -25,7 +25,7 @@ enum class ValueUse {
 
 /// The names and the value of one option.
 struct OptionForm {
-  /// The names with their dashes, first the one shown in messages: "--num-workers", "-n", "-np".
+  /// The names with their dashes: "--num-workers", "-n", "-np". Messages show the first.
   std::vector<std::string> names;
   ValueUse value = ValueUse::kNone;
   std::string value_name;  ///< the placeholder of the value in messages: "N"
@@ -33,8 +33,8 @@ struct OptionForm {
   bool is_number = false;
 };
 
-/// An option that was given, by its index among the forms. The value is empty for flags and for omitted
-/// optional values.
+/// An option that was given. `form`: its index in ArgumentReader::forms(). `value`: empty for flags and for
+/// omitted optional values.
 struct GivenOption {
   std::size_t form = 0;
   std::string value;
@@ -52,8 +52,9 @@ class ArgumentReader {
   std::vector<GivenOption> ReadOptions(const std::vector<std::string>& words, std::size_t& at) const;
 
   const std::vector<OptionForm>& forms() const { return forms_; }
-  /// Returns the first name of the option that the user most likely meant: one that `name` abbreviates,
-  /// otherwise the one with its letter, otherwise the one with the fewest edits, if close enough.
+  /// Returns the first name of the option that the user most likely meant: an option that `name` abbreviates,
+  /// otherwise the option with the same letter, otherwise the one whose name needs the fewest edits, if it is
+  /// close enough.
   std::string_view Nearest(std::string_view name) const;
 
  private:

@@ -56,7 +56,7 @@ struct WorkerReported {
 };
 struct Print {
   std::string text;
-  int rank;  ///< the worker that asked for it, or -1 if unknown
+  int rank;  ///< the worker that printed it, or -1 if unknown
 };
 struct Finished {
   std::string failure;  ///< empty: every worker has shut down

@@ -32,7 +32,7 @@ struct AdmissionOptions {
   Admit admit = Admit::kUser;
   /// Host addresses as connections show them: "10.0.0.7", "fd00::7".
   std::set<std::string> hosts;
-  /// The token is proved by TLS only, which also encrypts the connection.
+  /// Whether the token is proved by TLS only, which also encrypts the connection.
   bool tls = false;
 };
 
@@ -56,9 +56,10 @@ class Admission {
   void Vouch(const wire::Vouch& vouch, const std::string& host);
   /// Whether a worker at `host` has been vouched for.
   bool ExpectsFrom(const std::string& host) const { return hosts_with_tickets_.contains(host); }
-  /// The task id of a peer at `host` whose hello shows `shown`. `starts`: the peer wants to join; a ticket
-  /// can be used for that only once. Throws wire::ProtocolError if the peer was not vouched for; `refusal` is
-  /// the message if it shows no ticket.
+  /// The task id of a peer at `host`. `shown`: the text in the place of the task id in the peer's hello,
+  /// which should be a ticket and a task id. `starts`: the peer wants to join; a ticket can be used for that
+  /// only once. Throws wire::ProtocolError if the peer was not vouched for; `refusal` is the message if the
+  /// hello shows no ticket.
   std::string TaskOf(std::string_view shown, const std::string& host, bool starts,
                      const std::string& refusal);
 
@@ -75,8 +76,8 @@ class Admission {
   };
 
   AdmissionOptions options_;
-  std::unordered_map<std::string, Ticket>
-      tickets_;  ///< by ticket; only processes that know the token add entries
+  /// By ticket; only processes that know the token add entries.
+  std::unordered_map<std::string, Ticket> tickets_;
   std::set<std::string> hosts_with_tickets_;
   std::optional<wire::AuthenticationKeys> keys_;
   wire::HmacKey seed_;

@@ -240,7 +240,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
   }
   RequireOwner(connection, rank, peer.hello);
   Member& member = members_[rank];
-  // It was waiting for the others when the previous tracker died, and repeats its shutdown.
+  // The worker was waiting for the others when the previous tracker died, and repeats its shutdown.
   const bool again = member.shut_down && std::exchange(member.shut_down_before, false);
   if (member.shut_down && !again) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
@@ -263,8 +263,8 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
   const bool has_rank = rank >= 0 && rank < static_cast<int>(members_.size()) && members_[rank].assigned;
   if (has_rank) {
     RequireOwner(connection, rank, peer.hello);
-  } else if (!connections_.authenticated(
-                 connection)) {  // workers over MPI are given no rank here, but belong to the job
+  } else if (!connections_.authenticated(connection)) {
+    // A peer that knows the token needs no rank: workers over MPI are given none here.
     throw wire::ProtocolError(fmt::format("it prints as rank {}, which has not been assigned", rank));
   }
   connections_.Add(Print{wire::PrintableLines(print.text), rank});
@@ -297,7 +297,8 @@ void ClassicJob::CallBackThoseWhoWait() {
   }
 }
 
-// A worker that has shut down may have printed earlier on another connection that has not been read yet.
+// Whether text to print may still arrive: a worker that has shut down may have printed earlier on another
+// connection, which has not been read yet.
 bool ClassicJob::SomebodyPrints() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
     return entry.second.phase == Phase::kHello || entry.second.phase == Phase::kPrint;

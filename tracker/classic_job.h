@@ -59,13 +59,14 @@ class ClassicJob final : public DialectJob {
     wire::classic::WorkerStream stream;
     wire::classic::Hello hello;
     int rank = -1;         ///< the rank this exchange is about, once assigned
-    bool retries = false;  ///< connections of its last plan failed
+    bool retries = false;  ///< whether connections of its last plan failed
   };
   struct Member {
     bool assigned = false;
     bool shut_down = false;
-    bool shut_down_before = false;  ///< announced to the previous tracker; the worker may announce it again
-    bool has_linked = false;        ///< completed an exchange at least once
+    /// Whether the worker announced its shutdown to the previous tracker; it may announce it again.
+    bool shut_down_before = false;
+    bool has_linked = false;  ///< whether the worker has completed an exchange
     std::string task_id;
     std::string host;
     std::int32_t listen_port = 0;
@@ -107,7 +108,7 @@ class ClassicJob final : public DialectJob {
   void Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now);
   void SendReadyPlans(TimePoint now);
   void Fail(std::string reason);
-  /// Whether the timeout runs: workers are missing, or were about to end when this tracker took over.
+  /// Whether the timeout is running: workers are missing, or were about to end when this tracker took over.
   bool HasDeadline() const { return options_.timeout.count() > 0 && (!linked_ || awaits_end_); }
   void Write(Note note);
 
@@ -123,7 +124,7 @@ class ClassicJob final : public DialectJob {
   std::optional<LinkBroker> broker_;
   int num_assigned_ = 0;
   int num_shut_down_ = 0;
-  bool begun_ = false;  ///< a worker has made all of its links
+  bool begun_ = false;  ///< whether a worker has made all of its links
   bool linked_ = false;
   bool awaits_end_ = false;
   bool finished_ = false;

@@ -47,8 +47,8 @@ void CollectiveJob::Connected(ConnectionId connection) {
 void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   if (error_ports_.contains(connection)) return ErrorConnectionClosed(connection, why, now);
   const auto peer = peers_.find(connection);
-  if (peer == peers_.end())
-    return connections_.Close(connection);  // the error port of a worker that leaves or has failed
+  // The connection leads to the error port of a worker that leaves or has failed.
+  if (peer == peers_.end()) return connections_.Close(connection);
   if (peer->second.leaves_run > 0) return Left(connection);
   // A member that fails before it has sent its message, such as its shutdown, is reported in another way.
   if (RankOf(connection) >= 0) {
@@ -126,7 +126,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
           fmt::format("it wants to start, but all {} workers of the job have already joined: {}",
                       options_.num_workers, DescribeMissing()));
     }
-    // Its error port is open, so it is still running on the host it joined from.
+    // The member's error port is open, so the member is still running on the host it joined from.
     const Member& member = members_[*rank];
     if (member.error_connection != 0 && error_ports_.at(member.error_connection).reached &&
         !connections_.MaySpeakFor(connection, member.host)) {
@@ -166,7 +166,7 @@ void CollectiveJob::CallErrorPort(ConnectionId connection) {
   error_ports_[peer.error_connection] = {.waiting = connection};
 }
 
-/// All workers have joined: assigns ranks and tells each worker which one to connect to.
+/// All workers have joined: assigns ranks and tells each worker which worker to connect to.
 void CollectiveJob::Bootstrap() {
   const std::vector<UnrankedWorkers::Worker> order = unranked_.TakeSorted(options_.sort_by);
   members_.clear();
@@ -200,7 +200,8 @@ void CollectiveJob::Bootstrap() {
   connections_.Add(Linked{});
 }
 
-/// The rank a worker claims, if it joined as this task from this host, else -1.
+/// The rank that the peer claims, if that rank belongs to the peer's task and the peer may speak for it;
+/// otherwise -1.
 int CollectiveJob::RankOf(ConnectionId connection) const {
   const collective::Hello& hello = peers_.at(connection).hello;
   if (stage_ != Stage::kRunning || hello.rank < 0 || hello.rank >= static_cast<int>(members_.size()))
@@ -214,13 +215,13 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   Peer& peer = peers_.at(connection);
   const collective::Hello& hello = peer.hello;
   const int rank = RankOf(connection);
-  if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // it ends as it was told to
+  if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // the worker ends as it was told to
   if (rank < 0) {
     throw wire::ProtocolError(
         fmt::format("it shuts down as rank {}, which was not assigned to it", hello.rank));
   }
   if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
-  if (members_[rank].reported_error) return Forget(connection);  // it ends because of its error
+  if (members_[rank].reported_error) return Forget(connection);  // the worker ends because of its error
   Member& member = members_[rank];
   member.shut_down = true;
   Gone(member);
@@ -307,8 +308,8 @@ void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& ho
   if (stage_ != Stage::kRunning || finished_) return;
   const auto rank = RankOfTask(task_id);
   if (!rank || members_[*rank].shut_down) return;
-  if (suspected_ && members_[*rank].reported_error)
-    return;  // the failure is known; whether it came first will be known soon
+  // The failure is already known; whether it came first will be known soon.
+  if (suspected_ && members_[*rank].reported_error) return;
   Break(*rank, how, now);
 }
 
@@ -327,8 +328,8 @@ void CollectiveJob::Confirm(TimePoint now) {
   Break(first.rank, first.what, now);
 }
 
-/// Breaks the job off, since it cannot continue without this rank or the one that was lost earlier, and tells
-/// all other workers to stop.
+/// Breaks the job off, since it cannot continue without this rank, or without the rank that was lost earlier,
+/// and tells all other workers to stop.
 void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   if (const auto first = LostBefore(rank)) {
     connections_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
@@ -346,7 +347,8 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     const ConnectionId error_connection = std::exchange(member.error_connection, 0);
     if (error_connection == 0) continue;
     error_ports_.erase(error_connection);
-    // Its own connection is left alone: the worker is exiting and would fail on a closed one.
+    // The failed rank's own connection stays open: the worker is exiting and would fail on a closed
+    // connection.
     if (other == rank) continue;
     connections_.Send(error_connection, collective::Encode(collective::Signal::kError));
     connections_.Close(error_connection);

@@ -27,18 +27,19 @@ namespace warren::tracker {
 inline constexpr std::chrono::milliseconds kShutdownGrace{250};
 
 /// When a worker dies, the other workers may notice and report an error slightly before the tracker does. A
-/// worker that reports an error is taken for the first to fail only if no other is lost within this time.
+/// worker that reports an error is taken for the first to fail only if no other worker is lost within this
+/// time.
 inline constexpr std::chrono::milliseconds kSilentFailureGrace{50};
 
-/// Time limit for a worker to close its connection after its shutdown. Until then it only ends the thread
-/// that serves its error port, which is quick.
+/// Time limit for a worker to close its connection after its shutdown. Until then, the worker only has to end
+/// the thread that serves its error port, which is quick.
 inline constexpr std::chrono::seconds kLeaveTimeout{5};
 
 class CollectiveJob final : public DialectJob {
  public:
   CollectiveJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Running workers are only counted as they end: the connections to their error ports closed with the
+  /// Running workers are only counted as they end, since the connections to their error ports closed with the
   /// previous tracker.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
@@ -67,8 +68,8 @@ class CollectiveJob final : public DialectJob {
   bool TaskHasShutDown(const std::string& task_id) const override;
   bool TaskHasLinked(const std::string& task_id) const override { return RankOfTask(task_id).has_value(); }
   std::string DescribeMissing() const override;
-  /// How many tasks of the last run had shut down or been lost before this one; std::nullopt if it is not
-  /// gone.
+  /// How many tasks of the last run had shut down or been lost before this one; std::nullopt if this task is
+  /// not gone.
   std::optional<int> GoneAfter(const std::string& task_id) const;
 
  private:
@@ -91,17 +92,17 @@ class CollectiveJob final : public DialectJob {
   /// An error port that the tracker has connected to.
   struct ErrorPort {
     int rank = -1;             ///< the member that owns the port; -1 while the worker waits for the others
-    ConnectionId waiting = 0;  ///< the connection of the worker's start, while it waits
+    ConnectionId waiting = 0;  ///< the connection on which the worker waits for the others
     bool reached = false;      ///< the connection was established
   };
   struct Member {
     std::string task_id;
     std::string host;
-    ConnectionId error_connection = 0;    ///< to its error port; 0 if none
+    ConnectionId error_connection = 0;    ///< the connection to its error port; 0 if none
     std::optional<TimePoint> lost_since;  ///< when that connection ended
     bool shut_down = false;
     bool reported_error = false;
-    std::optional<int> gone_after;  ///< how many had shut down or been lost before it
+    std::optional<int> gone_after;  ///< how many members had shut down or been lost before this one
   };
 
   /// The first worker that reported an error, until it is known whether it failed first.
@@ -136,12 +137,13 @@ class CollectiveJob final : public DialectJob {
   JobOptions options_;
   Stage stage_ = Stage::kGathering;
   std::unordered_map<ConnectionId, Peer> peers_;
-  std::unordered_map<ConnectionId, ErrorPort> error_ports_;  ///< to waiting workers and to members
+  /// The error ports of waiting workers and of members.
+  std::unordered_map<ConnectionId, ErrorPort> error_ports_;
   UnrankedWorkers unranked_{std::string_view()};
-  std::vector<Member> members_;  ///< by rank, of the current run or the last one
+  std::vector<Member> members_;  ///< the members of the current or the last run, by rank
   int run_ = 0;                  ///< how many times all workers have joined
   int num_shut_down_ = 0;
-  int num_leaving_ = 0;  ///< shut down, but the connection is still open
+  int num_leaving_ = 0;  ///< workers that have shut down but still have an open connection
   int num_lost_ = 0;
   int num_gone_ = 0;
   std::optional<SuspectedFailure> suspected_;

@@ -1,5 +1,5 @@
-// The connections of a job, by number: the peer of each, which ones are pending (no hello yet), how long each
-// may stay silent, and the list of actions for them. Does no I/O.
+// The connections of a job, by number: the peer of each, which connections are pending (no hello yet), how
+// long each may stay silent, and the list of actions for them. Does no I/O.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ struct JobOptions {
   int num_workers = 1;
   SortBy sort_by = SortBy::kHost;
   /// False if the first worker may ask for another number of workers, as the classic protocol allows. A
-  /// launcher that knows how many it starts sets it to true.
+  /// launcher that knows how many workers it starts sets it to true.
   bool world_size_is_fixed = false;
   /// How long workers may be missing, counted from the start of the job or from the return of a worker that
   /// must be linked again; zero: forever.

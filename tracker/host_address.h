@@ -10,22 +10,22 @@ namespace warren::tracker {
 /// Resolves a `choice` that users give to --host-ip:
 ///   "auto" or ""  the source address of the default route; 127.0.0.1 if there is no route
 ///   "dns"         this machine's fully qualified name
-///   anything else an IPv4 or IPv6 address, or a name that resolves; "[::1]" is "::1"
+///   anything else an IPv4 or IPv6 address, or a name that resolves; "[::1]" means "::1"
 /// Throws std::runtime_error if a name does not resolve or an address has a port.
 std::string ResolveHostIp(const std::string& choice);
 
 /// The address at which other machines reach this one, and the host for which it was determined.
 struct Reached {
   std::string address;
-  std::string by;  ///< empty: no host; the address is the default route's
+  std::string by;  ///< empty if the address is that of the default route
 };
 
 /// The source address of this machine towards the first of `hosts` (names or addresses) that resolves here
 /// and is not reached through a loopback; 127.0.0.1 if all are reached through loopbacks.
 Reached AddressTowards(const std::vector<std::string>& hosts);
 
-/// All addresses from which a connection of this host may come; "[::1]" is "::1". Throws std::runtime_error
-/// if the name does not resolve.
+/// All addresses from which a connection of this host may come; "[::1]" means "::1". Throws
+/// std::runtime_error if the name does not resolve.
 std::set<std::string> AddressesOf(const std::string& host);
 
 /// All addresses of this machine's network interfaces.
@@ -34,9 +34,9 @@ std::set<std::string> AddressesOfThisMachine();
 /// Whether `address` (an IPv4 or IPv6 literal) can be reached only from its own machine.
 bool IsLoopback(const std::string& address);
 
-/// The address the tracker binds so that workers given `host` reach it, and so that a worker on this machine
-/// is seen under an address that others can reach, too: `host` itself if it is an address of this machine,
-/// else an empty string for all addresses.
+/// The address the tracker binds so that workers that are told `host` reach it, and so that a worker on this
+/// machine is seen under an address that others can reach, too: `host` itself if it is an address of this
+/// machine, else an empty string for all addresses.
 std::string BindAddressFor(const std::string& host);
 
 }  // namespace warren::tracker

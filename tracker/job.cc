@@ -68,7 +68,7 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   }
 }
 
-/// The message that the peer has not completed, for the error if it stays silent.
+/// The message that the peer has not completed, for the error message if the peer stays silent.
 std::string_view Job::Expected(const Inbound& inbound) {
   switch (inbound.step) {
     case Inbound::Step::kMagic:
@@ -85,7 +85,7 @@ std::string_view Job::Expected(const Inbound& inbound) {
   return "the rank and world size";
 }
 
-/// The job of the dialect that the workers speak; either job until the first worker asks to be linked.
+/// The job of the dialect that the workers speak; the classic job until the first worker asks to be linked.
 const DialectJob& Job::Current() const {
   if (collective_->engaged()) return *collective_;
   return *classic_;
@@ -123,7 +123,8 @@ void Job::ReceivedHandshake(ConnectionId connection, std::size_t bytes) {
   if (!finished() && connections_.Has(connection)) CountPendingBytes(connection, bytes);
 }
 
-/// If the limit is exceeded, drops connections down to half of it, so that recounting is rare.
+/// If the limit is exceeded, drops connections until the pending bytes are at most half of it, so that
+/// recounting is rare.
 void Job::LimitPendingBytes() {
   std::vector<std::pair<std::size_t, ConnectionId>> senders;
   pending_bytes_ = 0;
@@ -145,7 +146,8 @@ void Job::LimitPendingBytes() {
 }
 
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
-  // Even after the job is over: the last reports arrive together with the workers' last messages.
+  // Reports are read even after the job is over: the last ones arrive together with the workers' last
+  // messages.
   if (reports_.Has(connection)) return reports_.Received(connection, bytes, now);
   if (finished() || !connections_.Has(connection)) return;
   const auto found = inbound_.find(connection);
@@ -257,7 +259,8 @@ std::optional<std::string> Job::RefusalOfUnproved(ConnectionId connection) const
   return admission_.Refusal(connections_.host(connection), is_own_user);
 }
 
-/// A worker with the token is about to join, so the job is closed to peers without it.
+/// A process with the token vouches for a worker that is about to join, so peers with neither the token nor a
+/// ticket are no longer admitted.
 void Job::HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now) {
   if (!admission_.closed()) RequireAuthentication(now);
   const std::string& host = connections_.host(connection);

@@ -27,16 +27,17 @@
 namespace warren::tracker {
 
 /// Time limit from connecting to the end of the hello. A worker needs microseconds, or seconds on a machine
-/// that starts hundreds together; a slower peer is stuck or not a worker.
+/// that starts hundreds of workers together; a slower peer is stuck or not a worker.
 inline constexpr std::chrono::seconds kHelloTimeout{30};
 /// Time that a pending connection is guaranteed when no more connections fit.
 inline constexpr std::chrono::seconds kPendingGrace{2};
-/// Limit of pending connections, whose peers have not said hello yet: this plus twice the number of workers.
-/// Beyond that, the oldest is dropped.
+/// Limit of pending connections (whose peers have not said hello yet), in addition to two for each worker.
+/// Beyond that, the oldest pending connection is dropped.
 inline constexpr std::size_t kMaxPendingConnections = 1024;
 
-/// Limit of the bytes received on all pending connections together. A hello takes a few hundred bytes, or a
-/// stack trace from a worker that fails. Beyond that, the connections with the most bytes are dropped.
+/// Limit of the bytes received on all pending connections together. A hello takes a few hundred bytes, or
+/// more if a failing worker sends a stack trace. Beyond that, the connections with the most bytes are
+/// dropped.
 inline constexpr std::size_t kMaxPendingBytes = std::size_t{16} << 20;
 
 class Job {
@@ -70,8 +71,8 @@ class Job {
   /// killed by signal 9"). Workers of XGBoost 2.1 and later cannot continue without this task and are told to
   /// stop.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
-  /// Restarts the time limit for missing workers: until now they could not join, e.g. because they were
-  /// queued.
+  /// Restarts the time limit for missing workers. Call it if they could not join until now, e.g. because they
+  /// were queued.
   void WaitAnew(TimePoint now);
 
   /// Returns the actions to carry out, in order, and empties the list.
@@ -79,7 +80,7 @@ class Job {
   /// Messages to send before the server ends.
   std::vector<Send> FinalMessages() const { return collective_->FinalMessages(); }
 
-  /// True if the workers are XGBoost's of 2.1 or later, which cannot continue after losing one.
+  /// True if the workers run XGBoost 2.1 or later; they cannot continue after losing one of them.
   bool is_collective() const { return collective_->engaged(); }
   int world_size() const { return Current().world_size(); }
   bool finished() const { return classic_->finished() || collective_->finished(); }
@@ -89,8 +90,8 @@ class Job {
   std::optional<int> RankOfTask(const std::string& task_id) const { return Current().RankOfTask(task_id); }
   /// True if the task's rank has announced its shutdown and does not wait for others.
   bool TaskHasShutDown(const std::string& task_id) const { return Current().TaskHasShutDown(task_id); }
-  /// How many workers of XGBoost 2.1 or later had shut down or been lost before this task; std::nullopt if it
-  /// is not gone.
+  /// How many workers of XGBoost 2.1 or later had shut down or been lost before this task; std::nullopt if
+  /// this task is not gone.
   std::optional<int> GoneAfter(const std::string& task_id) const { return collective_->GoneAfter(task_id); }
   /// True if the task has been linked at least once.
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
@@ -114,7 +115,7 @@ class Job {
     /// while unauthenticated peers are admitted as well (replayed if the job starts over), and from peers
     /// that must show a ticket (until their hello is complete).
     std::string received;
-    /// Why the peer is refused unless its hello shows a ticket; nullopt if it is admitted in any case.
+    /// Why the peer is refused unless its hello shows a ticket; nullopt if the peer is admitted in any case.
     std::optional<std::string> refusal;
   };
 
@@ -141,10 +142,10 @@ class Job {
   ReportConnections reports_{connections_};
   JobOptions options_;
   Admission admission_;
-  std::optional<ClassicJob> classic_;  ///< both always have a value
+  std::optional<ClassicJob> classic_;  ///< classic_ and collective_ always have a value
   std::optional<CollectiveJob> collective_;
   std::unordered_map<ConnectionId, Inbound> inbound_;
-  std::size_t pending_bytes_ = 0;  ///< at least the bytes of pending connections; recounted at the limit
+  std::size_t pending_bytes_ = 0;  ///< upper bound, recounted when it reaches the limit
 };
 
 }  // namespace warren::tracker

@@ -72,8 +72,8 @@ std::optional<int> LinkBroker::ReportGood(int rank, const std::vector<int>& good
   return std::nullopt;
 }
 
-// The peer of a new connection loses one place: the one for `rank`, or the one that `rank` borrowed. A peer
-// that has begun a new exchange since keeps all its places.
+// The peer of a new connection loses one place: the place for `rank`, or the place that `rank` borrowed. A
+// peer that has begun a new exchange since keeps all its places.
 void LinkBroker::TakePlace(int rank, std::size_t connection) {
   const Node& node = nodes_[rank];
   Node& peer = nodes_[node.connect[connection]];

@@ -29,15 +29,17 @@ class LinkBroker {
     int num_accept = 0;
   };
 
-  /// A connection to a listening peer can still fail (a full backlog, a lost packet). It is retried at the
-  /// same port after this delay, which doubles up to the maximum, until the peer listens at a new port.
+  /// A connection to a listening peer can still fail (a full backlog, a lost packet). The connection is
+  /// retried at the same port after this delay, which doubles up to the maximum, until the peer listens at a
+  /// new port.
   static constexpr std::chrono::milliseconds kFirstRetryDelay{50};
   static constexpr std::chrono::milliseconds kMaxRetryDelay{2000};
 
-  /// A peer that already listens for certain ranks cannot be asked to accept one more, and it may be waiting
-  /// for a worker that in turn waits for this one: C connects to A and B, A to B, and A was restarted after B
-  /// had been told to wait for C only. A worker that has waited this long therefore takes the place of
-  /// another. A rank that then finds no place waits until the peer, which lacks a link, recovers.
+  /// A peer that already listens for certain ranks cannot be asked to accept one more. It may even be waiting
+  /// for a rank that in turn waits for the rank left out. Example: C connects to A and B, A connects to B,
+  /// and A was restarted after B had been told to accept only C. A rank that has waited this long therefore
+  /// connects in the place of a rank that the peer expects. The rank whose place was taken waits until the
+  /// peer, which then lacks a link, recovers.
   static constexpr std::chrono::milliseconds kBorrowDelay{500};
 
   explicit LinkBroker(const Topology& topology);
@@ -79,10 +81,11 @@ class LinkBroker {
   enum class State { kAbsent, kJoined, kWaiting, kPlanned, kListening };
   struct Node {
     State state = State::kAbsent;
-    std::vector<int> connect;            ///< peers this rank must connect to
-    std::vector<std::uint64_t> planned;  ///< the generation in which each one listened when the plan was sent
-    std::set<int> accept;                ///< peers that must still connect to this rank
-    std::uint64_t generation = 0;        ///< counts exchanges; distinguishes a new port from an old one
+    std::vector<int> connect;  ///< peers this rank must connect to
+    /// For each peer in `connect`, the generation in which it listened when the plan was sent.
+    std::vector<std::uint64_t> planned;
+    std::set<int> accept;          ///< peers that must still connect to this rank
+    std::uint64_t generation = 0;  ///< counts exchanges; distinguishes a new port from an old one
     std::vector<std::pair<int, std::uint64_t>> failed;  ///< unreachable peers, and their generations
     std::chrono::milliseconds retry_delay{0};
     TimePoint retry_at{};   ///< when the peers in `failed` may be retried

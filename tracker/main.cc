@@ -147,7 +147,7 @@ std::string ManPageOf(const CLI::App& app) {
 }
 
 /// Prints the block that scripts look for. Nothing else is ever written to stdout, so that a parent may stop
-/// reading after its last line.
+/// reading after the block's last line.
 void PrintEnvironment(const JobAddress& address) {
   fmt::print("DMLC_TRACKER_ENV_START\n");
   for (const auto& [name, value] : JobEnvironment(address)) fmt::print("{}={}\n", name, value);

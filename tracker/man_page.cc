@@ -18,7 +18,7 @@ std::string Upper(std::string_view text) {
 /// mandoc -T lint warns about longer lines.
 constexpr std::size_t kLineLength = 79;
 
-/// Escapes text for roff. Dashes stay dashes that can be copied; words between two ` become bold.
+/// Escapes text for roff. Dashes stay dashes that can be copied; words in backquotes become bold.
 std::string Escaped(std::string_view text) {
   std::string out;
   bool bold = false;

@@ -17,10 +17,11 @@ struct Note {
     kListens,     ///< `rank` listens at `port`; `peers` must still connect to it
     kShutDown,    ///< `rank` has announced its shutdown
     kReturned,    ///< `rank` rejoined after its shutdown
-    kMember,      ///< collective dialect: `rank` was given to `task_id` at `host`; all ranks follow, from 0
-    kBroken,      ///< collective dialect: `rank` failed, so all workers must join again
-    kClosed,      ///< only peers that prove the token are admitted from here on; the job starts over
-    kVouched      ///< `task_id` at `host` was vouched for, with `ticket`
+    /// Collective dialect: `rank` was given to `task_id` at `host`; written for all ranks, in order.
+    kMember,
+    kBroken,  ///< collective dialect: `rank` failed, so all workers must join again
+    kClosed,  ///< from now on, only peers that prove the token are admitted; the job starts over
+    kVouched  ///< `task_id` at `host` was vouched for, with `ticket`
   };
   Kind kind = Kind::kWorld;
   int rank = 0;

@@ -1,5 +1,5 @@
 // The connections over which workers report their state (wire/report.h). The job does not depend on them:
-// they may be opened and closed at any time, in either dialect. If unauthenticated peers are admitted, those
+// they may be opened and closed at any time, in either dialect. If unauthenticated peers are admitted, peers
 // that know the job's token take precedence. Does no I/O.
 #pragma once
 
@@ -15,12 +15,12 @@
 
 namespace warren::tracker {
 
-/// Limit of report connections per worker; each needs one. Beyond it, the oldest is dropped, starting with
-/// those that have not proved the job's token.
+/// Limit of report connections per worker; a worker needs one. Beyond the limit, the oldest connection is
+/// dropped, starting with those whose peers have not proved the job's token.
 inline constexpr std::size_t kReportConnectionsPerWorker = 4;
-/// Limit of the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte. If
-/// a connection exceeds it, that connection is dropped. If it has proved the token, the oldest unproved
-/// connection with such bytes is dropped first, which may suffice.
+/// Limit of the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte. The
+/// connection whose bytes exceed the limit is dropped. But if its peer has proved the token, the oldest
+/// connection with such bytes whose peer has not proved it is dropped first, which may suffice.
 inline constexpr std::size_t kMaxUnreadReportBytes = std::size_t{8} << 20;
 
 class ReportConnections {
@@ -30,20 +30,20 @@ class ReportConnections {
   /// Adds a report connection. It may stay silent forever.
   void Open(ConnectionId connection, int num_workers);
   bool Has(ConnectionId connection) const { return sources_.contains(connection); }
-  /// Handles bytes after the magic number. Clock requests are answered with `now`. Reports of an unproved
-  /// peer are ignored while a peer that knows the job's token reports for the same task.
+  /// Handles bytes after the magic number. Clock requests are answered with `now`. Reports of a peer that has
+  /// not proved the job's token are ignored while a peer that has proved it reports for the same task.
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   void Closed(ConnectionId connection);
   /// Ends a connection whose peer misbehaves.
   void Drop(ConnectionId connection, const std::string& reason, Severity severity = Severity::kWarning);
-  /// Ends the least valuable connection: the oldest, starting with those that have not proved the job's
-  /// token. Returns false if there are no connections.
+  /// Ends the least valuable connection: the oldest, starting with those whose peers have not proved the
+  /// job's token. Returns false if there are no connections.
   bool DropOldest(const std::string& reason, Severity severity = Severity::kWarning);
 
  private:
   struct Source {
     wire::ReportStream stream;
-    std::optional<std::string> task_id = {};  ///< in its last report
+    std::optional<std::string> task_id = {};  ///< the task of its last report
   };
   bool MayReport(ConnectionId connection, Source& source, const std::string& task_id);
   void LimitUnreadBytes(ConnectionId connection);

@@ -232,7 +232,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     std::string unsent;
     std::array<char, kReadBytes> received;
     bool authenticated = false;  ///< by TLS
-    bool answered = false;       ///< since the last read
+    bool answered = false;       ///< whether an answer was sent since the last read
     bool connecting = false;
     bool closing = false;
     bool waits_to_write = false;
@@ -442,7 +442,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
                                   });
   }
 
-  /// Carries out the job's actions, including those that result from them.
+  /// Carries out the job's actions, including further actions that result from them.
   void Perform() {
     for (auto actions = job_.TakeActions(); !actions.empty() && !stopped_; actions = job_.TakeActions()) {
       for (Action& action : actions) {

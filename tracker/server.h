@@ -23,7 +23,7 @@ struct ServerOptions {
   /// Starts the search at a random port of the range. Workers that cannot prove a token, and whose own
   /// tracker is gone, are then unlikely to reach another job's tracker on the same port.
   bool begin_anywhere = false;
-  JobOptions job;  ///< its admission's seed is set by the server
+  JobOptions job;  ///< the server sets the seed of its `admission`
   /// The notes of the previous tracker of the job.
   std::vector<Note> notes;
 };

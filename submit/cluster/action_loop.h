@@ -1,7 +1,7 @@
 // The thin layer around a state machine (gang_controller.h, agent_sessions.h, kubernetes/controller.h). It
-// carries out the machine's actions in order and wakes it at its deadlines. If an action causes further
-// events for the machine, the same loop carries out their actions after those already pending, so the machine
-// is never called from within itself.
+// carries out the machine's actions in order and calls the machine at its deadlines. If an action causes
+// further events for the machine, the same loop carries out the resulting actions after those already
+// pending, so the machine is never called from within itself.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -4,7 +4,7 @@
 //
 // The output of each process thus arrives separately and unchanged, even under a launcher that merges or
 // edits it; the end of a process is noticed immediately; and no process outlives dmlc-submit, although none
-// is its child.
+// of them is its child.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -104,7 +104,7 @@ class AgentSessions {
   TimePoint NextDeadline() const;
   /// Closes the oldest unidentified connection; call if no more connections can be accepted.
   void DropOldestPending();
-  /// Returns false while bytes from this connection must be left unread; AgentRead ends this.
+  /// Returns false while bytes from this connection must be left unread, i.e. until the action AgentRead.
   bool WantsBytes(ConnectionId connection) const;
 
   /// Makes the agent start its process. `port`: the port of the tracker or the scheduler; `master`: the

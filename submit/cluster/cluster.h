@@ -27,7 +27,7 @@ namespace warren::submit {
 /// Events of the processes, each identified by its index in the plan. Called from the io_context.
 struct ClusterEvents {
   std::function<void(std::size_t index, Stream stream, std::string_view bytes)> output;
-  /// Reports where the process runs; not called if Start has already returned this.
+  /// Reports where the process runs, unless Start has already returned that.
   std::function<void(std::size_t index, const Started& where)> located;
   /// The process and everything it started have ended, and all of their output has been delivered.
   std::function<void(std::size_t index, const ExitStatus& status)> exited;
@@ -58,8 +58,8 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// Prepares the first start of the job, e.g. by copying files. Then calls `ready` or, if that failed,
-  /// `trouble` from the io_context.
+  /// Prepares the first start of the job, e.g. by copying files. Then calls `ready` or, if the preparation
+  /// failed, `trouble` from the io_context.
   virtual void Prepare(const std::function<void()>& ready) { ready(); }
   /// Starts a process of the plan for the given attempt; `exited` is called later. Throws StartError.
   virtual Started Start(std::size_t index, const PlannedProcess& process, int attempt) = 0;
@@ -67,8 +67,8 @@ class Cluster {
   virtual void Stop() = 0;
   /// Kills every process immediately.
   virtual void Kill() = 0;
-  /// Whether a command of the cluster itself still runs, such as a launcher or one that cancels a job. `idle`
-  /// is called when all of them have ended.
+  /// Whether a command of the cluster itself still runs, e.g. a launcher or a command that cancels a job.
+  /// `idle` is called when all such commands have ended.
   virtual bool busy() const { return false; }
   /// Whether the scheduler of a parameter-server job also runs on the cluster, rather than on
   /// dmlc-submit's machine.
@@ -100,8 +100,8 @@ inline constexpr char kLoopback[] = "127.0.0.1";
 /// The address at which processes reach the tracker or the scheduler.
 struct JobHost {
   std::string address;
-  std::string why = {};    ///< what it is derived from, such as "the route to node1"; empty if obvious
-  std::uint16_t port = 0;  ///< the port, if the cluster itself runs it; 0 if it runs here
+  std::string why = {};    ///< what the address is derived from, e.g. "the route to node1"; empty if obvious
+  std::uint16_t port = 0;  ///< the port, if the cluster runs the tracker or scheduler; 0 if it runs here
 };
 
 /// The address of this machine on the route to a host, or on the default route.
@@ -120,7 +120,7 @@ enum class CoreSharing {
 /// Everything dmlc-submit knows about a cluster: a row of the registry. The functions may throw
 /// std::runtime_error, or UsageError if the options are wrong.
 struct ClusterEntry : ClusterFacts {
-  // Required, in addition to the name and where the processes run.
+  // Required, in addition to `name` and `where`.
   std::function<std::unique_ptr<Cluster>(ClusterContext)> make;
   /// Makes the output of --dry-run: what would be started, as commands or files that can be pasted. `host` is
   /// as in ClusterContext.
@@ -130,7 +130,7 @@ struct ClusterEntry : ClusterFacts {
   std::function<JobHost(const Options&)> host;
 
   // Optional.
-  CoreSharing core_sharing = CoreSharing::kNone;  ///< among the workers
+  CoreSharing core_sharing = CoreSharing::kNone;
   bool runs_here = false;  ///< processes run on this machine, so the command must be found here
   /// Whether processes run in their own directories, to which files are sent, rather than in the current
   /// directory or a copy of it. Files named by the command that exceed max_file_bytes are not sent.

@@ -14,7 +14,7 @@ namespace warren::submit {
 
 using tracker::TimePoint;
 
-// Each corresponds to a function of ClusterEvents (cluster.h), which documents it.
+// Each event corresponds to a function of ClusterEvents (cluster.h), which documents the event.
 struct ProcessWrote {
   std::size_t index;
   Stream stream;

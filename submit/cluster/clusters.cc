@@ -35,7 +35,7 @@ std::string PathOfProcesses(const Options& options) {
 }
 
 /// The path on the other hosts that corresponds to `path` on this machine. They differ if `path` is in the
-/// current directory and that is copied (--sync-dst-dir).
+/// current directory and that directory is copied (--sync-dst-dir).
 std::string OnHosts(const Options& options, const std::string& path) {
   if (options.sync_dst_dir.empty()) return path;
   const std::filesystem::path relative =
@@ -45,8 +45,8 @@ std::string OnHosts(const Options& options, const std::string& path) {
                    : path;
 }
 
-/// Makes every host use the Python environment of the command or, if it is from none, the active one: other
-/// hosts do not have it on PATH.
+/// Makes the processes on every host use the Python environment that contains the command or, if none does,
+/// the active one: on other hosts, that environment is not on PATH.
 void UseEnvironmentElsewhere(const Options& options, FoundCommand& command) {
   const bool is_path = command.argv0.find('/') != std::string::npos;
   std::string own = is_path ? std::string() : PythonEnvironmentOf(command.file);
@@ -103,7 +103,7 @@ FoundCommand CommandOf(const Options& options) {
     found = FindCommand(name, PathOfProcesses(options));
   } catch (const CommandError& error) {
     if (cluster.runs_here) throw;
-    // It may still work on the hosts, where the file may differ.
+    // The command may still work on the hosts, where the file may differ.
     if (error.is_bare_script) found.note = error.what();
   }
   if (!cluster.runs_here && !cluster.has_own_directories) UseEnvironmentElsewhere(options, found);

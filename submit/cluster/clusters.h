@@ -26,7 +26,7 @@ class ClusterRegistration {
   explicit ClusterRegistration(ClusterEntry entry);
 };
 
-/// The cluster with this --cluster name. Throws std::runtime_error that lists the possible names or, for a
+/// The cluster with this --cluster name. Throws a std::runtime_error that lists the possible names or, for a
 /// retired cluster, says what to use instead.
 const ClusterEntry& FindCluster(std::string_view name);
 /// The cluster that the options name.
@@ -41,8 +41,8 @@ JobHost HostOfJob(const Options& options, int start = 0);
 /// start; otherwise empty.
 std::vector<std::string> KnownHosts(const Options& options);
 
-/// The job's command for this cluster. Throws CommandError if the processes run on this machine and it does
-/// not exist there.
+/// The job's command for this cluster. Throws CommandError if the processes run on this machine and the
+/// command does not exist here.
 FoundCommand CommandOf(const Options& options);
 
 }  // namespace warren::submit

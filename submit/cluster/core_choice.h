@@ -17,7 +17,7 @@ inline constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 enum class Threads {
   kOfUser,  ///< set by the user in the environment or with --env, or left to the cluster
   kChosen,  ///< --worker-cores
-  kShare,   ///< its share of the host's cores; on other hosts, a script determines it
+  kShare,   ///< the worker's share of the host's cores; on other hosts, a script determines it
 };
 Threads ThreadsOf(const Options& options, const std::vector<std::string>& inherited);
 

@@ -187,7 +187,7 @@ void GangCluster::Do(const RemoveFiles& remove) {
   gangs_[remove.gang].files.reset();
 }
 
-/// The cleanup also removes the launch's files while they exist.
+/// The cleanup also removes the launcher's files, if any.
 void GangCluster::Do(const SetCleanup& cleanup) {
   const auto& files = gangs_[cleanup.gang].files;
   std::string commands;

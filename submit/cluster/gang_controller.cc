@@ -153,7 +153,7 @@ void GangController::LauncherWrote(GangId id, Stream stream, std::string_view by
     }
   } else if (gang.Submits() && stream == Stream::kOut) {
     gang.printed += bytes;
-    return;  // it contains the number of the job
+    return;  // the output contains the number of the job
   }
   if (stopping_) return;  // messages about processes being stopped would bury the cause
   LineSplitter& splitter = stream == Stream::kOut ? gang.out : gang.err;
@@ -424,7 +424,7 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
         return Run({Command::Kind::kAskWhyNotCancelled, gang.id, command.job, said},
                    gang.queue->ask(command.job));
       }
-      // With such a queue, the launcher runs as long as the job.
+      // The launcher of such a queue runs as long as the job.
       if (gang.launcher_runs) WarnNotCancelled(gang, command.job, said);
     } else if (command.kind == Command::Kind::kAskWhyNotCancelled) {
       const auto report = gang.queue->report(command.job, printed, status.ShellCode());

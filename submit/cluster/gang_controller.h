@@ -9,8 +9,8 @@
 //
 // A process is wanted from Start until its ProcessExited, which is sent exactly once: when the agent reports
 // the exit; when the queue reports it, which is queried if an agent leaves without a report; or when the
-// launcher ends. Workers begin once the agent of worker 0 has arrived, and are given its address; after
-// kMasterPatience they begin without it.
+// launcher ends. Workers begin once the agent of worker 0 has arrived, and are given the address of its
+// host; after kMasterPatience they begin without that address.
 //
 // A state machine without I/O: processes, sockets and clocks are in gang.h.
 #pragma once
@@ -157,7 +157,8 @@ class GangController {
     bool requeued = false;
     bool gone = false;                          ///< whether the gang has ended by itself
     std::optional<TimePoint> relaunch_at = {};  ///< when a gang that has ended by itself is launched again
-    bool stopped = false;  ///< its remaining processes are being ended; the next start launches it again
+    /// The gang's remaining processes are being ended; the next start launches the gang again.
+    bool stopped = false;
 
     std::size_t end() const { return first + tasks.size(); }
     bool Submits() const { return queue && queue->returns; }

@@ -21,7 +21,7 @@ namespace warren::submit {
 namespace {
 
 constexpr int kMaxSlots = 100'000;
-/// Maximum number of hosts in a file; more is a mistake in a range such as node[1-1000000].
+/// Maximum number of hosts in a file; a higher number must be a mistake in a range such as node[1-1000000].
 constexpr std::size_t kMaxHosts = 100'000;
 /// Lower ports are reserved for the system, so "node1:4" with a lower number may mean slots.
 constexpr int kFirstPlainPort = 1024;
@@ -207,7 +207,7 @@ std::vector<std::string> ExpandRanges(const std::string& word) {
   return expanded;
 }
 
-/// Stores the port of "host:text". Throws std::runtime_error if it may be a number of slots.
+/// Stores the port of "host:text". Throws std::runtime_error if the text may be a number of slots.
 void TakePort(std::string_view host, std::string_view text, bool is_plainly_port, LineOptions& options) {
   const std::uint16_t port = ParsePort(text);
   if (!is_plainly_port && port < kFirstPlainPort) {

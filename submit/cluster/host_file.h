@@ -4,7 +4,7 @@
 //   node2 slots=4            room for four processes; also node2*4
 //   node2 max_slots=8        at most eight processes, however many there are
 //   alice@node3:2222         another user, another port; also alice@node3 port=2222
-//   [fe80::1]:2222           an IPv6 address with a port; without one the brackets may be left out
+//   [fe80::1]:2222           an IPv6 address with a port; without a port the brackets may be left out
 //   node[08-11,20]           several hosts, as Slurm writes them
 //   node1,node2              several hosts
 //   # a comment              also after a host
@@ -36,12 +36,12 @@ struct Host {
 };
 
 /// Parses a host file, which may begin with a byte order mark, and returns the hosts in the order of the
-/// text. A host that is named twice has the slots of both lines. `source` names the text in errors. Throws
+/// text. A host that is named twice has the slots of both lines. `source` names the text in errors. Throws a
 /// std::runtime_error that says which line is wrong and how to correct it.
 std::vector<Host> ParseHosts(std::string_view text, const std::string& source);
 
-/// Reads the hosts from `file` or, if it is empty, from the file that $HOSTFILE names. Throws
-/// std::runtime_error, also if both are empty.
+/// Reads the hosts from `file` or, if that is empty, from the file that $HOSTFILE names. Throws
+/// std::runtime_error if that fails or neither names a file.
 std::vector<Host> ReadHosts(const std::string& file);
 
 /// The index of the host for each of `count` processes. The slots of each host are filled in turn, starting

@@ -24,7 +24,7 @@ enum class JobState {
 
 struct JobReport {
   JobState state = JobState::kOver;
-  std::string words;   ///< in the queue's words: "PENDING (Resources)", "FAILED (NonZeroExitCode)"
+  std::string words;   ///< the state in the queue's words: "PENDING (Resources)", "FAILED (NonZeroExitCode)"
   bool stays = false;  ///< whether the job, although over, stays in the queue until it is cancelled
 };
 
@@ -46,26 +46,27 @@ struct Queue {
 struct Launch {
   std::string name;                  ///< "mpirun"
   std::vector<std::string> words;    ///< the command; the first word is looked up on PATH
-  tracker::Environment environment;  ///< in addition to dmlc-submit's own
+  tracker::Environment environment;  ///< variables in addition to dmlc-submit's own
   std::string input;                 ///< standard input of the command
   /// The names and contents of files; words refer to them as "FILE:name".
   std::vector<std::pair<std::string, std::string>> files;
   std::string directory = {};    ///< the directory of the files; empty for a temporary one on this machine
   bool needs_directory = false;  ///< make the directory even without files: words refer to it as "FILE:"
   std::optional<Queue> queue;    ///< nullopt if the command runs as long as the processes do
-  /// Returns whether a line of the launcher is unrelated to the job and hidden; null to hide none.
+  /// Returns whether a line of the launcher is unrelated to the job and must be hidden. If null, no line is
+  /// hidden.
   bool (*is_noise)(std::string_view line) = nullptr;
 };
 
 /// The parts of a script that depend on the cluster.
 struct ScriptSetting {
   std::string rank;  ///< shell word with the number of the process in the gang, from 0
-  /// Shell words with the number of the process among those of its host, and with their count. The default
-  /// treats each process as the only one on its host, for clusters that give each process the resources it
-  /// requested and do not tell which processes share a host.
+  /// Shell words with the number of the process among the processes of its host, and with the count of those
+  /// processes. The default treats each process as the only one on its host, for clusters that give each
+  /// process the resources it requested and do not tell which processes share a host.
   std::string local_rank = "0";
   std::string local_size = "1";
-  tracker::Environment environment = {};  ///< for the processes, unless the job sets the same variables
+  tracker::Environment environment = {};  ///< variables for the processes, unless the job sets them
   std::string directory = {};             ///< where the processes run; if empty, the current directory
   std::vector<Archive> archives = {};     ///< archives in that directory to unpack
   CoreShare cores = {};                   ///< used if the workers share the cores of their hosts

@@ -33,7 +33,7 @@ std::string MpiSearchPath(const std::string& program) {
   return fmt::format("{}:{}", directory.string(), SearchPath());
 }
 
-/// Adds default settings. The user's own, in the environment or as mpirun options, take precedence.
+/// Adds default settings. The user's own settings, in the environment or as mpirun options, take precedence.
 void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   const auto add = [&](const char* name, const char* value) {
     const bool is_set =
@@ -74,7 +74,7 @@ std::vector<std::string> BindingWords(MpiKind kind, Bind bind, int cores) {
   return {"--map-by", fmt::format("slot:PE={}", cores), "--bind-to", name};
 }
 
-/// The binding as environment variables; empty unless it is Intel MPI.
+/// The binding as environment variables; empty unless `kind` is Intel MPI.
 tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
   if (kind != MpiKind::kIntel) return {};
   if (bind == Bind::kNone) return {{"I_MPI_PIN", "0"}};
@@ -128,10 +128,11 @@ constexpr const char* kRanksHere = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRA
 constexpr const char* kSessionDirectoryVariable = "OMPI_MCA_orte_local_tmpdir_base";
 
 /// Gives this mpirun its own session directory, unless the user has chosen one. Open MPI 4 keeps the sockets
-/// of all jobs in <temporary directory>/ompi.<host>.<user>, which each mpirun removes at its end if it is
-/// empty. If another mpirun is about to create a directory there, that mpirun fails ("orte_session_dir
-/// failed"; open-mpi/ompi issue 8510). mpirun passes the directory to the processes as orte_tmpdir_base; they
-/// reject having both settings, so the script hides kSessionDirectoryVariable from them.
+/// of all jobs in <temporary directory>/ompi.<host>.<user>, a directory that each mpirun removes at its end
+/// if it is empty. If another mpirun is about to create a directory there, that mpirun fails
+/// ("orte_session_dir failed"; open-mpi/ompi issue 8510). mpirun passes the directory to the processes as
+/// orte_tmpdir_base; they reject having both settings, so the script hides kSessionDirectoryVariable from
+/// them.
 void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& launch) {
   constexpr std::array<const char*, 3> kChoices = {"orte_tmpdir_base", "orte_local_tmpdir_base",
                                                    "orte_remote_tmpdir_base"};

@@ -13,7 +13,7 @@ namespace warren::submit {
 
 enum class MpiKind { kOpenMpi4, kOpenMpi5, kHydra, kIntel };
 
-/// Identifies an mpirun by the output of its --version. Throws std::runtime_error for any other.
+/// Identifies an mpirun by the output of its --version. Throws std::runtime_error for any other program.
 MpiKind RecogniseMpi(const std::string& program, const std::string& version_text);
 
 /// The mpirun of the options, and the hosts of the host file if there is one.
@@ -29,8 +29,8 @@ MpiSetting FindMpi(const Options& options);
 /// The hosts of the host file; empty without one.
 std::vector<std::string> MpiHostNames(const Options& options);
 
-/// The address at which the processes reach this machine: the one on the route to the first host. If no hosts
-/// are named and nothing suggests an allocation of several hosts, it is the loopback address.
+/// The address at which the processes reach this machine: its address on the route to the first host. If no
+/// hosts are named and nothing suggests an allocation of several hosts, it is the loopback address.
 tracker::Reached RouteToMpiHosts(const Options& options);
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan);

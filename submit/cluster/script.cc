@@ -43,8 +43,8 @@ std::string ShareFunction(const CoreShare& share) {
 }
 
 /// A shell function that exports the variables that torch.distributed and Horovod need beyond the planned
-/// environment. The arguments are shell words: the worker's number among those of its host, their count, and
-/// worker 0's address, which may be empty.
+/// environment. The arguments are shell words: the worker's number among the workers of its host, the number
+/// of those workers, and worker 0's address, which may be empty.
 std::string PlaceFunction(const PlannedProcess& process, const std::string& local_rank,
                           const std::string& local_size, const std::string& master) {
   if (process.role != tracker::Role::kWorker) return "place() { :; }\n";

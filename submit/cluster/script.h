@@ -1,5 +1,5 @@
-// The POSIX shell scripts that run a process of the job on a machine where nothing of ours is installed. They
-// need a POSIX shell and grep; with ssh also setsid (util-linux or busybox) and Linux's /proc.
+// The POSIX shell scripts that run a process of the job on a machine where no part of Warren is installed.
+// They need a POSIX shell and grep; with ssh also setsid (util-linux or busybox) and Linux's /proc.
 //
 // Every word of the command and every value of the environment is quoted, so that they arrive byte for byte.
 // The scripts report through messages (agent_messages.h) on standard error.
@@ -16,16 +16,18 @@
 
 namespace warren::submit {
 
-/// How often dmlc-submit writes a line to the script of an ssh process, which ends the process after ten
-/// times as long without one.
+/// Interval at which dmlc-submit writes a line to the script of a process started over ssh. If no line
+/// arrives for ten times as long, the script ends the process.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
 /// How a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The strings are shell
 /// words.
 struct CoreShare {
-  std::string workers;     ///< number of this job's workers there; if both are empty, nothing is shared
-  std::string cores = {};  ///< cores the cluster gives this worker; if empty or unset there, it gets a share
-  int kept = 0;            ///< cores that are not shared
+  /// Number of this job's workers on the host; if this and `cores` are empty, nothing is shared.
+  std::string workers;
+  /// Cores that the cluster gives this worker; if empty or unset, the worker gets a share.
+  std::string cores = {};
+  int kept = 0;  ///< cores that are not shared
 };
 
 /// The script for one process over ssh. `sh` reads it from its standard input and then watches the rest of
@@ -45,10 +47,10 @@ struct GangScriptContext {
   std::string directory;  ///< where the processes run
   std::string rendezvous_host;
   std::uint16_t rendezvous_port = 0;
-  std::vector<Archive> archives = {};  ///< archives to unpack there
+  std::vector<Archive> archives = {};  ///< archives to unpack in `directory`
   CoreShare cores = {};
   std::string agent_key = {};     ///< proves that an agent belongs to the job
-  std::string secrets_file = {};  ///< file with SecretsOf; empty if these are in the script
+  std::string secrets_file = {};  ///< file with the output of SecretsOf; empty if the script contains it
 };
 
 /// Shell commands that contain secrets: they export the variables and set agent_key.
@@ -57,8 +59,8 @@ std::string SecretsOf(const tracker::Environment& secret_variables, const std::s
 /// Shell commands that export the variables, except those whose names a shell does not accept.
 std::string ExportCommands(const tracker::Environment& environment);
 
-/// The variable with the port, which may change when the job is restarted: DMLC_TRACKER_PORT, or
-/// DMLC_PS_ROOT_PORT in a parameter-server job.
+/// The name of the variable with the port: DMLC_TRACKER_PORT, or DMLC_PS_ROOT_PORT in a parameter-server job.
+/// The port may change when the job is restarted.
 std::string PortVariable(const PlannedProcess& process);
 
 /// The script for all processes of a gang: see scripts/gang.sh. `first`: index in the plan of the process
@@ -66,7 +68,7 @@ std::string PortVariable(const PlannedProcess& process);
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
                        const GangScriptContext& context);
 
-/// A file in a pod that belongs in the directory in which its process runs.
+/// A file in a pod that must be put into the directory in which the pod's process runs.
 struct PodFile {
   std::string path;
   std::string name;  ///< name of the file, or of the directory to unpack the archive into
@@ -80,11 +82,12 @@ struct PodScriptContext {
   std::size_t first = 0;  ///< index in the plan of the process with rank 0
   int attempt = 0;
   int restarts = 0;
-  std::string awaited = {};     ///< a host name, or a variable with it, that must resolve before the start
-  int seconds_to_be_known = 0;  ///< how long to wait for that at most
+  /// A host name, or a variable that contains it, that must resolve before the start.
+  std::string awaited = {};
+  int seconds_to_be_known = 0;  ///< how long to wait for that name at most
   std::vector<PodFile> files = {};
   std::string tracker = {};  ///< command to run alongside rank 0, unquoted, possibly with variables
-  std::string master = {};   ///< address of worker 0, or a variable with it; empty if unknown
+  std::string master = {};   ///< address of worker 0, or a variable that contains it; empty if unknown
 };
 
 /// A command that writes the stacks (scripts/stacks.sh) of a process of this machine and of its descendants

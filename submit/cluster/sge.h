@@ -16,7 +16,8 @@ Launch SgeLaunch(const GangPlan& plan);
 /// The state of job `id` from the output of `qstat`; nullopt if qstat failed.
 std::optional<JobReport> ReadQstat(const std::string& id, std::string_view printed, int exit_code);
 
-/// The address at which the processes reach this machine: the one on the route to the first execution host.
+/// The address at which the processes reach this machine: its address on the route to the first execution
+/// host.
 tracker::Reached RouteToSgeHosts();
 
 /// The cluster's row in the registry.

@@ -2,9 +2,9 @@
 // files in its working directory under their own names, and each archive's content in a directory named like
 // the archive without its suffix.
 //
-// If the processes run in this directory, in one that all hosts share, or in a copy of it, the files are
-// placed here before the job and removed afterwards. If they run in their own directories (yarn), the files
-// are sent along, including, with --auto-file-cache, those that the command names.
+// If the processes run in the current directory or in a copy of it, the files are placed in the current
+// directory before the job and removed afterwards. If they run in their own directories (yarn, kubernetes),
+// the files are sent along, including, with --auto-file-cache, those that the command names.
 #pragma once
 
 #include <string>

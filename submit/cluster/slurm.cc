@@ -54,7 +54,7 @@ std::vector<std::string> Resources(const GangPlan& plan) {
   return words;
 }
 
-/// A directive with quotes that sbatch understands; it cannot quote a line break.
+/// A directive with quotes that sbatch understands; a line break cannot be quoted.
 std::string Directive(const std::string& word) {
   if (word.find_first_of("\r\n") != std::string::npos) {
     throw UsageError(
@@ -69,7 +69,7 @@ std::string Directive(const std::string& word) {
 }
 
 /// Adds the option that tells srun what to bind tasks to. Only workers are bound: servers run in another
-/// step, which would bind them to the first of the same cores.
+/// step, which would bind them to the same cores as the first workers.
 void AddBinding(const GangPlan& plan, std::vector<std::string>& srun) {
   if (!plan.options->bind || plan.role != tracker::Role::kWorker) return;
   constexpr std::array<std::pair<Bind, const char*>, 3> kNames = {

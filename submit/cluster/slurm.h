@@ -20,10 +20,11 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation);
 /// The state of a job from the output of `squeue -h -t all -o '%T|%r'`; nullopt if temporarily unknown.
 std::optional<JobReport> ReadSqueue(const std::string& id, std::string_view printed, int exit_code);
 
-/// The nodes of the allocation, of the queue or of all of Slurm, by the names or addresses that Slurm uses.
+/// The nodes of the allocation or, outside an allocation, of the chosen queue or of all of Slurm, by the
+/// names or addresses that Slurm uses.
 std::vector<std::string> SlurmNodes(const Options& options);
 
-/// The address at which the processes reach this machine: the one on the route to the first node.
+/// The address at which the processes reach this machine: its address on the route to the first node.
 tracker::Reached RouteToSlurmNodes(const Options& options);
 
 /// The cluster's row in the registry.

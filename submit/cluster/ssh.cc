@@ -55,7 +55,7 @@ std::string WorkingDirectory(const Options& options) {
   return options.sync_dst_dir.empty() ? std::filesystem::current_path().string() : options.sync_dst_dir;
 }
 
-/// The command that copies the content of this directory. rsync splits the value of -e at blanks only.
+/// The command that copies the content of the current directory. rsync splits the value of -e at blanks only.
 std::vector<std::string> CopyTo(const Options& options, const Host& host) {
   const std::string target =
       host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);  // IPv6
@@ -85,7 +85,7 @@ PlannedProcess ForHost(PlannedProcess process, const Host& host) {
   return process;
 }
 
-/// The host name that ssh connects to, by its configuration.
+/// The host name that ssh connects to, according to its configuration.
 std::string RealName(const Options& options, const Host& host) {
   std::vector<std::string> words = SshWords(options, host);
   words.insert(words.end(), {"-G", "--", host.Login()});
@@ -96,8 +96,8 @@ std::string RealName(const Options& options, const Host& host) {
   return host.name;
 }
 
-/// The address at which the other workers find worker 0. If its name means a different machine on each host,
-/// as localhost does, the address is that of dmlc-submit's host, where worker 0 then runs.
+/// The address at which the other workers find worker 0. If the name of its host means a different machine on
+/// each host, as localhost does, the address is that of dmlc-submit's host, where worker 0 then runs.
 std::string MasterOf(const Options& options, const std::vector<Host>& hosts,
                      const std::vector<std::size_t>& places) {
   const auto is_loopback = [](const std::string& name) {

@@ -54,7 +54,7 @@ class SshCluster : public Cluster {
   ClusterEvents events_;
   std::string job_mark_;
   std::vector<Host> hosts_;
-  std::vector<std::size_t> places_;   ///< the index of the host for each place
+  std::vector<std::size_t> places_;   ///< the index of the host for each slot
   std::string master_;                ///< the address at which the other workers reach worker 0
   std::vector<bool> told_not_bound_;  ///< for each host: the user knows that no process is bound there
   std::function<void()> ready_;
@@ -68,7 +68,7 @@ class SshCluster : public Cluster {
 /// The hosts of the job, by the names that ssh connects to.
 std::vector<std::string> SshHosts(const Options& options);
 
-/// The address at which the processes reach this machine: the one on the route to the first host.
+/// The address at which the processes reach this machine: its address on the route to the first host.
 tracker::Reached RouteToSshHosts(const Options& options);
 
 /// The output of --dry-run: for each process, the ssh command and the script it is given.

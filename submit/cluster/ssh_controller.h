@@ -1,11 +1,11 @@
-// Decides what is done about processes that are started by an ssh each (ssh.h): on which host each runs, how
-// many connections and copies are made at a time, what a process's script reports (agent_messages.h) and how
-// a process ended whose connection broke.
+// Decides which actions to take on processes that each have their own ssh client (ssh.h): which host each
+// process runs on, how many connections and copies are made at a time, and how each process has ended, as
+// reported by its script (agent_messages.h) or, if the connection broke, without a report.
 //
 // Inputs, some with the time: the job wants the hosts prepared, a process, or all to end (Prepare, Start,
 // Stop, Kill); results of copies (CopyEnded, CopyFailed); output and end of each ssh (Wrote, Exited,
-// NotConnected); time has passed (Tick). Outputs, in order, through TakeActions: copies and ssh to start and
-// stop, lines for the scripts, and for the job where each process runs and how it ended.
+// NotConnected); time has passed (Tick). Outputs, in order, through TakeActions: copies and ssh clients to
+// start and stop, lines for the scripts, and reports to the job of where each process runs and how it ended.
 //
 // Each process that Start is called for ends with exactly one ProcessExited. A host that could not be
 // reached, or to which a connection was lost, gets no more processes.
@@ -66,11 +66,11 @@ struct SendLine {
 struct EndInput {
   SshId ssh;
 };
-/// Stop an ssh whose process has not started.
+/// Stop an ssh client whose process has not started.
 struct StopSsh {
   SshId ssh;
 };
-/// Kill all ssh and all copies immediately.
+/// Kill all ssh clients and all copies immediately.
 struct KillAll {};
 /// A part of the stacks that AskForStacks asked for.
 struct StacksArrived {
@@ -96,14 +96,14 @@ class SshController {
   /// The host to start a process on: the host of its slot or, if that host is gone, the host with the lowest
   /// load.
   std::size_t HostFor(std::size_t place) const;
-  /// `index`: of the process in the plan.
+  /// `index`: the process's index in the plan.
   void Start(std::size_t index, std::size_t host, std::string script, TimePoint now);
   void Stop(TimePoint now);
   void Kill() { Do(KillAll{}); }
   /// Makes the script report the stacks of its process. Returns false if the process does not run.
   bool AskForStacks(std::size_t index);
 
-  /// `said`: the end of the output.
+  /// `said`: the end of the copy's output.
   void CopyEnded(std::size_t host, const ExitStatus& status, const std::string& said);
   void CopyFailed(const std::string& why);
   void Wrote(SshId ssh, Stream stream, std::string_view bytes);
@@ -121,7 +121,7 @@ class SshController {
     SshHost host;
     int connecting = 0;
     int running = 0;
-    bool gone = false;  ///< it could not be reached, or a connection to it was lost
+    bool gone = false;  ///< whether the host was unreachable or a connection to it was lost
     std::deque<SshId> waiting = {};
   };
   /// A process on a host and the ssh that leads to it.

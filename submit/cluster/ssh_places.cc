@@ -34,7 +34,7 @@ Binding BindingOn(const Options& options, const std::string& report, std::size_t
   std::getline(words >> usable >> threads >> std::ws, lists);
   const std::optional<HostCores> cores = ParseHostCores(lists);
   if (!cores) return {.workers = {}, .servers = {}, .why_not = "it did not report its cores"};
-  // Values that are passed on, including --worker-cores, take precedence over the host's own.
+  // Values that are passed on, including --worker-cores, take precedence over the host's OMP_NUM_THREADS.
   const char* passed = std::getenv("OMP_NUM_THREADS");
   if (passed != nullptr || options.worker_cores_were_chosen) threads = passed != nullptr ? passed : "";
   return BindProcesses(

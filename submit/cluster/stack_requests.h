@@ -25,8 +25,8 @@ class StackRequests {
 
   explicit StackRequests(boost::asio::io_context& io) : io_(io) {}
 
-  /// Calls `done` once, from the io_context. Returns true if the agent must be asked, as this is the first
-  /// request.
+  /// Calls `done` once, from the io_context. Returns true if the agent must be asked, since no earlier
+  /// request for this process is pending.
   bool Ask(std::size_t index, Done done);
   /// Takes a "stack" or "stacks" message; returns false for any other message.
   bool Take(const AgentMessage& message);

@@ -18,7 +18,7 @@ class TemporaryFiles {
   TemporaryFiles(const TemporaryFiles&) = delete;
   TemporaryFiles& operator=(const TemporaryFiles&) = delete;
 
-  /// Returns the words with "FILE:name" replaced by the path of the file, and "FILE:" by that of the
+  /// Returns the words with "FILE:name" replaced by the path of the file, and "FILE:" by the path of the
   /// directory.
   std::vector<std::string> Named(std::vector<std::string> words) const;
 

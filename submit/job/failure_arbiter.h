@@ -25,11 +25,12 @@ inline constexpr std::chrono::milliseconds kSettleTime{500};
 inline constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
 
 struct Failure {
-  std::size_t index = 0;  ///< in the plan
+  std::size_t index = 0;  ///< the process's index in the plan
   ExitStatus status;
-  bool left = false;                   ///< whether it left the job at the tracker before it failed
-  std::optional<int> gone_after = {};  ///< how many others the tracker had lost or seen leave before it
-  std::string story = {};              ///< the tracker's description; empty if it exited with a failure
+  bool left = false;                   ///< whether the process left the job at the tracker before it failed
+  std::optional<int> gone_after = {};  ///< how many workers the tracker had lost or seen leave before
+  /// The tracker's description; empty if the process exited with a failure.
+  std::string story = {};
 };
 
 /// The failures collected so far.
@@ -38,7 +39,8 @@ struct FailureCase {
   std::optional<std::size_t> first;  ///< the worker whose error was reported to the tracker first
   std::string story;                 ///< the reported error
 
-  /// Moves the failure that came first to the front. Failures without such information keep their order.
+  /// Sorts the failures, the earliest first: by `gone_after`, with unknown values last; among equals, `first`
+  /// precedes the others, which keep their order.
   void PutInOrder();
 };
 
@@ -48,14 +50,15 @@ class FailureArbiter {
   /// Records the worker whose error was reported to the tracker first.
   void Accuse(std::optional<std::size_t> index, const std::string& story, TimePoint now);
 
-  /// Whether failures or reports were collected that have not been taken yet.
+  /// Whether any failures or reports have been collected but not yet taken.
   bool pending() const { return deadline_.has_value(); }
   /// The worker whose error was reported to the tracker first.
   std::optional<std::size_t> first() const { return case_.first; }
   /// When to call IsRipe, if anything is pending.
   std::optional<TimePoint> deadline() const { return deadline_; }
-  /// Returns whether the case is complete; call at the deadline. `first_runs`: first() has not exited yet.
-  /// The deadline is then extended, up to kPatienceWithFirst, to wait for its last output and exit code.
+  /// Returns whether the case is complete; call at the deadline. `first_runs`: first() has not exited yet. In
+  /// that case the deadline is extended, up to kPatienceWithFirst, to wait for that worker's last output and
+  /// exit code.
   bool IsRipe(bool first_runs);
   /// Returns the collected failures and starts a new collection.
   FailureCase Take();
@@ -66,7 +69,7 @@ class FailureArbiter {
 
   FailureCase case_;
   std::optional<TimePoint> deadline_;
-  TimePoint last_deadline_;  ///< final, even if the first worker still runs
+  TimePoint last_deadline_;  ///< the deadline is not extended beyond this
 };
 
 }  // namespace warren::submit

@@ -1,5 +1,5 @@
-// Passes the output of a job's processes to the console and the logs: everything goes to the logs
-// immediately, and to the console with the errors that follow from the first one folded
+// Passes the output of a job's processes to the logs and the console. The logs receive everything
+// immediately. On the console, errors that are consequences of the first one are folded
 // (output/error_folding.h).
 #pragma once
 
@@ -21,7 +21,7 @@ namespace warren::submit {
 
 class JobOutput {
  public:
-  /// The name under which a process's lines are shown; ranks become known while the job runs.
+  /// Returns the name under which a process's lines are shown; ranks become known while the job runs.
   using SpeakerOf = std::function<Speaker(std::size_t index, Stream stream)>;
   /// Called with each line, or piece of a long line, as soon as it arrives.
   using Reader = std::function<void(std::size_t index, Stream stream, std::string_view piece)>;

@@ -56,7 +56,7 @@ void CheckUserEnvironment(const Options& options) {
   }
 }
 
-/// The user's variables with the last value of each, followed by the job's.
+/// The user's variables with the last value of each, followed by the job's variables.
 tracker::Environment EnvironmentOf(const Options& options, const tracker::JobAddress& address,
                                    const tracker::TaskIdentity& task) {
   tracker::Environment environment;

@@ -21,9 +21,9 @@ struct PlanContext {
   tracker::JobAddress address;         ///< address of the tracker or the scheduler
   FoundCommand command;                ///< the command that options.command[0] refers to
   std::vector<std::string> inherited;  ///< names of the variables in dmlc-submit's environment
-  int usable_cores = 1;                ///< on this machine, for workers that run here
-  Binding binding = {};                ///< for processes that run here
-  std::uint16_t master_port = 0;       ///< on worker 0's host, for torch.distributed
+  int usable_cores = 1;                ///< usable cores of this machine, for workers that run here
+  Binding binding = {};                ///< the binding of processes that run here
+  std::uint16_t master_port = 0;       ///< a port of worker 0's host, for torch.distributed
   int report_seconds = 0;              ///< interval of the workers' reports; 0: no reports
 };
 

@@ -42,7 +42,8 @@ void OpenStandardDescriptors() {
   if (fd > STDERR_FILENO) close(fd);
 }
 
-/// Undoes the parent's signal settings that would interfere; a broken pipe is detected when it is written to.
+/// Undoes inherited signal settings that would interfere. SIGPIPE is ignored: a broken pipe is detected when
+/// writing to it.
 void TakeSignals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a log that reaches its size limit must not end the job

@@ -111,7 +111,8 @@ class JobRun : public JobView {
     return servers == 0 ? workers : workers + servers + 1;  // servers come with a scheduler
   }
 
-  /// Starts to listen for the workers and plans the processes, which are given the address.
+  /// Starts the tracker if the job needs one here, and plans the processes, which are given the address of
+  /// the tracker or scheduler.
   void MakePlan() {
     if (host_.port != 0 && !plan_.empty()) host_ = HostOfJob(options_, ++starts_);
     std::uint16_t port = host_.port;
@@ -234,8 +235,8 @@ class JobRun : public JobView {
 
   // --- the supervisor --------------------------------------------------------------------------------------
 
-  /// Passes an event to the supervisor and carries out its actions. Events that these cause are passed on
-  /// immediately, but their actions are carried out afterwards.
+  /// Passes an event to the supervisor and carries out its actions. Events caused by these actions are passed
+  /// on immediately, but the actions that follow from them are carried out afterwards.
   template <typename... Arguments, typename... Values>
   void Tell(void (Supervisor::*event)(Arguments...), Values&&... values) {
     (*supervisor_.*event)(std::forward<Values>(values)..., Clock::now());
@@ -351,8 +352,8 @@ class JobRun : public JobView {
 
   // --- events ----------------------------------------------------------------------------------------------
 
-  /// The scheduler of a parameter-server job usually runs on this machine, since all others are given its
-  /// address before they start.
+  /// The scheduler of a parameter-server job usually runs on this machine, since all other processes are
+  /// given the scheduler's address before they start.
   Cluster& RunnerOf(const PlannedProcess& process) {
     const bool is_here = process.role == tracker::Role::kScheduler && !cluster_->runs_scheduler();
     return is_here ? static_cast<Cluster&>(scheduler_) : *cluster_;
@@ -441,8 +442,8 @@ class JobRun : public JobView {
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
-    watch_->monitor().Wrote(index,
-                            Clock::now());  // counts as output even if it is held back until its line ends
+    // Counts as output even if it is held back until its line ends.
+    watch_->monitor().Wrote(index, Clock::now());
     output_->Append(index, stream, bytes);
     if (!console_.full()) return;
     watch_->monitor().OutputPaused(true, Clock::now());
@@ -463,7 +464,7 @@ class JobRun : public JobView {
   const int cores_ = UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);
   JobHost host_;
-  int starts_ = 0;  ///< earlier starts of the whole job
+  int starts_ = 0;  ///< number of earlier starts of the whole job
   std::unique_ptr<Cluster> cluster_;
   DumpQueue dumps_;
   std::vector<PlannedProcess> plan_;

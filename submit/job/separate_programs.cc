@@ -27,8 +27,9 @@ constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
 constexpr int kMostNestedCommands = 20;
 
-/// A library: its top-level Python module, and a text that compiled programs that use it contain, which is
-/// the name of the shared library or, if rabit is linked in, the name of a variable that it reads.
+/// A library: its top-level Python module, and a text that is found in compiled programs that use the
+/// library: the name of its shared library or, since rabit may be linked statically, of a variable that rabit
+/// reads.
 struct Library {
   std::string_view module;
   std::string_view in_program;
@@ -201,8 +202,8 @@ class Search {
   std::optional<LibraryUse> result() const { return has_other_means_ ? std::nullopt : found_; }
 
  private:
-  /// Examines the program that the words name, possibly after others that start it (kStarters), and the files
-  /// that it runs in turn.
+  /// Examines the program that the words name, possibly after programs that start it (kStarters), and the
+  /// files that it runs in turn.
   void LookAtCommand(const Running& running) {
     if (running.depth > kMostNestedCommands) return;
     bool is_started = false;  // a starter was found; its option values, which come next, are not programs
@@ -234,7 +235,7 @@ class Search {
     return text;
   }
 
-  /// Resolves `file` against `directory`; empty if it is relative and the directory is unknown.
+  /// Resolves `file` against `directory`; empty if `file` is relative and the directory is unknown.
   static fs::path At(const fs::path& directory, const std::string& file) {
     if (file.starts_with('/') || directory == ".") return file;
     return directory.empty() ? fs::path() : directory / file;
@@ -271,7 +272,7 @@ class Search {
       LookAtScript(At(running.directory, *script), Language::kPython, rest);
   }
 
-  /// Examines the program that the first word names. Returns whether it is one.
+  /// Examines the program that the first word names. Returns false if it names none.
   bool LookAtProgram(const Running& running) {
     fs::path file;
     try {

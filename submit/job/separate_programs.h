@@ -16,14 +16,15 @@ struct LibraryUse {
   bool operator==(const LibraryUse&) const = default;
 };
 
-/// Looks for such a library in everything that the command runs: programs, Python and shell scripts, code
-/// given as an argument, and Python modules next to a script that imports them. Files that the command only
-/// reads are never reported. `path`: the value of PATH. Returns nullopt if no library was found or the
-/// program finds its peers by other means, such as torch.distributed or MPI. Does not throw for unreadable
-/// files.
+/// Searches everything that the command runs for the use of such a library: programs, Python and shell
+/// scripts, code given as an argument, and Python modules next to a script that imports them. Files that the
+/// command only reads are never reported. `path`: the value of PATH. Returns nullopt if no library was found
+/// or the program finds its peers by other means, such as torch.distributed or MPI. Does not throw for
+/// unreadable files.
 std::optional<LibraryUse> FindLibraryUse(const std::vector<std::string>& command, const std::string& path);
 
-/// The message for a job of this many workers that no worker has joined, or an empty string.
+/// The message for a job of `num_workers` workers none of which has joined. Empty if FindLibraryUse finds
+/// nothing.
 std::string SeparateProgramsStory(int num_workers, const std::vector<std::string>& command,
                                   const std::string& path);
 

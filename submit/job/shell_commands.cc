@@ -165,7 +165,7 @@ class ShellReader {
     command_ = {};
   }
 
-  /// Reads the here-documents that the line before has announced.
+  /// Reads the here-documents that were announced on the previous line.
   void ReadHereDocuments() {
     for (const auto& [command, last_line] : std::exchange(awaited_, {})) {
       while (at_ + 1 < text_.size()) {

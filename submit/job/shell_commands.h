@@ -1,5 +1,5 @@
-// The simple commands that a shell script runs, without expansions. Good enough to guess which programs a
-// script runs, not to run it: the commands of loops and functions just follow one another.
+// The simple commands that a shell script runs, without expansions. This suffices to guess which programs a
+// script runs, but not to run the script: the commands of loops and functions just follow one another.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct SimpleCommand {
   std::string input_file = {};                    ///< the file of <; empty: none
 };
 
-/// Returns the commands in the order of the text; commands in $(...) and `...` come before the one that
-/// contains them, as a subshell. Does not throw if the text is not a shell script.
+/// Returns the commands in the order of the text. Commands in $(...) and `...` come before the command that
+/// contains them, marked as a subshell. Does not throw if the text is not a shell script.
 std::vector<SimpleCommand> CommandsOfShell(std::string_view script);
 
 }  // namespace warren::submit

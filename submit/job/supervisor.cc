@@ -66,7 +66,7 @@ void Supervisor::DoSoon(bool& what) {
 
 void Supervisor::Resume(TimePoint now) {
   now_ = now;
-  // This comes first, since processes that the steps below stop will end later.
+  // This comes before the steps below, which may stop processes: those end later.
   if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
   if (std::exchange(start_soon_, false)) StartNext();
   if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
@@ -192,8 +192,8 @@ void Supervisor::CheckThatItWasLinked(std::size_t index) {
   }
 }
 
-/// Fails the job if a worker has ended without Finalize and the others must be linked again: it will not
-/// rejoin.
+/// Fails the job if a worker has ended without Finalize and the others must be linked again: the ended worker
+/// will not rejoin.
 void Supervisor::CheckThatAllCanBeLinkedAgain() {
   if (!is_running() || left_unfinished_.empty() || num_running_ == 0) return;
   if (arbiter_.pending()) return;
@@ -211,7 +211,7 @@ JobView::Task Supervisor::TaskOf(const ProcessState& process) const {
   return view_.TaskOf(std::to_string(process.task_id));
 }
 
-/// Whether all workers, including this one, have ended the job at the tracker.
+/// Whether the process is a worker and all workers have left the job at the tracker.
 bool Supervisor::HasDoneItsPart(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker && view_.finished();
 }

@@ -33,7 +33,7 @@ inline constexpr std::chrono::seconds kClusterPatience{25};
 
 struct JobResult {
   int exit_code = 0;         ///< dmlc-submit's exit code
-  bool interrupted = false;  ///< by a signal: output may no longer have a reader
+  bool interrupted = false;  ///< whether a signal stopped the job: output may no longer have a reader
 };
 
 // --- actions -----------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ struct PrepareCluster {};
 /// Starts a process; Started or StartFailed follows, and Exited after Started.
 struct StartProcess {
   std::size_t index;
-  int attempt;  ///< from 0
+  int attempt;  ///< counts from 0
 };
 /// Calls Resume after the events that are already pending.
 struct ResumeSoon {};
@@ -74,18 +74,18 @@ struct ShowProgress {
   int joined, expected;
 };
 struct HideProgress {};
-/// All workers are linked for the first time in this start of the job.
+/// Tells the user that all workers are linked, for the first time since the job began or was restarted.
 struct TellAllAreUp {
   std::chrono::duration<double> took;
 };
-/// All workers have succeeded, but none has joined the job: warns if they were meant to.
+/// Warns the user if the workers, which have all succeeded without joining the job, were meant to join it.
 struct TellOfSeparatePrograms {
   int num_workers;
 };
 /// The job is over; no action follows.
 struct FinishJob {
   JobResult result;
-  std::string story = {};                   ///< why it failed; empty if it did not
+  std::string story = {};                   ///< why the job failed; empty if it did not
   std::optional<std::size_t> culprit = {};  ///< the process that made the job fail, if any
 };
 using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
@@ -99,15 +99,16 @@ class JobView {
  public:
   /// A worker as the tracker sees it.
   struct Task {
-    bool has_linked = false;             ///< has been linked at least once
-    bool has_shut_down = false;          ///< announced its shutdown and does not wait for others
-    std::optional<int> gone_after = {};  ///< how many of XGBoost 2.1's workers were gone before it
+    bool has_linked = false;     ///< has been linked at least once
+    bool has_shut_down = false;  ///< announced its shutdown and does not wait for others
+    /// How many workers were gone before this one; set only with XGBoost 2.1 or later.
+    std::optional<int> gone_after = {};
   };
 
   virtual ~JobView() = default;
   /// If false, the functions below are not called, except cluster_is_busy.
   virtual bool has_tracker() const = 0;
-  virtual bool is_collective() const = 0;  ///< the workers are XGBoost's, of 2.1 or later
+  virtual bool is_collective() const = 0;  ///< the workers run XGBoost 2.1 or later
   virtual bool all_assigned() const = 0;   ///< every worker has its rank
   virtual bool linked() const = 0;         ///< all workers are linked, as far as is known
   virtual bool finished() const = 0;       ///< all workers have left the job
@@ -244,12 +245,13 @@ class Supervisor {
   std::size_t num_running_ = 0;
   std::size_t num_succeeded_ = 0;
   int num_joined_ = 0;
-  bool any_joined_ = false;  ///< a worker has joined, in this start of the job
+  bool any_joined_ = false;  ///< whether a worker has joined since the job began or was restarted
   int job_restarts_ = 0;
   bool linked_ = false;
   std::vector<Settling> settling_;
   std::vector<std::size_t> left_unjoined_;
-  std::vector<std::size_t> left_unfinished_;  ///< succeeded and linked, but did not announce their shutdown
+  std::vector<std::size_t> left_unfinished_;  ///< workers that were linked and succeeded, but did not
+                                              ///< announce their shutdown
 
   // Tasks for Resume.
   bool start_soon_ = false;

@@ -54,7 +54,7 @@ std::vector<std::string_view> Columns(std::string_view text) {
 
 std::optional<EvaluationLine> ParseEvaluation(std::string_view line) {
   line = Trimmed(line);
-  // The last bracket that contains only a number; a time may precede it.
+  // Finds the first bracket that contains only a number; a time in brackets may precede it.
   while (!line.empty()) {
     const std::size_t open = line.find('[');
     if (open == std::string_view::npos) return std::nullopt;

@@ -32,7 +32,7 @@ std::string Last(const Signs& signs) {
 /// The activity of a worker that others wait for, as text for a message.
 std::string WhatItDoes(const Signs& signs, TimePoint since) {
   if (!signs.sampled || !signs.cores || signs.cores_since < since)
-    return "runs";  // no sample covers only the time since then
+    return "runs";  // fewer than two samples were taken since then
   if (*signs.cores < kIdleCores) return "uses no processor time";
   if (*signs.cores < kComputingCores) return fmt::format("mostly sleeps ({:.2f} cores)", *signs.cores);
   return "computes";
@@ -74,7 +74,7 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   }
   if (!signs.sampled) return std::nullopt;
   const auto lasted = now - signs.state_since;
-  // A stopped state may be that of a child process; a worker that reports is not stopped.
+  // The stopped process may be a child of the worker; a worker that reports is not stopped.
   const bool reports = signs.reported && now - *signs.reported < timeout_;
   if ((signs.state == 'T' || signs.state == 't') && lasted >= seen_after_ && !reports) {
     const char* by = signs.state == 'T' ? "a signal (SIGSTOP, SIGTSTP)" : "a debugger";
@@ -113,7 +113,7 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   std::vector<Waiting> waiting;
   for (const auto& worker : workers) {
     if (!worker || !worker->reported || !worker->inside) continue;
-    // A round that ends well after the wait began ends the wait. A round that ends right after its beginning
+    // A round that ends well after the wait began ends the wait. A round that ends soon after the wait began
     // does not count, because the end of a round is reported slightly later than a worker's next call.
     const bool is_over = round_ended && *round_ended - worker->call_since >= late_after_ / 2;
     if (!is_over) waiting.push_back({worker->call, &*worker});
@@ -127,7 +127,7 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   return waiting;
 }
 
-/// Finds out whether other workers are in a call that this worker has not reached.
+/// Returns a finding if other workers are in a call that this worker has not reached.
 std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector<Waiting>& waiting,
                                            TimePoint now) const {
   if (signs.inside || !signs.reported || HasPrinted(signs, late_after_, now)) return std::nullopt;
@@ -135,7 +135,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // Both must have reported this late in the wait: after an older report they may have moved on.
+  // Both must have reported when the wait had already lasted late_after_: since older reports, they may have
+  // moved on.
   if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = WholeSeconds(now - first->call_since);
@@ -152,8 +153,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
       fmt::format("holds up {} for {} s", whom, waited), first->call_since};
 }
 
-/// For workers whose engine does not report: no worker uses a processor, but it is unknown for which one the
-/// others wait.
+/// Returns a finding if no worker uses a processor. This is for workers whose engine does not report, so that
+/// it is unknown which worker the others wait for.
 std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs>>& workers,
                                            std::optional<TimePoint> round_ended, TimePoint now) const {
   if (round_ended && now - *round_ended < idle_after_) return std::nullopt;
@@ -206,7 +207,7 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
       findings.push_back({Finding::Kind::kGoesOn, i, std::move(text)});
     }
   }
-  // If a hanging worker is known, the others wait for it.
+  // If a worker already has a finding, idle workers are not reported: they are waiting for it.
   const auto idle = any ? std::nullopt : FindIdle(workers, round_ended, now);
   if (idle && !std::exchange(all_idle_since_, idle->since)) findings.push_back(*idle);
   if (const auto since = idle ? std::nullopt : std::exchange(all_idle_since_, std::nullopt)) {

@@ -23,21 +23,22 @@ struct Signs {
   TimePoint since;   ///< when it started
 
   // From samples, if there are any.
-  std::optional<TimePoint> sampled;  ///< when the latest arrived, or was missing for an unrelated reason
+  /// When the latest sample arrived, or was missing for a reason unrelated to the worker.
+  std::optional<TimePoint> sampled;
   char state = '?';
   TimePoint state_since;  ///< when samples first showed this state
   TimePoint busy;         ///< when it was last seen using the processor
   std::optional<TimePoint> sampled_first;
-  std::optional<double>
-      cores;  ///< processor cores used between the last two samples; nullopt if there was only one
-  TimePoint cores_since;  ///< when the first of these two arrived
+  /// Processor cores used between the last two samples; nullopt if there was only one sample.
+  std::optional<double> cores;
+  TimePoint cores_since;  ///< when the first of those two samples arrived
 
   std::optional<TimePoint> printed;  ///< when it last wrote output, directly or through the tracker
 
   // From reports, if there are any.
   std::optional<TimePoint> reported;
-  std::chrono::steady_clock::duration report_gap{
-      0};                  ///< the longest time between two reports; 0 after only one
+  /// The longest time between two reports; 0 if there was at most one.
+  std::chrono::steady_clock::duration report_gap{0};
   std::uint64_t call = 0;  ///< the number of its current or last call
   std::string call_name;
   bool inside = false;
@@ -55,25 +56,25 @@ struct Finding {
     kGoesOn    ///< an earlier finding no longer holds
   };
   Kind kind = Kind::kStopped;
-  std::size_t worker = 0;    ///< index into the workers that were passed
+  std::size_t worker = 0;    ///< index in the workers passed to Look
   std::string text;          ///< a sentence for the user
   std::string trouble = {};  ///< `text` in a few words, without the name
-  TimePoint since = {};      ///< when it began
+  TimePoint since = {};      ///< when the condition began
 };
 
 class HangWatch {
  public:
   /// `timeout`: how long a worker may show no sign of life; with zero, nothing is ever found.
-  /// `sample_interval`: time between samples, by which a stop may be noticed late.
+  /// `sample_interval`: the time between samples; a stop may be noticed that much later.
   HangWatch(std::chrono::milliseconds timeout, std::chrono::milliseconds sample_interval);
 
   /// Returns the conditions that have begun or ended since the last call. `workers[i]` is nullopt if the
   /// worker does not run. `round_ended`: when the job finished its last round.
   ///
-  /// Output is progress: a worker that prints is neither idle, silent nor late. If a round ended while
-  /// workers supposedly waited, that information is outdated. If workers that held up others, or were all
-  /// idle, continue by themselves, such waits are usual for the job, and the next one is reported only at
-  /// twice that length.
+  /// Output is progress: a worker that prints is neither idle, silent nor late. If a round has ended since
+  /// workers supposedly began to wait, they no longer wait. If workers that held up others, or were all idle,
+  /// continue by themselves, such waits are considered usual for the job, and the next one is reported only
+  /// at twice that length.
   std::vector<Finding> Look(const std::vector<std::optional<Signs>>& workers,
                             std::optional<TimePoint> round_ended, TimePoint now);
   /// For each worker, the problem found by the last Look, in a few words, or an empty string.
@@ -98,8 +99,8 @@ class HangWatch {
   std::optional<Finding> FindIdle(const std::vector<std::optional<Signs>>& workers,
                                   std::optional<TimePoint> round_ended, TimePoint now) const;
   bool HasPrinted(const Signs& signs, Duration within, TimePoint now) const;
-  /// Called when a reported wait of length `lasted` has ended by itself: only longer ones are reported from
-  /// now on. Returns text that says so.
+  /// Called when a reported wait of length `lasted` has ended by itself. From then on, only waits of twice
+  /// that length are reported. Returns text for the user that says so.
   std::string LearnFrom(Duration lasted);
 
   bool is_on_;

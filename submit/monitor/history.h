@@ -46,8 +46,8 @@ struct JobRecord {
   std::string directory;             ///< dmlc-submit's working directory
   std::string host;                  ///< the host that dmlc-submit runs on
   std::int64_t pid = 0;
-  std::string
-      boot;  ///< boot_id of the running kernel, which all containers of a machine share; empty: unknown
+  /// The boot_id of the running kernel, which all containers of a machine share; empty: unknown.
+  std::string boot;
   std::string cluster;
   int workers = 0;
   std::chrono::system_clock::time_point began;
@@ -60,7 +60,8 @@ struct JobRecord {
 std::string RecordText(const JobRecord& record, bool locked = false);
 /// "20261127T010203Z-4711.json".
 std::string RecordFileName(const JobRecord& record);
-/// The oldest records to delete so that at most `most` remain. Files with other names are ignored.
+/// The oldest records, which must be deleted so that at most `most` remain. Files with other names are
+/// ignored.
 std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::size_t most);
 
 /// $XDG_STATE_HOME/warren/jobs, else $HOME/.local/state/warren/jobs; empty if neither variable is set.
@@ -69,8 +70,8 @@ std::string HistoryFolder(const char* xdg_state_home, const char* home);
 /// Keeps the record of one job in files. Errors are logged at level DEBUG only and never affect the job.
 class History {
  public:
-  /// Writes the record of a job that begins to the user's history and, if it has a log_dir, to the folder
-  /// `jobs` in it.
+  /// Writes the record of a new job into the user's history and, if the record has a log_dir, into the folder
+  /// `jobs` in that directory.
   explicit History(JobRecord record);
   void End(RecordedEnd end);
 
@@ -79,7 +80,7 @@ class History {
 
   JobRecord record_;
   std::vector<std::string> folders_;
-  std::vector<posix::Descriptor> locks_;  ///< on the records of a running job
+  std::vector<posix::Descriptor> locks_;  ///< held on the records of a running job
 };
 
 /// A new record with the fields that the process knows: directory, host, pid, boot and began (now).

@@ -23,7 +23,7 @@ constexpr double kBusyCores = 0.01;
 constexpr double kLongest = 1e8;
 /// A worker's report on data that it reads is outdated after this time.
 constexpr seconds kReadingIsOld{20};
-/// A source of round numbers counts as silent once only the other one has been heard for this long.
+/// A source of round numbers counts as silent once only the other source has been heard for this long.
 constexpr seconds kSourceIsSilent{10};
 /// Without another setting, workers report at intervals that give this many reports per second in total.
 constexpr int kReportsPerSecond = 256;
@@ -158,8 +158,8 @@ std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) cons
 
 void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   const auto index = WorkerOf(report.task_id);
-  if (!index || !workers_[*index].runs_since)
-    return;  // from a worker that has ended meanwhile, or of another job
+  // The report may be from a worker that has ended in the meantime, or from another job.
+  if (!index || !workers_[*index].runs_since) return;
   Worker& worker = workers_[*index];
   WorkerSnapshot& shown = job_.workers[*index];
   if (worker.reported) worker.report_gap = std::max(worker.report_gap, now - *worker.reported);

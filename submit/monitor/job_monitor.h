@@ -29,7 +29,7 @@ struct MonitorOptions {
 
 class JobMonitor {
  public:
-  /// `job`: the constant part of its snapshots. The processes are those of the plan.
+  /// `job`: the constant part of the snapshots. The processes are those of the plan.
   JobMonitor(JobSnapshot job, const MonitorOptions& options, const std::vector<PlannedProcess>& plan,
              TimePoint now);
 
@@ -50,15 +50,16 @@ class JobMonitor {
   void WroteByTracker(int rank, TimePoint now);
   /// dmlc-submit's debugger begins or ends reading the process's stack; the process is stopped meanwhile.
   void Dumped(std::size_t index, bool begins);
-  /// The reading of output, and with it of samples from other hosts, is paused or resumed.
+  /// Reading output, and with it samples from other hosts, is paused or resumed.
   void OutputPaused(bool paused, TimePoint now);
   /// No further reports will arrive: the workers have left the job.
   void ReportsEnd();
-  /// This process was suspended for this long and could not hear the workers.
+  /// dmlc-submit was suspended for `how_long` and could not hear the workers.
   void StoodStill(TimePoint::duration how_long);
   /// Whether this worker's standard output counts as the job's: the worker is rank 0.
   bool Speaks(std::size_t index) const;
-  /// A line printed by the job, or by the worker that speaks for it; parsed for evaluations.
+  /// Handles a line that was printed through the tracker, or by the worker for which Speaks is true. The line
+  /// is parsed for evaluations.
   void Printed(std::string_view line, TimePoint now);
   /// A message about the job that was shown to the user.
   void Said(const std::string& severity, const std::string& text, TimePoint now);
@@ -76,7 +77,7 @@ class JobMonitor {
  private:
   struct Worker {
     std::optional<TimePoint> runs_since;
-    int starts = 0;  ///< since the job began or was restarted
+    int starts = 0;  ///< number of starts since the job began or was restarted
     TimePoint state_since, busy;
     std::optional<TimePoint> sampled = {}, sampled_first = {}, reported = {};
     std::optional<TimePoint> heard = {};  ///< when its host was last heard from
@@ -91,12 +92,14 @@ class JobMonitor {
     std::vector<double> seconds;
   };
 
-  /// A source of round numbers: they are printed, reported by the program, or both.
+  /// One of the two sources of round numbers, of which a job may use both: printed lines, and reports by the
+  /// program.
   struct RoundSource {
     std::optional<TimePoint> said = {};
-    int unanswered = 0;  ///< how many numbers it has given since the other source gave one
+    int unanswered = 0;  ///< numbers from this source since the other source's last one
     void Say(TimePoint now, RoundSource& other);
-    /// Whether the source is still in use: the other one has not been the only source for a while.
+    /// Whether this source is in use: its latest number is recent, or the other source has given at most one
+    /// number since.
     bool Speaks(const RoundSource& other, TimePoint now) const;
   };
 
@@ -114,7 +117,7 @@ class JobMonitor {
   MonitorOptions options_;
   TimePoint began_;
   std::vector<Worker> workers_;
-  std::size_t first_worker_ = 0;  ///< index in the plan
+  std::size_t first_worker_ = 0;  ///< the first worker's index in the plan
   const TimePoint::duration report_interval_;
   HangWatch hang_watch_;
   WaitingTime waiting_;

@@ -1,4 +1,4 @@
-// Appends values as JSON to a text under construction. For messages that are made once a second for a
+// Appends values as JSON to a text under construction. Used for messages that are made once a second for a
 // thousand workers, where building a tree of JSON values would dominate the cost.
 #pragma once
 

@@ -13,8 +13,8 @@ std::string LiveLine(const JobSnapshot& job, int width);
 /// "4:07", "1:02:03".
 std::string ClockTime(double seconds);
 
-/// "rank 3 made the others wait 41 % of the time", for the rank with the largest share; empty if it is
-/// negligible. `live`: about the last half minute, in the present tense.
+/// "rank 3 made the others wait 41 % of the time", for the rank with the largest share; empty if that share
+/// is negligible. `live`: about the last half minute, in the present tense.
 std::string StragglerSentence(const JobSnapshot& job, bool live);
 
 }  // namespace warren::submit

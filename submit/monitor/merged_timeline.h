@@ -21,11 +21,11 @@ class MergedTimeline {
   /// `began`: time 0 of the timeline.
   explicit MergedTimeline(tracker::TimePoint began);
 
-  /// Adds a worker's report; a restarted worker continues on the same lines.
+  /// Adds a worker's report; a restarted worker continues on the same lines of the timeline.
   void Add(const wire::WorkerReport& report);
   /// Marks an event of the whole job: "round 12", "worker 3 was started again".
   void Mark(std::string_view what, tracker::TimePoint when);
-  /// Ends the list.
+  /// Ends the list of events.
   void Finish();
 
   /// Returns the text added since the last call.

@@ -46,7 +46,7 @@ std::string LabelsOf(std::initializer_list<Label> labels) {
 /// The text of the metrics, one family after the other.
 class Exposition {
  public:
-  /// Begins a family: "warren_round". `unit`: the suffix of its name; may be empty.
+  /// Begins a family of metrics, e.g. "warren_round". `unit`: the suffix of its name; may be empty.
   void Begin(std::string_view name, std::string_view type, std::string_view unit, std::string_view help) {
     name_ = name;
     is_counter_ = type == "counter";
@@ -197,7 +197,7 @@ void AddTraffic(Exposition& out, const JobSnapshot& job, const std::vector<std::
 }  // namespace
 
 std::string OpenMetrics(const JobSnapshot& job) {
-  // The worker name identifies a process; the rank, which people ask for, is not known at first.
+  // The worker name identifies a process; the rank, by which people know it, is not known at first.
   std::vector<std::string> labels;
   labels.reserve(job.workers.size());
   for (const WorkerSnapshot& worker : job.workers) {

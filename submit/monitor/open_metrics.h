@@ -1,5 +1,5 @@
 // A job as metrics in the OpenMetrics text format, version 1.0, which Prometheus reads.
-// docs/how-to/watching.md lists them. Does no I/O; the length is linear in the number of workers.
+// docs/how-to/watching.md lists the metrics. Does no I/O; the length is linear in the number of workers.
 #pragma once
 
 #include <string>

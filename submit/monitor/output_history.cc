@@ -28,7 +28,7 @@ std::size_t CostOf(const OutputLine& line) {
   return sizeof(line) + line.text.size();
 }
 
-/// A process and the number of its lines that have not been searched yet, which are the oldest.
+/// A process and the number of its oldest lines that have not been searched yet.
 struct Cursor {
   std::size_t process;
   std::size_t left;
@@ -64,7 +64,7 @@ void OutputHistory::Add(std::size_t process, Stream stream, std::string_view lin
 }
 
 std::string OutputHistory::Json(const OutputQuery& query) const {
-  // The first process is the one whose next older line is the latest.
+  // The top of the queue is the process with the latest line that has not been searched yet.
   const auto number = [&](const Cursor& c) { return of_[c.process].lines[c.left - 1].number; };
   const auto older = [&](const Cursor& a, const Cursor& b) { return number(a) < number(b); };
   std::priority_queue<Cursor, std::vector<Cursor>, decltype(older)> next(older);

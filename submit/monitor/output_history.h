@@ -26,7 +26,7 @@ struct OutputQuery {
   std::optional<std::size_t> process = {};  ///< nullopt: all processes
   std::uint64_t before = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t after = 0;
-  std::size_t limit = 500;    ///< at most this many, the latest
+  std::size_t limit = 500;    ///< at most this many lines, the latest
   std::string contains = {};  ///< ASCII case is ignored; cut to kSearchBytes
 };
 
@@ -43,8 +43,8 @@ class OutputHistory {
   explicit OutputHistory(std::size_t processes, std::size_t bytes_of_process = kBytesOfProcess,
                          std::size_t bytes = kBytes);
 
-  /// Adds a line with its newline, or a piece of one (output/line_splitter.h). Each is kept as a line, except
-  /// that only the latest state of a progress bar is kept.
+  /// Adds a line with its newline, or a piece of one (output/line_splitter.h). Each piece is kept as a line,
+  /// except that only the latest state of a progress bar is kept.
   void Add(std::size_t process, Stream stream, std::string_view line);
 
   /// {"lines": [[number, process, "out", "text"], ...], "from": number, "last": number}: oldest first. All

@@ -272,7 +272,7 @@ std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Eval
 }
 
 /// Index of the first event after the last one of `before`. Events have no numbers, and the oldest are
-/// dropped; of two equal ones, the later is taken for the known one.
+/// dropped; if several events equal that last one, the latest of them is taken for it.
 std::size_t FirstNewEvent(const std::vector<JobEvent>& before, const std::vector<JobEvent>& now) {
   if (before.empty()) return 0;
   const JobEvent& last = before.back();

@@ -80,16 +80,16 @@ struct JobSnapshot {
   int world_size = 0;
   std::vector<WorkerSnapshot> workers;  ///< all processes, in the plan's order
 
-  std::int64_t round = 0;   ///< 0: none has ended
-  std::int64_t rounds = 0;  ///< in total; 0: unknown
+  std::int64_t round = 0;   ///< the latest finished round; 0: none
+  std::int64_t rounds = 0;  ///< total number of rounds; 0: unknown
   std::optional<double> seconds_left;
   double rows_per_second = 0;           ///< total over the workers that read data; 0 if none does
   std::vector<Evaluation> evaluations;  ///< one per round, ascending; at most kMaxEvaluations
   std::vector<JobEvent> events;         ///< the latest ones; at most kMaxEvents
 };
 
-/// The time of a round, averaged over at most the last `most` of `evaluations` since the training began or
-/// was restarted; nullopt before its second round.
+/// The duration of a round, averaged over at most the last `most` of `evaluations` since the training began
+/// or was restarted; nullopt before its second round.
 std::optional<double> SecondsPerRound(const std::vector<Evaluation>& evaluations, std::size_t most);
 
 /// Above this number, every second evaluation is dropped.

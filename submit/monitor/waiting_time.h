@@ -23,8 +23,8 @@ class WaitingTime {
   void Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits, std::uint64_t last_ended);
   /// Called when the ranks have restarted counting their calls. Settled calls stay; the others are discarded.
   void BeginAgain();
-  /// Discards calls up to this one. Called if a rank had more to report than fits, so that the last rank of
-  /// each call is unknown.
+  /// Discards calls up to `last_ended`. Called if a rank had more to report than fits in a report, so that
+  /// the last rank to arrive in each of these calls is unknown.
   void Forget(std::uint64_t last_ended);
 
   /// Time spent waiting for other ranks, in seconds since the job began.
@@ -36,7 +36,7 @@ class WaitingTime {
  private:
   /// The reports on one call. A rank without one spent too little time in it to count.
   struct Call {
-    std::vector<std::pair<std::size_t, double>> seconds;  ///< by rank
+    std::vector<std::pair<std::size_t, double>> seconds;  ///< pairs of a rank and its seconds
   };
   struct Rank {
     std::uint64_t last_ended = 0;
@@ -49,7 +49,7 @@ class WaitingTime {
 
   std::vector<Rank> ranks_;
   std::map<std::uint64_t, Call> calls_;
-  std::size_t num_kept_ = 0;  ///< entries in calls_
+  std::size_t num_kept_ = 0;  ///< total number of entries of all calls
 };
 
 }  // namespace warren::submit

@@ -15,7 +15,7 @@ struct WebAddress {
   }
 };
 
-/// "9100", "0.0.0.0:9100", "[::1]:0". Throws std::runtime_error with the expected form.
+/// Parses "9100", "0.0.0.0:9100" or "[::1]:0". Throws a std::runtime_error that shows the expected form.
 WebAddress ParseWebAddress(const std::string& text);
 
 /// In the form used in URLs: "127.0.0.1:9100", "[::1]:9100".

@@ -17,8 +17,8 @@ namespace http = boost::beast::http;
 
 constexpr int kStreamBufferBytes = 64 << 10;
 constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
-/// A connection is closed if no complete request arrives for this long. Browsers keep theirs open for the
-/// next request.
+/// A connection is closed if no complete request arrives for this long. Browsers keep connections open for
+/// further requests.
 constexpr std::chrono::seconds kRequestLimit{30};
 /// A reader that accepts no data for this long is gone or stopped.
 constexpr std::chrono::seconds kWriteLimit{30};
@@ -82,7 +82,7 @@ void WebConnection::BeginStream() {
                                           "Connection: close\r\n\r\n"));
 }
 
-/// A reader of events sends nothing more; a read shows when it closes the connection.
+/// Reads, to notice when a reader of events closes the connection. Readers send nothing more.
 void WebConnection::WaitForEnd() {
   stream_.socket().async_read_some(asio::buffer(unwanted_),
                                    [self = shared_from_this()](const beast::error_code& error, std::size_t) {

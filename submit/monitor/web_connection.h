@@ -39,9 +39,9 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   bool is_stream() const { return is_stream_; }
   /// Whether no write is in progress.
   bool is_idle() const { return written_ == nullptr && !response_; }
-  /// Requires is_idle(). `is_last`: closes the connection afterwards.
+  /// Writes a piece of the stream; requires is_idle(). `is_last`: closes the connection afterwards.
   void Write(std::shared_ptr<const std::string> piece, bool is_last = false);
-  /// Closes once the current request has been answered, instead of reading the next one.
+  /// Makes the connection close after the current answer, instead of reading the next request.
   void CloseBehindAnswer() { closes_behind_answer_ = true; }
   void Close();
 

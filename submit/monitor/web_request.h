@@ -23,11 +23,12 @@ std::string PageToken(const wire::JobToken& token);
 
 /// The value of a cookie in a Cookie header; empty if missing.
 std::string_view CookieValue(std::string_view header, std::string_view name);
-/// Contains the port, because browsers send cookies of one port to all ports of a host.
+/// The name of the page's cookie. Contains the port, because browsers send cookies of one port to all ports
+/// of a host.
 std::string CookieName(std::uint16_t port);
 
 /// Whether a Host header means this machine's loopback address. Other names come from pages whose host name
-/// was made to resolve to it, so that the browser takes our answers for theirs (DNS rebinding).
+/// was made to resolve to this machine, so that the browser takes our answers for theirs (DNS rebinding).
 bool NamesLoopback(std::string_view host);
 
 /// Whether a Sec-Fetch-Site header says that the request comes from a page of another origin, which may be

@@ -12,13 +12,14 @@ namespace warren::submit {
 /// The properties of a connection that matter for this choice.
 struct WebSeat {
   bool knows_token = false;  ///< a request on it had the page's token
-  bool is_waiting = true;    ///< for a request; else a request is being answered, or the peer reads events
+  /// Whether it waits for a request; otherwise one is being answered, or the peer reads events.
+  bool is_waiting = true;
   std::chrono::steady_clock::time_point silent_since;  ///< when it was accepted or its last request arrived
 };
 
 /// The index in `seats` of the connection to close; nullopt if none may be closed. Connections without the
 /// token are closed first, readers of the page only between two requests, and among equals the connection
-/// that has been silent longest. Silent connections thus keep no reader out.
+/// that has been silent longest. Silent connections thus cannot keep readers out.
 std::optional<std::size_t> SeatToFree(const std::vector<WebSeat>& seats);
 
 }  // namespace warren::submit

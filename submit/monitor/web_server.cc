@@ -35,7 +35,7 @@ using Piece = std::shared_ptr<const std::string>;
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-constexpr std::size_t kMaxLines = 2000;  ///< in one answer of /logs
+constexpr std::size_t kMaxLines = 2000;  ///< maximum number of lines in one answer of /logs
 
 /// Interval between updates of a page: 1 to 5 seconds, longer for bigger jobs, whose updates cost more.
 std::chrono::milliseconds IntervalFor(std::size_t processes) {
@@ -179,7 +179,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
         });
   }
 
-  /// Returns whether one more connection can be accepted. If there are too many, closes another one for it.
+  /// Returns whether one more connection can be accepted. At the limit, closes another connection if
+  /// possible.
   bool HasRoom() {
     if (connections_.size() < kMaxConnections) return true;
     const std::vector<std::shared_ptr<WebConnection>> connections(connections_.begin(), connections_.end());

@@ -5,7 +5,7 @@
 //   GET /, /page.css, /page.js
 //                            the page; requires the cookie, like everything below
 //   GET /events              server-sent events: "state" with the whole job, then about once a second
-//                            "change" (page_state.h), and "end" with the last output when it is over
+//                            "change" (page_state.h), and "end" with the last output when the job is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT
 //                            lines of output (output_history.h); like /events, refused to pages of other
 //                            origins

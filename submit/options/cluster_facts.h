@@ -1,5 +1,5 @@
-// The facts about a cluster that the options need. The registry of clusters (cluster/clusters.h) has the
-// rest.
+// The facts that the options need to know about a cluster. The registry of clusters (cluster/clusters.h) has
+// the rest.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace warren::submit {
 
-/// The part of a cluster's row of the registry that concerns the command line. The functions may throw
+/// The part of a cluster's registry entry that concerns the command line. The functions may throw
 /// std::runtime_error, or UsageError if the options are wrong.
 struct ClusterFacts {
   // Required.
@@ -23,10 +23,11 @@ struct ClusterFacts {
 
   // Optional.
   bool experimental = false;  ///< tested only with stand-ins, or by hand on a small cluster
-  std::vector<std::string> shared_options = {};  ///< the options it supports that not all clusters do
+  std::vector<std::string> shared_options = {};  ///< options that this cluster and some others support
   std::vector<Option> own_options = {};          ///< options for this cluster only
   std::string bound_by = {};                     ///< what binds processes instead, if --bind is not supported
-  /// Whether an option that the cluster supports has no effect together with the others.
+  /// Whether the option `name`, which the cluster supports, has no effect in combination with the other
+  /// options.
   std::function<bool(const Options&, std::string_view name)> ignores = nullptr;
   /// Throws if something is wrong with the options.
   std::function<void(const Options&)> check = nullptr;
@@ -35,7 +36,7 @@ struct ClusterFacts {
 /// Whether the option has an effect on the cluster.
 bool Heeds(const ClusterFacts& cluster, const Option& option);
 
-/// Throws std::runtime_error that lists the possible names or, for a retired cluster, says what to use
+/// Throws a std::runtime_error that lists the possible names or, for a retired cluster, says what to use
 /// instead.
 [[noreturn]] void ThrowUnknownCluster(std::string_view name, const std::string& possible_names);
 

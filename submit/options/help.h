@@ -1,4 +1,4 @@
-// --help, docs/reference/options.md and the manual page.
+// Generates the text of --help, docs/reference/options.md and the manual page.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ std::string HelpMarkdown(const OptionTable& table);
 /// The manual page dmlc-submit.1 for this version.
 std::string HelpMan(const OptionTable& table, std::string_view version);
 
-// --- shared by these ---------------------------------------------------------------------------------------
+// --- shared by the functions above -------------------------------------------------------------------------
 
 struct HelpParagraph {
   std::string_view title;
   std::string_view text;
 };
 
-/// Help on subjects other than options. Words between two ` are literal.
+/// Help on subjects other than options. Words in backquotes are literal.
 const std::vector<HelpParagraph>& HelpParagraphs();
 /// "--num-workers, -n N"
 std::string Usage(const Option& option);

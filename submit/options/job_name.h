@@ -7,7 +7,7 @@
 
 namespace warren::submit {
 
-/// --jobname, or the name of the command (NameOfCommand).
+/// The value of --jobname or, without that option, the name of the command (NameOfCommand).
 std::string JobName(const Options& options);
 /// The name of the job in a cluster's queue: like JobName, but with "dmlc-" before the command's name.
 std::string QueuedJobName(const Options& options);

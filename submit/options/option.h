@@ -15,7 +15,7 @@ struct Option {
   std::string_view value;          ///< placeholder for the value in the help; empty: a flag
   std::string_view default_value;  ///< as displayed; may be empty
   std::string help;                ///< one or two sentences
-  /// Stores a value in the options. Throws std::runtime_error that says what the value should be. If null,
+  /// Stores a value in the options. Throws a std::runtime_error that says what the value should be. If null,
   /// the value is stored in Options::texts.
   std::function<void(Options& options, const std::string& value)> store = nullptr;
   bool repeatable = false;

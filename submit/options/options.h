@@ -27,7 +27,7 @@ enum class Mode {
   kPs,   ///< through parameter servers, if there are any
   kMpi,  ///< among the workers; there are no servers
 };
-/// The action that the command line requests: a job, or something else.
+/// The action that the command line requests.
 enum class Request {
   kRun,
   kHelp,
@@ -65,7 +65,7 @@ struct Options {
   bool no_tracker = false;
   std::string host_ip;
   std::uint16_t port = 9091;
-  bool port_was_chosen = false;  ///< otherwise the tracker begins at a random port of the range
+  bool port_was_chosen = false;  ///< otherwise the tracker first tries a random port of the range
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
   bool tls = false;

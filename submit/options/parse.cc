@@ -72,8 +72,8 @@ void TakeClusterFromEnvironment(const OptionTable& table, Options& options) {
   }
 }
 
-/// The name of --num-workers that occurs in the job's command, where the user may have meant it for
-/// dmlc-submit; otherwise empty.
+/// If the job's command contains a name of --num-workers, such as -n, returns that name, since the user may
+/// have meant it for dmlc-submit. Otherwise returns an empty string.
 std::string NumWorkersInCommand(const OptionTable& table, const Options& options) {
   const Option& option = *table.Find("--num-workers");
   for (const std::string& word : options.command) {
@@ -107,7 +107,8 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
     throw UsageError(
         fmt::format("--dashboard takes its port after '=': --dashboard={}", options.command.front()));
   }
-  // Without a value, the page is served together with the metrics, unless those are open to other hosts.
+  // If --dashboard has no value, the page is served together with the metrics, unless the metrics are open to
+  // other hosts.
   const bool metrics_stay_here = options.metrics && NamesLoopback(ToText(*options.metrics));
   if (options.dashboard == WebAddress{} && metrics_stay_here) options.dashboard = options.metrics;
   options.port_was_chosen = Contains(given, "--port");

@@ -123,7 +123,7 @@ void StoreHangTimeout(Options& options, const std::string& value) {
   options.hang_timeout = Seconds(value, "no reports");
 }
 
-/// Stores KEY=VALUE unchanged, and KEY alone with its current value.
+/// Stores KEY=VALUE unchanged, and KEY alone with the variable's current value.
 void StoreEnvironment(Options& options, const std::string& value) {
   const std::size_t equals = value.find('=');
   if (value.empty() || equals == 0) {
@@ -166,7 +166,7 @@ std::string ClusterHelp(const std::vector<ClusterFacts>& clusters) {
   return fmt::format("Cluster that runs the processes: {}.", names);
 }
 
-/// The rows refer to the clusters.
+/// The returned rows refer to `clusters`.
 std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
   static const std::string bind_default = fmt::format("{}; slurm: Slurm's own", BindName(kDefaultBind));
   std::vector<Option> options;

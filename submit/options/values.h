@@ -1,5 +1,5 @@
-// Functions that store option values, for the rows of the option table and the files of clusters. All throw
-// std::runtime_error that says what the value should be.
+// Functions that parse and store option values, for the option table and for the options of each cluster. All
+// throw a std::runtime_error that says what the value should be.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,8 @@
 
 namespace warren::submit {
 
-/// Enough for any machine, but small enough that sums of milliseconds and bytes stay in range.
+/// The largest number that most options accept: enough for any machine, and small enough that computations in
+/// milliseconds and bytes do not overflow.
 inline constexpr int kMaxCount = 1'000'000;
 
 /// Parses a whole number from `least` to `most`.
@@ -26,7 +27,8 @@ int ParseCount(const std::string& text, int least, int most);
 std::uint64_t ParseMemorySize(const std::string& text);
 std::string Lower(std::string text);
 
-/// The value that `text` stands for; throws an error that lists the choices if it is not among them.
+/// Returns the value that `text` stands for, ignoring case. Throws an error that lists the choices if `text`
+/// is not one of them.
 template <typename Value, std::size_t kSize>
 Value Choose(const std::string& text, const std::array<std::pair<std::string_view, Value>, kSize>& choices) {
   const std::string wanted = Lower(text);

@@ -70,7 +70,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
     if (closed_ || bytes.empty()) return;
     pending_ += bytes;
     if (pump_posted_) return;
-    pump_posted_ = true;  // once for all lines of this round
+    pump_posted_ = true;  // once for all lines written before Pump runs
     asio::post(io_, [self = shared_from_this()] {
       self->pump_posted_ = false;
       self->Pump();
@@ -152,7 +152,7 @@ Console::Console(asio::io_context& io, const ConsoleSettings& settings)
       status_timer_(io),
       resized_(io) {
   out_->on_progress = err_->on_progress = [this] { MakeRoom(); };
-  err_->on_closed = [](int) {};  // there is no other output to report it to
+  err_->on_closed = [](int) {};  // no output is left on which to report the error
   out_->on_closed = [this](int error) {
     if (error == EPIPE) {
       if (on_reader_gone) on_reader_gone();

@@ -46,8 +46,9 @@ class Console {
   /// Called once, when the reader of standard output has gone away.
   std::function<void()> on_reader_gone;
 
-  /// Writes a line with its newline, or a piece of a long or unfinished one. If another speaker writes before
-  /// the line is finished, a newline is inserted and the rest has its own prefix; bytes are never changed.
+  /// Writes a line with its newline, or a piece of a long or unfinished line. If another speaker writes
+  /// before the line is finished, a newline is inserted and the rest of the line gets its own prefix; bytes
+  /// are never changed.
   void WriteLine(Stream stream, const Speaker& speaker, std::string_view piece);
   /// Writes text that the user has requested to standard output, unchanged in any format. A missing newline
   /// at the end is added.
@@ -60,8 +61,8 @@ class Console {
   /// is JSON.
   void Object(std::string_view json_object_without_time);
 
-  /// Shows a line below the output until it is hidden; on a terminal only, cut to its width. It is drawn at
-  /// most about ten times a second, so this may be called at every change.
+  /// Shows a line below the output until HideStatus is called; on a terminal only. The line is cut to the
+  /// terminal's width and drawn at most about ten times a second, so this may be called at every change.
   void ShowStatus(std::string_view text);
   void HideStatus();
   /// Called when the terminal's width has changed, before the status line is redrawn.

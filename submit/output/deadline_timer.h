@@ -1,5 +1,5 @@
-// A timer for a state machine that reports its next deadline repeatedly. It is restarted only if the deadline
-// changes.
+// A timer for a state machine that reports its next deadline repeatedly. The timer is restarted only if the
+// deadline changes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -23,17 +23,17 @@ namespace warren::submit {
 /// How long an error is held back if the process continues to write other lines.
 inline constexpr std::chrono::milliseconds kPatienceWithTalkers{2000};
 /// How long an error is held back if the process writes nothing more: it may take that long to end (threads
-/// to join, memory to free, a core file to write). Longer than job/failure_arbiter.h waits for it.
+/// to join, memory to free, a core file to write). Longer than job/failure_arbiter.h waits for a process.
 inline constexpr std::chrono::milliseconds kPatienceWithSilent{6000};
-/// Limit for both, even if lines of the error continue to arrive.
+/// Limit on both of these times, even if lines of the error continue to arrive.
 inline constexpr std::chrono::milliseconds kLongestHold{10000};
-/// Limit per process; text beyond it is shown.
+/// Limit on the text held back per process; text beyond it is shown.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
 
 /// The result of Fold: the process that failed first, and those whose output is omitted.
 struct FoldedErrors {
-  /// The process that failed first. If that is unknown, the one with the earliest error, unless that came
-  /// after the stop.
+  /// The process that failed first or, if that is unknown, the process whose error was the earliest before
+  /// the stop, if any.
   std::optional<std::size_t> first;
   bool has_words = false;           ///< the output of `first` is held, for ShowHeld
   std::vector<std::size_t> same;    ///< others whose output differs only in numbers, ascending
@@ -55,7 +55,8 @@ class ErrorFolding {
 
   /// Handles a line, or a part of one, that a process has written to standard error.
   void Append(std::size_t index, std::string_view piece, TimePoint now);
-  /// The process has ended. If it failed, its held output waits for one of the functions below.
+  /// The process has ended. If it failed, its output stays held until one of the functions below that show or
+  /// discard output.
   void Ended(std::size_t index, bool well);
   /// All processes are being stopped: from now on, held text is not shown merely because of its age.
   void StopBegins(TimePoint now);
@@ -67,15 +68,15 @@ class ErrorFolding {
   bool ShowHeld(std::size_t index);
   /// Shows all held output; call when the job is over.
   void ShowAllHeld();
-  /// Discards held output, except that of the first process, which ShowHeld shows. Call when the job has
-  /// failed or is restarted. `culprit`: the process that failed first, if known.
+  /// Discards held output, except the output of the process that failed first, which ShowHeld shows. Call
+  /// when the job has failed or is restarted. `culprit`: the process that failed first, if known.
   FoldedErrors Fold(std::optional<std::size_t> culprit);
 
  private:
   /// The lines from one that begins an error up to the next such line.
   struct Block {
     TimePoint begin;
-    TimePoint shown_at;    ///< unless the process ends earlier
+    TimePoint shown_at;    ///< when it is shown, unless the process ends earlier
     bool went_on = false;  ///< lines that do not belong to an error have followed
     std::vector<std::string> pieces;
   };

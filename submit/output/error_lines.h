@@ -1,5 +1,5 @@
-// Recognises the lines on standard error that begin or continue a program's account of its failure, and equal
-// accounts of two programs. Pure functions of text.
+// Recognises the lines on standard error that begin or continue a program's account of its failure, and makes
+// the accounts of two programs comparable. Pure functions of text.
 #pragma once
 
 #include <string>

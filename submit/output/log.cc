@@ -58,7 +58,7 @@ bool IsTrackerPrint(const spdlog::details::log_msg& message) {
   return std::string_view(message.logger_name.data(), message.logger_name.size()) == kTrackerPrints;
 }
 
-/// Formats lines of the file for people.
+/// Formats the lines of --log-file for people.
 class TextFormatter : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
@@ -71,7 +71,7 @@ class TextFormatter : public spdlog::formatter {
   spdlog::pattern_formatter print_{"%Y-%m-%d %H:%M:%S.%e tracker: %v"};
 };
 
-/// Formats lines of the file for programs.
+/// Formats the lines of --log-file for programs.
 class ObjectFormatter : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {

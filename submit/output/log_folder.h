@@ -1,4 +1,4 @@
-// The files that a job keeps in --log-dir, and the handling of those of an earlier job.
+// The names of the files that a job keeps in --log-dir. Files of an earlier job are moved away.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ void StatusLine::AfterOutput(std::chrono::milliseconds patience, TimePoint now) 
     due_ = now + patience;
     return;
   }
-  // The rest of the line is no longer awaited.
+  // The last output line is finished, so drawing need not wait for the rest of a line.
   const TimePoint soon = last_ ? std::max(now, *last_ + kStatusInterval) : now;
   due_ = std::min(due_.value_or(soon), soon);
 }

@@ -3,7 +3,7 @@
 // the terminal's width are arguments, and the text to write is returned.
 //
 // The cursor waits at the beginning of the line. If the terminal becomes narrower and wraps the line, the
-// cursor stays in its first row, so that all of it can still be erased.
+// cursor stays in the first of the line's rows, so that all of them can still be erased.
 #pragma once
 
 #include <chrono>
@@ -31,12 +31,13 @@ class StatusLine {
   void Refresh(TimePoint now);
   /// Returns the text to write before other output.
   std::string BeforeOutput();
-  /// Output was written. `patience`: how long the rest of its last line is awaited; 0: the line is finished.
+  /// Call after output was written. `patience`: how long the rest of its last line is awaited; 0: the line is
+  /// finished.
   void AfterOutput(std::chrono::milliseconds patience, TimePoint now);
   /// When Draw is due, if ever.
   std::optional<TimePoint> NextDraw() const { return due_; }
-  /// Returns the text to write when drawing is due. The caller must ensure that the output before it has
-  /// ended its line.
+  /// Returns the text to write when drawing is due. The caller must ensure that the preceding output has
+  /// ended with a newline.
   std::string Draw(int width, TimePoint now);
   /// Hides the line; returns the text to write now.
   std::string Hide();

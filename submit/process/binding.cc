@@ -23,7 +23,7 @@ CoreList Common(const CoreList& a, const CoreList& b) {
   return both;
 }
 
-/// Divides `cores` by `groups`; cores in no group form the last part.
+/// Splits `cores` into one part for each group that has any of them; cores in no group form the last part.
 std::vector<CoreList> Divide(CoreList cores, const std::vector<CoreList>& groups) {
   std::vector<CoreList> parts;
   for (const CoreList& group : groups) {
@@ -52,7 +52,8 @@ std::vector<CoreList> Sorted(std::vector<CoreList> lists) {
   return lists;
 }
 
-/// The first line of `file` in each entry of `folder` whose name is `name` followed by a number.
+/// Parses the core list that is the first line of `file` in each subfolder of `folder` named `name` plus a
+/// number.
 std::vector<CoreList> ReadLists(const std::filesystem::path& folder, std::string_view name,
                                 const char* file) {
   std::vector<CoreList> lists;
@@ -72,11 +73,11 @@ std::vector<CoreList> ReadLists(const std::filesystem::path& folder, std::string
 /// A process that needs cores.
 struct Claim {
   int threads = 1;
-  std::size_t node = 0;  ///< preferred
+  std::size_t node = 0;  ///< the preferred NUMA node
 };
 
 /// The claims of the workers, then of the servers. Each kind is spread over the nodes in blocks, in
-/// proportion to their sizes.
+/// proportion to the nodes' sizes.
 std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<CoreList>& nodes) {
   std::vector<std::size_t> node_of_core;
   for (std::size_t node = 0; node < nodes.size(); ++node)
@@ -94,10 +95,11 @@ std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<Co
   return claims;
 }
 
-/// The free cores, in pieces that are given away as a whole, and the number of threads for each piece.
+/// The free cores, in pieces that are only given away as a whole, and the number of threads that a piece can
+/// serve.
 struct Pieces {
   std::vector<std::deque<CoreList>> free;  ///< by node
-  bool one_thread_each = false;            ///< otherwise one per core
+  bool one_thread_each = false;            ///< whether a piece serves one thread; otherwise, one per core
 
   int Threads(const CoreList& piece) const { return one_thread_each ? 1 : static_cast<int>(piece.size()); }
   int Room(std::size_t node) const {
@@ -105,7 +107,7 @@ struct Pieces {
                            [this](int sum, const CoreList& piece) { return sum + Threads(piece); });
   }
   /// Moves pieces of the node to `cores` until they suffice for `threads` threads or the node has no more.
-  /// Returns the number of threads for which they do not suffice.
+  /// Returns the number of threads that are still without cores.
   int Take(std::size_t node, int threads, CoreList& cores) {
     for (; threads > 0 && !free[node].empty(); free[node].pop_front()) {
       threads -= Threads(free[node].front());
@@ -116,7 +118,8 @@ struct Pieces {
 };
 
 /// Gives each claim its own cores; nullopt if the pieces do not suffice. Claims that fit on one node are
-/// served first, each on its preferred node or the next with room; the others share the remaining pieces.
+/// served first, each on its preferred node or the next node with room; each other claim is then served with
+/// remaining pieces of several nodes.
 std::optional<std::vector<CoreList>> Deal(const std::vector<Claim>& claims, Pieces pieces) {
   std::vector<CoreList> given(claims.size());
   const std::size_t nodes = pieces.free.size();

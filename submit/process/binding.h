@@ -39,7 +39,8 @@ struct HostCores {
 };
 /// Reads the cores of this machine from /proc and /sys under `root`. Offline cores are left out.
 HostCores ReadHostCores(const std::filesystem::path& root = "/");
-/// Parses the script's report, such as "0-3 / 0,2 1,3 / 0-3"; nullopt if malformed.
+/// Parses a report of the script host_cores about another host, e.g. "0-3 / 0,2 1,3 / 0-3"; nullopt if
+/// malformed.
 std::optional<HostCores> ParseHostCores(std::string_view text);
 
 /// The processes of a job on one host. The scheduler of a parameter-server job is not counted: it sleeps.
@@ -53,7 +54,7 @@ struct HostProcesses {
 struct Binding {
   std::vector<CoreList> workers;  ///< the cores of each worker; empty if no process is bound
   std::vector<CoreList> servers;
-  std::string why_not = {};  ///< "8 threads are more than the 4 cores that may be used"
+  std::string why_not = {};  ///< why none is bound: "8 threads are more than the 4 cores that may be used"
   bool too_few = false;      ///< whether fewer workers or threads would help
 };
 /// One line that says that no process is bound, why, and what would help.
@@ -61,9 +62,9 @@ std::string NotBoundStory(Bind bind, const Binding& binding, const std::string& 
 
 /// Binds all processes of a host, or none if they have more threads than there are cores to bind them to.
 /// Consecutive processes are placed close to each other. kCore: each process gets as many physical cores as
-/// it has threads or, if there are too few, as many cores. Processes share a physical core, and a process
-/// spans NUMA nodes, only if this is unavoidable. kNuma: each node gets a block of consecutive processes,
-/// bound to all of its cores.
+/// it has threads or, if there are too few physical cores, as many hardware threads. Processes share a
+/// physical core, and a process spans NUMA nodes, only if this is unavoidable. kNuma: each node gets a block
+/// of consecutive processes, bound to all of its cores.
 Binding BindProcesses(Bind bind, const HostCores& host, const HostProcesses& processes);
 
 }  // namespace warren::submit

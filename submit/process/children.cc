@@ -53,7 +53,7 @@ class Children::Child {
   ChildHandlers handlers;
   Output out, err;  ///< closed at end of file
   asio::posix::stream_descriptor in;
-  std::deque<std::string> unwritten;  ///< for `in`; the first is being written
+  std::deque<std::string> unwritten;  ///< to be written to `in`; the first is being written
   bool input_ends = false;            ///< whether to close `in` once everything is written
   asio::steady_timer leftover_timer;
   std::optional<ExitStatus> status;  ///< set once it has ended

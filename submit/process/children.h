@@ -34,7 +34,7 @@ struct ChildHandlers {
   /// Called when the process and all others of its group have ended and all of their output has been
   /// delivered.
   std::function<void(const ExitStatus& status)> exited;
-  /// Called every kSampleInterval while the process runs; if null, it is not sampled.
+  /// Called every kSampleInterval while the process runs; if null, the process is not sampled.
   std::function<void(const ProcessSample& sample)> sampled = nullptr;
 };
 
@@ -60,8 +60,8 @@ class Children {
   void Kill(const std::set<pid_t>& pids);
   /// Kills descendants that outlived ended processes; waits until all are gone or the rest cannot be killed.
   void EndLeftovers();
-  /// Sets the shell commands that clean up `what` if dmlc-submit dies before doing so itself; an empty string
-  /// removes them. All paths in them must be absolute.
+  /// Sets the shell commands that clean up `what` if dmlc-submit dies before it has done so itself; an empty
+  /// string removes the commands. All paths in them must be absolute.
   void SetCleanupCommand(const std::string& what, const std::string& commands);
   /// Leaves output in the pipes until ResumeOutput.
   void PauseOutput();

@@ -212,8 +212,8 @@ std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& wor
 
 std::string NameOfCommand(const std::vector<std::string>& words) {
   if (words.empty()) return "job";
-  // A whole command line in one word, which only another host could take for a program, may contain code
-  // after a blank.
+  // The first word may be a whole command line (only a remote shell could run it). Keep only what precedes
+  // the first blank: the rest may be code.
   const std::string_view first = words.front();
   std::string program = PlainBaseName(first.substr(0, first.find_first_of(" \t\n")));
   if (program.empty()) return "job";

@@ -18,24 +18,24 @@ class CommandError : public std::runtime_error {
   CommandError(const std::string& message, int code, bool lacks_interpreter = false)
       : std::runtime_error(message), exit_code(code), is_bare_script(lacks_interpreter) {}
   int exit_code;
-  bool is_bare_script;  ///< whether it is a script such as train.py, without its interpreter
+  bool is_bare_script;  ///< whether the command is a script such as train.py without its interpreter
 };
 
 struct FoundCommand {
   std::string argv0;  ///< the process's argv[0]: the name as written, or "./name"
   std::string file;   ///< the file to execute
   std::string note;   ///< a note on something the user may not expect, or empty
-  /// The directory of the Python environment (a virtual environment or one of conda) that the processes also
-  /// use on other hosts, or empty.
+  /// The directory of the Python environment (venv or conda) that the processes also use on other hosts, or
+  /// empty.
   std::string python_environment = {};
 };
 
 /// The value of PATH, or a default if it is not set.
 std::string SearchPath();
 
-/// Finds the file for `name`. A name with a '/' is the file itself. Any other is searched for in `path` (a
-/// value of PATH); if it is not there, an executable file of that name in the current directory is taken as
-/// "./name". Throws CommandError.
+/// Finds the file for `name`. A name with a '/' is the path of the file. Any other name is searched for in
+/// `path` (a value of PATH); if no file is found there, an executable file of that name in the current
+/// directory is taken as "./name". Throws CommandError.
 FoundCommand FindCommand(const std::string& name, const std::string& path);
 
 enum class Language { kPython, kShell, kR };
@@ -46,7 +46,7 @@ struct Interpreted {
   Language language;
   Kind kind;
   std::string what;                    ///< the file, the module or the code; empty for kInput
-  std::vector<std::string> arguments;  ///< the words after it, for kScript, kModule and kCode
+  std::vector<std::string> arguments;  ///< the words after the script, module or code
 };
 
 /// Finds the script, module or code that a command gives to an interpreter. Returns nullopt if the first word
@@ -69,7 +69,7 @@ std::vector<std::string> SplitWords(const std::string& line);
 
 /// Quotes `word` so that a POSIX shell reads it back byte for byte; unchanged if it needs no quotes.
 std::string ShellQuote(const std::string& word);
-/// A POSIX shell line that passes `input` to the standard input of `command` byte for byte, except that a
+/// POSIX shell code that passes `input` to the standard input of `command` byte for byte, except that a
 /// missing final newline is added. Uses a here-document whose delimiter is not a line of the input.
 std::string WithInput(const std::string& command, const std::string& input);
 /// The words of a command, quoted and separated by spaces.

@@ -1,5 +1,4 @@
-// The cores of a machine, divided among its workers: without this, OpenMP would use all of them in each
-// worker.
+// Divides the cores of a machine among its workers. Otherwise OpenMP would use all cores in each worker.
 #pragma once
 
 #include <optional>
@@ -14,8 +13,8 @@ int ThreadsOfWorker(int cores, int workers);
 /// cpu.max). nullopt if there is no limit.
 std::optional<int> CoresOfQuota(const std::string& cpu_max);
 
-/// The number of cores this process may use: those of its affinity mask, or fewer if the smallest CPU quota
-/// (cgroup v2) of its control group and the groups above allows fewer.
+/// The number of cores this process may use: the cores of its affinity mask, or fewer if the smallest CPU
+/// quota (cgroup v2) of its control group and of the groups above it allows fewer.
 int UsableCores();
 
 }  // namespace warren::submit

@@ -34,7 +34,8 @@ inline constexpr PlaceVariable kRankVariable{"RANK", "HOROVOD_RANK"};
 inline constexpr PlaceVariable kWorldSizeVariable{"WORLD_SIZE", "HOROVOD_SIZE"};
 inline constexpr PlaceVariable kLocalRankVariable{"LOCAL_RANK", "HOROVOD_LOCAL_RANK"};
 inline constexpr PlaceVariable kLocalSizeVariable{"LOCAL_WORLD_SIZE", "HOROVOD_LOCAL_SIZE"};
-/// The worker's index among the workers with the same local rank (one per host), and their number.
+/// The worker's index among the workers with the same local rank (one per host), and the number of those
+/// workers.
 inline constexpr char kCrossRankVariable[] = "HOROVOD_CROSS_RANK";
 inline constexpr char kCrossSizeVariable[] = "HOROVOD_CROSS_SIZE";
 /// The address and port at which rank 0 listens; --env may set them.
@@ -45,7 +46,7 @@ inline constexpr char kAttemptVariable[] = "DMLC_NUM_ATTEMPT";
 
 /// The place where a process runs.
 struct Started {
-  pid_t pid = -1;    ///< on that host; -1: not known yet
+  pid_t pid = -1;    ///< the process id on that host; -1: not known yet
   std::string host;  ///< empty: not known yet
 };
 
@@ -66,7 +67,8 @@ tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int att
 /// The variables common to all processes of a role: without DMLC_TASK_ID, DMLC_NUM_ATTEMPT and RANK.
 tracker::Environment WithoutTask(tracker::Environment environment);
 
-/// Whether the environment, by --env or the plan, tells torch.distributed where worker 0 is.
+/// Whether `process.environment` has MASTER_ADDR, which --env or the plan sets: the host of worker 0 for
+/// torch.distributed.
 bool NamesMaster(const PlannedProcess& process);
 
 /// The processes as shell commands to paste, each preceded by a comment line.

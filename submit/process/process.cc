@@ -90,7 +90,8 @@ struct ChildSetup {
   pid_t parent;
 };
 
-/// The maximum number of descriptors to close, as the limit may be higher or unlimited.
+/// The maximum number of descriptors to close, since the limit on descriptors may be much higher, or
+/// infinite.
 constexpr rlim_t kMostDescriptors = 65536;
 
 void CloseAllBut(int kept, rlim_t limit) {
@@ -121,7 +122,7 @@ void ResetSignals(bool ignores_hangup) {
 
 /// Makes only calls that are safe after a fork.
 [[noreturn]] void RunChild(const ChildSetup& setup) {
-  setsid();  // also gives it its own process group
+  setsid();  // also gives the child its own process group
   posix::SignalAtParentsEnd(SIGTERM);
   if (getppid() != setup.parent) _exit(kNotExecutable);  // the parent died before the signal was requested
   // The child announces the group itself, so that the watchdog knows it before the program runs, whatever
@@ -155,8 +156,8 @@ StartError ExecError(const std::string& file, int error) {
           error == ENOENT || error == ENOTDIR ? kNotFound : kNotExecutable};
 }
 
-/// Waits until the program runs and returns 0, or returns the error that prevented it, as in
-/// ChildSetup::report.
+/// Waits until the program is running, and then returns 0. If the start fails, returns the error, in the form
+/// of ChildSetup::report.
 int ReadExecResult(int fd) {
   int error = 0;
   ssize_t count = 0;

@@ -28,8 +28,8 @@ struct ExitStatus {
   bool ok() const { return code == 0 && signal == 0; }
   /// The status as a shell reports it: the code, or 128 + the signal.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
-  /// Whether a person, the kernel or a queue ended the process, rather than an error in it: true for SIGKILL,
-  /// SIGTERM, SIGHUP, SIGINT and SIGXCPU.
+  /// Whether a person, the kernel or a queue ended the process, rather than an error in the process: true for
+  /// SIGKILL, SIGTERM, SIGHUP, SIGINT and SIGXCPU.
   bool was_taken_away() const;
   /// "exited with code 3", "was killed by signal 9 (SIGKILL)".
   std::string Describe() const;
@@ -52,8 +52,9 @@ struct SpawnRequest {
   std::string file;
   std::vector<std::string> argv;
   std::vector<std::string> environment;  ///< complete, as "NAME=value"
-  bool reads_input = false;              ///< from a pipe instead of /dev/null
-  CoreList cores = {};                   ///< to bind the process to; if empty, it keeps dmlc-submit's
+  bool reads_input = false;              ///< whether standard input is a pipe instead of /dev/null
+  /// Cores to bind the process to; if empty, it keeps dmlc-submit's cores.
+  CoreList cores = {};
 };
 
 struct SpawnedProcess {
@@ -66,8 +67,8 @@ struct SpawnedProcess {
 class Spawner {
  public:
   Spawner();
-  /// Starts a process and returns when its program runs. Its process group is first announced to `watchdog`
-  /// (see watchdog.h). Throws StartError.
+  /// Starts a process and returns once its program is running. Its process group is first announced to
+  /// `watchdog` (see watchdog.h). Throws StartError.
   SpawnedProcess Spawn(const SpawnRequest& request, int watchdog) const;
 
  private:

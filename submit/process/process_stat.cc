@@ -7,7 +7,8 @@
 namespace warren::submit {
 namespace {
 
-/// Takes the number at the beginning and the blank after it.
+/// Parses the number at the beginning of `text`; removes it and the blank after it. Returns false if there is
+/// no number.
 template <typename Number>
 bool TakeNumber(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

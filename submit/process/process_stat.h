@@ -1,5 +1,5 @@
-// Parses /proc/PID/stat of Linux, and sums it up over each worker and all its descendants. Does no I/O;
-// sampler.h reads the files.
+// Parses Linux's /proc/PID/stat, and sums its values over each worker and the worker's descendants. Does no
+// I/O; sampler.h reads the files.
 #pragma once
 
 #include <sys/types.h>

@@ -16,7 +16,7 @@
 namespace warren::submit {
 namespace {
 
-/// Files read per batch, which takes about a millisecond, followed by a pause.
+/// Number of files read per batch. A batch takes about a millisecond and is followed by a pause.
 constexpr std::size_t kReadAtOnce = 100;
 constexpr std::chrono::milliseconds kPause{10};
 

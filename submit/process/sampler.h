@@ -33,7 +33,7 @@ class ProcessSampler {
   boost::asio::steady_timer timer_;
   ProcessUnits units_;
   std::map<pid_t, OnSample> watched_;
-  bool at_work_ = false;       ///< waiting for the next pass, or in one
+  bool at_work_ = false;       ///< whether a pass is running or scheduled
   std::vector<pid_t> unread_;  ///< pids that the current pass has not read yet
   std::vector<ProcessStat> read_;
 };

@@ -36,11 +36,11 @@ constexpr char kName[] = "warren-watchdog";  // 15 characters, the maximum of a 
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kDismissLimit{2000};
 
-/// Each write is shorter than PIPE_BUF and therefore atomic.
+/// A message to the watchdog. Each write is shorter than PIPE_BUF and therefore atomic.
 struct Notice {
   enum Kind : std::int32_t { kGone, kCame, kCleanupCommand };
-  std::int32_t number;  ///< the group; for kCleanupCommand, the bytes of the command, which follows padded to
-                        ///< whole notices
+  std::int32_t number;  ///< the group; for kCleanupCommand, the length in bytes of the command that follows,
+                        ///< padded to whole notices
   Kind kind;
 };
 constexpr std::size_t kMaxCleanupCommandBytes = PIPE_BUF - 2 * sizeof(Notice);
@@ -61,8 +61,8 @@ void Send(int pipe, const Notice& notice) {
   Send(pipe, std::string_view(reinterpret_cast<const char*>(&notice), sizeof notice));
 }
 
-/// Overwrites the command line that `ps` and `pkill -f` see. Its address comes from /proc; without it nothing
-/// is done.
+/// Overwrites the command line that `ps` and `pkill -f` see. Does nothing if /proc does not give the address
+/// of the command line.
 void HideCommandLine() {
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -80,7 +80,7 @@ void HideCommandLine() {
 }
 
 /// Gives the watchdog its own session, name and descriptors, so that nothing that happens to dmlc-submit or
-/// its terminal matters. Moves `pipe` to the returned descriptor, the only one left open.
+/// its terminal affects the watchdog. Moves `pipe` to the returned descriptor, the only one left open.
 int Detach(int pipe) {
   setsid();
   posix::SetName(kName);
@@ -105,7 +105,7 @@ std::size_t InWholeNotices(std::size_t bytes) {
   return (bytes + sizeof(Notice) - 1) / sizeof(Notice);
 }
 
-/// Follows the notices until dmlc-submit is gone; returns the leftovers.
+/// Reads the notices until dmlc-submit is gone; returns the leftovers.
 Leftovers Watch(int pipe) {
   Leftovers left;
   std::array<Notice, 512> notices{};

@@ -1,12 +1,12 @@
 // The watchdog: a tiny process that outlives dmlc-submit to clean up after it.
 //
-// The kernel signals the workers when dmlc-submit dies, but not what they have started (such as a shell
-// script's Python), and a worker may ignore the signal. So the watchdog is forked before any worker, in its
-// own session that no Ctrl-C reaches. dmlc-submit tells it through a pipe which process groups begin and end.
-// The other end of the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog then sends the
-// remaining groups SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if one is set, for
-// example to remove the job from a queue. It holds no other descriptor open and has another name, so that
-// killing everything called dmlc-submit spares it.
+// When dmlc-submit dies, the kernel signals the workers, but not the processes they have started (such as a
+// shell script's Python), and a worker may ignore the signal. So the watchdog is forked before any worker, in
+// its own session that no Ctrl-C reaches. Through a pipe, dmlc-submit tells the watchdog which process groups
+// begin and end. The other end of the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog
+// then sends the remaining groups SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if
+// one is set, for example to remove the job from a queue. The watchdog holds no other descriptor open and has
+// another name, so that killing everything called dmlc-submit spares it.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ inline constexpr std::chrono::milliseconds kStopGrace{600};
 
 /// Tells the watchdog at the other end of `pipe` that `group` exists. Safe between fork and exec.
 void AnnounceGroup(int pipe, pid_t group);
-/// Tells the watchdog to forget `group`. Must be called while the group's number cannot have been reused.
+/// Tells the watchdog to forget `group`. Must be called before the group's number can be reused.
 void WithdrawGroup(int pipe, pid_t group);
 
 class Watchdog {

@@ -5,8 +5,8 @@
 
 namespace warren::submit {
 
-/// Returns the content of a file. Throws std::runtime_error, "cannot read '<path>': <why>", also for a
-/// folder.
+/// Returns the content of a file. Throws std::runtime_error ("cannot read '<path>': <why>") if the file
+/// cannot be read or is a folder.
 std::string ReadWholeFile(const std::string& path);
 
 }  // namespace warren::submit

@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kAskPodsSoon{500};
 constexpr std::chrono::milliseconds kAskPodsLater{5000};
 /// The pause before a log whose connection broke is followed again.
 constexpr std::chrono::milliseconds kFollowAgain{300};
-/// How long pods may take to end while their output is still read. Less than JobRun waits for them.
+/// How long pods may take to end while their output is still read. JobRun waits longer.
 constexpr std::chrono::milliseconds kEndPatience{4500};
 /// How many times a deletion is tried, and the pause between tries.
 constexpr int kDeleteTries = 5;
@@ -201,7 +201,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
 }
 
 void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
-  // This is checked first because it is the reason why the pods end.
+  // An exceeded deadline is reported first, because it is the reason why the pods end.
   if (report.failed_job.starts_with("DeadlineExceeded") && !held_) return TellOfFailedJob(report.failed_job);
   std::set<std::string> seen;
   for (const PodReport& pod : report.pods) {
@@ -323,7 +323,7 @@ void KubernetesController::LogRead(const std::string& name, std::string_view byt
   });
 }
 
-/// A log ends when its container does, but its connection may break at any time.
+/// kubectl exits when the container's log ends, but also whenever its connection breaks.
 void KubernetesController::FollowerExited(const std::string& name, const ExitStatus& status, TimePoint now) {
   const auto found = pods_.find(name);
   if (found == pods_.end()) return;

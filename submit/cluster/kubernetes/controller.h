@@ -9,8 +9,9 @@
 //
 // A process is wanted from Start until its ProcessExited, which is sent exactly once. Its script restarts it
 // without being asked, so an attempt may end before the job asks for it; the result is then kept until the
-// next Start. If Kubernetes has replaced the pod of a process, only messages of the newest pod that has sent
-// any count. A pod is settled when it has ended and its log has been read as far as possible.
+// next Start. If Kubernetes has replaced the pod of a process, only the messages of one of its pods count:
+// the newest pod that has sent any. A pod is settled when it has ended and its log has been read as far as
+// possible.
 //
 // A state machine without I/O: processes and clocks are in kubernetes.h.
 #pragma once
@@ -127,7 +128,7 @@ class KubernetesController {
 
     std::string name;
     std::string role;
-    std::optional<std::size_t> index;  ///< in the plan; nullopt for the tracker
+    std::optional<std::size_t> index;  ///< the process's index in the plan; nullopt for the tracker
     int replaced = 0;
     bool is_followed = false;
     bool has_begun = false;
@@ -201,7 +202,8 @@ class KubernetesController {
   std::map<std::size_t, Process> processes_;  ///< by index in the plan
   std::map<std::string, Pod> pods_;           ///< by name
   bool launched_ = false;                     ///< whether there may be objects to delete
-  bool processes_wait_ = false;               ///< whether they wait for the pod whose address they are given
+  /// Whether the processes wait for the pod whose address they are given.
+  bool processes_wait_ = false;
   bool applying_processes_ = false;
   bool processes_launched_ = false;
   TimePoint launched_at_;

@@ -53,7 +53,7 @@ void CheckOptions(const Options& options) {
   }
 }
 
-/// Makes the file readable for this user only, as it contains the environment.
+/// Writes a file that only this user can read, since it contains the environment.
 void WriteManifest(const std::string& path, const std::string& text) {
   const posix::Descriptor file = posix::OpenPrivate(path.c_str(), O_TRUNC);
   bool whole = static_cast<bool>(file);

@@ -20,15 +20,15 @@ class Kubectl {
   using Done = std::function<void(const std::string& printed, const ExitStatus& status)>;
 
   /// Throws std::runtime_error if kubectl is not found. Calls `on_end` whenever a command has ended, before
-  /// its `done`. Reads `options.job_name` for each command.
+  /// the command's `done`. Reads `options.job_name` for each command.
   Kubectl(boost::asio::io_context& io, Children& children, const Options& options,
           std::function<void()> on_end);
 
   /// The whole command line, with the user's own arguments and namespace.
   std::vector<std::string> Words(const std::vector<std::string>& words) const;
-  /// The command that creates the objects on its standard input by server-side apply. `manager` owns every
-  /// field that is created, so an existing object of another owner is a conflict and is not changed. The
-  /// server records the owners, so no annotation contains a copy of a Secret.
+  /// The command that creates the objects described on its standard input, by server-side apply. `manager`
+  /// owns every field that is created, so an existing object of another owner is a conflict and is not
+  /// changed. The server records the owners, so no annotation contains a copy of a Secret.
   std::vector<std::string> ApplyWords(const std::string& manager) const;
   /// The command that gets the pods and Jobs of start number `start` of the job.
   std::vector<std::string> GetWords(int start) const;

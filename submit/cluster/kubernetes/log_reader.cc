@@ -8,7 +8,7 @@ namespace {
 
 /// More than the length of the longest time, such as "2026-01-02T15:04:05.123456789+01:00".
 constexpr std::size_t kMaxTimeBytes = 40;
-/// The line that the kubelet prints as if it were the log when the log is gone.
+/// The line that the kubelet prints in place of a log that is gone.
 constexpr std::string_view kNoLog = "unable to retrieve container logs for containerd://";
 
 bool IsTime(std::string_view text) {
@@ -67,7 +67,7 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
 }
 
 /// Lines need not be in the order of their times, since two streams write one log. The known part of the log
-/// therefore ends with the line that was read last, not with the one that has the latest time.
+/// therefore ends with the line that was read last, not with the line that has the latest time.
 void LogReader::BeginLine() {
   const std::string key = Key(begin_);
   if (catching_up_) {

@@ -53,8 +53,8 @@ struct KubeJob {
 };
 
 struct KubeManifest {
-  std::vector<Json>
-      before;  ///< the objects that the pods need, including the pod whose address they are given
+  /// The objects that the pods need, including the pod whose address they are given.
+  std::vector<Json> before;
   std::vector<Json> processes;  ///< a Job for each other role
 };
 

@@ -12,9 +12,9 @@
 namespace warren::submit {
 namespace {
 
-/// Reasons for which waiting is useless, since only another manifest would help.
+/// Reasons for waiting that only another manifest can remove.
 constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
-/// Reasons that occur at every normal start.
+/// Reasons for waiting that occur at every normal start.
 constexpr std::array<std::string_view, 2> kUsual = {"ContainerCreating", "PodInitializing"};
 
 /// The member as text; empty if it is missing or not text.

@@ -24,7 +24,7 @@ struct PodReport {
 struct KubeReport {
   std::vector<PodReport> pods;
   std::size_t jobs = 0;
-  std::string failed_job;  ///< why Kubernetes gave up a Job: "DeadlineExceeded: ..."; empty if it did not
+  std::string failed_job;  ///< why Kubernetes gave up on a Job: "DeadlineExceeded: ..."; empty if it did not
 };
 
 /// Throws std::runtime_error if `json` is not a list of objects.

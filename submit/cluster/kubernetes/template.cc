@@ -9,8 +9,8 @@
 namespace warren::submit {
 namespace {
 
-/// The member `key`; nullptr if it is missing or null. A null member is removed. Throws UsageError if it is
-/// not an object.
+/// The member `key`; nullptr if it is missing or null. A null member is removed. Throws UsageError if the
+/// member is not an object.
 Json* Section(Json& object, const char* key, const std::string& path) {
   const auto found = object.find(key);
   if (found == object.end()) return nullptr;

@@ -11,7 +11,8 @@ namespace warren::submit {
 /// in it without a name is merged over `container`. Throws UsageError for anything else.
 void ApplyTemplate(Json& job, const std::string& path, const std::string& container);
 
-/// Merges only the settings that a pod needs to be admitted: its image secrets, account and security context.
+/// Merges only the settings that a pod needs to be admitted: image pull secrets, service account and security
+/// context.
 void ApplyAdmission(Json& job, const std::string& path);
 
 }  // namespace warren::submit

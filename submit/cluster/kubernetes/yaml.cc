@@ -193,7 +193,7 @@ void MergeLists(Json& base, const Json& added, const std::string& key) {
       merged = element.is_object() && base[i].is_object() && element.contains(key) && base[i].contains(key) &&
                element[key] == base[i][key];
       if (!merged) continue;
-      // Kubernetes rejects a variable that has both.
+      // Kubernetes rejects a variable that has both a value and a reference.
       if (element.contains("value")) base[i].erase("valueFrom");
       if (element.contains("valueFrom")) base[i].erase("value");
       MergeInto(base[i], element);

@@ -14,14 +14,14 @@ using Json = nlohmann::ordered_json;
 /// Strings must be valid UTF-8.
 std::string WriteYaml(const std::vector<Json>& documents);
 
-/// Reads a YAML or JSON file, which must contain one document, an object. Throws std::runtime_error that
+/// Reads a YAML or JSON file, which must contain one document, an object. Throws a std::runtime_error that
 /// names the file and the line.
 Json ReadYamlFile(const std::string& path);
 
 /// Merges `added` over `base` like kubectl's strategic merge for pods: objects key by key; containers,
 /// volumes and environment by name, mounts by path, ports by number. Any other value, and any other list, is
-/// replaced; null removes. Unlike in kubectl, a variable's value replaces a reference, and a reference a
-/// value.
+/// replaced; null removes. Unlike in kubectl, the value of an environment variable replaces a reference, and
+/// vice versa.
 void MergeInto(Json& base, const Json& added);
 
 }  // namespace warren::submit

@@ -12,7 +12,7 @@ await() {
     code=$?
     kill -0 "$pid" 2>/dev/null || break
   done
-  # It may have ended while a signal was being handled.
+  # The command may have ended while a signal was being handled.
   [ "$code" -le 128 ] || { wait "$pid" && code=0 || { late=$?; [ "$late" = 127 ] || code=$late; }; } 2>/dev/null
   pid= # the system may reuse the number
 }
@@ -33,7 +33,7 @@ missing_interpreter() {
   esac
 }
 
-# Prints the number of usable cores of this host, given the affinity mask and the quotas of the control groups.
+# Prints the number of cores of this host that the affinity mask and the quotas of the control groups allow to use.
 usable_cores() {
   cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
   group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)

@@ -104,8 +104,8 @@ run() {
   ) &
   pid=$!
   report start "$attempt" "$pid" "$host"
-  # The observer writes its messages to the command's standard error, a pipe, which keeps each of them in one piece. It
-  # is a separate process because it must wait while the pipe is full.
+  # The observer writes its messages to the command's standard error, a pipe, which keeps each message in one piece. The
+  # observer is a separate process because it must wait while the pipe is full.
   (
     trap - USR1 TERM HUP INT PIPE
     exec {to_out}>&- {rendezvous}>&-

@@ -30,7 +30,8 @@ place_files || {
 pid= told= trackers_pid=
 stop_all() {
   told=stopped
-  # The first process of a container ends all others. If this script is not the first, some may not belong to the job.
+  # The first process of a container ends all others. If this script is not the first, some of the others may not belong
+  # to the job.
   if [ $$ = 1 ]; then kill -TERM -1; elif [ -n "$pid" ]; then kill -TERM "$pid"; fi
 } 2>/dev/null
 trap stop_all TERM INT HUP
@@ -62,10 +63,10 @@ while [ -z "$told" ]; do
   pid=$!
   report start "$attempt" "$pid" "$(uname -n)"
   await
-  # It was told to end with its pod, so its own exit code does not count.
+  # The command was told to end with its pod, so its own exit code does not count.
   [ -z "$told" ] || code=143
   [ "$code" -ne 0 ] && [ -z "$told" ] && [ "$restarts" -gt 0 ] || break
-  # Processes that it has left behind would disturb the next attempt.
+  # Processes that the command has left behind would disturb the next attempt.
   [ $$ != 1 ] || [ -n "$trackers_pid" ] || { kill -KILL -1; sleep 0.1; } 2>/dev/null
   report again "$attempt" "$code"
   [ -n "$job" ] || say "attempt $attempt ended with code $code, starting it again"

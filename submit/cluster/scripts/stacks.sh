@@ -2,7 +2,7 @@
 # usage.sh before it.
 
 stacks_seconds=10 # time limit for each tool and process: a process that waits for a dead disk may block the tool, too
-# Time limit for all of them together; the requester waits longer (kStacksPatience).
+# Time limit for all tools and processes together; the requester waits longer (kStacksPatience).
 stacks_limit=22
 stacks_processes=8
 stacks_bytes=64000
@@ -46,7 +46,7 @@ why_not() {
   esac
 } 2>/dev/null
 
-# kernel_side PID: prints the state of the process that the kernel reports without a debugger
+# kernel_side PID: prints the process's state as the kernel reports it without a debugger
 kernel_side() {
   what= waits= call=
   what=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status")

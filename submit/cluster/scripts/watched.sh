@@ -1,7 +1,7 @@
-# Runs the command in "$@", started by ssh. Ends it when standard input ends or delivers no line for a minute, since the
-# connection, or dmlc-submit, is then gone. Needs common.sh, marks.sh, usage.sh and stacks.sh before it, the variables
-# attempt, directory and binds (empty: the command is not bound to cores), and the functions environment, which exports
-# variables for the command only, and share, which gives the command its share of the cores.
+# Runs the command in "$@", started by ssh. Ends the command when standard input ends or delivers no line for a minute,
+# since the connection, or dmlc-submit, is then gone. Needs common.sh, marks.sh, usage.sh and stacks.sh before it, the
+# variables attempt, directory and binds (empty: the command is not bound to cores), and the functions environment,
+# which exports variables for the command only, and share, which gives the command its share of the cores.
 
 cd -- "$directory" 2>/dev/null || {
   report fail "there is no directory '$directory' on $(uname -n)"

@@ -21,7 +21,7 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-// Makes the buttons exclusive: one is pressed; `choose` is called with its index.
+// Keeps exactly one of the buttons pressed, and calls `choose` with its index.
 function makeChoice(buttons, choose) {
   buttons.forEach((button, i) => button.addEventListener('click', () => {
     buttons.forEach((other) => setAttribute(other, 'aria-pressed', other === button));

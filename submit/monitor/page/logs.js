@@ -1,4 +1,4 @@
-// The output of one process or of all, with search and following.
+// The output of one process or of all, with a search, and an option to follow new lines.
 
 const kMaxLines = 3000;  // in the page; older lines are fetched again when the user scrolls up
 const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null, isBehind: false};
@@ -22,7 +22,7 @@ function keptLines(more) {
   return {lines: found, from: found.length === 500 ? found[0][0] : 1, last: Infinity};
 }
 
-// Removes the colours and cursor movements of terminals.
+// Removes terminal sequences, such as colours and cursor movements, and control characters.
 const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '');
 
 function marked(text) {
@@ -46,7 +46,7 @@ async function reloadLogs() {
   try {
     answer = await fetchLines({});
   } catch (error) {
-    // The connection is lost, which the event stream also notices: the shown lines stay.
+    // The connection is lost, which the event stream also notices. The lines already shown stay.
   }
   if (asked !== logs.asked) return;
   if (logs.kept !== null) answer = keptLines({});  // the job has ended in the meantime

@@ -10,7 +10,8 @@ function jobState() {
   return 'starting';
 }
 
-// The same sentence and numbers as in the terminal: recent while the job runs, overall at its end.
+// The same sentence and numbers as on the terminal: for the last half minute while the job runs, for the
+// whole job after its end.
 function stragglerSentence() {
   const share = (worker) => job.over ? worker.makes_wait : worker.makes_wait_now;
   let slowest = null;

@@ -6,7 +6,7 @@ const kMostTroubles = 4;
 const cells = [];
 let layout = '';  // the hosts and workers that the cells were made for
 
-// Makes the cells, but only if workers have moved to other hosts; returns whether it has.
+// Makes the cells, but only if workers have moved to other hosts; returns whether it has made them.
 function makeHosts() {
   const byHost = new Map();
   for (const worker of workers) {

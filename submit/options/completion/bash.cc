@@ -7,9 +7,9 @@
 namespace warren::submit {
 namespace {
 
-/// Walks over the words like dmlc-submit, up to the cursor. The word breaks of bash may have split
+/// Walks over the words as dmlc-submit does, up to the cursor. The word breaks of bash may have split
 /// --name=value into three words. The argument of _dmlc_submit_from is the index of dmlc-submit's first word,
-/// since `warren submit` calls it, too.
+/// because completion for `warren submit` calls this function, too.
 constexpr std::string_view kBashWalk = R"bash(
 # Of a value that the word breaks have cut: i goes on behind it.
 _dmlc_submit_skip_rest() {

@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// A placeholder among choices separated by bars.
+/// A placeholder that may stand among the choices, which are separated by bars.
 constexpr std::string_view kAddressPlaceholder = "IP";
 
 std::vector<std::string> Choices(std::string_view value) {
@@ -62,7 +62,6 @@ std::string WithJoinedValues(const OptionTable& table, std::string_view script, 
 }
 
 std::string ShortHelp(const Option& option) {
-  // The short help also ends at a colon.
   const std::size_t end = std::min(option.help.find(". "), option.help.find(": "));
   std::string text = option.help.substr(0, end);
   while (!text.empty() && (text.back() == '.' || text.back() == ':')) text.pop_back();

@@ -1,5 +1,6 @@
-// Shell completion scripts for dmlc-submit's command line, generated from the option table: option names,
-// possible values, files and folders, and then the command with its own completion.
+// Shell completion scripts for dmlc-submit's command line, generated from the option table. They complete
+// option names, possible values, files and folders, and then the job's command with the command's own
+// completion.
 #pragma once
 
 #include <string>
@@ -27,12 +28,12 @@ struct ValueHint {
 ValueHint HintFor(const Option& option);
 /// All names of an option, with their dashes.
 std::vector<std::string_view> NamesOf(const Option& option);
-/// Replaces @JOINED@ and @NAMES_LIKE_JOINED@ in a script: the first by patterns for a letter followed by its
-/// value, such as -n?*; the second by single-dash names that match these patterns, such as -np. They are
-/// joined by `between`, each in `quotes`.
+/// Replaces, in a script, @JOINED@ with patterns for a letter followed by its value, such as -n?*, and
+/// @NAMES_LIKE_JOINED@ with the single-dash names that match these patterns, such as -np. Patterns and names
+/// are joined with `between`, each in `quotes`.
 std::string WithJoinedValues(const OptionTable& table, std::string_view script, std::string_view between,
                              std::string_view quotes);
-/// The first sentence of the option's help, without the full stop.
+/// The option's help up to the first full stop or colon, without it.
 std::string ShortHelp(const Option& option);
 
 std::string BashCompletion(const OptionTable& table);

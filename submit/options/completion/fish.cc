@@ -7,8 +7,8 @@
 namespace warren::submit {
 namespace {
 
-/// Prints the index of the job's command among the words before the cursor, counted from 1 for dmlc-submit;
-/// nothing while options are being typed.
+/// Prints the index of the job's command among the words before the cursor, where dmlc-submit has index 1.
+/// Prints nothing while options are being typed.
 constexpr std::string_view kFishWalk = R"fish(
 function __dmlc_submit_command_at
     set -l words (commandline -opc)

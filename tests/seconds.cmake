@@ -1,4 +1,4 @@
-# Duration of long tests in seconds, written by scripts/test-times. Nothing is checked against it.
+# Duration of long tests in seconds, written by scripts/test-times. ctest starts the longest first; they are not limits.
 set(seconds_submit_watched_job 146)
 set(seconds_engine_shortage 73)
 set(seconds_engine_hosts 60)

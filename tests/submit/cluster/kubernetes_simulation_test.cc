@@ -54,7 +54,6 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     bool has_begun = false;
     std::optional<ExitStatus> ended = {};
     bool is_followed = false;
-    int follower = 0;                                           ///< the number of followers that it has had
     std::vector<std::pair<std::string, std::string>> log = {};  ///< time and line
     std::string said = {};                                      ///< what the pod's processes wrote
     int restarts = 0;

@@ -36,7 +36,7 @@ struct TaskIdentity {
 };
 
 /// DMLC_NUM_WORKER, DMLC_NUM_SERVER, and, if they apply, DMLC_TRACKER_URI and _PORT, DMLC_JOB_TOKEN,
-/// WARREN_TLS (and its former name, RABIT_TLS), DMLC_PS_ROOT_URI and _PORT.
+/// WARREN_TLS (also under its former name), DMLC_PS_ROOT_URI and _PORT.
 Environment JobEnvironment(const JobAddress& address);
 /// JobEnvironment plus DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
 Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);

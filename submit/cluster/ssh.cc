@@ -264,7 +264,7 @@ void SshCluster::Do(const StopSsh& stop) {
   if (const auto found = pids_.find(stop.ssh); found != pids_.end()) children_.Stop({found->second});
 }
 
-void SshCluster::Do(const KillAll&) {
+void SshCluster::Do(const KillSshs&) {
   std::set<pid_t> all = copies_;
   for (const auto& [ssh, pid] : pids_) all.insert(pid);
   children_.Kill(all);

@@ -45,7 +45,7 @@ class SshCluster : public Cluster {
   void Do(const SendLine& send);
   void Do(const EndInput& end);
   void Do(const StopSsh& stop);
-  void Do(const KillAll& kill);
+  void Do(const KillSshs& kill);
   void Do(const StacksArrived& stacks);
   void Do(const ClusterEvent& event);
 

@@ -231,7 +231,7 @@ void SshController::Stop(TimePoint now) {
 void SshController::Tick(TimePoint now) {
   if (kill_at_ && now >= *kill_at_) {
     kill_at_.reset();
-    if (!sessions_.empty() || copying_ > 0) Do(KillAll{});
+    if (!sessions_.empty() || copying_ > 0) Do(KillSshs{});
   }
   if (!beat_at_ || now < *beat_at_) return;
   beat_at_.reset();

@@ -71,13 +71,13 @@ struct StopSsh {
   SshId ssh;
 };
 /// Kill all ssh clients and all copies immediately.
-struct KillAll {};
+struct KillSshs {};
 /// A part of the stacks that AskForStacks asked for.
 struct StacksArrived {
   AgentMessage message;
 };
 using SshAction = std::variant<CopyToHost, StopCopies, HostsReady, ConnectSsh, SendCores, SendLine, EndInput,
-                               StopSsh, KillAll, StacksArrived, ClusterEvent>;
+                               StopSsh, KillSshs, StacksArrived, ClusterEvent>;
 
 struct SshHost {
   std::string name;
@@ -99,7 +99,7 @@ class SshController {
   /// `index`: the process's index in the plan.
   void Start(std::size_t index, std::size_t host, std::string script, TimePoint now);
   void Stop(TimePoint now);
-  void Kill() { Do(KillAll{}); }
+  void Kill() { Do(KillSshs{}); }
   /// Makes the script report the stacks of its process. Returns false if the process does not run.
   bool AskForStacks(std::size_t index);
 

@@ -260,7 +260,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     if (Trouble()) return;
     In(stop.ssh, Between(0, 300), [this, id = stop.ssh](Ssh&) { End(id, {0, SIGTERM, false, {}}); });
   }
-  void Do(const KillAll&) {
+  void Do(const KillSshs&) {
     EXPECT_GE(now_, stopped_at_ + kStopGrace) << "killed before the grace is over" << Describe();
     for (const auto& [id, ssh] : sshs_) {
       EXPECT_TRUE(ssh.told_to_end) << "ssh " << id << " was not told to end before" << Describe();

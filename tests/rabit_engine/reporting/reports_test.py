@@ -10,7 +10,7 @@ import sys
 import textwrap
 import unittest
 
-from warren_testing import BIN, SOURCE, Tracker
+from warren_testing import BIN, SOURCE, Tracker, without_sanitizers
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{SOURCE}/python/src", "WARREN_NATIVE": str(BIN.parent)}
 LIBRARY = f"import ctypes, os, sys, threading, time, warren\nlib = ctypes.CDLL({str(BIN.parent / 'lib' / 'librabit.so')!r})\n"
@@ -42,6 +42,7 @@ def traffic(report):
     return {(one["collective"]): (one["calls"], one["bytes"]) for one in report.get("traffic", [])}
 
 
+@without_sanitizers
 class Reports(unittest.TestCase):
     def check(self, workers, *options, **extra):
         done, reports = submit(workers, CALLS + FINALIZE, *options, **extra)

@@ -61,7 +61,7 @@ class Wire {
   }
   /// Whether the kernel supports TLS. Enables it on the client's socket to find out.
   bool KernelHasTls() const { return setsockopt(client(), IPPROTO_TCP, TCP_ULP, "tls", sizeof "tls") == 0; }
-  /// Returns everything that can be read at this end.
+  /// Returns everything that can be read at this end, up to 64 KiB.
   static std::string Drain(int end) {
     std::string all(1 << 16, '\0');
     const ssize_t count = recv(end, all.data(), all.size(), MSG_DONTWAIT);
@@ -90,7 +90,7 @@ class Wire {
   std::array<int, 2> ends_{};
 };
 
-/// Lets both ends continue the handshake until neither can.
+/// Lets both ends continue the handshake ten times, which is more than they need. Returns their last steps.
 std::pair<Step, Step> ShakeHands(Session& client, Session& server) {
   Step of_client = Step::kWantsToRead;
   Step of_server = Step::kWantsToRead;

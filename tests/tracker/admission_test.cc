@@ -76,7 +76,7 @@ class AdmissionTest : public ::testing::Test {
   /// Returns the bytes that the tracker has sent since the last call.
   std::string Take(ConnectionId id) { return std::exchange(received[id], {}); }
 
-  /// Opens a connection that proves `known`, up to the tracker's own proof.
+  /// Opens a connection and proves knowledge of `known` on it. Does not read the tracker's own proof.
   ConnectionId Authenticate(const wire::JobToken& known, const std::string& host = kHere) {
     const wire::Nonce own = wire::RandomNonce();
     const ConnectionId id = Connect(wire::AuthenticationKeys(known).Hello(own), host);

@@ -199,7 +199,7 @@ TEST_F(CollectiveJobTest, FinishesWhenAllHaveShutDownAndClosed) {
   EXPECT_EQ(finished, std::nullopt);
   EXPECT_FALSE(IsClosed(last));
   // The tracker notifies the worker only once the worker has closed its connection: the worker notifies its
-  // own error port before that, and would find the port closed.
+  // own error port before that, and would otherwise find the port closed.
   EXPECT_EQ(received[lines[9101]], "");
   job->Closed(last, "it closed the connection", now);
   Collect();

@@ -13,7 +13,7 @@ HELLO = {"world_size": -1, "rank": 0, "task_id": "9"}
 
 
 def message(*texts):
-    """Returns the magic and these strings."""
+    """Returns the bytes of the magic and of these strings, each preceded by its length."""
     data = struct.pack("@i", MAGIC)
     for text in texts:
         raw = text if isinstance(text, bytes) else text.encode()

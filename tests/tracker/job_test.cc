@@ -70,7 +70,7 @@ class JobTest : public ::testing::Test {
     job->Received(id, bytes, now);
     Collect();
   }
-  /// Makes a worker complete its exchange.
+  /// Completes a worker's exchange: sends its good links, no failed links, and its port.
   void Link(ConnectionId id, const std::vector<std::int32_t>& good = {}) {
     Say(id, classic::Encode(classic::GoodLinks{good}));
     Say(id, classic::Encode(classic::LinkErrors{0}) + classic::Encode(classic::ListenPort{9010}));

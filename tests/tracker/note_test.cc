@@ -116,7 +116,7 @@ TEST_F(StateFileTest, BelongsToOneTrackerAtATime) {
   EXPECT_THAT([&] { StateFile other(path); }, Refuses("another tracker is using it"));
 }
 
-/// Limits the size of files that this process writes: larger writes fail, as on a full disk.
+/// Limits the size of files that this process writes: writes beyond the limit fail, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

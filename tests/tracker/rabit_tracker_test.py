@@ -125,7 +125,7 @@ class Program(unittest.TestCase):
                 one.setblocking(False)
                 one.connect_ex((tracker.host, tracker.port))
                 waiting.register(one, select.POLLOUT)
-            connected, end = 0, time.monotonic() + 5  # a full queue refuses connections
+            connected, end = 0, time.monotonic() + 5  # connections that do not fit into the queue would stay pending
             while connected < burst and time.monotonic() < end:
                 for descriptor, _ in waiting.poll(1000):
                     waiting.unregister(descriptor)

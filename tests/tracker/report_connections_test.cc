@@ -190,7 +190,7 @@ TEST_F(ReportConnectionsTest, TheyGoFirstWhereTheProcessCanTakeNoMore) {
   Collect();
   EXPECT_THAT(closed, ElementsAre(older));
   EXPECT_TRUE(job->MakeRoom(now));
-  EXPECT_FALSE(job->MakeRoom(now));  // the new connection may be a worker
+  EXPECT_FALSE(job->MakeRoom(now));  // `silent` is still new, and may be a worker's
   now += kPendingGrace;
   EXPECT_TRUE(job->MakeRoom(now));
   Collect();
@@ -231,7 +231,7 @@ TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
   // for stock workers.
   Say(Authenticate(), Magic() + ReportOf("ours"));
   EXPECT_THAT(closed, IsEmpty());
-  // A worker that joins with the token closes them.
+  // When a worker joins with the token, the tracker closes the connections of peers that have not proved it.
   Say(Authenticate(),
       classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "0", classic::Command::kStart}));
   EXPECT_THAT(closed, ElementsAre(stranger));

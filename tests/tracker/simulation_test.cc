@@ -29,7 +29,7 @@ struct Worker {
   bool has_linked = false;
   classic::LinkPlan plan;
   std::map<int, int>
-      links;  ///< peer rank -> the peer's port when the link was made (tells incarnations apart)
+      links;  ///< peer rank -> the peer's port when the link was made (tells the peer's processes apart)
 };
 
 class World {

@@ -9,8 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Everything that a restarted worker sends after the magic: a round with a failed connection, and one
-/// without.
+/// Everything that a restarted worker sends after the magic: it reports a failed connection first, then none.
 std::string WholeExchange() {
   return Encode(Hello{2, 4, "task 7", Command::kRecover}) + Encode(GoodLinks{{1, 3}}) +
          Encode(LinkErrors{1}) + Encode(GoodLinks{{}}) + Encode(LinkErrors{0}) + Encode(ListenPort{9010});

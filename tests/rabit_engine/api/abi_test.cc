@@ -88,7 +88,8 @@ using Reduce = void (*)(const void*, void*, int, const MPI::Datatype&);
 
 static_assert(sizeof(IEngine) == sizeof(void*), "no member but the pointer to the virtual functions");
 
-/// The vtable slot of a virtual function, read from the pointer to it (Itanium C++ ABI, 2.3).
+/// Returns the vtable slot of a virtual function, which the pointer to the function contains (Itanium C++
+/// ABI, 2.3).
 template <typename Function>
 std::size_t Place(Function IEngine::*function) {
   std::uintptr_t offset = 0;

@@ -22,7 +22,7 @@ inline void CheckCall(int result) {
   if (result != 0) throw EngineError(WarrenGetLastError());
 }
 
-/// An asynchronous call of the C API, known by its handle.
+/// An asynchronous call of the C API, identified by its handle.
 class CCall final : public BegunCall {
  public:
   explicit CCall(WarrenHandle handle) : handle_(handle) {}

@@ -1,4 +1,4 @@
-// Checkpoints in a job of one process: the stored models, and rabit's functions for checkpoints.
+// Checkpoints in a job of one process: the stored models, and rabit's checkpoint functions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>

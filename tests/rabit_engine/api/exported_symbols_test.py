@@ -38,13 +38,13 @@ def soversion(library):
 
 
 def promise(name):
-    """Returns the SOVERSION and the names recorded in a list."""
+    """Returns the SOVERSION and the names recorded in the list of the library `name`."""
     lines = (HERE / f"{name}.symbols").read_text(encoding="utf-8").splitlines()
     return lines[0].removeprefix("SOVERSION "), set(lines[1:])
 
 
 def broken(recorded, promised, version, found):
-    """Returns how a library with SOVERSION `version` that exports `found` breaks the promise, or None if the promise is kept."""
+    """Returns how a library with SOVERSION `version` that exports the names `found` differs from the list, or None if it does not."""
     if version != recorded:
         return f"the SOVERSION is {version}, the list is that of {recorded}: write it anew with --update"
     if promised - found:

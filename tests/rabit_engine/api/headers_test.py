@@ -25,7 +25,7 @@ int main() {
 
 
 def check_all(test, jobs):
-    """Runs all jobs; each is (command, source text for the standard input or None)."""
+    """Checks that all jobs succeed and print nothing to stderr. A job is a command and the text for its standard input, or None."""
 
     def run(job):
         command, text = job

@@ -155,7 +155,8 @@ TEST_F(Misuse, OfArgumentsIsAnErrorWithRankCallAndReason) {
   };
   for (const auto& [make, expected] : table) {
     EXPECT_THAT(Error(make), MatchesRegex("rank 0: rabit::" + expected));
-    // Non-contiguous slices are detected only after communication, and that error ends the job.
+    // Each call gets a new job: non-contiguous slices are detected only after communication, and that error
+    // ends the job.
     rabit::Finalize();
     rabit::Init(0, nullptr);
   }
@@ -199,7 +200,8 @@ TEST_F(Misuse, IsNotToCallFromAnotherThreadThanInits) {
   EXPECT_EQ(other, "no error");
 }
 
-/// Asks for the rank when static objects are destroyed, after all thread-local ones.
+/// Asks for the rank and the world size in the destructor of a static object, which runs after thread-local
+/// objects have been destroyed.
 struct AsksLate {
   ~AsksLate() {
     if (rabit::GetRank() != 0 || rabit::GetWorldSize() != 1) std::_Exit(2);

@@ -1,6 +1,6 @@
 // Named operations, which each rank submits from several threads. The ranks share this process, so that the
-// thread sanitizer can find races. tests/rabit_engine/coordinator/ tests how the ranks agree, and
-// tests/rabit_engine/matrix/ tests whole programs.
+// thread sanitizer can find races. tests/rabit_engine/coordinator/ tests how the ranks agree on what to run,
+// and tests/rabit_engine/matrix/ tests whole programs.
 #include "rabit_engine/api/named_calls.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
-// Calls the namespace rabit::engine as XGBoost 1.7 does: the five functions, and each virtual function of
-// IEngine. The engine is ours or, with WARREN_XGBOOST_ENGINE=own, XGBoost's; equal results show that the
-// declarations below match XGBoost's. Checks its own results, in jobs of any size.
+// Calls the five functions of the namespace rabit::engine and each virtual function of IEngine, as XGBoost
+// 1.7 does. The engine is ours or, with WARREN_XGBOOST_ENGINE=own, XGBoost's: if the checks succeed with
+// both, the declarations below match XGBoost's. Runs in jobs of any size.
 #include <dmlc/logging.h>
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The rules that all APIs share, with ranks as threads.
+// Session, on which all APIs are built: argument checks, errors, threads, checkpoints and timeouts. Ranks are
+// threads.
 #include "rabit_engine/api/session.h"
 
 #include <gmock/gmock.h>
@@ -31,8 +32,8 @@ constexpr Call kCall{"rabit::Something", "train.cc", 12, "Train"};
 /// A slice as a caller passes it: its begin, and its size or its end.
 using Stated = std::pair<std::size_t, std::size_t>;
 
-/// Runs AllgatherSlice on all ranks with these slices of a buffer of ints. Returns each rank's buffer or
-/// error.
+/// Runs AllgatherSlice on all ranks. `stated`: each rank's arguments; `offsets`: the slices' true bounds in
+/// the buffer of ints. Returns each rank's buffer or error.
 std::vector<std::string> Gather(const std::vector<Stated>& stated, const std::vector<std::size_t>& offsets) {
   const std::size_t total = offsets.back();
   FakeWorld world(static_cast<int>(stated.size()));

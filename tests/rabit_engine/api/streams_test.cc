@@ -1,4 +1,4 @@
-// Streams over memory, and small helpers.
+// In-memory streams and rabit's utility functions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/internal/io.h>

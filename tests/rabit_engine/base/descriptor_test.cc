@@ -26,7 +26,7 @@ std::pair<CloseOnForkDescriptor, CloseOnForkDescriptor> Connection() {
   return {CloseOnForkDescriptor(ends[0]), CloseOnForkDescriptor(ends[1])};
 }
 
-/// Forks a process that runs `function`; returns its exit code, or -1 if it died of a signal.
+/// Forks a process that runs `function`. Returns the process's exit code, or -1 if a signal killed it.
 template <typename Function>
 int ExitCodeOfFork(Function&& function) {
   const pid_t child = fork();

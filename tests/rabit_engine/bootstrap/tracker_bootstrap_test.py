@@ -14,7 +14,7 @@ import unittest
 
 from warren_testing import BIN, HELD, MAGIC, NOTED, RELEASED, ClassicWorker, Tracker, Wire, let_in
 
-# The folder of a clone of dmlc-core, whose tracker is in no package. Without it, the test of that tracker is skipped.
+# Where dmlc-core is cloned: its tracker is in no package. If empty, the test of that tracker is skipped.
 DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 TOKEN = "ab" * 32
@@ -131,7 +131,8 @@ class Joining(unittest.TestCase):
 
 class Loss(unittest.TestCase):
     def test_a_rank_beside_in_the_ring_that_gives_up_ends_the_meeting_although_the_tree_is_silent(self):
-        # In a world of 4, records reach rank 2 through rank 1, and rank 1 through rank 0. Rank 3 is next to rank 2 in the ring only.
+        # In a world of 4, records reach rank 2 through rank 1, and rank 1 through rank 0, which pauses here. Rank 3 is next to rank 2 in
+        # the ring only, but rank 2 must still notice that rank 3 has died.
         with our_tracker(4) as tracker, Ranks(tracker.env, 4, "records", 0, 3) as ranks:
             of = ranks.by_rank()
             of[3].kill()
@@ -165,8 +166,8 @@ class Loss(unittest.TestCase):
         with our_tracker(5) as tracker, Ranks(tracker.env, 5, "mismatch") as ranks:
             outputs = ranks.outputs(10)
             by_rank = {int(output.split()[1]): output for output in outputs}
-            # Rank 4 compares its call with rank 3's, and rank 0 with rank 4's. The first one to see the difference reports it and ends;
-            # the other ranks fail as a consequence, whether or not they could have seen the difference themselves.
+            # Rank 4 compares its call with rank 3's, and rank 0 compares its call with rank 4's. At least one of the two sees the
+            # difference, reports it and ends; the ranks that do not see it fail because a peer is lost.
             named = [rank for rank, output in by_rank.items() if "rank 4 calls allreduce of 2" in output]
             self.assertTrue(named and set(named) <= {0, 4}, by_rank)
             for rank in set(range(5)) - set(named):
@@ -263,16 +264,16 @@ class Errors(unittest.TestCase):
             self.assertEqual((process.wait(30), process.stdout.read()), (0, ""))
 
     def greet(self, connection):
-        """Serves a worker with a token on this connection, up to its hello."""
+        """Serves this connection as a tracker with TOKEN does, up to the worker's hello. Returns the Wire, with the worker's `command`."""
         wire = Wire(connection)
         let_in(wire, TOKEN)
         wire.send_int(wire.recv_int())
-        wire.recv_int(), wire.recv_int(), wire.recv_str()  # rank, size of the world, task
+        wire.recv_int(), wire.recv_int(), wire.recv_str()  # rank, world size, task
         wire.command = wire.recv_str()
         return wire
 
     def link_alone(self, connection, *words):
-        """Makes a worker rank 0 of 1, reads the port it listens on, and sends `words`."""
+        """Makes the worker on this connection rank 0 in a world of 1, reads the port on which it listens, and sends `words`."""
         wire = self.greet(connection)
         wire.send_int(0, -1, 1, 0, -1, -1)
         self.assertEqual(wire.recv_int(), 0)  # good links
@@ -315,7 +316,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                 peer = Wire(socket.create_connection(address, timeout=5))
                 peer.send_int(1)
                 self.assertEqual(peer.recv_int(), 0)
-                peer.sock.sendall(peer.recv_exactly(8))  # its own hello, echoed
+                peer.sock.sendall(peer.recv_exactly(8))  # rank 0's own hello, echoed
                 peer.send_int(1, 1)
                 peer.send_str("record of 1")
                 self.assertEqual(peer.recv_int(), 2)

@@ -8,8 +8,8 @@
 //   tracker_ranks all <rounds>     exchanges numbers with every other rank, exits with 0
 //   tracker_ranks mismatch         the last rank calls an allreduce with a different count
 //
-// Prints "joined RANK PID" first, and on a failure "lost RANK SECONDS: text" with SECONDS since the last
-// success.
+// Prints "joined RANK PID" first. If a rank is lost, prints "lost RANK SECONDS: text" with SECONDS since the
+// last success; on any other error, "failed: text".
 #include <unistd.h>
 
 #include <algorithm>

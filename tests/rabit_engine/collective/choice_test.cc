@@ -148,7 +148,7 @@ TEST(Choice, GathersFromFewPeersWhereCoresAreScarce) {
 }
 
 TEST(Choice, SendsLongVectorsOfHalvesAsTheyAre) {
-  // Any other algorithm would send the values as floats.
+  // An algorithm without combines_at_once would send the values as floats.
   for (const int ranks : {3, 4, 8, 64}) {
     Situation situation = Allreduce(1 << 20, ranks);
     situation.order_matters = true;

@@ -42,7 +42,7 @@ class GuardedBuffer {
   Bytes memory_;
 };
 
-/// One rank of a world, for successive calls of collectives.
+/// One rank of a world, which makes successive collective calls.
 class Caller {
  public:
   explicit Caller(Transport& transport) : transport_(transport), members_(transport.world_size()) {
@@ -51,7 +51,7 @@ class Caller {
   int rank() const { return transport_.rank(); }
   int size() const { return transport_.world_size(); }
 
-  /// Sets the count in the call tag, which peers must agree on.
+  /// Sets the call tag's count, on which peers must agree.
   void set_count(std::size_t count) { count_ = count; }
   void Call(Collective collective, std::size_t element_bytes, const std::function<void(PeerGroup&)>& body) {
     CallTag tag;
@@ -71,13 +71,13 @@ class Caller {
   std::size_t count_ = 0;
 };
 
-/// Group sizes to test: all small sizes, and some around powers of two.
+/// Group sizes to test: all up to 9, and some larger ones, including a power of two.
 inline std::vector<int> GroupSizes() {
   return {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17};
 }
 
-/// Element counts around the sizes at which algorithms divide vectors. The largest counts span several chunks
-/// of every algorithm.
+/// Element counts from 0 to 1000, including those around the group size. For some group sizes, also a count
+/// large enough for several chunks.
 inline std::vector<std::size_t> CountsFor(int size) {
   const auto n = static_cast<std::size_t>(size);
   std::vector<std::size_t> counts{0, 1, 2, 3, 5, n - 1, n, n + 1, 1000};

@@ -78,8 +78,8 @@ std::string NameOfLayout(const Layout& hosts) {
   return name;
 }
 
-// From kSliceCount floats on, every rank of equally large hosts sends a slice, in chunks of kChunkCount
-// floats.
+// If a vector has at least kSliceCount floats and all hosts have equally many ranks, every rank sends a
+// slice, in chunks of kChunkCount floats.
 constexpr std::size_t kSliceCount = (std::size_t{64} << 10) / sizeof(float);
 constexpr std::size_t kChunkCount = (std::size_t{512} << 10) / sizeof(float);
 

@@ -1,6 +1,6 @@
 // A world whose ranks are threads of this process and whose links are small queues in memory. The queues
-// sometimes accept or return only some of the bytes, so code that relies on whole messages fails. Counts the
-// bytes sent. If one rank fails, all fail.
+// sometimes accept or return only some of the bytes, so code that relies on whole messages fails. The world
+// counts the bytes sent; if one rank fails, all fail.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ namespace warren::testing {
 
 class MemoryWorld {
  public:
-  /// `capacity`: the number of bytes that a link can hold.
+  /// `capacity`: the number of bytes that a link can hold in each direction.
   explicit MemoryWorld(int size, std::size_t capacity = 64 << 10);
   ~MemoryWorld();
 

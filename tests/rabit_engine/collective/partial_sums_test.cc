@@ -53,8 +53,7 @@ TEST(PartialSums, AreOneWhereTheOrderDoesNotMatter) {
   EXPECT_EQ(AbsorbAll(test, 3).values().size(), kCount * sizeof(std::int32_t));
 }
 
-/// Hosts of consecutive ranks: each host sends its partial sums to one rank, which absorbs them in host
-/// order.
+/// Simulates hosts of consecutive ranks: one rank absorbs the partial sums of all hosts, in host order.
 TEST(PartialSums, OfHostsThatCutThroughSubtreesGiveTheTotal) {
   const std::vector<int> hosts{0, 3, 4, 9, 11, 13};
   for (const Sample& sample : Samples()) {

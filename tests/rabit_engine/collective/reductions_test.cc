@@ -1,11 +1,12 @@
-// The collectives that reduce: every algorithm gives the same bits for every group size.
+// The collectives that reduce: for every group size, each algorithm gives the bits of the canonical order.
 #include "algorithms.h"
 #include "checks.h"
 
 namespace warren::testing {
 namespace {
 
-/// All cases of one group size. Typed vectors of odd counts are misaligned by one byte.
+/// All cases for one group size. Vectors with an odd count are misaligned by one byte, except those of custom
+/// reductions.
 std::vector<ReductionCase> CasesFor(int size) {
   std::vector<ReductionCase> cases;
   for (const std::size_t count : CountsFor(size)) {
@@ -18,7 +19,7 @@ std::vector<ReductionCase> CasesFor(int size) {
   return cases;
 }
 
-/// Runs `body` for every case, in order, on every rank of worlds of all sizes.
+/// For each group size, runs `body` for every case, in order, on every rank of a world of that size.
 template <typename Body>
 void ForAllCases(Body body) {
   for (const int size : GroupSizes()) {

@@ -18,7 +18,8 @@ void WriteFloat(std::byte* element, int, Random& random) {
   Write(element, std::ldexp(static_cast<float>(random() >> 40) / 16777216.0f - 0.5f, exponent));
 }
 
-/// Huge values that cancel each other, and small ones whose sum is exact only in the right order.
+/// Writes a huge value, which a value of the opposite sign almost cancels, or a small one: the rounded sum
+/// depends on the order of addition.
 void WriteDouble(std::byte* element, int, Random& random) {
   constexpr double kHuge = 1e16;
   const double small = static_cast<double>(random() >> 11) / 9007199254740992.0;
@@ -36,8 +37,8 @@ void WriteInt(std::byte* element, int, Random& random) {
   Write(element, static_cast<std::int32_t>(random() % 2000001) - 1000000);
 }
 
-/// Float16 numbers between 2^-7 and 2^8, of both signs, and NaN, which max ignores on the right and keeps on
-/// the left.
+/// Writes a float16 number between 2^-7 and 2^8, of either sign, or a NaN, which max ignores as its right
+/// operand and keeps as its left one.
 void WriteFloat16(std::byte* element, int, Random& random) {
   const unsigned sign = static_cast<unsigned>(random() % 2);
   const unsigned exponent = random() % 4 == 0 ? 31 : 8 + static_cast<unsigned>(random() % 15);

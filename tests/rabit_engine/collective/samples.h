@@ -1,5 +1,5 @@
-// Reductions to test the algorithms with, values for which every wrong order of operands gives different
-// bits, and expected results from the simplest possible code.
+// Reductions to test the algorithms with; values for which, if the order of operands matters, a wrong order
+// gives different bits; and expected results from the simplest possible code.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace warren::testing {
 
 using Bytes = std::vector<std::byte>;
 
-/// A small, fast generator with the same numbers on every platform (Steele, Lea, Flood: "Fast splittable
-/// pseudorandom number generators").
+/// A small, fast random number generator that returns the same numbers on every platform (Steele, Lea, Flood:
+/// "Fast splittable pseudorandom number generators").
 class Random {
  public:
   using result_type = std::uint64_t;
@@ -43,7 +43,7 @@ struct Sample {
 /// that is neither commutative nor associative.
 const std::vector<Sample>& Samples();
 
-/// A function of elements that are larger than any chunk.
+/// A custom reduction of elements that are larger than any chunk.
 const Sample& HugeElements();
 
 /// The expected result of an allreduce of these inputs, one per rank, computed recursively in the order of

@@ -13,7 +13,7 @@
 namespace warren::testing {
 namespace {
 
-constexpr std::size_t kTrafficCount = 40 * 9 * 7;  // divisible by all sizes below
+constexpr std::size_t kTrafficCount = 40 * 9 * 7;  // divisible by all numbers up to 10
 constexpr double kVectorBytes = kTrafficCount * sizeof(std::int32_t);
 const Sample& kInts = Samples()[2];
 const Sample& kFloats = Samples()[0];
@@ -23,7 +23,7 @@ struct Traffic {
   double all = 0;   ///< sum over members, in vectors
 };
 
-/// The bytes that members send in one call, without call tags.
+/// How much the members send in one call, without call tags.
 template <typename Body>
 Traffic Measure(int size, Body body) {
   MemoryWorld world(size);

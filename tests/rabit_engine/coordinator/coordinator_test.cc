@@ -207,7 +207,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       for (const auto& [name, error] : ended)
         EXPECT_THAT(error, HasSubstr("the size of group 'g': on rank 0 it has 2 members, on rank 1 3"));
     }
-    {  // An operation is in different groups on the ranks; all members of both fail.
+    {  // An operation is in different groups on the ranks; all members of both groups fail.
       SimulatedWorld world({.size = 2});
       AddToAll(world, InGroup("y", "g", 2));
       AddToAll(world, InGroup("z", "h", 2));
@@ -226,7 +226,7 @@ TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
       for (const auto& [name, error] : ended)
         EXPECT_THAT(error, HasSubstr("the name 'x' for different operations"));
     }
-    {  // The members of a group disagree on the group's size; each member states the same on all ranks.
+    {  // The members of a group disagree on the group's size; each member's request is the same on all ranks.
       SimulatedWorld world({.size = 2});
       AddToAll(world, InGroup("x", "g", 2));
       AddToAll(world, InGroup("y", "g", 3));
@@ -445,7 +445,7 @@ class RandomProgram {
       }
       expected.insert(request.name);
     }
-    // A name has a wrong shape if its shape differs between ranks.
+    // An operation must fail if its shape differs between ranks.
     std::map<std::string, std::set<std::uint64_t>> shapes;
     for (const auto& requests : to_add) {
       for (const Request& request : requests) shapes[request.name].insert(request.signature.count);

@@ -25,7 +25,7 @@ TEST(ReadyList, PacksWhatGoesTogetherUpToTheLimit) {
   Request of_doubles = Sum("doubles", 1);
   of_doubles.signature.type = 7;
   list.Add(Of(of_doubles));
-  EXPECT_THAT(NamesOf(list.TakeBatch(100)), ElementsAre("a", "b", "c"));  // 4 bytes each: 100 of 100
+  EXPECT_THAT(NamesOf(list.TakeBatch(100)), ElementsAre("a", "b", "c"));  // 25 elements of 4 bytes
   EXPECT_THAT(NamesOf(list.TakeBatch(100)), ElementsAre("large"));
   EXPECT_THAT(NamesOf(list.TakeBatch(100)), ElementsAre("d"));
   EXPECT_THAT(NamesOf(list.TakeBatch(100)), ElementsAre("doubles"));

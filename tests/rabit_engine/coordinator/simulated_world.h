@@ -1,4 +1,5 @@
-// A world whose ranks are plain objects. Combines their messages of each cycle, without threads or clocks.
+// A world whose ranks are plain objects. One function call runs a cycle of all ranks, without threads or
+// clocks.
 #pragma once
 
 #include <gtest/gtest.h>

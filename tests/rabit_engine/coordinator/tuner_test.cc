@@ -8,8 +8,8 @@
 namespace warren::coordinator {
 namespace {
 
-/// Runs the tuner in a world in which `best` is fastest, with some noise and an occasional measurement that
-/// is ten times slower. Returns the tuner's choice.
+/// Runs the tuner on simulated measurements in which `best` is fastest, with some noise and an occasional
+/// cycle that is ten times slower. Returns the tuner's choice.
 Settings TunedTowards(const Settings& best, unsigned seed) {
   std::mt19937 random(seed);
   Tuner tuner({2 << 20, 1000});

@@ -8,7 +8,7 @@ from devices import run, run_one_by_one
 from warren_testing import AT_NIGHT, at_night
 
 NCCL, IPC, STAGED = "NCCL 2.28.9", "CUDA IPC on one GPU", "pinned memory and the engine on the host"
-# For each path, the number of GPUs for 4 ranks and the environment that selects it.
+# For each path, the number of GPUs for 4 ranks and the environment that selects the path.
 PATHS = {NCCL: (4, {}), IPC: (1, {}), STAGED: (4, {"WARREN_DEVICE_PATH": "staged"})}
 CALLS = 6  # per version, in mode `train`
 VERSIONS = 2

@@ -1,5 +1,5 @@
-// One rank that uses rabit/device.h, started by device_*_test.py and scripts/gpu-check. The first argument is
-// the mode. Each mode prints its own lines; a line "digest ..." is the same on all ranks.
+// One rank that uses the device collectives, started by devices.py and scripts/gpu-check. The first argument
+// is the mode. Each mode prints its own lines; a line "digest ..." must be the same on all ranks.
 #include <cuda_runtime_api.h>
 #include <rabit/device.h>
 #include <rabit/rabit.h>
@@ -89,7 +89,7 @@ std::uint16_t HalfOf(int value) {
 }
 
 /// A rank's elements: small numbers whose sums, products and quotients are exact in every type and in any
-/// order. The elements repeat every kPeriod.
+/// order. The sequence repeats after kPeriod elements.
 std::string Elements(Type type, ReduceOp operation, std::size_t count, int rank) {
   constexpr std::size_t kPeriod = 2;
   std::string bytes(count * SizeOf(type), '\0');
@@ -234,7 +234,7 @@ void CheckAll(std::size_t count) {
 }
 
 /// Prints whether a sum of floats, which depends on the order of addition, has the same bits as the sum that
-/// the engine computes on the host.
+/// the engine computes on the host. Also prints a digest of the sum.
 void CheckOrder(std::size_t count) {
   std::vector<float> numbers(count);
   std::uint32_t state = 12345U + static_cast<std::uint32_t>(rabit::GetRank());
@@ -304,7 +304,7 @@ void CheckStreamOrder() {
   };
   const Buffer spare(bytes);
   for (int i = 0; i < 8; ++i) {
-    // The stream of one rank lags far behind the others.
+    // One rank's stream lags far behind those of the other ranks.
     for (int k = 0; k < 30 && rabit::GetRank() == i % rabit::GetWorldSize(); ++k) copy(spare, *inputs[i]);
     copy(work, *inputs[i]);
     rabit::device::Allreduce(static_cast<int*>(work.at()), count, RABIT_DEVICE_SUM, stream);
@@ -387,7 +387,7 @@ void CheckCapture() {
   rabit::device::Synchronize(stream);
   Require(!refused, "a call after the graph");
 
-  // Captured and uncaptured calls in one group, then a wait within an open group.
+  // Captured and uncaptured calls in one group are refused, and so is a wait within an open group.
   cudaStream_t other = NewStream();
   RequireCuda(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal));
   rabit::device::GroupStart();
@@ -404,8 +404,7 @@ void CheckCapture() {
   Require(work.Get() == Reduced(Type::kInt32, ReduceOp::kSum, count), "a call after refused groups");
 }
 
-/// Runs rounds of calls that each depend on the results of all earlier calls. Each round ends with a
-/// checkpoint.
+/// Makes calls that depend on the results of all earlier calls. Each version ends with a checkpoint.
 void Train(int versions) {
   struct Model : rabit::Serializable {
     std::uint64_t state = 1;

@@ -1,4 +1,4 @@
-"""Runs jobs of device_worker on GPUs of the stand-in, with and without dmlc-submit."""
+"""Runs jobs of device_worker on the stand-in's GPUs, with and without dmlc-submit."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def processes_with(mark):
 
 
 def run_one_by_one(num_workers, *words, gpus=1, env=None, seconds=60):
-    """Like run(), but without dmlc-submit, which ends all ranks as soon as one has failed. Returns each rank's errors and exit code."""
+    """Like run(), but without dmlc-submit, which ends all ranks as soon as one has failed. Returns each rank's stderr and exit code."""
     with Tracker("--num-workers", num_workers) as tracker:
         environment = {**os.environ, **STAND_IN, **tracker.env, "STAND_IN_GPUS": str(gpus), **(env or {})}
         ranks = [subprocess.Popen([str(BIN / "device_worker_on_a_stand_in"), *map(str, words)],

@@ -36,7 +36,7 @@ TEST(Float8, EveryNumberComesBackFromAFloat) {
   }
 }
 
-/// The float8 nearest to `value`, found by trying all; on a tie, the one with an even last bit.
+/// The float8 nearest to `value`, found by trying all; on a tie, the one whose last bit is 0.
 unsigned char Nearest(Type type, float value) {
   int best = -1;
   double best_distance = std::numeric_limits<double>::infinity();
@@ -98,8 +98,8 @@ TEST(Divide, RoundsWholeNumbersTowardsZeroForAnyNumberOfRanks) {
 }
 
 TEST(Divide, RoundsShortFloatsToTheNearest) {
-  // 1 / 3 is 0x3555 in binary16 and 0x3eab in bfloat16. Division by 1 leaves 65504 and the smallest subnormal
-  // unchanged.
+  // 1 / 3 is 0x3555 in binary16 and 0x3eab in bfloat16. Division by 1 leaves the smallest subnormal, 65504
+  // and infinity unchanged.
   std::vector<std::uint16_t> halves = {0x3c00, 0x0001, 0x7bff, 0x7c00};
   Divide(Type::kFloat16, halves.data(), 1, 3);
   Divide(Type::kFloat16, halves.data() + 1, 3, 1);

@@ -43,7 +43,7 @@ struct Handle {
   pid_t pid;
   int file;
   std::size_t bytes;
-  std::uintptr_t base;  ///< address of the memory in its owner
+  std::uintptr_t base;  ///< address of the memory in the process that owns it
 };
 
 struct Allocation {

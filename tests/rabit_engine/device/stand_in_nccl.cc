@@ -1,7 +1,7 @@
 // A stand-in for NCCL on top of the stand-in for CUDA: ranks of one host communicate through an in-memory
-// file. As in NCCL, joining and finalizing run in the background unless NCCL_COMM_BLOCKING is 1; collectives
-// run on their streams, but in the order of the calls; and a rank that waits for a dead rank waits until its
-// communicator is aborted.
+// file. As in NCCL, joining and finalizing run in the background unless the communicator is blocking;
+// collectives run on their streams, but in the order of the calls; and a rank that waits for a dead one goes
+// on waiting until it aborts its own communicator.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>

@@ -1,6 +1,6 @@
-// Simulated ranks run random programs of messages over links that are slow, hold few bytes, or both, with
-// even slower probes and ranks that stop for a while. Every report of a rank is checked against the set of
-// ranks that really can never progress.
+// Simulated ranks run random programs, which send messages over links that hold few bytes. In half of the
+// worlds, links and probes are slow, and ranks stop for a while. If a rank reports a cycle of waiting ranks,
+// the test checks that these ranks really can never progress.
 #include "rabit_engine/engine/deadlock_search.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Step {
 };
 
 /// One direction of a link between two ranks. Sent bytes stay in the sender's buffer until they are
-/// acknowledged, and in the peer's until it reads them. Shared memory is one buffer.
+/// acknowledged, and in the peer's buffer until the peer reads them. Shared memory is one buffer.
 struct Channel {
   bool is_remote = false;
   std::uint64_t sent = 0;
@@ -68,7 +68,7 @@ struct Rank {
   double stopped_until = 0;
   double since = -1;  ///< start of its wait; negative if it does not wait
   double next_look = 0;
-  double looked = -1;  ///< when it last looked for progress, if the result is not yet in `record`
+  double looked = -1;  ///< when it last looked for progress; negative if the result is in `record`
   WaitRecord record;
   std::unique_ptr<DeadlockSearch> search;
   std::vector<std::pair<double, WaitProbe>> probes;  ///< in transit to this rank, with arrival times
@@ -132,7 +132,7 @@ class World {
     return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.has_ended(); });
   }
 
-  /// The ranks that can never progress.
+  /// For each rank, whether it can never progress.
   std::vector<bool> Stuck() {
     std::vector<bool> stuck;
     for (const Rank& rank : ranks_) stuck.push_back(rank.in_step && now >= rank.computes_until);
@@ -147,7 +147,7 @@ class World {
     return stuck;
   }
 
-  /// Whether `rank` acts as in a call for messages. Rank 0 acts as in a collective call: it sends a probe
+  /// Whether `rank` acts as in a send or receive call. Rank 0 acts as in a collective call: it sends a probe
   /// when it begins to wait.
   static bool IsForMessages(int rank) { return rank != 0; }
   bool is_slow() const { return slow_; }
@@ -372,7 +372,8 @@ TEST(DeadlockSearch, FindsEachCircleAndNothingElse) {
     for (const int rank : circle) ASSERT_TRUE(world.Stuck()[rank]) << "rank " << rank << " can go on";
   }
   ASSERT_GT(seconds.size(), static_cast<std::size_t>(NumWorlds()) / 40);
-  // The search is fast even if the first rank of a cycle has been waiting for long when the last one joins.
+  // The search is fast even if the first rank of a cycle has been waiting for a long time when the last one
+  // joins.
   std::sort(seconds.begin(), seconds.end());
   EXPECT_LT(seconds[seconds.size() / 2], 4);
   EXPECT_LT(seconds[seconds.size() * 9 / 10], 10);
@@ -405,8 +406,8 @@ TEST(DeadlockSearch, ACircleHasToBeOfTheSameWaitsAtTheSecondLook) {
   EXPECT_EQ(search.found(), (std::vector<int>{0, 1}));
 }
 
-/// Simulates a chain of ranks, each on its own host and waiting for the next; the last one is late. Returns
-/// the number of probes sent.
+/// Simulates a chain of ranks, each on its own host and waiting for the next; the last rank makes no call.
+/// Returns the number of probes sent.
 int ProbesOfChain(int size, double seconds) {
   std::vector<WaitRecord> records(size);
   std::vector<DeadlockSearch> searches;
@@ -442,7 +443,7 @@ TEST(DeadlockSearch, LongChainsSendFewProbes) {
   EXPECT_GE(small, 64 * 4);
   EXPECT_LT(large, 1024 * 4 * 12);
   EXPECT_LT(large, small * 16 * 3);
-  // Later, probes become rarer: in an hour, at most one in 30 seconds.
+  // Later, probes become rarer: each rank then starts at most one every 30 seconds.
   EXPECT_LT(ProbesOfChain(64, 3600), 64 * (3600 / 30 + 10) * 8);
 }
 

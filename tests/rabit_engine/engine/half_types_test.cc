@@ -14,8 +14,8 @@ namespace {
 
 using Halves = std::vector<std::uint16_t>;
 
-/// Numbers near 1 and -1, and many that are a fraction of a unit in the last place of 1, so that intermediate
-/// rounding changes the result.
+/// Numbers with magnitudes from 1 to 2 and, more often, from a half to a whole unit in the last place of 1,
+/// so that intermediate rounding changes the result.
 std::uint16_t ValueOf(DataType type, int rank, std::size_t i) {
   std::uint64_t x = i * 0x9e37'79b9'7f4a'7c15 + static_cast<std::uint64_t>(rank) * 0xbf58'476d'1ce4'e5b9;
   x ^= x >> 29;
@@ -43,7 +43,7 @@ Halves Expected(const Reduction& reduction, int ranks, std::size_t count) {
   return result;
 }
 
-/// Uneven slices, some of them empty.
+/// Offsets of uneven slices, some of them empty.
 std::vector<std::size_t> OffsetsOf(std::size_t count, int ranks) {
   std::vector<std::size_t> offsets{0};
   for (int rank = 1; rank < ranks; ++rank) {
@@ -110,7 +110,7 @@ TEST(HalfTypes, EveryAlgorithmRoundsSumsAndProductsOnce) {
             CheckAll(engine, Reduction::Typed(type, ReduceOp::kProduct), count);
           }
         }
-        // Several pieces, the last one short.
+        // Enough elements for several pieces, of which the last is short.
         CheckAll(engine, Reduction::Typed(DataType::kFloat16, ReduceOp::kSum), 600'003);
       });
     }

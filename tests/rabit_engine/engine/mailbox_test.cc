@@ -201,8 +201,8 @@ struct Plan {
   bool from_any;
 };
 
-/// Messages between random ranks, in an order that differs between ranks. Only messages of the same pair and
-/// tag keep their order.
+/// Messages between random ranks, in an order that differs between ranks. Only messages with the same sender,
+/// receiver and tag keep their order.
 TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     std::mt19937 random(seed);
@@ -214,7 +214,7 @@ TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
       const int to = (from + 1 + below(size - 1)) % size;
       const bool is_long = below(20) == 0;
       const auto bytes = static_cast<std::size_t>(below(is_long ? 300'000 : 200));
-      // This receive is from any rank: no other message has its tag.
+      // If a message is received from any rank, no other message has its tag.
       const bool from_any = below(4) == 0;
       plans.push_back(
           {from, to, from_any ? 1000 + i : static_cast<std::uint64_t>(below(5)), bytes, from_any});
@@ -226,7 +226,7 @@ TEST_P(MailboxOf, ThousandsOfThemInRandomOrdersArrive) {
         if (plans[i].from == world.rank() || plans[i].to == world.rank()) order.push_back(i);
       }
       std::shuffle(order.begin(), order.end(), own);
-      // Among messages of one pair and tag, the first sent is the first received.
+      // Among messages with the same sender, receiver and tag, the first sent is the first received.
       const auto key = [&](std::size_t i) { return std::tuple(plans[i].from, plans[i].to, plans[i].tag); };
       std::vector<std::size_t> sorted = order;
       std::sort(sorted.begin(), sorted.end());

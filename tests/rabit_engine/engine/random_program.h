@@ -2,8 +2,8 @@
 // program and compares its results with a simple computation over all members' inputs. The programs cover
 // every collective, random roots, counts of zero, uneven counts, and splits of splits. If the communicator
 // supports asynchronous calls, each rank makes some of its calls asynchronously, at random: several calls are
-// under way in one communicator, even in a freed one, and their ends are observed in any order and in every
-// way.
+// under way in one communicator, even in a freed one, and their ends are observed in any order and in all the
+// ways that enum Seen lists.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@
 
 namespace warren::testing {
 
-/// The number of programs of each kind: `some`, unless WARREN_RANDOM_PROGRAMS sets another number
+/// How many programs a test runs: `some`, unless WARREN_RANDOM_PROGRAMS sets another number
 /// (scripts/nightly).
 inline std::uint64_t NumPrograms(std::uint64_t some) {
   const char* wanted = std::getenv("WARREN_RANDOM_PROGRAMS");
@@ -43,7 +43,7 @@ class BegunCall {
   virtual bool Test() = 0;
   /// Throws the call's error. No other function may be called after this one.
   virtual void Wait() = 0;
-  /// Has `function` called once when the call has ended, with the error or null.
+  /// Arranges for `function` to be called exactly once, after the call has ended, with the error or null.
   virtual void WhenDone(std::function<void(const char* error)> function) = 0;
 };
 
@@ -252,13 +252,14 @@ class RandomProgram {
     return offsets;
   }
 
-  /// A rank's input in this step. No bytes are a NaN or infinity when read as floats.
+  /// A rank's input in this step. Read as floating-point numbers, the bytes contain no NaN and no infinity.
   Bytes Input(int rank, std::size_t bytes, int what = 0) const {
     std::uint64_t state = seed_ * 7919 + static_cast<std::uint64_t>(step_) * 104729 +
                           static_cast<std::uint64_t>(rank) * 613 + static_cast<std::uint64_t>(what) * 17 + 1;
     Bytes input((bytes + 7) / 8 * 8);
     for (std::size_t at = 0; at < input.size(); at += 8) {
-      state = state * 6364136223846793005 + 1442695040888963407;  // Knuth's, for MMIX
+      // Knuth's linear congruential generator for MMIX
+      state = state * 6364136223846793005 + 1442695040888963407;
       const std::uint64_t word = (state ^ state >> 29) & 0xbfbf'bfbf'bfbf'bfbf;
       std::memcpy(input.data() + at, &word, sizeof(word));
     }
@@ -510,7 +511,8 @@ class RandomProgram {
     std::vector<Buffer> contents;
     std::vector<Outbound> sends;
     std::vector<Inbound> receives;
-    std::vector<std::pair<std::size_t, std::size_t>> ends;  // sends and receives of each message
+    // For each message, the numbers of sends and receives up to and including the message.
+    std::vector<std::pair<std::size_t, std::size_t>> ends;
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const Message& message = messages[i];
       const Buffer sent = Shared(Input(group.members[message.from], message.bytes, static_cast<int>(i)));

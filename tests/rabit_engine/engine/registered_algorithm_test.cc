@@ -1,4 +1,4 @@
-// An algorithm defined only in this file: it is registered, selected by name, and run by the engine.
+// Algorithms defined only in this file: they are registered, selected by name, and run by the engine.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-/// How often each function ran, over all ranks.
+/// How often each collective's function has run, over all ranks.
 std::array<std::atomic<int>, 8> runs;
 void Count(Collective collective) {
   ++runs[static_cast<std::size_t>(collective)];
@@ -31,7 +31,7 @@ std::vector<int> AllPeers(const PeerGroup& group) {
   return peers;
 }
 
-// --- the algorithm: all data goes through member 0 ---
+// --- the algorithm: all data goes through one member, the root or member 0 ---
 
 void SendTo(PeerGroup& group, int peer, const void* data, std::size_t bytes) {
   const Send send{peer, data, bytes};

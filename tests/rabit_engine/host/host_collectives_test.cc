@@ -1,5 +1,5 @@
-// The collectives of one host, with members as threads on one mapping, so that the thread sanitizer can check
-// them. tests/rabit_engine/matrix tests bits, types and processes.
+// The collectives within one host. The members are threads that share one mapping, so that the thread
+// sanitizer can check them. tests/rabit_engine/matrix tests bits, types and processes.
 #include "rabit_engine/host/host_collectives.h"
 
 #include <gmock/gmock.h>
@@ -76,8 +76,9 @@ class Caller {
     for (std::size_t i = offsets[me_]; i < offsets[me_ + 1]; ++i)
       Require(values[i] == SumOf(size_, i, turn_), "reduce-scatter", i);
   }
-  /// Reduces the subtrees {0}, {1, 2} and the rest ({0} and the rest with up to 3 members) separately. With
-  /// `slices`, each member gets its slice of every sum; otherwise member 0 gets the whole sums.
+  /// Reduces the subtrees {0}, {1, 2} and the rest separately (if there are at most 3 members, only {0} and
+  /// the rest). With `slices`, each member gets its slice of every sum; otherwise member 0 gets the whole
+  /// sums.
   void ReduceScatterSubtrees(std::size_t count, bool slices) {
     const std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
     const std::vector<int> ends = size_ > 3 ? std::vector<int>{1, 3, size_} : std::vector<int>{1, size_};
@@ -170,7 +171,7 @@ TEST(HostCollectives, EachOfThemSmallAndLarge) {
 
 TEST(HostCollectives, VectorsThatNoCacheHolds) {
   // The buffers of all members together: large enough to be copied past the caches. The 3 extra values keep
-  // buffers from ending on a cache line.
+  // buffers from ending at a cache line boundary.
   constexpr std::size_t kBytes = std::size_t{80} << 20;
   for (const int size : {2, 4}) {
     OnMembers(size, [size](Caller& caller) {

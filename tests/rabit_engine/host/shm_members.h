@@ -49,7 +49,8 @@ class Members {
   /// Makes a member leave in an orderly way.
   void Leave(int local) { segments_[local].reset(); }
 
-  /// Runs `function` for all members, each in its own thread; rethrows the failure of the lowest member.
+  /// Runs `function` for all members, each in its own thread; rethrows the failure of the lowest member that
+  /// failed.
   void OnAll(const std::function<void(int local)>& function) {
     std::vector<std::thread> threads;
     threads.reserve(segments_.size());

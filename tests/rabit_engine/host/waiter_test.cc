@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Waits for a member's counter as the collectives do.
+/// Waits until a member's counter reaches `value`, as the collectives do.
 void Await(HostSegment& segment, Waiter& waiter, int local, std::uint64_t value) {
   waiter.Until(local, [&] { return segment.lines(local).input.load(std::memory_order_acquire) >= value; });
 }

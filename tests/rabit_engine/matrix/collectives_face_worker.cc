@@ -192,7 +192,7 @@ struct Lower {
   int operator()(int low, int /*high*/) const { return low; }
 };
 
-/// Callers' functions live exactly as long as asynchronous calls need them.
+/// Checks that callers' functions live exactly as long as asynchronous calls need them.
 void CheckFunctionsWithoutWaiting(const Communicator& comm) {
   const warren::CallOptions options("a call", 60);
   std::atomic<int> alive{0};
@@ -306,7 +306,7 @@ void CheckHandles(const Communicator& comm) {
   REQUIRE(last == 1 && value[0] == comm.size() - 1);
 }
 
-/// Ranks make the calls on two communicators in different orders.
+/// Checks calls on two communicators, which the ranks make in different orders.
 void CheckOrders(const Communicator& world) {
   const Communicator one = world.Split(0);
   const Communicator other = world.Split(0);

@@ -1,12 +1,13 @@
 // One rank of a job that checks every collective against a simple reference (reference.h), bit for bit. The
 // environment selects transport and algorithm. If a result is wrong, prints which and exits with 1; otherwise
-// prints one line with a checksum of all results, which must depend on the number of ranks only.
+// rank 0 prints one line with a checksum of all results. In each mode, the checksum must depend on the number
+// of ranks only.
 //
 //   collectives_worker all       every type and operation, and a few of them with every size and root
 //   collectives_worker every     every type and operation around every size where the engine may change
 //                                the algorithm or how it divides the data
 //   collectives_worker random N  N successive collectives drawn from one seed
-//   collectives_worker large N   broadcast, allgather and allreduce of N bytes, for N beyond 4 Gi
+//   collectives_worker large N   broadcast, allgather and allreduce of N bytes; N may exceed 4 Gi
 //   collectives_worker wait R    a barrier, then an allreduce that rank R does not call
 //   collectives_worker stream    a barrier, then endless allreduces
 //   collectives_worker mismatch W  ranks whose calls differ in W
@@ -51,8 +52,8 @@ class Checker {
   std::uint64_t checksum() const { return checksum_; }
   std::uint64_t common_checksum() const { return common_checksum_; }
 
-  /// From now on, each rank compares only its part of long common results with the reference, so that one
-  /// rank checks each element. CheckAgreement then checks that all ranks have the same results.
+  /// From now on, each rank compares only its part of long allreduce results with the reference, so that each
+  /// element is checked by exactly one rank. CheckAgreement then checks that all ranks have the same results.
   void ShareTheWork() { shares_ = true; }
   void CheckAgreement() {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks_));
@@ -162,7 +163,8 @@ class Checker {
     ReduceScatter<AffineMap>(reduction, count, seed, Compose);
   }
 
-  /// Elements that are larger than every buffer of the shared-memory collectives and transports.
+  /// Checks an allreduce of elements that are larger than every buffer of the shared-memory collectives and
+  /// transports.
   void HugeElements(std::uint64_t seed) {
     constexpr std::size_t kElementBytes = 600'000;
     const auto function = [](const void* src, void* dst, std::size_t length, void*) {
@@ -369,7 +371,7 @@ void Mismatch(Communicator& communicator, const std::string& what) {
   communicator.Barrier();
   if (what == "means" || what == "hosts") {
     // On several hosts with several ranks each, one of these calls uses shared-memory slots and the other
-    // links. With "hosts", all ranks of a host make the same call.
+    // uses links. With "hosts", all ranks of a host make the same call.
     const char* const host = std::getenv("WARREN_HOST_GROUP");
     if (what == "means" ? other : host != nullptr && *host == 'b') {
       std::vector<std::size_t> offsets;

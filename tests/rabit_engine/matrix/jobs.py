@@ -15,7 +15,7 @@ SOON_SECONDS = 10.0
 
 class Job:
     """`num_workers` processes that join through a tracker. With `hosts` (NetworkNamespaces), worker i runs on host `host_of_task[i]`, and
-    the tracker between the hosts. Each worker is started through the command `enter`, if given."""
+    the tracker in a namespace between the hosts. Each worker is started through the command `enter`, if given."""
 
     def __init__(self, num_workers, *arguments, env=None, env_of_task=None, hosts=None, host_of_task=None,
                  enter=(), tracker_options=(), program=WORKER):
@@ -43,14 +43,14 @@ class Job:
         self.tracker.__exit__()
 
     def await_ready(self):
-        """For workers in mode `wait`: waits until all have printed their rank, and fills by_rank."""
+        """For workers that print their rank when they are ready, as in mode `wait`: waits until all have, and fills by_rank."""
         for worker in self.workers:
             line = worker.stdout.readline()
             self.by_rank[int(line.split()[1])] = worker
-        time.sleep(0.2)  # until all ranks are asleep in the allreduce
+        time.sleep(0.2)  # until all ranks that wait in a call are asleep
 
     def kill(self, victim, test):
-        """For workers in mode `wait`: kills rank `victim`; fails `test` unless all other ranks exit soon and name it."""
+        """After await_ready: kills rank `victim`, and fails `test` unless all other ranks soon exit with code 2 and name `victim`."""
         begin = time.monotonic()
         self.by_rank[victim].send_signal(signal.SIGKILL)
         for rank, worker in self.by_rank.items():

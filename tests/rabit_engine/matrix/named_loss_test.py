@@ -24,7 +24,7 @@ class NamedLoss(unittest.TestCase):
     def sweep(self, points):
         for transport, environment in TRANSPORTS.items():
             for point in points:
-                # One victim is an ordinary rank, the other is rank 0, which answers all others.
+                # One victim is an ordinary rank, the other is rank 0, the coordinator.
                 for ranks, victim in ((4, 2), (5, 0)):
                     with self.subTest(transport=transport, point=point, ranks=ranks, victim=victim), \
                             Job(ranks, *point, victim, program=AIMED, **environment) as job:

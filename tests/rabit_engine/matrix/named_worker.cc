@@ -210,7 +210,7 @@ int Wrong() {
     REQUIRE(Has(ErrorOf(std::move(second)), "a broadcast from rank 1 of 4 bytes"));
     REQUIRE(one == 1);
   }
-  // The same name twice; an empty name; an invalid count.
+  // The same name twice; an empty name.
   Handle once = named.EnqueueBarrier("b");
   try {
     named.EnqueueBarrier("b");

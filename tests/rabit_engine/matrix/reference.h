@@ -1,6 +1,6 @@
 // A simple reference for the result of a reduction, bit for bit: a second implementation of the engine's
-// order of reduction, element by element, with the operators of C++ and none of the engine's code. (The
-// 16-bit floats, which C++20 does not have, are those of tests/rabit_engine/reduce.)
+// reduction order, element by element, with C++ operators and none of the engine's code. (For 16-bit floats,
+// which C++20 lacks, the types of tests/rabit_engine/reduce are used.)
 #pragma once
 
 #include <array>
@@ -78,13 +78,13 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
     const std::uint64_t fraction = (x >> 40) % (1u << kFractionBits);
     return {static_cast<std::uint16_t>((x % 4 == 0 ? 0x8000u : 0u) | exponent << kFractionBits | fraction)};
   } else {
-    // Magnitudes are far apart, so that any other order of addition gives different bits.
+    // Magnitudes are far apart, so that other orders of addition round differently.
     const double scale[] = {1e-3, 1.0, 1e4, 1e7};
     return static_cast<T>((static_cast<double>(x % 2001) - 1000.0) / 7.0 * scale[(x >> 20) % 4]);
   }
 }
 
-/// The combination of the existing ranks among [begin, begin + span), in the order of
+/// The combined values of those ranks in [begin, begin + span) that exist, in the order of
 /// rabit_engine/reduce/order.h.
 template <typename T, typename Combine>
 T Expected(int begin, int span, int world_size, const T* values, Combine combine) {

@@ -1,4 +1,4 @@
-// Which MPI is chosen in which environment, and which reductions MPI may carry out.
+// Which MPI and which bootstrap are chosen in which environment, and which reductions MPI may carry out.
 #include "rabit_engine/mpi/mpi_library.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST(Launchers, AreNotSeenInVariablesThatOtherProgramsSet) {
   EXPECT_EQ(LauncherOf({{"RANK", "0"}, {"WORLD_SIZE", "4"}}), BootstrapKind::kNone);
   EXPECT_EQ(LauncherOf(Torchrun("0", "1")), BootstrapKind::kNone);
   EXPECT_EQ(LauncherOf(Torchrun("0", "many")), BootstrapKind::kNone);
-  // In newer versions, the shell of salloc is a step of one task.
+  // In newer versions of Slurm, salloc's shell is a step of one task.
   EXPECT_EQ(
       LauncherOf({{"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "4294967290"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
       BootstrapKind::kNone);

@@ -137,7 +137,7 @@ void CheckReduction(Communicator& world, const Reduction& reduction,
     world.Reduce(buffer, count, reduction, root);
     if (rank == root) Require(std::equal(expected.begin(), expected.end(), buffer), "reduce " + what);
 
-    // Uneven slices; the first and every third slice after it are empty.
+    // Uneven slices: the last one gets the rest; of the others, the first and every third after it are empty.
     std::vector<std::size_t> offsets{0};
     for (int r = 0; r < world.world_size(); ++r) {
       offsets.push_back(r + 1 == world.world_size() ? count : offsets.back() + (r % 3 == 0 ? 0 : count / 3));
@@ -165,7 +165,8 @@ void CheckType(Communicator& world, DataType type) {
   }
 }
 
-/// `five`: the bits of five values.
+/// Checks reductions of 16-bit floats. `five`: the bit patterns of the five values from which the inputs are
+/// made.
 void CheckHalf(Communicator& world, DataType type, const std::vector<std::uint16_t>& five) {
   for (const ReduceOp operation : {ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kSum, ReduceOp::kProduct}) {
     std::vector<std::vector<std::byte>> ranks;
@@ -179,8 +180,8 @@ void CheckHalf(Communicator& world, DataType type, const std::vector<std::uint16
   }
 }
 
-/// Max and min follow the engine's rules even if MPI's differ: a NaN on the left stays, a NaN on the right is
-/// ignored, and of two zeros the left one is taken.
+/// Checks that max and min follow the engine's rules even if MPI's differ: a NaN as the left operand is kept,
+/// a NaN as the right operand is ignored, and of two zeros the left one is taken.
 void CheckOddFloats(Communicator& world) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> odd{nan, -0.0F, 0.0F, 1.0F, -std::numeric_limits<float>::infinity()};
@@ -201,8 +202,8 @@ void CheckOddFloats(Communicator& world) {
   }
 }
 
-/// A function that is associative but not commutative: 2x2 matrices over the integers modulo 251. An element
-/// has 12 bytes, so that no MPI type fits by chance.
+/// An element of a reduction that is associative but not commutative: the product of 2x2 matrices over the
+/// integers modulo 251. An element has 12 bytes, so that no MPI type fits by chance.
 struct Matrix {
   std::uint8_t cells[4];
   std::uint8_t padding[8];
@@ -282,8 +283,8 @@ void CheckAllgather(Communicator& world) {
   }
 }
 
-/// Checks the other calls, on communicators of every shape. programs_worker.cc runs more programs, also with
-/// asynchronous calls.
+/// Checks the other calls, on communicators of every shape. programs_worker.cc runs more random programs,
+/// including some with asynchronous calls.
 void CheckPrograms(Communicator& world) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     warren::testing::RandomProgram(seed, world, true).Run(40);
@@ -369,7 +370,7 @@ void CheckMisuse(Communicator& world) {
 }
 
 std::string RecordOf(int rank, int round) {
-  // Lengths that need no piece, one piece, and several; contents of all byte values.
+  // Lengths from zero to several PMI pieces. All byte values occur in the longer records.
   constexpr std::size_t kLengths[] = {0, 10, 700, 5000, 20000};
   std::string record(kLengths[(rank + round) % std::size(kLengths)], '\0');
   for (std::size_t i = 0; i < record.size(); ++i) record[i] = static_cast<char>(i * 31 + rank + round);

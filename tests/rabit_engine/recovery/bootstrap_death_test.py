@@ -35,7 +35,7 @@ class BootstrapDeathTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def deaths(self, points, env):
-        """Runs a job in which tasks die at `points`, a call for each task, and checks its results. Returns how many tasks died."""
+        """Runs a job and checks its results. `points`: the system calls at which tasks die, by task. Returns how many tasks died."""
         # A worker that never reaches its point exits under strace, where LeakSanitizer cannot run.
         quiet = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         die = {f"DIE_{task}": point for task, point in points.items()}

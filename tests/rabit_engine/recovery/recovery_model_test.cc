@@ -20,7 +20,7 @@ namespace {
 
 enum class Call { kLoad, kAllreduce, kBroadcastFromFirst, kBroadcastFromLast, kCheckPoint, kFinalize };
 
-// The program of every rank: load, then `versions` times these calls and a checkpoint, then finalize.
+// The program of every rank: load; `versions` times all of `calls` and then a checkpoint; finalize.
 struct Program {
   int versions = 1;
   std::vector<Call> calls;
@@ -29,7 +29,7 @@ struct Program {
 struct Rules {
   int ranks = 3;
   int deaths = 2;
-  int broken_links = 0;  // how often links break without a death
+  int broken_links = 0;  // how many times links may break without a death
   Replicas replicas;
   Program program;
   bool local_models = true;
@@ -250,7 +250,8 @@ class World {
     broken_ = false;
   }
 
-  // A rank dies while the ranks meet: some have followed the plan, and some of the transfers are done.
+  // Adds the worlds in which a rank dies while the ranks meet: some ranks have followed the plan, and some
+  // transfers are done.
   void AddBrokenMeetings(const Plan& plan, std::vector<World>& next) const {
     if (deaths_ == rules_->deaths || rules_->one_at_a_time) return;
     for (int victim = 0; victim < rules_->ranks; ++victim) {
@@ -283,8 +284,8 @@ class World {
 
   const Rules* rules_;
   std::vector<Rank> ranks_;
-  // For each rank, since the links were made: the last call it has begun, and the last checkpoint of which it
-  // has all copies. Both are positions in the program.
+  // For each rank, since the links were made: the last call that it has begun, and the last checkpoint for
+  // which it has received all copies. Both are positions in the program.
   std::vector<int> begun_;
   std::vector<int> copied_;
   int deaths_ = 0;

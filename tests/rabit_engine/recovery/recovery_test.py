@@ -19,7 +19,7 @@ class RecoveryCase(unittest.TestCase):
     def expected(self, num_workers, *words):
         key = (num_workers, words)
         if key not in self.undisturbed:
-            # The order of reduction depends on ranks only: all layouts of hosts and all transports give the same bits.
+            # The reduction order depends on ranks only, so all host layouts and all transports give the same bits.
             result = train(num_workers, *(word for word in words if not word.startswith("hosts=")))
             self.assertEqual(result.code, 0, result.errors)
             self.assertEqual(len(result.digests), num_workers)
@@ -119,7 +119,7 @@ class SeveralTest(RecoveryCase):
         """Counts the close and munmap calls that a worker makes after the tracker has released it."""
         for shape in {}, TCP:
             with tempfile.TemporaryDirectory() as folder:
-                # The shell only expands the name of the trace file; exec then replaces it with strace.
+                # The shell only expands the name of the trace file; exec then replaces the shell with strace.
                 trace = ["sh", "-c", f'exec strace -e trace=close,munmap,recvfrom -o {folder}/$DMLC_TASK_ID "$@"', "sh"]
                 # LeakSanitizer cannot run under strace.
                 result = train(RANKS, attempts=3, under=trace, env={"ASAN_OPTIONS": "detect_leaks=0", **shape})

@@ -1,5 +1,6 @@
-"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails immediately. No other rank is reported
-lost in its place, and no rank waits for it. If workers are restarted, the job ends with the bits of an undisturbed run."""
+"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails immediately or, if only memory cannot be
+shared, uses TCP. No other rank is reported lost in its place, and no rank waits for it. If workers are restarted, the job ends
+with the bits of an undisturbed run."""
 
 import re
 import unittest
@@ -8,7 +9,7 @@ from training import train
 
 RANKS = 4
 TCP = {"WARREN_SHARED_MEMORY": "off"}
-# Makes the system calls that $FAULT selects fail in the first process of task 1.
+# Starts a worker. In the first process of task 1, the system calls that $FAULT selects fail.
 INJECT = """
 [ "$DMLC_NUM_ATTEMPT.$DMLC_TASK_ID" = 0.1 ] || exec "$@"
 exec strace -f -o /dev/zero -e "inject=$FAULT" "$@"
@@ -36,7 +37,7 @@ class ShortageTest(unittest.TestCase):
         return result.errors
 
     def test_out_of_descriptors_while_it_is_linked_again(self):
-        """Another rank dies, so rank 1 is linked again. Tries all limits on descriptors, from none spare to enough."""
+        """Another rank dies, so rank 1 is linked again. Tries all descriptor limits, from too low to high enough."""
         told = 0
         for limit in range(3, 13):
             with self.subTest(limit=limit):

@@ -13,8 +13,8 @@ SUBMIT = BIN / "dmlc-submit"
 WORKER = BIN / "training_worker"
 VERSIONS = 3
 LIMIT_S = 60
-# Calls per version: an allreduce, three broadcasts (a length and a text each), an allgather (positions and slices), and two allreduces;
-# then the checkpoint.
+# Calls per version: an allreduce, three broadcasts (a length and a text each), an allgather (positions and slices), and two allreduces. The
+# checkpoint comes after these calls and is not counted.
 CALLS = 11
 LINE = re.compile(r"rank (\d+) of (\d+): ([0-9a-f]{16}) ([0-9a-f]{16})")
 

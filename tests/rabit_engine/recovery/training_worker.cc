@@ -7,6 +7,7 @@
 //   [faulty=<rank>] [seed=<number>] [before=<calls>] [files=<task>,<number>[,init]] [lazy] [tell] [key=value
 //   of rabit...]
 //
+// sleep=20: each version takes 20 ms longer.
 // leaves=1: this rank exits with success after the first version, without Finalize.
 // hosts=2: the tasks act as if on 2 hosts, with shared memory within each and TCP between them.
 // seed=1: a different model, computed with the same calls.

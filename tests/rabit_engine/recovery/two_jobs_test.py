@@ -50,7 +50,7 @@ class TwoJobs(unittest.TestCase):
         tracker.process.wait()
 
     def play(self, rng):
-        """Runs one pair of jobs. Returns the fate of the first one."""
+        """Runs one pair of jobs. Returns the fate of the first job."""
         fate = rng.choice(FATES)
         first_tracker = self.tracker(0)
         first = self.job(first_tracker, 0)

@@ -1,5 +1,5 @@
-// CombineAll of many operands: the tree of order.h, in registers and in blocks; `out` may be any of the
-// inputs.
+// CombineAll must follow the tree of order.h, however many operands there are and however long they are;
+// `out` may be any of the inputs.
 #include <gtest/gtest.h>
 
 #include "tests/rabit_engine/reduce/reference.h"
@@ -42,7 +42,6 @@ TEST(CombineAll, GivesTheBitsOfTheTreeForEveryTableTypeAndOperation) {
 }
 
 TEST(CombineAll, IsTheSameAsCombiningSingleElementsPairByPair) {
-  // CombineAll must give the same bits as calls of Combine on single elements.
   const Reduction plain = Reduction::Typed(DataType::kFloat, ReduceOp::kSum, PlainKernels());
   for (const std::size_t world : kWorlds) {
     const std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, 1000);

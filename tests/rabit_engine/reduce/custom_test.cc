@@ -81,7 +81,8 @@ std::vector<const void*> Pointers(const std::vector<T>& inputs) {
   return pointers;
 }
 
-// Zero, one and a few elements, exactly a block of 64 KiB, and several blocks with a remainder.
+// Zero, one and a few elements; as many as fit into 2 KiB, and one more; as many as fit into a block of 64
+// KiB, and one more; several blocks with a remainder.
 constexpr std::size_t kCustomCounts[] = {0, 1, 3, 85, 86, 2730, 2731, 9001};
 
 TEST(Custom, TheLowerRanksAreTheLeftOperandWhereverTheResultGoes) {

@@ -91,7 +91,7 @@ TEST(Kernels, EverySixteenBitPatternGoesThroughUnchangedButForSignallingNan) {
 }
 
 TEST(Kernels, SumsAndProductsOfSixteenBitFloatsAreRoundedToNearestEven) {
-  // Combines each bit pattern with a hundred others, so that every kind of tie, carry, underflow and overflow
+  // Combines each bit pattern with six others, so that every kind of tie, carry, underflow and overflow
   // occurs.
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     for (const ReduceOp operation : {ReduceOp::kSum, ReduceOp::kProduct}) {

@@ -46,7 +46,7 @@ inline std::string Describe(const KernelTable& table, DataType type, ReduceOp op
 
 // ------------------------------------------------------------------------------------------- 16-bit floats
 
-/// An IEEE format of 16 bits with these numbers of exponent and fraction bits.
+/// A 16-bit floating-point number in an IEEE-style format with these numbers of exponent and fraction bits.
 template <int exponent_bits, int fraction_bits>
 struct Small {
   static constexpr int kBias = (1 << (exponent_bits - 1)) - 1;
@@ -132,7 +132,7 @@ float Widened(Small<e, f> value) {
                               (bits & ((1u << f) - 1)) << (std::numeric_limits<float>::digits - 1 - f));
 }
 
-/// Rounds to nearest, ties to even. A NaN keeps the upper bits of its payload and becomes quiet.
+/// Rounds to the nearest T, ties to even. A NaN keeps the upper bits of its payload and becomes quiet.
 template <typename T>
 T Narrowed(float value) {
   if (!std::isnan(value)) return T::Nearest(value);

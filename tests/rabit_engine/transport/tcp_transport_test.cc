@@ -58,7 +58,8 @@ class World {
   /// Closes all sockets of `rank`, as the kernel does for a process that is killed.
   void Kill(int rank) { ranks_[rank].reset(); }
 
-  /// Runs `function` for all ranks, each in its own thread; rethrows the failure of the lowest rank.
+  /// Runs `function` for all ranks, each in its own thread; rethrows the failure of the lowest rank that
+  /// failed.
   void OnAll(const std::function<void(TcpTransport&)>& function) {
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> failures(ranks_.size());

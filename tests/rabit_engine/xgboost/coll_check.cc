@@ -1,6 +1,6 @@
 // Checks that calls of XGBoost's class Coll are intercepted with the right arguments, for one of the
-// signatures in XGBoost's versions and the calling convention of the processor that this is compiled for.
-// Prints "all calls arrive as they were made" and exits with 0.
+// signatures in XGBoost's versions and the calling convention of the processor that this is compiled for. If
+// so, prints "all calls arrive as they were made" and exits with 0.
 //
 //     coll_check by_reference|by_value|with_context
 #include <cstdio>

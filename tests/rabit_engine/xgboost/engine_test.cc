@@ -85,7 +85,7 @@ std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& 
   return said;
 }
 
-/// Returns each rank's reason for not serving. Checks that XGBoost's own functions still work.
+/// Returns, for each rank, why the engine does not serve. Checks that XGBoost's own functions still work.
 std::array<std::string, 2> WhyNot(
     const std::string& variant, const std::function<void(int rank)>& before = [](int) {}) {
   return InTwoRanks(variant, [&](const StandIn& xgboost, int rank) -> std::string {

@@ -33,7 +33,7 @@ void ExpectCombined(int type, int operation, const std::vector<Element>& left,
   }
 }
 
-/// Checks every operation of a type against the operators of C++.
+/// Checks every operation of a type against std::max, std::min and the C++ operators.
 template <typename Element>
 void ExpectAll(int type) {
   std::vector<Element> left;

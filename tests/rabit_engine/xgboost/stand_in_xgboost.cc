@@ -66,7 +66,7 @@ STAND_IN_COLL(Coll, Comm, FIRST, SPAN)
 
 namespace {
 
-/// Sends `bytes` and receives as many, at the same time.
+/// Sends and receives `bytes` bytes at the same time.
 void Swap(const Comm& comm, const void* sent, void* received, std::size_t bytes) {
   const auto* from = static_cast<const char*>(sent);
   auto* to = static_cast<char*>(received);

@@ -1,4 +1,5 @@
-// A program with its own error handling, as RABIT_CUSTOMIZE_MSG_ requires, that uses rabit before Init.
+// A program that defines its own message handlers, as RABIT_CUSTOMIZE_MSG_ requires, and uses rabit without
+// calling Init.
 #define RABIT_CUSTOMIZE_MSG_
 #include <rabit/rabit.h>
 

@@ -1,4 +1,5 @@
-/* Every asynchronous call, from C, with and without options. Checks its own results, with 1 to 4 workers. */
+/* Makes every asynchronous call of the C API, with and without options, and checks the results. Run with 1 to
+ * 4 workers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +120,7 @@ int main(int argc, char* argv[]) {
   CHECK(WarrenBarrierAsync(world, &options, NULL) == -1);
   CHECK(strstr(WarrenGetLastError(), "`handle` is NULL") != NULL);
 
-  /* The ranks' counts differ. The error contains the operation's original name, which was copied. */
+  /* The ranks' counts differ. The error contains the operation's name as it was when the call was made. */
   CHECK(WarrenAllreduceAsync(world, &one, &other, rank == 0, WARREN_FLOAT64, WARREN_SUM, &options, &handle) ==
         0);
   strcpy(name, "another");

@@ -1,4 +1,4 @@
-/* A C program for rabit/c_api.h. It checks its own results, in jobs of any size. With an argument
+/* A C program for rabit/c_api.h. It checks its own results, in jobs of up to 4 workers. With an argument
  * "misuse=..." it makes that mistake instead. */
 #include <rabit/c_api.h>
 #include <stdint.h>
@@ -59,7 +59,8 @@ int main(int argc, char* argv[]) {
   Check(big == world - 1, "max of long long");
 
   {
-    /* 1 and, from each other rank, half a unit in its last place; rounded once, to nearest even. */
+    /* Rank 0 contributes 1, and each other rank half a unit in the last place of 1. The sum is rounded only
+     * once, to nearest even. */
     static const uint16_t sums[4][2] = {
         {0x3c00, 0x3f80}, {0x3c00, 0x3f80}, {0x3c01, 0x3f81}, {0x3c02, 0x3f82}};
     uint16_t half = rank == 0 ? 0x3c00 : 0x1000;

@@ -1,5 +1,5 @@
 // A C++11 program that uses the whole API of rabit 0.1, as its users would. It checks its own results, in
-// jobs of any size, and exits with code 0.
+// jobs of up to 8 workers, and exits with code 0 if they are right.
 #include <rabit/rabit.h>
 // Some programs also include these directly.
 #include <rabit/base.h>

@@ -1,5 +1,5 @@
-/* The calls with one count per rank, and the calls that LightGBM makes, from C. Checks its own results. Run
- * with 1 to 4 workers. */
+/* Makes the calls that take one count per rank, and the calls that LightGBM makes, and checks the results.
+ * Run with 1 to 4 workers. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -171,7 +171,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryAllgatherV(values, counts, 7) == -1 &&
         strstr(RabitGetLastError(), "larger than memory can hold"));
 
-  /* LightGBM's calls: a sum of doubles is recognised; the caller's function is called only for that check. */
+  /* LightGBM's calls: a sum of doubles is recognised by a single call of the caller's function. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);
   counts[0] = offsets[1];
   for (i = 0; i < world; ++i) length[i] = (int32_t)(8 * counts[i]);

@@ -17,7 +17,7 @@ LIMIT_S = 60
 
 
 class Page:
-    """One tab. `complaints`: errors on its console, exceptions, and failed loads."""
+    """One tab. `complaints`: errors and warnings on its console, exceptions, and failed loads. `requests`: the requested URLs."""
 
     def __init__(self, browser: "Browser", session: str) -> None:
         self.browser = browser
@@ -32,7 +32,7 @@ class Page:
         return self.browser.call(method, self.session, **parameters)
 
     def take(self, method: str, parameters: Dict[str, Any]) -> None:
-        """Handles an event."""
+        """Records the complaint or the request that an event of this tab reports."""
         if method == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))

@@ -8,9 +8,10 @@ import time
 
 
 class ClusterOfDaemons:
-    """The servers of a cluster, started as root, with all files in one directory. A cluster derives from it and defines `environment()`, the
-    variables that its clients and servers need in addition to the usual environment; `_end_jobs()`; `_logs()`, the paths of its logs; and
-    `_is_of_a_job(entry)`, whether a folder of /proc is a process of a job. It calls `_begin` at the end of its constructor."""
+    """The servers of a cluster, started as root, with all files in one directory. A derived class calls `_begin` at the end of its
+    constructor, and defines `environment()`, the variables that the cluster's clients and servers need in addition to the usual
+    environment; `_end_jobs()`; `_logs()`, the paths of the logs; and `_is_of_a_job(entry)`, whether a folder of /proc is that of a job's
+    process."""
 
     def __init__(self, directory, timeout):
         self.directory = pathlib.Path(directory).resolve()
@@ -19,7 +20,7 @@ class ClusterOfDaemons:
         self.log = None
 
     def _begin(self, start):
-        """Calls `start`, which starts everything; ends everything if it fails."""
+        """Calls `start`, which starts the servers. If `start` fails, ends everything and raises the error."""
         try:
             start()
         except BaseException:

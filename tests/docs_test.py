@@ -27,7 +27,7 @@ def read(path):
 
 
 def tables(text):
-    """Returns each table with the text between it and the previous table or heading."""
+    """Yields (text, rows) for each table. `text` is what stands between the table and the previous table or heading."""
     before, rows = [], []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -62,7 +62,7 @@ def tracked(*patterns):
 
 
 def options_of_dmlc_submit():
-    """The options, each with whether it takes the next word as its value."""
+    """Maps each option to whether it takes the next word as its value."""
     rows = re.findall(r"^\| `(-[^`]*)` \|", read(SOURCE / "docs/reference/options.md"), re.MULTILINE)
     return {name: "[=" not in row and " " in row.split(", ")[-1] for row in rows for name in re.findall(r"(?:^|, )(--?[a-zA-Z-]+)", row)}
 

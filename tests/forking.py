@@ -54,7 +54,7 @@ def python(interpreter, *packages, path=""):
         return interpreter
     folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-forking-"))
     address, program = str(folder / "socket"), folder / "python"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # OpenMP reads it when a package is imported
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # OpenMP reads OMP_NUM_THREADS when a package is imported
     # The server exits when its standard input is closed, that is, when this process ends for whatever reason. It removes the folder.
     server = subprocess.Popen([interpreter, __file__, address, path, *packages],  # pylint: disable=consider-using-with
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)

@@ -20,7 +20,7 @@ TOP = {
 
 
 def includes(folder):
-    """(file, included file) for every file of ours, both relative to the top of the tree."""
+    """Yields (file, included file) for each include of one of our files in this folder. Both are relative to the top of the tree."""
     for path in sorted((SOURCE / folder).rglob("*")):
         if path.suffix in (".h", ".cc", ".cu"):
             for include in re.findall(r'^#include "([^"]+/[^"]+)"', path.read_text(), re.MULTILINE):
@@ -28,7 +28,7 @@ def includes(folder):
 
 
 def definitions(folder):
-    """(file, type name with its namespaces) for the types defined in the headers of a folder."""
+    """Yields (file, type name with its namespaces) for the types defined in the headers of a folder."""
     for path in sorted((SOURCE / folder).rglob("*.h")):
         spaces = []
         for line in path.read_text().splitlines():

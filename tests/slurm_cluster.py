@@ -129,7 +129,7 @@ class SlurmCluster(ClusterOfDaemons):
         return self.run("squeue", "--noheader", capture_output=True, text=True, timeout=5).stdout.strip()
 
     def _is_of_a_job(self, entry):
-        """Whether it is slurmstepd, which leaves slurmd's process group, or a task, even one whose slurmstepd is gone."""
+        """Whether the process is slurmstepd, which leaves slurmd's process group, or a task, even one whose slurmstepd is gone."""
         environment = (entry / "environ").read_bytes().split(b"\0")
         if f"SLURM_CONF={self.configuration}".encode() in environment and any(one.startswith(b"SLURMD_NODENAME=") for one in environment):
             return True

@@ -13,7 +13,7 @@ SET_TWICE = {("RABIT_TLS", "tracker/environment.cc"), ("RABIT_TLS", "python/src/
 
 
 def sources():
-    """(path from the top of the tree, text) of the files that read and set variables."""
+    """Yields (path from the top of the tree, text) of the files that read and set variables."""
     for folder in ("rabit_engine", "data", "tls", "tracker", "submit", "python/src"):
         for path in sorted((SOURCE / folder).rglob("*")):
             if path.suffix in (".h", ".cc", ".cu", ".py", ".sh"):

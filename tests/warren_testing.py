@@ -29,7 +29,7 @@ without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED
 
 
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
-    """Polls until `condition()` is true; fails with `what` after `seconds`."""
+    """Polls until `condition()` is true, and returns its value. Fails with `what` after `seconds`."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:
@@ -100,7 +100,7 @@ class Tracker:
 
 
 class Wire:
-    """Ints and strings in the format of the tracker's protocol."""
+    """Sends and receives integers and strings in the format of the tracker's protocol."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -156,8 +156,8 @@ def let_in(wire, token_hex):
 
 
 class ClassicWorker:
-    """A rabit worker as seen by its tracker and its peers. Its calls block, as in a real worker. With a token it proves the
-    token to the tracker, as Warren's workers do, but it proves nothing to its peers."""
+    """A rabit worker as seen by its tracker and its peers. Its calls block, as in a real worker. With a token, it
+    authenticates to the tracker as Warren's workers do, but not to its peers."""
 
     def __init__(self, tracker_address, task_id, rank=-1, world_size=-1, token=None):
         self.tracker_address = tracker_address
@@ -226,7 +226,7 @@ class ClassicWorker:
         self.hello("shutdown").sock.close()
 
     def die(self):
-        """Does what the kernel does for a killed process."""
+        """Closes all links, as the kernel does when a process is killed."""
         for link in self.links.values():
             link.sock.close()
 
@@ -239,7 +239,7 @@ class CollectiveWorker:
         self.task_id = str(task_id)
         self.rank, self.world_size = 0, -1
         self.error_listener = None
-        self.known = threading.Event()  # the tracker has answered its start
+        self.known = threading.Event()  # set when the tracker has answered this worker's start
 
     def hello(self):
         wire = Wire(socket.create_connection(self.tracker_address, timeout=30))
@@ -283,7 +283,7 @@ class CollectiveWorker:
 
 @contextlib.contextmanager
 def threads(functions):
-    """Runs the functions in threads. Joins the threads at the end and raises the first error."""
+    """Runs the functions in threads and yields their futures. At the end of the block, joins the threads and raises the first error."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=max(1, len(functions))) as pool:

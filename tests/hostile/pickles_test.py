@@ -1,6 +1,6 @@
-"""Pickles that run code, sent by processes that do not know the job's token. The sender either has taken a rank before the job's worker
-could and sends through XGBoost's own communicator, or is linked with the other ranks and sends through each call that transfers Python
-objects. No pickle is loaded, and the error names the sender's rank."""
+"""Processes that do not know the job's token send pickles that run code. Such a process either has taken a rank before the job's worker
+could, and sends through XGBoost's own communicator, or is linked with the other ranks, and sends through each call that transfers Python
+objects. No pickle is loaded. Except for checkpoints, the error names the sender's rank."""
 import os
 import pathlib
 import subprocess

@@ -16,7 +16,7 @@ class Evil:
 
 
 def disarm(rank):
-    """Removes the job's token from rank 1, which stays linked with the others."""
+    """Unless ARMS is "right", removes or replaces the job's token in rank 1, which stays linked with the others."""
     if rank != 1 or ARMS == "right":
         return
     if ARMS == "none":
@@ -48,7 +48,7 @@ def with_rabit():
             shown(rank, lambda: rabit.broadcast(value_of(rank), 1))
         elif DOOR == "checkpoint":
             if os.environ.get("DMLC_NUM_ATTEMPT", "0") == "0":
-                rabit.load_checkpoint()  # announces that ranks may be lost
+                rabit.load_checkpoint()  # tells the engine that lost ranks may be restarted
                 rabit.checkpoint(value_of(rank))
                 if rank == 0:
                     os._exit(7)

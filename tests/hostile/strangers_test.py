@@ -1,5 +1,5 @@
 """Strangers that speak XGBoost's and rabit's protocols to the tracker of a job with a token. They connect before the first worker, try to
-take a task's place while its worker is on its way, or send messages in the name of a worker of their host that has joined. Jobs of
+take a task's place before its worker joins, or send messages in the name of a worker on their host that has already joined. Jobs of
 warren.xgboost are not disturbed, whatever --admit says. A program that joins with XGBoost's own functions is admitted if it runs as the
 tracker's user."""
 import contextlib
@@ -89,12 +89,12 @@ def words(rank, world, task):
 
 
 def python():
-    """A Python that has already imported XGBoost."""
+    """Returns the path of a Python that has already imported XGBoost."""
     return forking.python(PYTHON, "numpy", "xgboost", path=XGBOOST_PATH)
 
 
 def taken_ports(pid):
-    """The ports on which process `pid` listens and that have an established connection."""
+    """The ports on which process `pid` listens and to which a connection is established."""
     own = set()
     for descriptor in os.scandir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):

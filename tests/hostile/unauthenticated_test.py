@@ -46,12 +46,12 @@ def authentication(token):
 
 
 def link_hello(kind, sender, receiver, lost=-1):
-    """The first message of a link of the transport, with random bytes as the proof."""
+    """The first message on a link between two ranks, with random bytes as the proof."""
     return struct.pack("@IHHiiii", LINK, 3, kind, sender, receiver, lost, 0) + os.urandom(32 + 32 + 32)
 
 
 def tls_hello():
-    """The first bytes of a TLS client."""
+    """The first bytes that a TLS client sends."""
     outgoing = ssl.MemoryBIO()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="tracker")
     try:
@@ -62,7 +62,7 @@ def tls_hello():
 
 
 def attacks(rng):
-    """Yields, without end, messages that an unauthenticated peer may send, each as a list of pieces."""
+    """Yields, without end, messages that an unauthenticated peer may send, each cut into two pieces."""
     wrong = os.urandom(32)
     tls = tls_hello()
     while True:

@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).parent
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 LIMIT_S = 100
 SAME = 1e-4
-#: The workers of the largest job. Only scripts/nightly runs 64, since loading XGBoost takes each worker a second of CPU time.
+#: The number of workers in the largest job. Only scripts/nightly runs 64, since loading XGBoost takes each worker a second of CPU time.
 MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "12"))
 SEVERAL_MINUTES_S = 120  # surviving workers sleep this long unless they are ended
 
@@ -86,7 +86,7 @@ class AnyXgboost(Workers):
             self.assertEqual((len(rows), sum(rows)), (workers, 270), output)
             (self.folder / "model.json").unlink()
 
-    # Not in the table of docs/how-to/xgboost.md, which is about dmlc-submit.
+    # This test has no row in the table of docs/how-to/xgboost.md, which covers dmlc-submit only.
     @unittest.skipUnless(shutil.which("mpirun.openmpi"), "SKIPPED: no mpirun.openmpi; apt-get install openmpi-bin")
     def test_processes_of_mpirun_train_one_model(self):
         done = subprocess.run(["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "3", PYTHON,

@@ -1,4 +1,4 @@
-"""A worker for any_xgboost_test.py, with the XGBoost that its interpreter finds: one function per test."""
+"""A worker for any_xgboost_test.py: one function per test. Uses the XGBoost that its interpreter finds."""
 import atexit
 import json
 import os
@@ -19,7 +19,7 @@ PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1, "
 
 
 def train(data: str, model_path: str, rounds: str) -> None:
-    """Trains. Rank 0 saves the model and prints the evaluation of the last round; each rank prints how many rows and columns it has."""
+    """Trains a model. Rank 0 saves it and prints the evaluation of the last round. Each rank prints the numbers of its rows and columns."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         matrix.set_label((matrix.get_label() > 0).astype(float))
@@ -32,7 +32,7 @@ def train(data: str, model_path: str, rounds: str) -> None:
 
 
 def rank_queries(data: str) -> None:
-    """Trains a ranking. Prints the number of queries and the sum of weights in this worker's share."""
+    """Trains a ranking model. Prints the number of queries and the sum of weights in this worker's share."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         groups = matrix.get_uint_info("group_ptr")
@@ -95,7 +95,7 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
         """Kills the last rank."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-            """Returns False, so that the training goes on."""
+            """Kills the last rank once, after `kill_at` rounds. Returns False, so that the training goes on."""
             last = wx.get_rank() == wx.get_world_size() - 1
             if last and model.num_boosted_rounds() == int(kill_at) and not killed.exists():
                 killed.touch()
@@ -112,8 +112,8 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
 
 
 def resumed(data: str, ranking: str) -> None:
-    """For each parameter that draws random numbers, compares training without interruption with training that is interrupted after 3 or 5
-    rounds and resumed. Prints the cases in which the models differ."""
+    """For various parameters that make XGBoost draw random numbers, compares uninterrupted training with training that is interrupted after
+    3 or 5 rounds and resumed. Prints the cases in which the models differ."""
     class Stop(xgb.callback.TrainingCallback):
         """Interrupts the training."""
 
@@ -163,7 +163,7 @@ def resumed(data: str, ranking: str) -> None:
 
 
 def join() -> None:
-    """Joins and leaves."""
+    """Joins the job and leaves it."""
     with wx.communicator():
         pass
 

@@ -68,7 +68,7 @@ class LightGbm(unittest.TestCase):
             self.assertEqual(len(own[0]), WAYS)
             for name in own[0]:
                 with self.subTest(name, workers=workers):
-                    if (name, workers) != ("many_leaves", 3):  # here, sums over leaves are added up in another order
+                    if (name, workers) != ("many_leaves", 3):  # with three workers, sums over leaves are added in another order
                         self.assertEqual({models[name] for models in ours}, {models[name] for models in own})
                     self.assertEqual(len({models[name] for models in ours}), 1, "the workers' models differ")
 

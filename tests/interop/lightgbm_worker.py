@@ -1,5 +1,5 @@
-"""A worker for lightgbm_test.py, with the LightGBM that its interpreter finds, over Warren's engine or LightGBM's own sockets: one
-function per test."""
+"""A worker for lightgbm_test.py: one function per test. Uses the LightGBM that its interpreter finds, over Warren's engine or over
+LightGBM's own sockets."""
 import hashlib
 import json
 import os
@@ -40,7 +40,7 @@ def digest(model: Any) -> str:
     return hashlib.sha256(booster.model_to_string().split("\nparameters:")[0].encode()).hexdigest()
 
 
-#: All ways to train, by name: functions of (rank, parameters of the communication).
+#: All ways to train, by name: functions of the rank and the communication parameters.
 WAYS: Dict[str, Callable[[int, Dict[str, Any]], Any]] = {}
 
 
@@ -107,7 +107,7 @@ def dart(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def classifier(rank: int, more: Dict[str, Any]) -> Any:
-    """scikit-learn's interface."""
+    """Uses LightGBM's scikit-learn interface."""
     return lgb.LGBMClassifier(n_estimators=ROUNDS, **{**BASE, **more}).fit(*rows(rank))
 
 
@@ -134,12 +134,14 @@ def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
 
 
 def ways_of(tree_learner: str) -> List[str]:
-    """The ways for a tree learner. With voting, LightGBM 4.7 crashes on quantized gradients, whatever it communicates over."""
+    """The names in WAYS that work with this tree learner. With voting, LightGBM 4.7 crashes on quantized gradients, whatever it
+    communicates over."""
     return [name for name in WAYS if (name, tree_learner) != ("quantized", "voting")]
 
 
 def stops_early() -> None:
-    """Stops early. If each worker looked only at its own validation rows, they would stop at different rounds, or not at all."""
+    """Trains with early stopping. If the workers looked only at their own validation rows, they would stop at different rounds, or not at
+    all."""
     with wl.communicator():
         rank = wl.get_rank()
         x, y = rows(rank)
@@ -163,7 +165,8 @@ def stops_early() -> None:
 
 
 def loads(uri: str) -> None:
-    """Loads this worker's share and trains on it. Prints the share's size and queries, and a digest of the model."""
+    """Loads this worker's share of the data and trains on it. Prints the rank, the share's numbers of rows and features, the sizes of its
+    queries, and a digest of the model."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
@@ -183,7 +186,7 @@ def loads_csv(uri: str) -> None:
 
 
 def weighs(uri: str) -> None:
-    """Loads queries with weights and prints the weight of each row, which LightGBM expects instead."""
+    """Loads queries with one weight each. Prints the weights that LightGBM gets: one per row."""
     with wl.communicator():
         data = wl.load_dataset(uri)
         lgb.train({**BASE, "objective": "lambdarank", **wl.parameters()}, data, 2)
@@ -191,7 +194,7 @@ def weighs(uri: str) -> None:
 
 
 def says(error: type, what: Callable[[], Any]) -> None:
-    """Prints the error that `what` must raise, for the test to read."""
+    """Prints the error that `what` raises, or that it raises none, for the test to check."""
     try:
         what()
     except error as found:
@@ -201,7 +204,8 @@ def says(error: type, what: Callable[[], Any]) -> None:
 
 
 def outside() -> None:
-    """Makes calls outside of the communicator. They must fail, since a worker would mistake its share for all data."""
+    """Makes calls outside of the communicator, where a worker would mistake its share for all data, and enters a second communicator
+    inside the first one and after it. All of that must fail."""
     says(RuntimeError, wl.parameters)
     says(RuntimeError, lambda: wl.load_dataset("rows.txt"))
     with wl.communicator():
@@ -229,7 +233,8 @@ def differs(what: str, *more: str) -> None:
 
 
 def alone() -> None:
-    """Prints the warnings: training without wl.parameters() causes one, except in another thread, which may train locally."""
+    """Prints the warnings: first those from training with wl.parameters() while another thread trains without them, which is allowed; then
+    those from training without wl.parameters() and from training linear trees."""
     with wl.communicator(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         x, y = rows(wl.get_rank())

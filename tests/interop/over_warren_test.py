@@ -266,7 +266,7 @@ class OverWarren(Workers):
             library.write_bytes(text.replace(b"\0" + COLL + b"\0", b"\0" + COLL.replace(b"4Coll", b"4Cool") + b"\0"))
 
         def move_function(library):
-            """Makes the last function of Coll's table point to the name of the type."""
+            """Makes the last entry of Coll's table of virtual functions point to the type's name."""
             readelf = subprocess.run(["readelf", "-W", "-r", library], capture_output=True, text=True, check=True).stdout
             # Maps each place where the loader writes an address to that address, which is an offset in the library or the address of one of
             # its symbols.

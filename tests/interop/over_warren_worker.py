@@ -1,5 +1,5 @@
-"""A worker for over_warren_test.py, with the XGBoost, 2.1 or later, that its interpreter finds, over Warren's engine or XGBoost's own
-communication: one function per test."""
+"""A worker for over_warren_test.py: one function per test. Uses the XGBoost (2.1 or later) that its interpreter finds, over Warren's
+engine or over XGBoost's own communication."""
 import hashlib
 import json
 import os
@@ -164,7 +164,7 @@ WAYS: Dict[str, Callable[[], xgb.Booster]] = {
 
 
 def models() -> None:
-    """Prints, for each way to train, rank 0's model and its predictions for some rows."""
+    """Prints the engine and, for each way to train, a digest of the model, the number of served calls, and predictions for some rows."""
     with wx.communicator():
         found: Dict[str, Any] = {}
         # Whole numbers, since some columns are categories.
@@ -219,7 +219,7 @@ def types_and_operations() -> None:
 
 
 def engine_is() -> None:
-    """Prints which engine is in use before, inside and after a communicator."""
+    """Prints which engine is in use before, inside and after a communicator, the sum of an allreduce, and the number of served calls."""
     before = wx.engine()
     with wx.communicator():
         inside = wx.engine()

@@ -1,4 +1,4 @@
-"""Scenarios of XGBoost's own tests of its tracker, run with warren.tracker.Tracker: one function per scenario.
+"""Scenarios from XGBoost's own tracker tests, run with warren.tracker.Tracker: one function per scenario.
 
     tracker_scenarios.py <address that the tracker listens on>
 
@@ -97,12 +97,12 @@ def one_of_crowd(arguments, number, count, work):
 
 
 def ranks(number, _):
-    """test_rank_assignment: ranks follow the task ids of the workers of a host."""
+    """test_rank_assignment: the workers of a host are ranked in the order of their task ids."""
     assert collective.get_rank() == number
 
 
 def operations(number, count):
-    """test_rabit_ops, test_broadcast, Print."""
+    """test_rabit_ops, test_broadcast, Print: two allreduces, a broadcast, and a message that the tracker prints."""
     assert collective.allreduce(np.array([1]), collective.Op.SUM)[0] == count
     assert collective.allreduce(np.array([number]), collective.Op.MAX)[0] == count - 1
     assert collective.broadcast(17 + number, 0) == 17

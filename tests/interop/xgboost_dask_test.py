@@ -83,7 +83,7 @@ class XgboostDask(unittest.TestCase):
             (PLACE / "ready").touch()
 
     def said(self, *hows):
-        """Runs a Dask cluster. Returns its report on each training."""
+        """Trains on a Dask cluster in each of these ways. Returns a report on each."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "program.py").write_text(PROGRAM)
         environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent),

@@ -18,7 +18,8 @@ SAME = 1e-5
 
 class Engines(TrainingCase):
     def train(self, engine, workers, command, ours):
-        """Trains and returns the evaluations. The choice of algorithms that our engine prints shows which engine is in use."""
+        """Trains and returns the evaluations. Checks whether our engine was in use, as `ours` says: our engine prints its choice of
+        algorithms."""
         output = self.distributed(workers, command, WARREN_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE=engine)
         self.assertEqual("rabit: allreduce of" in output, ours, output)
         lines = re.findall(r"\[\d+\](\t\S+:\S+.*)$", output, re.MULTILINE)

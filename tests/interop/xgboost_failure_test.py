@@ -1,4 +1,5 @@
-"""A worker of XGBoost raises in the middle of training: its own error comes last in the job's output."""
+"""An XGBoost worker raises in the middle of training. By default, dmlc-submit shows only that worker's traceback, just before
+dmlc-submit's own error."""
 
 import os
 import pathlib

@@ -23,7 +23,7 @@ class Training(TrainingCase):
         return self.run_program(command)
 
     def evaluations(self, output, rounds):
-        """The values of the last round. Checks that each round is printed exactly once."""
+        """The evaluations of the last round, by name. Checks that each round is printed exactly once."""
         lines = re.findall(r"^(?:\[\d\d:\d\d:\d\d\] )?(?:\[\d+\] )?\[(\d+)\](\t\S+:\S+.*)$", output, re.MULTILINE)
         self.assertEqual([int(number) for number, _ in lines], list(range(rounds)), output)
         return {name: float(value) for name, value in re.findall(r"(\S+):([-+.e\d]+)", lines[-1][1])}
@@ -148,7 +148,8 @@ class Training(TrainingCase):
         self.assertFalse(os.path.exists("bad.json"))
 
     def test_a_worker_killed_in_training_costs_no_bit_of_the_model_after_a_new_start_or_a_restart(self):
-        # With 40,000 rows, a round takes long enough to kill a worker during it. The second job resumes from the saved models of the first.
+        # With 40,000 rows, a round takes long enough to kill a worker during it. The next job resumes from
+        # the killed job's saved models.
         self.make("long.train", "--features", 30, "--density", 1, "--rows", 40000)
         command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "num_round=12",
                    "data=long.train?format=libsvm", "save_period=1"]

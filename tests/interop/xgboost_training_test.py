@@ -126,7 +126,7 @@ class Training(Workers):
 
     @contextlib.contextmanager
     def full_disk(self, room):
-        """Yields a folder with room for `room` bytes of files, or None if this user cannot mount it."""
+        """Yields a folder with room for `room` bytes of files, or None if this user cannot mount a tmpfs."""
         folder = self.folder / "disk"
         folder.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], capture_output=True, check=False)
@@ -141,7 +141,7 @@ class Training(Workers):
         room = (self.folder / "c.ubj").stat().st_size * 3 // 2
         (self.folder / "c.ubj").unlink()
         with self.full_disk(room) as disk:
-            # Without such a disk, a limit on file sizes is used instead.
+            # If no such disk can be mounted, a file size limit is used instead.
             limited = {} if disk else {"file_limit": room // 2}
             path = f"{disk or self.folder}/c.ubj"
             output = self.submit_command(2, *self.command("checkpointed", path, halt=11, **limited), code=9)
@@ -183,7 +183,7 @@ class Training(Workers):
         self.assertEqual(self.same_rows("whole", workers=3), 1)
 
     def test_13_rows_that_differ_are_few_or_known_to_be_shares_are_not_spoken_of(self):
-        # Both halves of this file are the same.
+        # Both halves of this file are the same, so that both workers load the same rows.
         (self.folder / "rows.svm").write_text("".join(f"{row % 2} 0:{row % 5} 1:1\n" for row in range(200)))
         for how in ("few", "other features", "other labels", "other numbers of rows", "bins of others", "ignored", "scattered", "loaded"):
             self.assertEqual(self.same_rows(how), 0, how)

@@ -1,4 +1,4 @@
-"""A worker for xgboost_training_test.py, with the XGBoost that its interpreter finds: one function per test."""
+"""A worker for xgboost_training_test.py: one function per test. Uses the XGBoost that its interpreter finds."""
 import array
 import collections
 import decimal
@@ -44,14 +44,14 @@ def scaled(factor: float):  # noqa: ANN201
 
 
 class Halt(xgb.callback.TrainingCallback):
-    """After `rounds` rounds, before the next one, ends the process of rank 0, or makes it wait until a file exists."""
+    """After `rounds` rounds, before the next one, ends the process of rank 0 or, if `until` is given, makes it wait for that file."""
 
     def __init__(self, rounds: int, until: str = "") -> None:
         super().__init__()
         self.rounds, self.until = rounds, pathlib.Path(until) if until else None
 
     def before_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-        """Returns False, so that the training goes on."""
+        """Ends or delays rank 0 after `rounds` rounds. Returns False, so that the training goes on."""
         if wx.get_rank() != 0 or model.num_boosted_rounds() != self.rounds:
             return False
         if self.until is None:
@@ -63,7 +63,7 @@ class Halt(xgb.callback.TrainingCallback):
 
 
 def checkpointed(path: str, how: str = "{}") -> None:
-    """Trains with a checkpoint after each round. `how` is JSON with the settings that differ from the default."""
+    """Trains with a checkpoint after each round. `how` is JSON with the settings that differ from the defaults."""
     given = json.loads(how)
     with wx.communicator():
         matrix = share(given.get("rows", 600), given.get("seed", 0),
@@ -150,7 +150,7 @@ def twice(how: str) -> None:
 
 
 def short_of_files(spare: str) -> None:
-    """Joins the job, worker 1 from a process that can open only `spare` more files."""
+    """Joins the job. Worker 1 can open only `spare` more files."""
     if os.environ["DMLC_TASK_ID"] == "1":
         highest = max(map(int, os.listdir("/proc/self/fd")))
         # Fills the gaps between the open descriptors.

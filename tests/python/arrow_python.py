@@ -1,5 +1,5 @@
-"""Import this first: if pyarrow is missing, it restarts the test under the Python that WARREN_ARROW_PYTHON names, which has pyarrow and the
-other packages for tests of warren.data. arrow_environment.sh creates one."""
+"""Must be imported first. If pyarrow is missing, restarts the test under the Python that WARREN_ARROW_PYTHON names, which has pyarrow and
+the other packages for tests of warren.data (arrow_environment.sh creates its environment). If there is no such Python, skips the test."""
 import importlib.util
 import os
 import sys

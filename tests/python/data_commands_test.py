@@ -20,7 +20,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 
 def table(rows=1000, seed=0):
-    """A table with text, which is not a feature, integers that float32 cannot hold, and missing values."""
+    """A table with a text column (not a feature), integers that float32 cannot represent, and missing values."""
     rng = np.random.default_rng(seed)
     return pa.table({"id": np.arange(rows) + 2**40, "x": pa.array(rng.random(rows), mask=rng.random(rows) < 0.1),
                      "word": [f"w{k % 7}" for k in range(rows)], "city": pa.array(rng.choice(["a", "b"], rows)).dictionary_encode(),
@@ -34,7 +34,7 @@ class Commands(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def run_it(self, *words, code=0, program=("-m", "warren", "data")):
-        """Runs the command; returns its standard output and standard error together."""
+        """Runs the command, which must exit with `code`; returns its standard output and standard error together."""
         done = subprocess.run([self.python, *program, *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}, check=False)
         self.assertEqual(done.returncode, code, done.stdout)

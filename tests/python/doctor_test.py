@@ -15,7 +15,7 @@ from warren._tools.doctor import findings, hosts, model
 from warren._tools.doctor.model import OK, Asked, Link, Survey
 from warren_testing import BIN
 
-os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # needed because dmlc-submit reads host files
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # where to find dmlc-submit, which reads the host files
 
 FACTS = {
     "host_name": "a",
@@ -58,7 +58,7 @@ def asked(name, here=False, offset=(0.0, 0.001), **changes):
 
 
 def survey(*others, **fields):
-    """This machine, two healthy hosts, and `others`."""
+    """A survey of this machine, two healthy hosts, and `others`."""
     all_hosts = [asked("this machine", True), asked("a"), asked("b"), *others]
     links = [
         Link(one.name, other.name, kind, port) for one in all_hosts for other in all_hosts if one is not other
@@ -84,7 +84,8 @@ def troubles(of):
 
 class Findings(unittest.TestCase):
     def only(self, of, level, subject, text, advice="", concerned=None):
-        """Checks that there is only one finding, which has this level, subject and text."""
+        """Checks that the survey `of` yields exactly one finding that is not OK, with this level and subject, and that its text and advice
+        contain `text` and `advice`. `concerned`: the expected hosts, if given."""
         found = troubles(of)
         self.assertEqual([(one.level, one.subject) for one in found], [(level, subject)], found)
         self.assertIn(text, found[0].text)

@@ -374,7 +374,7 @@ class Local(Folder):
 
     @contextlib.contextmanager
     def file_limit(self, size):
-        """Limits the files of this process to `size` bytes: writing beyond that fails as on a full disk."""
+        """Limits the files that this process writes to `size` bytes each: writing more fails as on a full disk."""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
         try:

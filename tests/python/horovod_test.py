@@ -1,4 +1,4 @@
-"""warren.horovod.torch, Horovod's API for PyTorch, in jobs with Debian's PyTorch, or that of the Python that WARREN_TORCH_PYTHON names."""
+"""warren.horovod.torch, Horovod's API for PyTorch, in jobs under Debian's Python or the one that WARREN_TORCH_PYTHON names."""
 import json
 import os
 import pathlib
@@ -45,7 +45,8 @@ class Horovod(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def submit(self, size, *words, python=None, **more):
-        """Runs a job of Python with these arguments; returns its exit code and output. The default Python has already imported PyTorch."""
+        """Runs a job whose workers run Python with these arguments; returns its exit code and output. The default Python has already
+        imported PyTorch."""
         with tempfile.TemporaryDirectory() as meeting:
             done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size),
                                    *(python or self.warm), *words],

@@ -287,7 +287,7 @@ def optimizer_errors():
 
 
 def adasum_of(vectors):
-    """Adasum by its definition, two vectors at a time, in float64."""
+    """Adasum, computed from its definition, two vectors at a time, in float64."""
     vectors = [vector.double() for vector in vectors]
     while len(vectors) > 1:
         pairs = zip(vectors[::2], vectors[1::2])
@@ -518,7 +518,7 @@ def refused():
 
 
 def batch_norm():
-    """Normalizes as a single process with the batches of all ranks would."""
+    """SyncBatchNorm normalizes as a single process with the batches of all ranks would."""
     rank, size = hvd.rank(), hvd.size()
     torch.manual_seed(3)
     whole = torch.randn(2 * size, 4, 3) * 5 + 100

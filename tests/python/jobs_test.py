@@ -13,7 +13,7 @@ import unittest
 from warren._tools import jobs as _jobs
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
-#: A record as dmlc-submit writes it: dmlc-submit's own test compares what it writes with the same file.
+#: A record as dmlc-submit writes it. tests/submit/monitor/history_test.cc compares the text of a record with the same file.
 FAILED = json.loads((SOURCE / "tests/submit/monitor/history/failed.json").read_text())
 NAME = "20261127T010203Z-4711.json"
 NOW = datetime.datetime(2026, 11, 27, 4, 2, 3, tzinfo=datetime.timezone.utc)

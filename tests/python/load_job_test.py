@@ -26,8 +26,8 @@ ROWS = (3000, 500, 4100)
 
 
 def table(rows, seed):
-    """Features with few distinct values, so that every value is a cut for any number of workers. Then the number of workers changes only
-    the order of gradient sums."""
+    """A table whose features have few distinct values, so that every value is a cut for any number of workers. Then the number of workers
+    changes only the order of gradient sums."""
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 30, rows), rng.integers(0, 50, rows) / 4
     city = rng.choice(["Bonn", "Rom", "Ulm", f"only-{seed}"], rows)
@@ -50,7 +50,7 @@ class Job(unittest.TestCase):
     python = forking.python(sys.executable, "numpy", "pandas", "pyarrow.dataset", "pyarrow.parquet", "pyarrow.fs", "xgboost", "lightgbm")
 
     def job(self, workers, what, uri, *, code=0, arguments=(), env=None, **options):
-        """Runs a job or, if `workers` is 0, a process without a job; returns the output."""
+        """Runs a job or, if `workers` is 0, a process without a job; returns the output. It must fail if, and only if, `code` is not 0."""
         worker = [self.python, str(WORKER), what, uri, json.dumps(options)]
         command = [*([str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), *arguments, "--"] if workers else []),
                    *worker]

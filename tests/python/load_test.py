@@ -917,7 +917,7 @@ class OpenFiles(Folder):
                 self.assertRegex(source.where(source.slices[0], 3), r"a\.parquet, row group 0, row 3$")
 
     def opened(self, files=5, most=2, kept=1 << 30):
-        """Writes `files` Parquet files; returns an Opened that keeps at most `most` open and `kept` bytes of metadata."""
+        """Writes `files` Parquet files; returns an Opened that keeps at most `most` of them open and at most `kept` bytes of metadata."""
         for k in range(files):
             self.parquet(f"{k}.parquet", table(50, k), 10)
         found = _files.find(self.folder)

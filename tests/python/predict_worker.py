@@ -78,7 +78,7 @@ def check(folder, suffix):
 
 
 def fails_on_one_rank(folder, suffix, model, matrix):
-    """No file appears, and all ranks get the error."""
+    """If one rank cannot write its file, no file appears, and all ranks get the error."""
     rank, last = wx.get_rank(), wx.get_world_size() - 1
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for whole, failing in ((False, last), (True, 0)):

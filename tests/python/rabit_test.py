@@ -19,7 +19,7 @@ PYTHON = "/usr/bin/python3"
 
 
 def job(workers, code, *options, expected=0):
-    """Runs `code` on this many workers; returns the output."""
+    """Runs `code` on this many workers; returns the output. The job must exit with the code `expected`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     done = subprocess.run(
         [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options, PYTHON, "-c",

@@ -59,7 +59,7 @@ WITHOUT_XGBOOST = without(PYTHON, "xgboost", "scipy.sparse")
 WITHOUT_TORCH = without(PYTHON, "torch.distributed")
 WITHOUT_ARROW = without(ARROW_PYTHON, "pyarrow.parquet", "pandas", "polars")
 WITHOUT_NEW_XGBOOST = WITHOUT_ARROW or without(ARROW_PYTHON, "xgboost.collective")
-#: The packages that workers import. PyTorch is separate, since its thread library differs from XGBoost's.
+#: The packages that workers import, by interpreter. PyTorch is separate, since its thread library differs from XGBoost's.
 PACKAGES = {python: [package for package in LIBRARIES[:-1] if package in FOUND[python]] for python in FOUND}
 PACKAGES_OF_TORCH = ("numpy", "torch.distributed")
 for why in sorted(set(filter(None, (WITHOUT_XGBOOST, WITHOUT_TORCH, WITHOUT_ARROW, WITHOUT_NEW_XGBOOST)))):
@@ -101,7 +101,7 @@ class Shares(unittest.TestCase):
 
 
 class ThreadedPeers(_peers._Job):  # pylint: disable=protected-access
-    """A stand-in for a job: its ranks are threads of this process. Records the bytes sent to each rank."""
+    """One rank of a stand-in for a job, whose ranks are threads of this process. Records the size of each message that reaches the rank."""
 
     def __init__(self, rank, job):
         self.rank, self.world, self._job = rank, job.world, job
@@ -235,8 +235,7 @@ class Pieces(unittest.TestCase):
                     self.assertLess(sum(sent), 1.7 * share)
                 else:  # broadcasts reach all ranks; the root's own share is not sent
                     self.assertGreater(sum(sent), (world - 1) * share)
-                # The largest message is the table's description: about a thousandth of a large table's size, but a larger part of
-                # this small one's.
+                # The largest message is the table's description, which may be larger than a piece.
                 self.assertLessEqual(sorted(sent)[-2], piece_bytes + 8)
 
     def test_of_random_tables_on_random_ranks_become_the_table_again(self):

@@ -261,7 +261,7 @@ def check_memory(rank, world):
 
 
 def check_categories(rank, world):
-    """Categories of several ranks are unified."""
+    """Checks that gather unifies the ranks' categories and keeps the index, and that unsuitable columns are refused."""
     own = [["a", "b", "x"][one] for one in (0, 1, 2)] if rank == 0 else ["x", f"only {rank}", None]
     every = ["a", "b", "x"] + [word for one in range(1, world) for word in ("x", f"only {one}", None)]
     if has("pandas"):

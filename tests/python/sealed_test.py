@@ -21,7 +21,7 @@ class Evil:
 
 
 def knowing(token):
-    """Starts a patch of os.environ, which then has this token (no token with None). Returns the patch."""
+    """Starts a patch of os.environ that sets the job's token, or removes it if `token` is None. Returns the patch."""
     found = mock.patch.dict(os.environ)
     found.start()
     os.environ.pop("DMLC_JOB_TOKEN", None)
@@ -132,8 +132,8 @@ class WithoutAToken(SealedTest):
 
 
 class Proof(SealedTest):
-    """Threads act as the ranks of a communicator whose members are unchecked. In each round, every rank contributes an array to an
-    element-wise maximum."""
+    """Threads act as the ranks of a communicator whose members have not yet proved that they know the token. In each round, every rank
+    contributes an array to an element-wise maximum."""
 
     def run_ranks(self, size, others=None):
         """Returns each rank's error, or None. `others` maps a rank to a function of the round and the array, whose result replaces the

@@ -1,4 +1,4 @@
-"""warren.torch's training in the style of TorchMPI, with Debian's PyTorch, or that of the Python that WARREN_TORCH_PYTHON names."""
+"""warren.torch's training in the style of TorchMPI, under Debian's Python or the one that WARREN_TORCH_PYTHON names."""
 import os
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""The backend "warren" of torch.distributed, with Debian's PyTorch, or that of the Python that WARREN_TORCH_PYTHON names."""
+"""The backend "warren" of torch.distributed, under Debian's Python or the one that WARREN_TORCH_PYTHON names."""
 import os
 import pathlib
 import re

@@ -67,7 +67,8 @@ class TrackerOfPython(unittest.TestCase):
         self.make(1, port).start()
 
     def test_a_taken_port_is_what_hosts_of_any_xgboost_recover_from(self):
-        """From 2.1 on, xgboost.dask catches XGBoostError; before, OSError with these errno values. It then tries its next address."""
+        """xgboost.dask tries its next address after an XGBoostError (2.1 and later) or an OSError with one of these errno values
+        (before 2.1)."""
         port = self.make(1)._place.getsockname()[1]
         for arguments, code in ((("127.0.0.1", port), errno.EADDRINUSE), (("nonesuch.invalid", 0), errno.EADDRNOTAVAIL)):
             with self.assertRaises(OSError) as raised:

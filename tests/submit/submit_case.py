@@ -1,4 +1,4 @@
-"""Base class of the tests of dmlc-submit, which starts it and checks that no process is left behind."""
+"""Base class of dmlc-submit's tests: starts dmlc-submit and checks that no process is left behind."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from warren_testing import BIN, wait_for
 PROGRAM = str(BIN / "dmlc-submit")
 LIMIT_S = 60  # for operations that normally take a fraction of a second: allows for busy machines and sanitizers
 STOP_LIMIT_S = 1.0  # all processes must be gone within this time
-STOP_LIMIT_SLACK_S = 1.0  # how late a busy machine may notice an event
+STOP_LIMIT_SLACK_S = 1.0  # how much later an event may be noticed on a busy machine
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
 TRIES = 3  # attempts to meet a time limit, since other load on the machine may delay one of them
 IDLE = "import time; time.sleep(600)"
@@ -117,7 +117,7 @@ class SubmitCase(unittest.TestCase):
         return environment
 
     def start(self, *words, environment=None, **settings):
-        """Starts dmlc-submit with these arguments, by default on the cluster local."""
+        """Starts dmlc-submit with these arguments, by default with --cluster local."""
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
         extra = {"DMLC_SUBMIT_CLUSTER": "local", **(environment or {})}
         process = subprocess.Popen(

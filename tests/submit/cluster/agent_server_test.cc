@@ -1,4 +1,4 @@
-// The rendezvous port of a gang, to which its agents connect, and possibly strangers.
+// The rendezvous port of a gang: its agents connect to the port, and strangers may, too.
 #include "submit/cluster/agent_server.h"
 
 #include <gmock/gmock.h>

@@ -151,7 +151,7 @@ class AgentWorld {
     }
   }
 
-  /// A client that is not an agent of this job.
+  /// Opens a connection from a client that is not an agent of this job.
   void Visit() {
     const std::string words[] = {
         "", "GET / HTTP/1.1\r\n\r\n", std::string(3000, 'x'),
@@ -237,7 +237,7 @@ class AgentWorld {
     CloseOut(agent);
   }
 
-  /// The process writes some output, in whole and partial lines, and ends.
+  /// Starts a process, which writes some output, in whole and partial lines, and ends.
   void Launch(std::size_t index, int attempt) {
     Agent& agent = agents_[index];
     ++agent.processes;
@@ -285,7 +285,7 @@ class AgentWorld {
     const auto index = found->second.index;
     connections_.erase(found);
     if (!index) return;
-    // The sessions took the agent for a stranger.
+    // This was an agent, which the sessions took for a stranger.
     Agent& agent = agents_[*index];
     if (agent.err == close.connection) return Begin(*index);
     agent.breaks = true;
@@ -374,7 +374,7 @@ TEST(AgentSessionsSimulation, AgentsLeaveOnceAndNothingTheyWroteIsLost) {
   }
 }
 
-/// The pending events as text, without other actions.
+/// Takes the pending actions. Returns the events among them as text.
 std::vector<std::string> EventsOf(AgentSessions& sessions) {
   std::vector<std::string> told;
   for (const AgentAction& action : sessions.TakeActions()) {

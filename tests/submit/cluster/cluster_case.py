@@ -20,7 +20,7 @@ PYTHON = ["/usr/bin/python3", "-c"]  # every host has it
 
 
 def processes_with(mark):
-    """Command lines by pid of the live processes, except this one, whose environment has the value of `mark`."""
+    """The command lines, by pid, of all other live processes that have the value of `mark` (NAME=VALUE) in their environment."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -80,7 +80,7 @@ class ClusterCase(SubmitCase):
         return command
 
     def left(self):
-        """Command lines by pid of the job's live processes and the scripts around them, which have the mark in their environment."""
+        """The command lines, by pid, of all live processes that have the mark in their environment, except dmlc-submit's."""
         return {pid: line for pid, line in processes_with(self.mark).items() if not line.startswith(PROGRAM)}
 
     def start(self, *words, environment=None, **settings):
@@ -126,14 +126,14 @@ class ClusterCase(SubmitCase):
         return [(0, 1)] * workers
 
     def threads_of_two(self):
-        """OMP_NUM_THREADS of each of two workers; empty if the cluster decides it."""
+        """OMP_NUM_THREADS of the workers in a job of two; empty if the cluster decides it."""
         return ""
 
 
 class BindingBehaviour(ClusterCase):
     """Tests for clusters that bind processes to cores. Used like ClusterBehaviour."""
 
-    OPTIONS = ()  # put two workers on one host, with a core for each
+    OPTIONS = ()  # options that put two workers on one host, with a core for each
 
     def test_two_workers_of_a_host_have_a_core_each(self):
         show = [*PYTHON, "import os; print(sorted(os.sched_getaffinity(0)), os.environ.get('OMP_NUM_THREADS'))"]
@@ -151,7 +151,7 @@ class BindingBehaviour(ClusterCase):
 
 
 class WatchingBehaviour(ClusterCase):
-    """Tests for clusters with an agent for each process. Used like ClusterBehaviour."""
+    """Tests for clusters that sample processes and collect their stacks. Used like ClusterBehaviour."""
 
     STATES = (r"worker 0: state R, \d+\.\d s of CPU, [1-9]\d* MB", r"worker 1: state S, 0\.\d s", r"worker 2: state T, ")
 
@@ -212,7 +212,7 @@ class WatchingBehaviour(ClusterCase):
 
 
 class ServersCase(ClusterCase):
-    """A cluster with a job queue, whose servers are started once per test class."""
+    """Base class of tests on a cluster with a job queue. The cluster's servers are started once per test class."""
 
     JOBS_END_S = 15
 

@@ -43,7 +43,7 @@ class Doctor(unittest.TestCase):
         }  # findings on the excluded subjects depend on this machine
 
     def block(self, host, rule):
-        """Adds a rule to the firewall of a host."""
+        """Adds a rule to a host's firewall."""
         namespace = f"{self.hosts.namespaces.prefix}{host}"
         rules = f"table inet doctor {{ chain input {{ type filter hook input priority 0; policy accept; {rule}; }}; }}"
         subprocess.run(["ip", "netns", "exec", namespace, "nft", "-f", "-"], input=rules, text=True, check=True)

@@ -1,4 +1,4 @@
-// Cases of the gang's state machine that its simulation meets once in a million jobs.
+// Cases of the gang's state machine that its simulation meets only once in a million jobs.
 #include "submit/cluster/gang_controller.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 const TimePoint kNow{std::chrono::hours(1)};
 
-/// The processes that have ended, according to the controller's actions.
+/// Takes the controller's actions. Returns the indices of the processes that have ended according to them.
 std::vector<std::size_t> Exited(GangController& controller) {
   std::vector<std::size_t> exited;
   for (const GangAction& action : controller.TakeActions()) {

@@ -79,11 +79,11 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     int launches = 0;
     bool launcher_runs = false;
     InQueue state = InQueue::kNothing;
-    std::string job = {};      ///< its number in the queue
+    std::string job = {};      ///< the queued job's number
     std::string cleanup = {};  ///< the job to cancel if dmlc-submit dies
     int agents_to_come = 0;
-    bool failed = false;  ///< one of its processes has failed
-    bool stays = false;   ///< cancelling failed and the user was told
+    bool failed = false;  ///< whether one of its processes has failed
+    bool stays = false;   ///< whether cancelling the job failed and the user was told
   };
   struct Agent {
     int number = 0;  ///< counts from 1 the agents that this process has had
@@ -257,7 +257,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     }
   }
 
-  /// The queue takes the machines away from the job and requeues it.
+  /// Takes the machines away from the job and requeues it.
   void PutBack(GangId id) {
     Gang& gang = gangs_[id];
     if (gang.state != InQueue::kRunning) return;
@@ -451,7 +451,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   }
 }
 
-/// Seeds of jobs that once revealed bugs, as only one job in millions did.
+/// The seeds of jobs that once revealed bugs. Only one job in millions did.
 TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
   for (const unsigned seed : {1'432'072'821U, 2'703'246'298U, 174'020'135U}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -35,7 +35,7 @@ class KubernetesCase(ClusterCase):
         return 1  # the CPU limit of a worker's container
 
     def check_nothing_is_left(self, seconds=8):
-        """Waits longer than other clusters, since after a kill the watchdog deletes the objects twice, 2 s apart."""
+        """Waits longer than on other clusters, since after a kill the watchdog deletes the objects twice, 2 s apart."""
         super().check_nothing_is_left(seconds)
 
     def check_no_object_is_left(self):
@@ -60,7 +60,7 @@ class KubernetesCase(ClusterCase):
 
 
 class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
-    """Tests for a real Kubernetes and for the stand-in. Each of them has a class derived from this one."""
+    """Tests for a real Kubernetes and for the stand-in, which run in one derived class for each."""
 
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"

@@ -23,7 +23,7 @@ constexpr char kPodMark[] = "wmark";
 /// A job of workers. Tests report the job's pods to the controller.
 class KubernetesControllerTest : public testing::Test {
  protected:
-  /// Starts a job whose objects are still being created.
+  /// Starts a job. kubectl is still applying its objects.
   void MakeJob(std::size_t num_workers) {
     controller_.emplace(KubernetesSetting{.job_name = "job",
                                           .kube_namespace = "",
@@ -50,7 +50,7 @@ class KubernetesControllerTest : public testing::Test {
     controller_->Reported(report, false, now_);
   }
 
-  /// A pod whose container runs.
+  /// The report of a pod whose container is running.
   static PodReport Running(std::size_t rank, int replaced = 0) {
     PodReport pod;
     pod.name = fmt::format("worker-{}-{}", rank, replaced);
@@ -61,7 +61,7 @@ class KubernetesControllerTest : public testing::Test {
     return pod;
   }
 
-  /// Makes the pod's script write these words to its log, at the current time.
+  /// Passes the controller a message with these words, as if the pod's script had just logged it.
   void Says(const PodReport& pod, const std::string& words) {
     const auto ms = std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count();
     controller_->LogRead(pod.name,

@@ -127,7 +127,8 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     controller_->Made(jobs.size());
   }
 
-  /// Runs a kubectl command. `end` is called after some time, or when the command is killed.
+  /// Runs a kubectl command, which kill_ ends early. Calls `end` when the command ends or is killed. The
+  /// result shows whether the command is still running.
   std::shared_ptr<bool> RunCommand(int least_ms, int most_ms, const std::function<void(bool killed)>& end) {
     ++commands_;
     const auto runs = std::make_shared<bool>(true);
@@ -193,7 +194,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     return roles_.size();
   }
 
-  /// The pod is deleted or its node fails, and Kubernetes creates another one.
+  /// Deletes the pod or lets its node fail. Kubernetes then creates another pod.
   void Lose(const std::string& name) {
     const auto found = pods_.find(name);
     if (found == pods_.end() || found->second.ended) return;

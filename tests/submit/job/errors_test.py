@@ -62,7 +62,7 @@ class Errors(SubmitCase):
 
     def test_all_errors_are_shown_as_they_come_when_asked_for(self):
         process = self.submit("--num-workers", 4, "--show-all-errors", *one_raises())
-        self.assertEqual(process.err.count(TRACEBACK), 4 + 1, process.err)  # the last output repeats one
+        self.assertEqual(process.err.count(TRACEBACK), 4 + 1, process.err)  # worker 1's traceback is shown again as its last output
         self.assertIn("the last output of worker 1:", process.err)
         self.assertNotIn("because of it", process.err)
 

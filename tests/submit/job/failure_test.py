@@ -106,7 +106,7 @@ class Failure(SubmitCase):
     def test_the_others_are_gone_within_a_second_even_when_they_ignore_sigterm(self):
         seconds = self.stop_time("time.sleep(600)")
         self.assertLess(seconds, STOP_LIMIT_S + STOP_LIMIT_SLACK_S)
-        self.assertGreater(seconds, AT_ONCE_S)  # they had time to end cleanly
+        self.assertGreater(seconds, AT_ONCE_S)  # the other workers had time to end cleanly
 
     def test_the_others_are_gone_at_once_when_they_heed_sigterm(self):
         heeding = "signal.signal(signal.SIGTERM, signal.SIG_DFL); time.sleep(600)"

@@ -110,7 +110,7 @@ if attempt == 0:
         stray = ("import subprocess\nstray = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
                  "pathlib.Path(f'stray-{task}-{starts}').write_text(str(stray.pid))\n")
         code = TOGETHER.replace("while", stray + "while", 1) + (
-            "while not os.path.exists(f'stray-0-{starts}'): time.sleep(0.01)\n"  # before task 1 fails and ends task 0
+            "while not os.path.exists(f'stray-0-{starts}'): time.sleep(0.01)\n"  # task 1's failure ends task 0: its stray must exist first
             "if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)\n"
             "while not os.path.exists('seen'): time.sleep(0.01)")
         process = self.start("--num-workers", 2, "--max-restarts", 1, *python(code))

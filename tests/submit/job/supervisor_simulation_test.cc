@@ -234,7 +234,7 @@ class SimulatedJob : public JobView {
   int requeues_ = 0;
 
  private:
-  // --- queries of the supervisor --------------------------------------------------------------------------
+  // --- the supervisor's queries ---------------------------------------------------------------------------
 
   bool has_tracker() const override { return scenario_.tracker != TrackerKind::kNone; }
   bool is_collective() const override { return scenario_.tracker == TrackerKind::kCollective; }
@@ -247,7 +247,7 @@ class SimulatedJob : public JobView {
   }
   bool cluster_is_busy() const override { return cluster_busy_; }
 
-  // --- actions of the supervisor --------------------------------------------------------------------------
+  // --- the supervisor's actions ---------------------------------------------------------------------------
 
   void Do(const PrepareCluster&) {
     Happened("-> prepare");
@@ -590,7 +590,8 @@ class OneAtFault : public SimulatedJob {
     InThisLife(culprit_, Random(1000), [this] { BreakDown(); });
   }
 
-  /// The culprit leaves the job or reports its error to the tracker. Its exit may follow later.
+  /// The culprit leaves the job or reports its error to the tracker. All workers fail soon afterwards, the
+  /// culprit not necessarily first.
   void BreakDown() {
     if (says_error_) {
       Tell([this] { supervisor_.Broken(std::to_string(culprit_), "worker failed", now_); }, kTrouble);

@@ -72,7 +72,7 @@ TEST(WaitingTime, IsThatOfTheRankThatCameLast) {
   times.Add(1, {{1, 0.25}}, 2);
   EXPECT_EQ(times.Waited(0), 0) << "rank 2 may have been in them";
   times.Add(2, {{2, 0.5}}, 2);
-  // Rank 2 spent too little time in call 1 to report it, and rank 1 in call 2.
+  // Rank 2 spent too little time in call 1 to report that call, and so did rank 1 in call 2.
   EXPECT_DOUBLE_EQ(times.Waited(0), 0.75);
   EXPECT_DOUBLE_EQ(times.Waited(1), 0.25);
   EXPECT_DOUBLE_EQ(times.MadeWait(2), 0.5);
@@ -188,7 +188,7 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// All workers except worker 1 enter the call.
+  /// Makes all workers except worker 1 enter the call.
   void BeginWait(std::uint64_t call) {
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
       workers_[worker]->inside = worker != 1;

@@ -59,7 +59,7 @@ TEST_F(LogFolder, KeepsTheFilesOfTheJobBeforeAndOfNoOther) {
   (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("earlier"));
   EXPECT_THAT(Names("earlier"), ElementsAre("tracker.log", "worker-0.log", "worker-1.log", "worker-1.stack"));
-  (void)BeginLogFolder(folder_);  // a job without logs does not replace earlier ones
+  (void)BeginLogFolder(folder_);  // a job that wrote no logs does not replace them
   EXPECT_EQ(Names("earlier").size(), 4U);
   Make("worker-0.log");
   Make("earlier/mine");

@@ -22,7 +22,7 @@ def one_numa_node():
 
 class Binding(SubmitCase):
     def found(self, process):
-        """The role, cores and threads of each process as printed by SHOW, in the order of the sorted lines."""
+        """The role, cores and threads of each process as printed by SHOW, in the order of their sorted output lines."""
         self.assertEqual(process.returncode, 0, process.err)
         lines = [re.fullmatch(r"\[[^]]*\] (\w+) \[(.*)\] (\S+)", line).groups() for line in sorted(process.out.splitlines())]
         return [(role, [int(core) for core in cores.split(", ")], threads) for role, cores, threads in lines]

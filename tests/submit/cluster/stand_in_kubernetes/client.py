@@ -25,7 +25,7 @@ def main(words):
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if wants_input else ""
     server = socket.socket(socket.AF_UNIX)
     try:
-        # The address of a socket must be short, so it is reached through its directory.
+        # The path of a Unix socket must be short, so the socket's directory is addressed through a descriptor.
         server.connect(f"/proc/self/fd/{os.open(os.environ[VARIABLE], os.O_PATH)}/socket")
     except (KeyError, OSError):
         end("The connection to the server localhost:8080 was refused - did you specify the right host or port?")

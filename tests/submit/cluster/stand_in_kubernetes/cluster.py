@@ -23,7 +23,7 @@ class Cluster:
         self.store, self.pods, self.jobs = {}, {}, {}  # by (namespace, kind, name); by uid; by uid
         self.managers = {}  # by uid: the paths of the fields that each manager has applied
         self.closing = self.dirty = False
-        self.streams, self.threads, self.made = set(), [], []  # log streams; all threads; directories
+        self.streams, self.threads, self.made = set(), [], []  # the logs being printed; all threads; directories to remove at the end
         self.version = 0
 
     def thread(self, function, *arguments):

@@ -8,7 +8,7 @@ from .objects import BATCH, TERMINAL, now
 
 
 class Job:
-    """What the Job controller knows of a Job, in addition to the stored object."""
+    """What the Job controller knows about a Job, in addition to the stored object."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.spec = cluster, thing, thing["spec"]
@@ -34,7 +34,7 @@ class Job:
         return None if text is None else int(text)
 
     def count(self, pod):
-        """Counts a pod that has ended, unless it has already been counted."""
+        """Counts a pod that has ended or, unless podReplacementPolicy is Failed, is being deleted. Counts each pod only once."""
         phase = pod.object["status"]["phase"]
         gone = phase not in TERMINAL and pod.kill_at is not None and self.spec["podReplacementPolicy"] != "Failed"
         if pod.uid in self.counted or not (phase in TERMINAL or gone):

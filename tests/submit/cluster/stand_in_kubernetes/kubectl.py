@@ -218,7 +218,7 @@ class Kubectl:
     def delete(self):
         cluster, flags = self.cluster, self.flags
         try:
-            grace = int(flags.get("--grace-period", -1)) or 1  # 0 would require --force
+            grace = int(flags.get("--grace-period", -1)) or 1  # kubectl replaces 0 with 1 unless --force is given
         except ValueError:
             raise Refused("error: invalid argument for --grace-period") from None
         with cluster.changed:

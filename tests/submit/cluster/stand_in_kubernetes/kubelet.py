@@ -43,7 +43,7 @@ class Pod:
             self.object["metadata"][path.partition(".")[2]])
 
     def update(self):
-        """Updates the object in the API server."""
+        """Updates the status in the pod's object in the API server."""
         spec, states = self.object["spec"], [container.state for container in self.containers]
         codes = [state["terminated"]["exitCode"] for state in states if "terminated" in state]
         if all(container.final for container in self.containers):
@@ -81,7 +81,7 @@ class Pod:
         self.failed = ("Evicted", "The node was low on resource: memory.")
         self.conditions["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": self.failed[1]}
         self.update()
-        self.cluster.thread(self._terminate, time.monotonic() + 1)  # the grace period that the kubelet gives, too
+        self.cluster.thread(self._terminate, time.monotonic() + 1)  # the kubelet's grace period is 1 s, too
 
     def delete(self, grace=None):
         """Sends SIGTERM, and SIGKILL after the grace period, which a later call may shorten."""

@@ -12,7 +12,7 @@ TERMINAL = ("Succeeded", "Failed")
 
 
 class Refused(Exception):
-    """A request that kubectl rejects: it prints this message to stderr and exits with 1."""
+    """Raised for a request that kubectl rejects by printing this message to stderr and exiting with 1."""
 
 
 class Map:

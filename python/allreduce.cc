@@ -18,8 +18,8 @@ struct State {
 
 constexpr int kBitOr = 3;
 
-/** RabitAllreduce's code for a type given as a format of Python's module `struct` (`l` is long, `q` is long
- * long, `e` is float16); nullopt if RabitAllreduce has no such type. */
+/** Returns RabitAllreduce's code for the type that a format of Python's `struct` module describes (`l` is
+ * long, `q` is long long, `e` is float16); nullopt if RabitAllreduce has no such type. */
 std::optional<int> TypeNumber(const char* format) {
   constexpr std::string_view kFormats = "bBiIlLfdqQe";
   if (format == nullptr || format[0] == '\0' || format[1] != '\0') {

@@ -1,5 +1,5 @@
-// Makes an archive of fmt, which Debian does not have. Compiled with -fkeep-inline-functions, it contains all
-// of fmt, whatever the version.
+// Makes a static library of fmt: Debian has no archive of it. Compiled with -fkeep-inline-functions, it
+// contains all of fmt, whatever the version.
 #define FMT_HEADER_ONLY
 #include <fmt/format.h>
 

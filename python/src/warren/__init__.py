@@ -1,12 +1,12 @@
 """Warren for Python: rabit's API over Warren's engine, and any version of XGBoost under dmlc-submit.
 
 `warren.rabit` is rabit's Python API; `warren.xgboost` joins XGBoost to the job that dmlc-submit started; `warren.compat` provides
-`xgboost.rabit` for old scripts; `warren.tracker` and `warren.submit` start the programs. `warren.progress` reports the progress of a
-program to anyone who watches the job."""
+`xgboost.rabit` for old scripts; `warren.tracker` and `warren.submit` start rabit-tracker and dmlc-submit. `warren.progress` reports the
+progress of a program to anyone who watches the job."""
 from typing import Optional, SupportsFloat
 
 
-def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> None:  # noqa: A002  the field's word
+def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> None:  # noqa: A002  the usual term
     """Reports that the program has finished `round`, counted from 1, out of `of` rounds, with its metrics, to anyone who watches this job:
 
         for epoch in range(epochs):

@@ -13,8 +13,8 @@ Start it with `dmlc-submit --num-workers 4 python train.py`. Without a launcher 
 
 All ranks of a communicator make the same calls in the same order, with arrays of the same type and, unless stated otherwise, the same
 shape. A mismatch raises an error. Errors of the engine (a dead rank, mismatched calls) are RuntimeErrors that name the rank; after one, the
-communicator can no longer be used. Floating-point sums are added in a fixed order that depends only on the ranks, so all ranks get the same
-bits.
+communicator can no longer be used. Floating-point numbers are added in a fixed order that depends only on the ranks, so all ranks get the
+same bits.
 
 Element types of reductions: (u)int8, (u)int32, (u)int64, float32, float64, float16 and the bfloat16 of ml_dtypes. Operations that only move
 data take any type without Python objects. Non-contiguous arrays are copied.

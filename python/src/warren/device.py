@@ -104,7 +104,8 @@ def broadcast(data: Any, root: int, stream: Any = None) -> Any:
 
 
 def allgather(send: Any, receive: Any, stream: Any = None) -> Any:
-    """Fills `receive`, which has world size times as many elements, with the `send` of all ranks in rank order, and returns it."""
+    """Fills `receive` with the `send` arrays of all ranks in rank order, and returns it. `receive` has world size times as many elements as
+    `send`."""
     on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if two.size != one.size * _LIB.RabitGetWorldSize():
@@ -144,7 +145,7 @@ def group(stream: Any = None) -> Iterator[None]:
 
 
 def synchronize(stream: Any = None) -> None:
-    """Returns when all work on the stream is done. Raises RuntimeError that names the rank if a rank was lost or is late."""
+    """Returns when all work on the stream is done. If a rank was lost or is late, raises a RuntimeError that names it."""
     _require(_LIB.RabitDeviceSynchronize(stream_address(stream)))
 
 

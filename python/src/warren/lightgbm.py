@@ -88,8 +88,8 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     libfm and missing in all other formats, as in LightGBM. `options` are passed to lightgbm.Dataset. The workers agree on the bins of the
     features when the Dataset is constructed.
 
-    All workers of a job call it, inside `communicator`. Raises ValueError or OSError that names the file, row group, line and column of the
-    problem, ValueError if a worker has no rows, and RuntimeError in a job that has not been joined."""
+    All workers of a job call it, inside `communicator`. Raises a ValueError or OSError that names the file, row group, line and column of
+    the problem, ValueError if a worker has no rows, and RuntimeError in a job that has not been joined."""
     _check_joined("load_dataset")
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=init_score, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,

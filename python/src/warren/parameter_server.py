@@ -9,7 +9,7 @@
             sent.wait()
             weights = server.receive().wait()
 
-No rank waits for another: each rank sends and receives at any time. The interface is that of TorchMPI (torchmpi.parameterserver).
+No rank waits for another: each rank sends and receives at any time. The interface is TorchMPI's (torchmpi.parameterserver).
 
 Data flow: the flat array is cut into as many contiguous parts as there are servers; rank r serves part r. A send goes to all servers
 concurrently, directly from slices of the caller's array; each server's thread applies it to its part by the rule and confirms. A receive

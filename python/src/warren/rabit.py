@@ -138,8 +138,8 @@ def get_processor_name() -> bytes:
 
 def broadcast(data: Optional[T], root: int) -> T:
     """Returns the object of rank `root` on all ranks. The object must be picklable; the other ranks' `data` is ignored. Raises TypeError on
-    all ranks if it cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the job's token. In a job without a
-    token (one with a third-party tracker) the other ranks are trusted: a pickle runs whatever code its sender chose."""
+    all ranks if the object cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the job's token. In a job
+    without a token (one with a third-party tracker) the other ranks are trusted: a pickle runs whatever code its sender chose."""
     root = operator.index(root)
     if not -(1 << 31) <= root < 1 << 31:  # C would truncate it to another rank
         raise RuntimeError(f"RabitBroadcast: root {root} is not a rank; ranks are 0 to {get_world_size() - 1}")

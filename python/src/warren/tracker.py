@@ -24,9 +24,9 @@ class Tracker:
     - `port`: 0 picks any free port.
     - `sortby`: "host" or "task", the order of ranks.
     - `timeout`: seconds to wait for missing workers; 0 waits forever.
-    - `admit`: which workers may join without the job's token, as XGBoost's own do: "any", "hosts" (those on this machine), "user" (those of
-      this user on this machine) or "token" (none).
-    - `tls`: workers with Warren's engine encrypt their connections, to the tracker and to each other, keyed by the job's token.
+    - `admit`: which workers may join without proving the job's token, as those with XGBoost's own communicator do: "any", "hosts" (those on
+      this machine), "user" (those of this user on this machine) or "token" (none).
+    - `tls`: whether workers with Warren's engine encrypt their connections, to the tracker and to each other, keyed by the job's token.
 
     The port is reserved until `free`. The tracker is a separate process (rabit-tracker); the output of workers goes to this process's
     standard error. The tracker ends with the job, with `free`, or with this process. If a worker fails, the tracker tells the others to
@@ -93,8 +93,8 @@ class Tracker:
             weakref.finalize(self, _end, process)
 
     def wait_for(self, timeout: Optional[int] = None) -> None:
-        """Waits until all workers have shut down. Raises ValueError after `timeout` seconds, or if the tracker gave up because workers were
-        missing for its own `timeout`, at the start or after a failure."""
+        """Waits until all workers have shut down. Raises ValueError after `timeout` seconds, if the tracker was freed, or if it gave up
+        because workers were missing for its own `timeout`, at the start or after a failure."""
         process = self._running()
         try:
             code = process.wait(timeout)
@@ -133,8 +133,8 @@ class Tracker:
         return self._process is not None and self._process.poll() is None
 
     def free(self) -> None:
-        """Stops the tracker and releases the port. Then raises ValueError if the job had started and not ended, or if the tracker had given
-        up. Further calls have no effect."""
+        """Stops the tracker and releases the port. Then raises ValueError if the tracker had been started and the job had not ended, or if
+        the tracker had given up. Further calls have no effect."""
         with self._lock:
             unfinished = not self._freed and self._process is not None and not self._has_finished()
             self._freed = True

@@ -5,8 +5,8 @@
     with warren.xgboost.communicator():
         model = xgboost.train(params, warren.xgboost.load_dmatrix("train.svm"), 100)
 
-Outside a job, the same script trains alone. XGBoost 2.1 and later communicates over Warren's engine if all workers can; `accelerate` does
-the same for communicators made by other libraries (Dask, Spark)."""
+Outside a job, the same script trains alone. From version 2.1 on, XGBoost communicates over Warren's engine if all workers can use it;
+`accelerate` does the same for communicators made by other libraries (Dask, Spark)."""
 import contextlib
 import os
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple, Union
@@ -56,7 +56,7 @@ def left_in_the_end() -> Iterator[None]:
 @contextlib.contextmanager
 def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
     """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end; does nothing outside a job. The arguments
-    are those of `init`; `as` receives them.
+    are those of `init`; the `with` statement's `as` receives them.
 
     After an exception, including sys.exit with a failure, the job is not left as if this worker had finished: the tracker is told (XGBoost
     2.1 and later), and the other workers stop."""
@@ -155,7 +155,7 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
 
     `options` are passed to the matrix.
 
-    All workers of a job call it. Raises ValueError or OSError that names the file, row group, line and column of the problem."""
+    All workers of a job call it. Raises a ValueError or OSError that names the file, row group, line and column of the problem."""
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=base_margin, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
                         delimiter=delimiter, storage_options=storage_options, nthread=nthread)
@@ -200,8 +200,8 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     The model is the same, bit for bit, as without a restart. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from
     XGBoost 3.3 on, each round draws them from `seed` and its own number, so they differ from those of `xgboost.train`; for randomly drawn
     pairs of a ranking (lambdarank_pair_method=mean), this is so from 3.4 on. In earlier versions a resumed training draws other numbers
-    than an undisturbed one. lambdarank_unbiased keeps state outside the model: there a restart changes bits in every version. `options` are
-    passed to `xgboost.train`; early stopping counts from the restart.
+    than an uninterrupted one. lambdarank_unbiased keeps state outside the model: there a restart changes bits in every version. `options`
+    are passed to `xgboost.train`; early stopping counts from the restart.
 
     Raises ValueError if the file at `path` is not a checkpoint, RuntimeError if another running training uses it (detected by a lock on
     `.NAME.lock` in the same folder; if the file system has no locks, a line on standard error says so), and OSError if its folder is not

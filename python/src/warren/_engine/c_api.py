@@ -28,7 +28,7 @@ class EnqueueOptions(ctypes.Structure):
                 ("group_size", ctypes.c_size_t)]
 
 
-#: The function to which `allgather` of a rendezvous passes the records of all ranks.
+#: The type of the function to which a rendezvous's `allgather` passes the records of all ranks.
 GIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, GIVE, ctypes.c_void_p, ctypes.c_void_p,
                              ctypes.c_size_t, ctypes.c_void_p)

@@ -24,8 +24,8 @@ def _patience_s(num_running: int) -> float:
 
 
 class CallbackThreads:
-    """Calls functions one after the other, in the order in which they were submitted. A function that takes longer than about a
-    millisecond, or waits for another one, does not delay those after it. Thread-safe."""
+    """Calls functions one after the other, in the order in which they were submitted. A function that takes long, or waits for a later one,
+    delays those after it only briefly; see `_patience_s`. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -43,7 +43,7 @@ def contiguous(data: ArrayLike, what: str) -> Array:
 
 
 def result_array(out: Optional[Array], shape: Tuple[int, ...], dtype: Any, what: str) -> Array:
-    """The array for a result: a new one, or the caller's."""
+    """Returns `out` or, if it is None, a new array for a result. Raises TypeError or ValueError if `out` cannot hold the result."""
     if out is None:
         return np.empty(shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype.hasobject:
@@ -298,7 +298,8 @@ class DeviceCall(Call[T]):
         raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
 
 
-#: For each element type of rabit/device.h, in its order, the corresponding type of warren/c_api.h. Types without a counterpart are missing.
+#: The types of warren/c_api.h that correspond to the element types of rabit/device.h, in their order. The last of those, the 8-bit floats,
+#: have no counterpart.
 _DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["float64"], _c.TYPES["bfloat16"])
 
 

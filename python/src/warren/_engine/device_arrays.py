@@ -40,7 +40,7 @@ def _capsule_pointer() -> Any:
 
 
 def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """`strides` are in elements."""
+    """Whether an array is C-contiguous. `strides` are in elements."""
     expected = 1
     for length, stride in zip(reversed(shape), reversed(strides)):
         if length != 1 and stride != expected:
@@ -78,7 +78,8 @@ def _from_interface(data: Any) -> DeviceArray:
 
 
 def array_of(data: Any, stream: Optional[int]) -> DeviceArray:
-    """Returns the address, size and type of the array. Without a stream, the default stream will wait for pending work on the array."""
+    """Returns the address, size and type of the array. Without a stream, the default stream will wait for pending work on an array that
+    supports DLPack."""
     if hasattr(data, "__dlpack_device__") and data.__dlpack_device__()[0] in _CUDA_DEVICES:
         return _from_dlpack(data, stream)
     if hasattr(data, "__cuda_array_interface__"):
@@ -88,7 +89,8 @@ def array_of(data: Any, stream: Optional[int]) -> DeviceArray:
 
 
 def stream_address(stream: Any) -> Optional[int]:
-    """Returns the address of any kind of stream, or None for None."""
+    """Returns a stream's address: the stream itself if it is an int or None, else the address that the object provides. Raises TypeError if
+    it provides none."""
     if stream is None or isinstance(stream, int):
         return stream
     if hasattr(stream, "__cuda_stream__"):

@@ -51,8 +51,8 @@ def library(name: str) -> ctypes.CDLL:
 
 
 def extension(name: str) -> Optional[ModuleType]:
-    """Loads a C++ extension module. Returns None if it does not exist: before CPython 3.11, or if Python's headers were missing during the
-    build. Everything works without the module, only slower."""
+    """Loads a C++ extension module. Returns None if this Python is not CPython 3.11 or later, or if Python's headers were missing during
+    the build. Everything works without the module, only slower."""
     path = folder() / "lib" / f"{name}.abi3.so"
     if sys.implementation.name != "cpython" or sys.version_info < (3, 11) or not path.exists():
         return None

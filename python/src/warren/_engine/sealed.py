@@ -5,8 +5,8 @@ Unpickling runs whatever code the bytes ask for, so bytes from another process a
 the body. The HMAC is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call
 that must send other objects passes `objects`, and then trusts every peer of the communicator.
 
-The key is derived as in wire/job_token.h, with a separate purpose. A message consists of one byte for its kind (pickle, JSON or refusal,
-with or without a seal), the seal (32 bytes, if there is a token), and the body."""
+The key is derived as in wire/job_token.h, with its own purpose string. A message consists of one byte for its kind (pickle, JSON or
+refusal, with or without a seal), the seal (32 bytes, if there is a token), and the body."""
 import base64
 import hashlib
 import hmac
@@ -181,7 +181,8 @@ def _restored(value: Any) -> Any:
 def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
     """Makes all ranks prove to each other that they know the job's token. A collective call, for a communicator whose ranks have not been
     verified. `greatest` returns the elementwise maximum over all ranks of an array of uint8 or uint64. Does nothing if no rank has a token.
-    Raises RuntimeError that names the ranks that failed the proof, before any other data of theirs is read.
+    Raises RuntimeError, before any other data of the ranks are read, unless all of them have the token: the error names one rank that lacks
+    it, or the ranks whose proofs are wrong.
 
     Each rank sends 32 random bytes, and then an HMAC-SHA-256 over its own rank and the random bytes of all ranks."""
     secret = token()

@@ -33,7 +33,7 @@ def _skipper() -> Optional[Callable[[types.CodeType], None]]:
 
 
 def _function_in(value: Any) -> Any:
-    """The function inside a method, a property or a cache; any other value itself."""
+    """The function inside a static or class method, a property or a cache; any other value unchanged."""
     if isinstance(value, (staticmethod, classmethod)):
         return value.__func__
     if isinstance(value, property):
@@ -60,7 +60,7 @@ def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def leave_alone() -> None:
-    """Keeps Dynamo from compiling or inlining the functions of this package's modules that are loaded so far."""
+    """Keeps Dynamo from compiling or inlining the functions of this package's modules that have been loaded so far."""
     skip = _skipper()
     if skip is None:
         return

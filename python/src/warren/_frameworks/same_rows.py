@@ -9,11 +9,11 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-#: Fewer rows may be the same by chance, or be the whole data set.
+#: For fewer rows than this there is no warning: they may be the same by chance, or be the whole data set.
 _LEAST_ROWS = 10
-#: The number of rows examined, spread over the whole data set.
+#: The maximum number of rows examined, spread over the whole data set.
 _MOST_ROWS = 64
-#: The number of labels examined. They are enough to tell data sets apart only if more than _FEW_LABELS of them are distinct.
+#: The maximum number of labels examined. They are enough to tell data sets apart only if more than _FEW_LABELS of them are distinct.
 _MOST_LABELS = 4096
 _FEW_LABELS = 16
 #: Packages whose frames are not part of the user's program.
@@ -78,7 +78,7 @@ def check(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: in
 
 
 def sample(rows: Any) -> List[Any]:
-    """Returns a few rows of a table of NumPy, SciPy, pandas, polars or Arrow; empty if they cannot be extracted."""
+    """Returns a few rows of a NumPy, SciPy, pandas, polars or Arrow table; an empty list if they cannot be extracted."""
     try:
         at = sampled_rows(len(rows) if not hasattr(rows, "shape") else rows.shape[0])
         if hasattr(rows, "iloc"):

@@ -62,7 +62,8 @@ class Waiting:
         self._exchange.close()
 
     def _state(self) -> Optional[bytes]:
-        """Returns the names for which this worker waits, or None if it may still proceed."""
+        """Returns this worker's message, with the names for which it waits; None if it may still proceed, or if the message would be too
+        long."""
         with self._lock:
             self._users = {thread for thread in self._users if thread.is_alive()}
             # A daemon thread that has never used the store serves another purpose.

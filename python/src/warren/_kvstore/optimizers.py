@@ -34,8 +34,8 @@ class _MxnetOptimizer:
 
 
 def numpy_optimizer(optimizer: Any) -> Optimizer:
-    """Returns the optimizer itself or, for one of MXNet's, a wrapper that takes NumPy arrays. Raises TypeError for an object with another
-    interface."""
+    """Returns the optimizer itself or, for an MXNet optimizer, a wrapper that takes NumPy arrays. Raises TypeError for an object with
+    another interface."""
     mxnet = sys.modules.get("mxnet")
     if mxnet is not None and isinstance(optimizer, mxnet.optimizer.Optimizer):
         return _MxnetOptimizer(optimizer)

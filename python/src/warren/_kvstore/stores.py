@@ -162,7 +162,7 @@ class _KeyedStore(_Store):
             self._values[name] = self._made(name, array)
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        """Sends values to the store, summed over the devices. Returns immediately."""
+        """Sends values to the store, summed over the devices. Does not wait for servers."""
         raise NotImplementedError
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
@@ -275,7 +275,7 @@ class _Value:
 
 
 class ServerStore(_KeyedStore):
-    """"dist_sync" and "dist_async": values on servers."""
+    """"dist_sync" and "dist_async": the values are kept by servers, one in each worker's process."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
         self._communicator = communicator_or_world(communicator, "a key-value store")

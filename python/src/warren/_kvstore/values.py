@@ -40,7 +40,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def read(value: Any, what: str) -> Array:
-    """Returns the value as an array, without a copy if it is in host memory."""
+    """Returns the value as an array, without a copy if it is a NumPy array or a tensor in host memory."""
     if isinstance(value, np.ndarray):
         return value
     if _is_tensor(value):

@@ -8,7 +8,7 @@ class Launched(NamedTuple):
     """One of several processes started by a launcher."""
 
     launcher: str  #: "mpirun", "srun" or "torchrun"
-    evidence: str  #: what shows this in the environment, such as "OMPI_COMM_WORLD_SIZE=2"
+    evidence: str  #: the environment variables that show this, such as "OMPI_COMM_WORLD_SIZE=2"
     rank: int
     size: int
 
@@ -49,7 +49,8 @@ def _of_launcher() -> Optional[Launched]:
 
 def launched() -> Optional[Launched]:
     """Describes this process if a launcher started it as one of several that must find each other without a tracker. Returns None if the
-    environment names a tracker, if WARREN_BOOTSTRAP is `none` or `tracker`, or if the process is alone."""
+    environment names a tracker or the scheduler of parameter servers, if WARREN_BOOTSTRAP is `none` or `tracker`, or if the process is
+    alone."""
     tracker = os.environ.get("DMLC_TRACKER_URI")
     if (tracker and tracker != "NULL") or "DMLC_PS_ROOT_URI" in os.environ:
         return None
@@ -57,8 +58,8 @@ def launched() -> Optional[Launched]:
     if next(filter(None, (os.environ.get(f"{prefix}_BOOTSTRAP") for prefix in ("WARREN", "RABIT"))), "auto") in ("none", "tracker"):
         return None
     torch, launcher = _of_torch(), _of_launcher()
-    # torchrun may run in each task of srun, and then has a different world size; a script may also pass mpirun's rank and size on to
-    # PyTorch.
+    # If torchrun runs in each srun task, the world sizes differ, and torchrun's counts. If they are equal, a script has passed the
+    # launcher's rank and size on to PyTorch, and the launcher counts.
     if torch is not None and torch.size > 1 and (launcher is None or launcher.size != torch.size):
         return torch
     return launcher if launcher is not None and launcher.size > 1 else None

@@ -17,7 +17,8 @@ _GAVE_UP = "gave up after an error"
 def others_report_first() -> Iterator[None]:
     """Wraps the call that leaves the job, which is a barrier. If it fails because another rank makes a call that this rank does not make
     (`if rank == 0: model.eval(...)`), the other rank's error should be reported first, since its traceback shows the call; the launcher
-    then stops this rank. So this rank's error is raised after a pause. Other errors are raised immediately."""
+    then stops this rank. So this rank's error is raised after a pause, which is longer if the call fails because another rank gave up after
+    an error. Other errors are raised immediately."""
     try:
         yield
     except RuntimeError as error:

@@ -60,7 +60,7 @@ class TorchStore:
 
 def share_tracker(found: Launched, exchange: Exchange) -> None:
     """Makes rank 0 run a tracker until rank 0's process ends, and names the tracker in the environment of each process, as dmlc-submit
-    does. A collective call of all processes of the launcher. Raises RuntimeError if the tracker does not start."""
+    does. A collective call of all processes that the launcher started. Raises RuntimeError if the tracker does not start."""
     from warren.tracker import Tracker  # pylint: disable=import-outside-toplevel
 
     told: Dict[str, str] = {}
@@ -94,8 +94,8 @@ def has_left(tracker: Optional[_Address] = None) -> bool:
 
 def before_init(args: Iterable[Union[str, bytes]]) -> None:
     """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks, since librabit does not know
-    PyTorch. Does nothing for other launchers. Raises RuntimeError if no tracker can be provided, or if this process has left its job: the
-    tracker would take it for a failed process that has restarted."""
+    PyTorch. Does nothing for other launchers, or if an argument sets the tracker or the bootstrap method. Raises RuntimeError if no tracker
+    can be provided, or if this process has left its job: the tracker would take it for a failed process that has restarted."""
     words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return

@@ -41,9 +41,9 @@ def _number_of(what: Any) -> float:
 
 
 def _mean_over_workers(data_name: str, found: List[Any], weight: float) -> List[Any]:
-    """Returns the mean of each metric over the workers, weighted by their rows: for a metric that is a mean over rows, this is its value
-    over the rows of all workers. The result is the same on all workers, bit for bit. Raises LightGBMError if the workers evaluate different
-    metrics."""
+    """Returns the mean of each metric over the workers. `weight` is the total weight of this worker's rows: for a metric that is a mean
+    over rows, the result is its value over the rows of all workers. All workers get the same bits. Raises LightGBMError if the workers
+    evaluate different metrics."""
     names = [data_name, *(one[1] for one in found)]
     *values, total, number = _summed([one[2] * weight for one in found] + [weight, _number_of(names)])
     if number != rabit.get_world_size() * _number_of(names):
@@ -96,8 +96,8 @@ def _compare_rows(rows: "lightgbm.Dataset") -> None:
 
 
 def _comparing_rows(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps Booster.update to compare the ranks' rows after the first round. All ranks call it for each round, and it makes collective
-    calls anyway."""
+    """Wraps Booster.update to compare the ranks' rows after the first round. All ranks call `update` for each round, and `update` makes
+    collective calls anyway."""
     def comparing(self: Any, *more: Any, **named: Any) -> Any:
         begins = self.current_iteration() == 0 and self.train_set is not None and _number_of_machines(self.params or {}) > 1
         result = inner(self, *more, **named)
@@ -110,7 +110,8 @@ def _comparing_rows(inner: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def for_all_workers() -> Iterator[None]:
     """Makes every worker see the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the training of
-    one worker while the others wait for it. Also warns about features that would train on one worker's rows only."""
+    one worker while the others wait for it. Also warns about, or refuses, features that would train on one worker's rows only, and refuses
+    classifiers if the workers have different classes."""
     def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
         def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
             found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)

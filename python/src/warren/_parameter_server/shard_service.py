@@ -146,7 +146,7 @@ class ShardService:
         self._replies: List["Operation[None]"] = []  # pending
         self._replies_lock = threading.Lock()
         self._buffer = np.empty(0, np.uint8)
-        self._order = threading.Lock()  # the order of a client's messages, which may come from several threads
+        self._order = threading.Lock()  # held while the messages of a request are sent, which several threads may do
         self._end: Optional[str] = None
         self._mailbox: Optional[Mailbox] = None
         self._thread: Optional[threading.Thread] = None
@@ -172,7 +172,7 @@ class ShardService:
     # --- client side ---
 
     def send(self, array: int, part: Part, elements: Optional[Array], rule: str, scale: float = 1) -> Pending:
-        """`elements` must not change until the request has ended. A rule that needs no elements takes None."""
+        """`elements` must not change until the request has ended; None if the rule needs no elements."""
         if part.rank == self.rank:
             request, pending = self._to_oneself(None)
             with self._arrays[array].lock:

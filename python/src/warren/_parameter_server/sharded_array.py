@@ -86,7 +86,7 @@ class ShardedArray:
         communicator.barrier()  # from now on all ranks serve the array
 
     def send(self, elements: Optional[Array], rule: str = "", scale: float = 1) -> Handle[None]:
-        """`elements` is flat and contiguous."""
+        """`elements` is flat and contiguous; None if the rule needs no elements."""
         requests = []
         for part in self._parts:
             slice_ = None if elements is None else elements[part.begin:part.end]
@@ -136,7 +136,8 @@ class ShardedArray:
 
 
 def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], root: Optional[int]) -> Optional[Array]:
-    """Returns a copy of this rank's part, or None if it has no part. The values come from its `flat` or, with a `root`, from the root's."""
+    """Returns a copy of this rank's part, or None if it has no part. The values come from this rank's `flat` or, with a `root`, from the
+    root's."""
     own = next((part for part in parts if part.rank == communicator.rank), None)
     values = None if own is None else flat[own.begin:own.end].copy()
     if root is not None:
@@ -148,7 +149,7 @@ def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], roo
 
 
 def check_alike(communicator: Communicator, what: str, said: Tuple[Any, ...]) -> None:
-    """Raises ValueError on all ranks unless they all pass the same values."""
+    """Raises ValueError on all ranks unless they all pass the same values. Compares the first 256 bytes of the values' repr."""
     text = np.zeros(1, "S256")
     text[0] = repr(said).encode()[:256]
     found = [one.decode(errors="replace") for one in communicator.allgather(text).tolist()]

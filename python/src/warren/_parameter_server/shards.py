@@ -3,8 +3,8 @@ to requests.
 
 A shard is one server's part of an array: flat and contiguous. It gets the clients' requests one after the other. For each, it returns the
 replies to send now, which may include replies to earlier requests. `RuleShard` applies each message immediately by its rule. `UpdateShard`
-and `RoundShard` are the asynchronous and the synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): they apply an
-updater immediately, or once the messages of all workers have arrived."""
+and `RoundShard` implement the asynchronous and the synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): they apply
+an updater immediately, or once the messages of all workers have arrived."""
 import zlib
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union

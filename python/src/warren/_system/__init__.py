@@ -1,1 +1,1 @@
-"""The operating system: locks on files, and text for terminals."""
+"""The operating system: file locks, and text that is safe to print on terminals."""

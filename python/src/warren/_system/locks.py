@@ -1,5 +1,5 @@
-"""Locks on files (flock). The kernel releases them when their holder ends, for whatever reason, so they tell whether the process that made
-a file or a folder is still alive. A pid cannot tell that: another container that shares the folder, and perhaps the host name, has its own
+"""File locks (flock). The kernel releases them when their holder ends, for whatever reason, so they tell whether the process that made a
+file or a folder is still alive. A pid cannot tell that: another container that shares the folder, and perhaps the host name, has its own
 pids."""
 import contextlib
 import errno
@@ -100,9 +100,9 @@ def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
 
 
 class LockedFolder:
-    """A new folder `path` in `place`, whose name is `prefix` and random letters. It is removed with this object. Folders with that prefix
-    whose processes were killed are removed when the next one is made. A folder that may belong to a live process is never removed; if that
-    is unknown, a line on standard error says so. Raises FileNotFoundError if `place` is not a folder."""
+    """A new folder `path` in `place`, whose name is `prefix` and random characters. It is removed with this object. Folders with that
+    prefix whose processes were killed are removed when the next one is made. A folder that may belong to a live process is never removed;
+    if that is unknown, a line on standard error says so. Raises FileNotFoundError if `place` is not a folder."""
 
     def __init__(self, place: str, prefix: str) -> None:
         if not os.path.isdir(place):

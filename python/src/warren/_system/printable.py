@@ -1,8 +1,8 @@
 """Makes text from files, hosts and users safe to print on a terminal."""
 import re
 
-#: C0 and C1 control characters, which form escape sequences; lone surrogates, which cannot be encoded; and marks that change the direction
-#: of the following text.
+#: C0 and C1 control characters, which form escape sequences; lone surrogates, which cannot be encoded; line and paragraph separators; and
+#: marks that change the direction of the following text.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -8,7 +8,8 @@ from typing import Callable, Optional, Sequence
 @dataclasses.dataclass(frozen=True)
 class Command:
     """The command `warren <name>`. `run` takes the remaining words and returns the exit code. `parser` returns the command's parser,
-    importing it on demand; None if a separate program parses the words. `words`: the choices for the first word."""
+    importing it on demand; None if a separate program parses the words. `program`: the program whose manual page describes the options.
+    `words`: the choices for the first word."""
     name: str
     summary: str
     run: Callable[[Sequence[str]], int]

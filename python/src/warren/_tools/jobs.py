@@ -1,4 +1,4 @@
-"""`warren jobs`: dmlc-submit's records of past jobs, a JSON file for each (docs/how-to/warren.md lists the fields)."""
+"""`warren jobs`: dmlc-submit's records of running and past jobs, a JSON file for each (docs/how-to/warren.md lists the fields)."""
 import argparse
 import dataclasses
 import datetime
@@ -232,7 +232,7 @@ def find(jobs: Sequence[Job], words: str) -> Job:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Returns the parser of the arguments of `warren jobs`."""
+    """Returns the parser for `warren jobs`'s arguments."""
     made = argparse.ArgumentParser(prog="warren jobs", description="Lists past jobs of dmlc-submit, the newest first.")
     made.add_argument("id", nargs="?", metavar="ID", help="show everything about one job: its ID, a prefix of it, or its pid")
     made.add_argument("--log-dir", metavar="DIR", help="list the jobs with this --log-dir. Default: your jobs on this machine")

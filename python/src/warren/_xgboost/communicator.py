@@ -46,7 +46,7 @@ def join(arguments: Dict[str, Any]) -> None:
         raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
     _check_not_left(arguments)
     if VERSION >= (2, 1):
-        # Also finds NCCL if it is installed as a Python package.
+        # CommunicatorContext also finds NCCL if it is installed as a Python package.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
         _join_as(found, lambda: xgb.collective.init(**found))
         _joined = True

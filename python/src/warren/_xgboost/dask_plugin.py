@@ -1,4 +1,4 @@
-"""The Dask plugin of warren.xgboost."""
+"""warren.xgboost's Dask plugin."""
 from typing import Any
 
 from distributed import WorkerPlugin  # type: ignore[import]

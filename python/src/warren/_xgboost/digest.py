@@ -15,7 +15,7 @@ from warren.data._peers import Peers, together
 
 #: The number of entries of a matrix that are read at a time.
 _ENTRIES_AT_A_TIME = 1 << 22
-#: The most entries that a binned matrix may have to be converted back to values (12 bytes each) for the digest.
+#: For the digest, binned matrices with at most this many entries are converted back to values (12 bytes each).
 _MOST_ENTRIES_OF_BINS = 1 << 24
 _FEW_ENTRIES = 1 << 16
 #: Fields other than features that have a number, or several (label, base_margin), for each row.
@@ -25,7 +25,7 @@ _DEEPEST = 24
 _MOST_OBJECTS = 100_000
 #: Matrices that have quantile cuts once they are made. Computing the cuts of other matrices is expensive, and is a collective call.
 _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
-#: The most characters of a value in a message.
+#: The maximum length of a value in a message, in characters.
 _SHORT = 60
 
 _Words = NDArray[np.uint64]
@@ -80,7 +80,7 @@ def _has_slices(matrix: Any) -> bool:
 
 
 def _is_in_bins(matrix: Any) -> bool:
-    """Whether the matrix is in memory and binned; XGBoost can convert it back to values."""
+    """Whether the matrix is in memory and binned, so that XGBoost can convert it back to values."""
     return hasattr(xgb, "QuantileDMatrix") and isinstance(matrix, xgb.QuantileDMatrix)
 
 
@@ -96,8 +96,8 @@ def _parts(matrix: Any) -> Iterator[Any]:
 
 
 def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
-    """Returns the features of these rows as a csr_matrix. If single rows cannot be extracted, returns all rows of a small matrix, and None
-    for a large one."""
+    """Returns the features of these rows as a csr_matrix. If single rows cannot be extracted, returns all rows of a small binned matrix,
+    and None for other matrices. Also returns None if the matrix has no rows."""
     if matrix.num_row() == 0 or not hasattr(matrix, "get_data"):
         return None
     if _has_slices(matrix):
@@ -330,8 +330,8 @@ def _deciding(callbacks: Sequence[Any]) -> List[Any]:
 
 def of_training(params: Any, dtrain: Any, rounds: int, options: Dict[str, Any], callbacks: Sequence[Any], peers: Peers) -> Dict[str, Any]:
     """Returns everything that determines a training by xgboost.train: parameters, number of rounds, data, evaluation sets, objective,
-    metrics, early stopping, and the version of XGBoost. Callbacks other than XGBoost's own, and the number of workers, are not included. A
-    collective call; returns values for JSON."""
+    metrics, early stopping, and the version of XGBoost. Callbacks other than XGBoost's EarlyStopping and LearningRateScheduler, and the
+    number of workers, are not included. A collective call; returns values for JSON."""
     evals = list(options.get("evals") or ())
     data, *others = of_matrices([dtrain, *(one[0] for one in evals)], peers)
     given = {str(name): plain(value) for name, value in dict(params).items() if name not in _FOR_DISPLAY}

@@ -18,7 +18,7 @@ from warren._engine import native as _native
 from warren.data import _peers
 
 _WHY_BYTES = 2000
-#: The ranks' first message, with a number of words that no call of XGBoost's has. A rank that is in another call receives it as that call's
+#: The ranks' first message, with a number of words that no XGBoost call has. A rank that is in another call receives it as that call's
 #: result, in which the first two words are invalid. (XGBoost's links do not compare calls.)
 _GREETING = (-1, -1, 0x57415252, 0x454e2022, 2, 7, 1, 8, 2, 8, 1)
 _thread = threading.local()
@@ -71,11 +71,11 @@ def _text(buffer: Any) -> str:
 
 
 def begin(timeout: Any = None) -> bool:
-    """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it; all of them call this. If one
-    cannot, all stay on XGBoost's own engine, and the lowest rank that wants Warren's engine prints the reason on standard error. A call
-    waits `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an hour). Does nothing in a
-    communicator of one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be
-    used: if only that rank ended, the others would report the loss of a peer."""
+    """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it, and returns whether it is on. All
+    ranks call this. If a rank cannot use the engine, all stay on XGBoost's own, and the lowest rank that wants Warren's engine prints the
+    reason on standard error. A call waits `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an
+    hour). Does nothing in a communicator of one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the
+    engine and it cannot be used: if only that rank ended, the others would report the loss of a peer."""
     if serves():  # the previous communicator was never left; the ranks must agree again, over the new one
         end(failed=True)
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()

@@ -1,4 +1,4 @@
-"""Additions of warren.xgboost to trainings by this thread while it is in a job, regardless of the function of XGBoost that starts them."""
+"""What warren.xgboost adds to trainings by this thread while the thread is in a job, whichever XGBoost function starts them."""
 import contextlib
 import inspect
 import sys

@@ -14,8 +14,8 @@ _TICKET_BYTES = 16
 
 def task_id_of(task_id: str, uri: str, port: int) -> str:
     """Returns the task id with which a worker of this process may join the job at this tracker, once. Returns `task_id` unchanged if the
-    process has no token, or if the environment names another tracker. Raises RuntimeError if the tracker cannot be reached, or does not
-    know the token."""
+    process has no token, if the environment names another tracker, or if Warren's engine is preloaded, which proves the token itself.
+    Raises RuntimeError if the tracker cannot be reached, or does not know the token."""
     named = os.environ.get("DMLC_TRACKER_URI", ""), os.environ.get("DMLC_TRACKER_PORT", "")
     if _sealed.token() is None or named not in (("", ""), (uri, str(port))) or _engine_is_preloaded():
         return task_id

@@ -105,7 +105,7 @@ class _Function(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
 
 class _Record(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """Copies the evaluation results into a dictionary of the caller after each round."""
+    """Copies the evaluation results into the caller's dictionary after each round."""
 
     def __init__(self, eval_result: Dict[str, Any]) -> None:
         super().__init__()
@@ -237,7 +237,7 @@ def _rounds_of(booster: Any, ntree_limit: int) -> Tuple[int, int]:
 
 @contextlib.contextmanager
 def _whole_map(booster: Any, fmap: Any) -> Iterator[str]:
-    """Completes a feature map: it may lack the last features, like that of the mushrooms in XGBoost's own tutorial."""
+    """Completes a feature map: it may lack the last features, as the map for the mushroom data in XGBoost's own tutorial does."""
     path = os.fspath(fmap)
     lines = []
     if path and os.path.exists(path):

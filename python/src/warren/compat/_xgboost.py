@@ -27,7 +27,7 @@ _SAVED_MATRIX = b"\x01\xab\xff\xff"
 
 
 class _Op(enum.IntEnum):
-    """The operations of XGBoost 1.x."""
+    """XGBoost 1.x's reduction operations."""
 
     MAX = 0
     MIN = 1
@@ -36,7 +36,8 @@ class _Op(enum.IntEnum):
 
 
 def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
-    """Joins the job; `key=value` arguments take precedence over the environment."""
+    """Joins the job. From XGBoost 2.1 on, `key=value` arguments take precedence over the environment; before, only the tracker's address is
+    taken from them, if the environment has none."""
     names = {"DMLC_TRACKER_URI": "dmlc_tracker_uri", "DMLC_TRACKER_PORT": "dmlc_tracker_port",
              "DMLC_TASK_ID": "dmlc_task_id", "rabit_tracker_uri": "dmlc_tracker_uri",
              "rabit_tracker_port": "dmlc_tracker_port", "rabit_task_id": "dmlc_task_id"}

@@ -12,7 +12,7 @@ from warren.data._table import Table
 
 #: Set by `dmlc-submit --check-data`.
 VARIABLE = "WARREN_CHECK_DATA"
-#: The most columns that are shown; further ones are only counted.
+#: The maximum number of columns that are shown; further ones are only counted.
 _MOST_COLUMNS = 60
 
 
@@ -49,7 +49,7 @@ class Summary(NamedTuple):
     label: Optional[Range]
     weight: Optional[Range]
     queries: Optional[int]
-    columns: List[Tuple[str, str, Range]]  #: name, type, values
+    columns: List[Tuple[str, str, Range]]  #: the name, type and range of each column; empty for text with too many columns
     entries: int  #: values that are not missing
 
 
@@ -61,7 +61,7 @@ def summary(table: Table) -> Summary:
     if isinstance(table.features, np.ndarray):
         columns = [(name, kind, Range.of(table.features[:, at])) for at, (name, kind) in enumerate(zip(names, types))]
     else:
-        # Text has a column for each number: usually too many to list.
+        # A text file has a column for each feature number: usually too many to list.
         by_column = table.features.tocsc() if width <= _MOST_COLUMNS else None
         columns = [] if by_column is None else [
             (name, kind, Range.of(by_column.data[by_column.indptr[at]:by_column.indptr[at + 1]]))

@@ -23,7 +23,7 @@ _USAGE = """warren data inspect  DATA [--workers N]     rows, columns, ranges, w
        warren data convert  DATA OUTPUT            the rows as one file: .parquet, .arrow, .feather, .csv, or LibSVM text (.svm, .libsvm, .txt)
        warren data shard    DATA N OUTPUT          the N workers' shares as files in the folder OUTPUT, Parquet or --to arrow, csv, libsvm"""
 _TEXT_ENDINGS = (".svm", ".libsvm", ".txt")
-#: The most columns of a text data set that can be converted to a table, in which every row has all columns.
+#: The maximum number of columns of a text data set that can be converted to a table, in which every row has all columns.
 _MOST_COLUMNS = 20000
 _ROW_GROUP = 1 << 17
 _PART = re.compile(r"part-\d+-of-\d+\.\w+")
@@ -125,7 +125,7 @@ def _inspect(given: argparse.Namespace, wanted: _load.Wanted) -> int:
 
 
 def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.Table], Callable[[], _table.Table]]:
-    """The tables of a share, and a function that makes an empty one of the same form."""
+    """The tables of a share, and a function that makes an empty table with the same columns."""
     if wanted.is_text:
         table = wanted.text(peers)
         if table.features.shape[1] > _MOST_COLUMNS:
@@ -332,8 +332,8 @@ def _written(path: str, kind: str, rows: Iterator[Any]) -> None:
 
 
 def _arrow(table: _table.Table) -> Any:
-    """Returns a pyarrow table: labels, weights and queries first, under these names; missing values are null, and categories are words
-    again."""
+    """Returns a pyarrow table. The columns `label`, `weight`, `qid` and `base_margin` come before the features; missing values are null,
+    and categories are words again."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     columns: Dict[str, Any] = {}

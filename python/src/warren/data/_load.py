@@ -96,7 +96,7 @@ class Wanted:
         return self.options.format or (said[-1] if said else "libsvm")
 
     def _looks_like_columns(self) -> bool:
-        """Whether the first file has named columns, by its name or its content. For data sets whose names do not show it."""
+        """Whether the first non-empty file has named columns, judging by its name or contents. For data sets whose names do not show it."""
         try:
             files = _files.find(self.uri, storage_options=self.options.storage_options)
         except (OSError, ValueError):
@@ -130,7 +130,7 @@ class Wanted:
         elif peers.connected:
             rows, queries = _peers.with_greatest(peers, read)
             names_part = isinstance(self.uri, str) and _PART_OPTION.search(self.uri.partition("#")[0])
-            if rows.group_sizes is not None and not names_part:  # otherwise the reader has looked at all parts
+            if rows.group_sizes is not None and not names_part:  # for a named part, the reader has looked at all parts
                 _queries.require_together(peers, queries, refuse)
         else:
             # Other workers cannot be asked about their shares, so the whole data set is read.
@@ -189,15 +189,15 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     `uri`: a str is a file, a folder (with the files in it), a pattern, or several of them separated by ";": paths, or s3://, gs://,
     abfs://, hdfs://, http(s):// and anything else that fsspec opens. A Path, and each element of a list, is one file or folder, whatever
     characters its name has. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm"; None detects it by names and contents. For
-    LibSVM, libfm and CSV text as `read` takes it (with a "?"), only `shuffle` of the following applies.
+    LibSVM, libfm and CSV text as `read` takes it (with a "?"), only `shuffle`, `storage_options` and `nthread` of the next paragraph apply.
 
     `label`, `weight`, `qid`, `base_margin`: names of columns; `label` and `base_margin` may be several. `features`: names or patterns; None
     means all other columns; `exclude`: columns to leave out. `categorical`: columns of words or numbers that are categories; dictionary
     columns (pandas' categories) need not be named. `categories`: the values of each, such as those of the training data for predictions;
     None takes them from the rows of all workers. `filters`: [(column, operator, value), ...], which must all hold, or a list of such lists,
-    of which one must hold. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: for CSV; None
-    means a tab if the name ends in .tsv (or .tsv.gz, ...), else a comma. `storage_options`: for fsspec. `nthread`: the number of threads
-    that read text, 0 for one per core.
+    at least one of which must hold. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: for
+    CSV; None means a tab if the name ends in .tsv (or .tsv.gz, ...), else a comma. `storage_options`: for fsspec. `nthread`: the number of
+    threads that read text, 0 for one per core.
 
     `rank`, `world`: the number of the share, and the number of shares; None means those of the job that this process has joined (XGBoost's
     communicator, Warren's, torch.distributed's), or the whole data set outside a job. Shares are about equal in bytes; concatenated they
@@ -206,8 +206,8 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     `world` are given, `categories` must be given too, and a text data set is read as a whole once more.
 
     `check`: prints a table of each worker's share on rank 0's standard error (None: if dmlc-submit was started with --check-data).
-    `progress`: shows the progress on rank 0's terminal, if it has one; in a job of dmlc-submit, dmlc-submit shows the progress of all
-    workers.
+    `progress`: shows the progress on rank 0's terminal, if it has one; in a job that dmlc-submit started, dmlc-submit shows the progress of
+    all workers.
 
     All workers of a job call it, with the same arguments. Raises ValueError or OSError with the file, row group, column and row of the
     problem, the same on all workers. Workers exchange information about files and columns in messages sealed with the job's token: raises

@@ -2,7 +2,7 @@
 torch.distributed.
 
 Collective calls: all ranks make the same ones in the same order. A rank's next step depends only on information that all ranks have, never
-on its own alone; `agree` passes an error of one rank on to the others. Not thread-safe."""
+on its own information alone; `agree` passes an error of one rank on to the others. Not thread-safe."""
 import ctypes
 import os
 import sys
@@ -147,7 +147,7 @@ class _Warren(_Job):
 
 
 class _Torch(_Job):
-    """Peers over the default group of torch.distributed, with tensors on the device that its backend uses."""
+    """Peers over torch.distributed's default group, with tensors on the device that its backend uses."""
 
     _DEVICES = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}
 
@@ -253,7 +253,8 @@ def of(rank: int, world: int) -> Peers:
 
 
 def over_xgboost(module: Any) -> Peers:
-    """Returns the peers of the communicator of `module`, `xgboost.collective` or `xgboost.rabit`."""
+    """Returns the ranks of the communicator that `module` (`xgboost.collective` or `xgboost.rabit`) has joined; Alone if there is only
+    one."""
     if module.get_world_size() > 1:
         return _XGBoost(module)
     return Alone()
@@ -304,9 +305,9 @@ def _of_torch() -> Optional[Peers]:
 
 
 def current() -> Peers:
-    """Returns the job of this process: XGBoost's communicator, else Warren's, else the default group of torch.distributed, else Alone. Only
+    """Returns the job of this process: XGBoost's communicator, else Warren's, else torch.distributed's default group, else Alone. Only
     libraries that have been imported are considered. Raises RuntimeError if this process is one of several workers of a job, or one of
-    several processes of mpirun, srun or torchrun, and has not joined the job: it would otherwise take all rows as its own."""
+    several processes started by mpirun, srun or torchrun, and has not joined the job: it would otherwise take all rows as its own."""
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
@@ -334,7 +335,7 @@ _KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, FileNotFoundEr
 
 
 def _told(error: BaseException) -> Tuple[str, str]:
-    """The nearest exception class that all ranks know, and the message."""
+    """The name of the error's nearest class in _KINDS, else RuntimeError, and the message."""
     for kind in type(error).__mro__:
         if _KINDS.get(kind.__name__) is kind:
             return kind.__name__, str(error) or kind.__name__
@@ -343,7 +344,7 @@ def _told(error: BaseException) -> Tuple[str, str]:
 
 def agree(peers: Peers, error: Optional[BaseException]) -> None:
     """Ends a step that may fail on some ranks. A collective call: each rank passes its error, or None. Raises the error of the lowest
-    failed rank on all ranks, with the same text, and of the same class if that is a built-in one."""
+    failed rank on all ranks, with the same text; its class is the nearest one in _KINDS, else RuntimeError."""
     found = peers.allgather(None if error is None else _told(error))
     for rank, told in enumerate(found):
         if told is not None:

@@ -35,8 +35,8 @@ def _width(stream: Any) -> int:
 
 
 class Progress:
-    """One line on a terminal, redrawn repeatedly; nothing without a terminal. A worker of dmlc-submit reports its progress instead, and
-    dmlc-submit shows the progress of all workers. Must be closed. Used by one thread."""
+    """One line on a terminal, redrawn repeatedly; nothing without a terminal. A worker started by dmlc-submit reports its progress instead,
+    and dmlc-submit shows the progress of all workers. Must be closed. Used by one thread."""
 
     def __init__(self, what: str, total_rows: Optional[int], total_bytes: int, wanted: bool = True, draws: bool = True,
                  stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -10,7 +10,7 @@ Key = TypeVar("Key", int, str)
 
 
 def repeated(queries: NDArray[Any]) -> Optional[Any]:
-    """The smallest query that occurs twice, or None."""
+    """The smallest query that occurs more than once, or None."""
     values, counts = np.unique(queries, return_counts=True)
     return values[int(np.flatnonzero(counts > 1)[0])] if (counts > 1).any() else None
 

@@ -29,7 +29,7 @@ class Table:
 
     @property
     def query_weight(self) -> Optional[NDArray[Any]]:
-        """The weight of each query, which is that of all its rows; None without weights or queries."""
+        """The weight of each query, which all of its rows have; None without weights or queries."""
         if self.qid is None or self.weight is None:
             return None
         return self.weight[np.unique(self.qid, return_index=True)[1]]

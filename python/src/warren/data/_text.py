@@ -37,7 +37,7 @@ _REMOTE_PATH = re.compile(rb"(?!file://)[A-Za-z0-9+.-]*://")
 _OPTIONS = re.compile(rb"\?[a-z_]+=")
 #: A password in a URI, which must not appear in messages.
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
-#: The most files kept open. Opening one costs a request; an open one holds no connection.
+#: The maximum number of files kept open. Opening a file costs a request; an open file holds no connection.
 _MOST_OPEN_FILES = 1024
 
 
@@ -75,11 +75,11 @@ class Rows(NamedTuple):
     indices: NDArray[Any]  #: int32, or int64 for more than 2^31 columns
     values: NDArray[Any]  #: float32
     columns: int  #: the number of columns of the whole data set
-    labels: NDArray[Any]  #: float32, (rows) or (rows, labels), the same in all shares
+    labels: NDArray[Any]  #: float32, (rows) or (rows, labels); all shares have the same number of labels per row
     weights: Optional[NDArray[Any]]  #: float32, one for each row, or for each query; None if no row of the data set has one: all weigh 1
     group_sizes: Optional[NDArray[Any]]  #: uint32, rows of each query; None if the data set has no queries
     bad_rows: int  #: rows left out with bad_rows=skip
-    first_bad_row: Optional[str]  #: its position and the error in it
+    first_bad_row: Optional[str]  #: the position of the first of these rows, and the error in it
 
 
 class _Owner:
@@ -249,7 +249,7 @@ class _Named:
         return found
 
     def call(self, function: Callable[[_DataSet], int], files: Optional[_Files]) -> None:
-        """Calls `function` of the library. Raises ValueError with the reader's message if it fails."""
+        """Calls `function`, a function of the library. Raises ValueError with the reader's message if it fails."""
         if function(self.struct(files)) == 0:
             return
         words = _shown(_library().warren_data_last_error())
@@ -358,7 +358,7 @@ def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_Allredu
 
 
 def _shown(text: bytes) -> str:
-    """A message of the library, without the passwords in its URIs."""
+    """A library message, without the passwords in its URIs."""
     return _PASSWORD.sub(r"\1:***@", text.decode(errors="replace"))
 
 
@@ -418,7 +418,7 @@ def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_m
         stop()
         answers.put(error)
         if isinstance(error, Exception) and thread.is_alive():
-            thread.join()  # short: reductions come after all reading
+            thread.join()  # takes little time: the reductions come after all reading
         raise
     if failures:
         raise failures[0]

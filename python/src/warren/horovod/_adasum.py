@@ -24,7 +24,8 @@ _ROUNDING = 1e-14
 
 
 def inner_products(parts: Array) -> Array:
-    """Returns the float64 matrix (ranks, ranks) of the inner products of some elements of all vectors, given as (ranks, elements)."""
+    """Returns the float64 matrix (ranks, ranks) of the vectors' inner products over some elements. `parts`: these elements of all vectors,
+    an array of shape (ranks, elements)."""
     products = np.zeros((len(parts), len(parts)))
     for begin in range(0, parts.shape[1], _BLOCK):
         block = parts[:, begin:begin + _BLOCK].astype(np.float64)
@@ -33,8 +34,8 @@ def inner_products(parts: Array) -> Array:
 
 
 def coefficients(products: Array) -> Array:
-    """Returns the coefficient of each rank's vector in the result, given the inner products of all vectors. The number of vectors is a
-    power of 2."""
+    """Computes the coefficient of each rank's vector in the result from the inner products of all vectors. The number of vectors is a power
+    of 2."""
     norms = np.sqrt(np.diagonal(products))
 
     def scaled(vector: Array, product: float) -> Array:

@@ -1,4 +1,4 @@
-"""Operations on NumPy arrays, for frameworks whose tensors can be viewed as such. Results are always new arrays."""
+"""Horovod's operations on NumPy arrays, for frameworks whose tensors can be viewed as NumPy arrays. Results are always new arrays."""
 from typing import Any, List, Sequence, Tuple
 
 import numpy as np

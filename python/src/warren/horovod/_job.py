@@ -50,7 +50,8 @@ class ProcessSet:
         return bool(self.included()) and (self.size() or 0) > 1
 
     def named(self, what: str) -> Named:
-        """Returns the operations of the set. Raises ValueError if this rank does not belong to it."""
+        """Returns the operations of the set. Raises ValueError before `hvd.init`, if the set is not part of the job, or if this rank does
+        not belong to the set."""
         if self._named is None:
             if self.process_set_id is None:
                 raise ValueError(_NOT_BEGUN if self is global_process_set else f"{what}: {self} is not part of the job; add it with "
@@ -174,8 +175,8 @@ def _begin_timeline() -> None:
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
     """Joins the job started by dmlc-submit, mpirun or srun; without a launcher, makes a job of one rank. A second call does nothing.
-    `process_sets` are added to the job. Ranks are those of HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE, and the
-    corresponding variables with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
+    `process_sets` are added to the job. Ranks are ordered by HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE, and
+    the corresponding variables with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
     global _job  # pylint: disable=global-statement
     if _job is not None:
         return

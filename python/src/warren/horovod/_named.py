@@ -228,8 +228,8 @@ class Named:
         return f"{kind}.{given}" if given else f"{kind}.noname.{next(self._num_unnamed[kind])}"
 
     def _give(self, call: "Call[T]", name: str, alike: str, size: int = 1) -> "Handle[T]":
-        """Submits a call. `alike` describes what must be the same on all ranks but is not compared by the engine: it becomes part of the
-        name of the operation's group, whose `size` operations are carried out together."""
+        """Submits a call. `alike` describes what must be the same on all ranks but is not compared by the engine: it becomes the name of
+        the operation's group, whose `size` operations are carried out together."""
         if name in self._negotiated:
             raise _is_under_way(name)
         try:

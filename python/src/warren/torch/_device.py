@@ -1,4 +1,4 @@
-"""Collectives of tensors on a GPU.
+"""Collectives on GPU tensors.
 
 Data flow: a call is enqueued on PyTorch's current stream, after the work already there, by the device-memory functions of warren/c_api.h
 (docs/how-to/gpu.md: NCCL, CUDA IPC or the host), and the caller continues. c10d's work is an event recorded after the call: waiting for the

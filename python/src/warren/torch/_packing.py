@@ -1,4 +1,4 @@
-"""Tensors of a module packed into one row of elements for each type, and reductions of such rows."""
+"""A module's tensors, packed into one row of elements for each type, and reductions of such rows."""
 from typing import Any, Dict, Iterable, List, Sequence
 
 import torch

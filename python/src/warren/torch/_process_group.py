@@ -1,4 +1,4 @@
-"""A process group of torch.distributed whose collectives run on the engine.
+"""A torch.distributed process group whose collectives run on the engine.
 
 Data flow: each method that c10d calls makes one call of warren/c_api.h, directly on the tensors' memory if the tensors are
 contiguous, else on contiguous copies, which are copied back when the call has ended. c10d's work is the engine's handle. If the caller
@@ -408,8 +408,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # --- methods that c10d expects of its built-in backends ---
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        """A barrier over the store: rank 0 finds out which ranks are missing, and the group stays usable. Raises RuntimeError on all ranks
-        that have called it."""
+        """A barrier over the store: rank 0 finds out which ranks are missing, and the group stays usable. If ranks are missing, raises
+        RuntimeError on all ranks that have called it."""
         number, self._num_monitored = self._num_monitored, self._num_monitored + 1
         timeout = timeout if timeout is not None else self._timeout
         name = f"monitored_barrier/{number}"

@@ -14,7 +14,7 @@ _default: "Optional[weakref.ref[ProcessGroup]]" = None
 
 
 def _over(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Allgather:
-    """Returns an allgather over the store. Rank 0 collects the records, so that the store is accessed only twice for each rank."""
+    """Returns an allgather over the store. Rank 0 collects the records, so that the store is accessed only a few times for each rank."""
     round_number = 0
     # The store may have served an earlier group of this name.
     meeting = f"warren/{store.add(f'warren/meetings/{rank}', 1)}"

@@ -93,7 +93,7 @@ class Work(C10dWork):  # type: ignore[misc]
             self._is_finished = True
 
     def wait(self, timeout: Any = None) -> bool:  # pylint: disable=arguments-differ
-        """Raises RuntimeError if the operation failed, or has not ended within `timeout`."""
+        """Waits until the operation has ended. Raises RuntimeError if it failed, or has not ended within `timeout`."""
         if not self._is_finished:
             if timeout is not None and timeout.total_seconds() > 0:
                 _poll(self._handle.done, timeout.total_seconds())

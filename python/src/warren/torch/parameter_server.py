@@ -135,7 +135,7 @@ class Update:
             row.settle()
 
     def pull(self) -> None:
-        """Replaces the module's parameters with those of the servers."""
+        """Replaces the module's parameters with the servers'."""
         self.settle()
         for row in self._rows:
             row.fetched = None
@@ -157,7 +157,7 @@ class Update:
 
 
 class Downpour(Update):
-    """Adds up gradients and sends them every `send_frequency` steps. The module's parameters are replaced with those of the servers every
+    """Adds up gradients and sends them every `send_frequency` steps. The module's parameters are replaced with the servers' every
     `update_frequency` steps; in between, the program's own optimizer updates them."""
 
     def __init__(self, module: Module, lr: Optional[float] = None, local_update: Optional[Callable[[Tensor], Tensor]] = None,
@@ -187,8 +187,8 @@ class Downpour(Update):
 
 
 class EASGD(Update):
-    """Every `update_frequency` steps (tau), the module's parameters and those of the servers (the center) move towards each other by alpha
-    = beta / world size of their difference."""
+    """Every `update_frequency` steps (tau), the module's parameters and the servers' parameters (the center) move towards each other by
+    alpha times their difference, where alpha is beta / world size."""
 
     def __init__(self, module: Module, beta: float = 0.9, **how: Any) -> None:
         """`how`: the arguments of `Update`."""

@@ -146,7 +146,7 @@ class SGDEngine:
 
 class AllReduceSGDEngine(SGDEngine):
     """Trains on all ranks: the parameters start as rank 0's, and each step uses the gradients averaged over all ranks. So the parameters
-    are the same on all ranks, bit for bit, after each step, whether or not the gradients are asynchronous."""
+    are the same on all ranks, bit for bit, after each step, whether or not the gradients are reduced asynchronously."""
 
     def __init__(self, asynchronous: bool = False, average: bool = True, prefetch: bool = False,
                  communicator: Optional[Communicator] = None) -> None:

@@ -14,7 +14,7 @@ _MODULE = "warren._tools.bench.worker"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of `warren bench`'s own options; all other words are passed to dmlc-submit."""
+    """The parser for `warren bench`'s own options; all other words are passed to dmlc-submit."""
     made = argparse.ArgumentParser(
         prog="warren bench",
         usage="warren bench [--json] [--largest SIZE] [--samples N] [options of dmlc-submit]",
@@ -73,7 +73,7 @@ def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `warren bench ...`; returns the exit code, which is dmlc-submit's."""
+    """Runs `warren bench ...`; returns the exit code: dmlc-submit's, 2 for invalid options, or 1 if the job printed no results."""
     options, rest = parser().parse_known_args(words)
     try:
         command = command_of(options, rest)

@@ -16,16 +16,16 @@ from warren._tools.doctor.findings import diagnose
 from warren._tools.doctor.hosts import Host, HostError, Probe, hosts_of, pythons_of, real_name
 from warren._tools.doctor.model import Asked, Link, Survey
 
-#: The most hosts examined concurrently.
+#: The maximum number of hosts examined concurrently.
 _AT_ONCE = 64
 _ROUND_TRIPS = 9
 #: How long to wait until a host has reported which connections work. A second is added for each connection: 16 are tried concurrently, and
-#: each may take three seconds (probe.py).
+#: each may take three seconds to connect, and as long to be answered (probe.py).
 _CONNECT_PATIENCE_S = 60.0
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the options of `warren doctor`."""
+    """The parser for `warren doctor`'s options."""
     made = argparse.ArgumentParser(prog="warren doctor",
                                    description="Checks this machine, and hosts over ssh: versions, clocks, ports between "
                                    "all pairs, memory, kernel, GPUs, packages. Exit code 1 when there is a problem.")
@@ -53,7 +53,7 @@ def offset_of(trips: Sequence[Tuple[float, float, float]]) -> Tuple[float, float
 
 
 class _Visit:
-    """A host while it is examined."""
+    """A host that is being examined."""
     def __init__(self, host: Host, ssh_options: Sequence[str], python: Optional[str]) -> None:
         self.asked = Asked(host.shown, here=not host.name)
         self.host = host
@@ -104,7 +104,7 @@ def _addresses_here(visits: Sequence[_Visit]) -> Dict[str, str]:
 
 
 def _try_links(visit: _Visit, visits: Sequence[_Visit], here_from: Dict[str, str], survey: Survey) -> None:
-    """Tries connections from one host to all others, and records how that host resolves the others' names."""
+    """Tries connections from one host to all others, and records how that host resolves the names of all hosts."""
     targets = []
     for other in visits:
         address = here_from.get(visit.asked.name) if other.asked.here else other.name

@@ -19,7 +19,7 @@ PROBE = pathlib.Path(__file__).with_name("probe.py")
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "RemoteCommand=none", "-o",
         "ControlMaster=no", "-o", "ClearAllForwardings=yes")
 _PATIENCE_S = 60.0
-#: Python code that reads the probe's code from standard input, after the shell's line, and runs it.
+#: Python code that prints its argument, then reads the length of the probe's code and the code itself from standard input, and runs it.
 _LOADER = ("import sys; print(sys.argv[1], flush=True); n = int(sys.stdin.readline()); "
            "exec(compile(sys.stdin.read(n), 'probe', 'exec'), {'__name__': '__main__'})")
 
@@ -48,7 +48,7 @@ class Host:
 
 
 def parse_hosts(text: str, source: str) -> List[Host]:
-    """Returns the hosts of a host file. Runs dmlc-submit to parse it. Raises ValueError that names `source` and the line."""
+    """Returns the hosts of a host file. Runs dmlc-submit to parse it. Raises a ValueError that names `source` and the line."""
     words = [_native.program("dmlc-submit"), "--show-hosts", "--host-file", "/dev/stdin"]
     done = subprocess.run(words, input=text, capture_output=True, check=False, encoding="utf-8", errors="surrogateescape")
     if done.returncode != 0:

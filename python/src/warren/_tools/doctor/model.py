@@ -18,10 +18,10 @@ class Finding:
 
 @dataclasses.dataclass
 class Asked:
-    """The results for one host. `facts` are those of probe.py; empty if the host could not be examined."""
+    """The results for one host. `facts` come from probe.py; empty if the host could not be examined."""
     name: str
     trouble: Optional[Tuple[str, str]] = None  # HostError's kind and text
-    seconds: float = 0.0  # until its probe answered
+    seconds: float = 0.0  # the time until its probe answered
     facts: Dict[str, Any] = dataclasses.field(default_factory=dict)
     offset: Optional[Tuple[float, float]] = None  # its clock minus this machine's, and the uncertainty, in seconds
     here: bool = False  # whether it is this machine
@@ -29,7 +29,8 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A connection that was tried from one host to another. `kind`: "tracker" or "ephemeral"; `error` is None if it succeeded."""
+    """A connection that was tried from one host to another. `kind`: "tracker" or "ephemeral"; `error` is None if the connection
+    succeeded."""
     source: str
     target: str
     kind: str
@@ -39,7 +40,7 @@ class Link:
 
 @dataclasses.dataclass
 class Survey:
-    """All results."""
+    """The results for all hosts and connections."""
     hosts: List[Asked]
     links: List[Link] = dataclasses.field(default_factory=list)
     names: Dict[str, Dict[str, List[str]]] = dataclasses.field(default_factory=dict)  # for each host, the addresses of each name
@@ -66,7 +67,7 @@ def few(words: Iterable[str]) -> str:
 
 
 def by_value(hosts: Sequence[Asked], value: Callable[[Asked], Any]) -> Dict[Any, List[str]]:
-    """The names of the hosts with each value."""
+    """Returns, for each value, the names of the hosts that have it."""
     found: Dict[Any, List[str]] = {}
     for host in hosts:
         found.setdefault(value(host), []).append(host.name)

@@ -4,7 +4,7 @@ from typing import Dict, List, Optional, Sequence
 
 from warren._tools.doctor.model import OK, PROBLEM, WARNING, Asked, Finding, Survey, by_value, differing, grouped, size
 
-#: Docker's default, which is too small for many programs.
+#: Docker's default size of /dev/shm, which is too small for many programs.
 _SMALL_SHARED_MEMORY = 64 << 20
 _FEW_DESCRIPTORS = 1024
 
@@ -63,7 +63,7 @@ def _packages(hosts: Sequence[Asked]) -> List[Finding]:
 
         def version(host: Asked, package: str = package) -> Optional[str]:
             packages: Dict[str, Optional[str]] = host.facts["packages"]
-            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren-train" else ""  # if there is no wheel
+            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren-train" else ""  # without a wheel
             return packages.get(package) or packages.get(f"{package}-cpu") or program or None
 
         versions = by_value(hosts, version)

@@ -122,12 +122,12 @@ def memory_limit() -> Optional[int]:
 
 
 def limit(which: int) -> List[Optional[int]]:
-    """Returns the soft and the hard limit; None means unlimited."""
+    """Returns the soft and the hard limit of a resource; None means unlimited."""
     return [None if value == resource.RLIM_INFINITY else value for value in resource.getrlimit(which)]
 
 
 def shared_memory() -> Optional[Dict[str, Any]]:
-    """Returns the sizes of /dev/shm, in bytes; None if it does not exist."""
+    """Returns the total and the free bytes of /dev/shm, and whether it is writable; None if it does not exist."""
     try:
         found = os.statvfs("/dev/shm")
     except OSError:
@@ -175,7 +175,7 @@ def cuda() -> Optional[int]:
 
 
 def gpus() -> Optional[Dict[str, Any]]:
-    """Returns nvidia-smi's description of each GPU; None without a driver."""
+    """Returns nvidia-smi's description of each GPU, or its error message; None if there is no nvidia-smi."""
     if shutil.which("nvidia-smi") is None:
         return None
     try:

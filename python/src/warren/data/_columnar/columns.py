@@ -14,7 +14,7 @@ Names = Union[str, Sequence[str], None]
 _BLOCK_ROWS = 4096
 #: The extension type of booleans stored in one byte each.
 _BOOL8 = "arrow.bool8"
-#: The most columns whose problems one message lists.
+#: The maximum number of columns whose problems one message lists.
 _MOST_WRONG = 8
 
 
@@ -29,7 +29,7 @@ class Request(NamedTuple):
     exclude: Tuple[str, ...] = ()
     categorical: Tuple[str, ...] = ()  #: columns of strings or numbers to be used as categories; dictionary columns need not be named
     given: Tuple[str, ...] = ()  #: categorical columns whose values the caller passes; their type may differ between files
-    as_stored: bool = False  #: columns of any type, for callers that take them unchanged
+    as_stored: bool = False  #: whether columns of any type are accepted, for callers that take them unchanged
 
     def others(self) -> List[str]:
         """The columns that are not features."""
@@ -200,7 +200,7 @@ def shown(columns: Sequence[str]) -> str:
 
 def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) -> Layout:
     """Returns the layout of a file with this schema. `partition`: names and types of the columns given by its folders. Raises ValueError
-    with a message that continues after the file's name."""
+    with a message that is to follow the file's name."""
     fields = _fields(schema, partition)
     columns, wrong = [], []
     for name in _chosen(fields, request, [] if request.as_stored else _index_of_pandas(schema)):
@@ -236,7 +236,7 @@ def _is_text(kind: Any) -> bool:
 
 def agreed(first: Layout, other: Layout) -> Layout:
     """Returns a layout that fits both. A column that is "bool", "integer" or "number", but not the same in both, becomes "number". Raises
-    ValueError with a message that continues after the name of the other's file."""
+    ValueError with a message that is to follow the name of the other layout's file."""
     ours, theirs = {column.name: column for column in first.features}, {column.name: column for column in other.features}
     missing, more = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
     if missing:
@@ -268,7 +268,7 @@ def _said(column: Column) -> str:
 
 
 def _storage(array: Any) -> Any:
-    """The storage of an extension array; booleans for bool8."""
+    """The storage of an extension array; booleans for bool8; any other array unchanged."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if not isinstance(array, pa.ExtensionArray):
@@ -463,7 +463,7 @@ def _values(name: str, array: Any) -> List[Optional[_Value]]:
         return [None if value is None else (_word(value), value, value) for value in array.to_pylist()]
     counts: List[Optional[int]] = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
     if kind.unit == "ns":
-        # Python's times have microseconds.
+        # Python's times have a resolution of a microsecond.
         whole = pa.duration("us") if types.is_duration(kind) else pa.time64("us") if types.is_time(kind) else pa.timestamp("us", kind.tz)
         array = pa.array([None if count is None else count // 1000 for count in counts], pa.int64()).cast(whole)
     try:

@@ -37,7 +37,7 @@ class Converter:
         if lacking:
             raise ValueError(f"{shown_uri(self.source.uri)}: categories has no entry for the categorical column {_columns.shown(lacking)}")
         if self.source.format_name == "csv":
-            # The categories of CSV are words, such as 007. Missing values are kept, and rejected later.
+            # CSV categories are words, such as 007. Missing values are kept, and rejected later.
             return {name: [None if value is None or value != value else str(value) for value in values]
                     for name, values in categories.items()}
         return categories
@@ -79,7 +79,7 @@ class Converter:
                      self.categories.values)
 
     def table(self, batch: Batch, out: Optional[NDArray[Any]] = None) -> Table:
-        """Converts a batch. `out` receives the features, float32, (rows, features); if None, a new array is made. Raises ValueError that
+        """Converts a batch. `out` receives the features, float32, (rows, features); if None, a new array is made. Raises a ValueError that
         names the position of a missing or invalid value."""
         layout, table = self.layout, batch.table
         features = np.empty((len(table), len(layout.names())), "float32") if out is None else out
@@ -203,7 +203,7 @@ def categorical(source: Source) -> List[str]:
 
 
 def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]]) -> None:
-    """Adds the categories of a batch to `found`: for each column, values with their sort keys. Raises ValueError that names the
+    """Adds the categories of a batch to `found`: for each column, values with their sort keys. Raises a ValueError that names the
     position."""
     try:
         for name, orders in found.items():

@@ -28,7 +28,7 @@ class Contents(NamedTuple):
 
     schema: Any  #: pyarrow.Schema
     pieces: List[Piece]
-    guessed: Tuple[str, ...] = ()  #: columns of CSV without any value so far: their type in `schema` is arbitrary
+    guessed: Tuple[str, ...] = ()  #: CSV columns without any value so far, whose type in `schema` is arbitrary
     hint: str = ""  #: a possible cause of an error in the columns
 
 
@@ -36,10 +36,10 @@ class Reading(NamedTuple):
     """How files are read."""
 
     storage_options: Optional[Mapping[str, Any]]
-    delimiter: str  #: the delimiter of CSV; "" chooses it by the file's name
-    types: Mapping[str, Any]  #: the types of CSV's columns, which the files do not contain
+    delimiter: str  #: the CSV delimiter; "" chooses it by the file's name
+    types: Mapping[str, Any]  #: the types of CSV columns, which the files do not contain
     csv_bytes: int  #: the size of the ranges into which CSV files are divided
-    words: Tuple[str, ...] = ()  #: columns of CSV that are read as text, such as 007
+    words: Tuple[str, ...] = ()  #: CSV columns that are read as text, such as 007
     few_files: bool = False  #: whether there are so few files per worker that they are cut within their pieces
 
 
@@ -176,7 +176,7 @@ class Parquet(Format):
 
 class Arrow(Format):
     """Arrow's IPC files, including Feather: pieces are record batches. Their numbers of rows are known only once they have been read. If
-    there are few files, a file's batches are read to find out, unless there are many of them."""
+    there are few files, a file's batches are read to find out, unless the file has many of them."""
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
 
@@ -370,7 +370,7 @@ class Csv(Format):
 
 
 def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
-    """Returns the begin and end of the first line that is not blank. `first` contains the first bytes of a CSV file, or all of them if
+    """Returns where the first line that is not blank begins and ends. `first` contains the first bytes of a CSV file, or all of them if
     `whole`. Raises ValueError if there is no such line, or if lines end with CR. Pure."""
     begin = len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
     while True:
@@ -430,7 +430,7 @@ class Opened:
     """The files that were opened last, and their metadata. The least recently used files are closed if there are too many, and their
     metadata dropped if they take too much memory. Used by one thread at a time."""
 
-    #: The most open files; each needs a descriptor.
+    #: The maximum number of open files; each needs a descriptor.
     _MOST = 256
     #: The limit for the kept metadata of all files, measured as stored; in memory, metadata are a few times as large.
     _MOST_KEPT_BYTES = 64 << 20

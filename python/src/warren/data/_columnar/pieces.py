@@ -43,7 +43,7 @@ class Slice(NamedTuple):
 
 def ordered(pieces: Sequence[Piece], seed: Optional[int], whole_files: bool) -> List[Piece]:
     """Returns the pieces in the order given by the seed, without empty ones. With `whole_files`, files are shuffled, and each keeps the
-    order of its pieces. The order is that of NumPy's RandomState, which is stable across its versions."""
+    order of its pieces. The order comes from NumPy's RandomState, whose results do not depend on NumPy's version."""
     kept = [piece for piece in pieces if piece.rows != 0]
     if seed is None:
         return kept

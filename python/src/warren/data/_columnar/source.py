@@ -210,7 +210,8 @@ class Source:
             raise ValueError(f"filters={filters!r}: {error}") from None
 
     def _partition_types(self, files: Sequence[_files.File]) -> Dict[str, Any]:
-        """The types of the columns given by folders: whole numbers if all values are whole numbers, else categories."""
+        """The types of the columns given by folders: whole numbers if all values are whole numbers and the caller does not ask for
+        categories, else categories."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         values: Dict[str, List[str]] = {}
@@ -231,8 +232,8 @@ class Source:
         return value if "dictionary" in str(self._folders[key]) else int(value)
 
     def _common_layout(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
-        """Returns the columns of all files, and the first one's schema; with `as_stored`, its types are widened to fit the values of all
-        files."""
+        """Returns the columns of all files, and the first file's schema; with `as_stored`, the schema's types are widened to fit the values
+        of all files."""
         if not contents:
             raise ValueError(f"{shown_uri(self.uri)}: there are no files")
         contents = _formats.settled(contents)
@@ -270,7 +271,7 @@ class Source:
         return pa.schema([field(name) for name in columns], self.schema.metadata)
 
     def _csv_types(self, schema: Any) -> Dict[str, Any]:
-        """The types with which CSV's columns are read: a column that starts with whole numbers may have fractions later."""
+        """The types with which CSV columns are read: a column that starts with whole numbers may have fractions later."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         if self._format is not _formats.Csv:
@@ -343,7 +344,8 @@ class Source:
                 _files.Ranges(file, storage_options=self.options.storage_options).close()
 
     def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
-        """The query of each run of consecutive rows with the same query in a file; None if this share contains all rows of the file."""
+        """The query of each run of consecutive rows with the same query in a file; None if this share contains all rows of the file, or if
+        there are no queries."""
         qid = self._request.qid
         pieces = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces) if piece.file == file]
         if qid is None or not set(pieces) - set(self.slices):
@@ -472,7 +474,7 @@ def shown_uri(uri: Uri) -> str:
 
 
 def _field_of_both(first: Any, other: Any) -> Any:
-    """A field that can hold the values of both. Raises ValueError with a message that continues after the other file's name."""
+    """A field that can hold the values of both. Raises ValueError with a message that is to follow the other file's name."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if first.equals(other):
@@ -492,7 +494,8 @@ def _part(one: Slice) -> float:
 
 
 def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
-    """The columns named by filters: [(column, op, value), ...], which must all hold, or a list of such lists, of which one must hold."""
+    """The columns named by filters: [(column, op, value), ...], which must all hold, or a list of such lists, at least one of which must
+    hold."""
     found: Dict[str, None] = {}
     if filters is not None and (not isinstance(filters, (list, tuple)) or filters and isinstance(filters[0], str)):
         raise ValueError(f"filters={filters!r}: expected a list of (column, operator, value), such as [('year', '>=', 2024)]")

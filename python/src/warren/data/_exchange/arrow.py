@@ -1,4 +1,4 @@
-"""Columns of pyarrow. A whole table is one column, since Arrow's streams contain all columns of a table."""
+"""pyarrow columns. A whole table is one column, since Arrow's streams contain all columns of a table."""
 import dataclasses
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -13,7 +13,8 @@ def pyarrow() -> Any:
 
 
 def _wider(pa: Any, types: Sequence[Any], values: int) -> Any:
-    """Returns an integer type for the codes of this many values: the common type of `types`, if there is one and it is wide enough."""
+    """Returns an integer type for the codes of this many values: the common type of `types`, if there is one and it is wide enough, else
+    int32 or int64."""
     if all(kind == types[0] for kind in types) and values <= 1 << (types[0].bit_width - 1):
         return types[0]
     return pa.int32() if values < 1 << 31 else pa.int64()

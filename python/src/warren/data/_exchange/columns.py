@@ -1,8 +1,8 @@
 """The parts of a table: columns, and the tree whose leaves they are.
 
 A column has a spec, which describes it without its rows and can be pickled. `encode` returns the bytes of some of its rows, and a builder,
-made by the spec, reassembles the rows. So no rank holds more than one piece in addition to the rows. The specs of several ranks are merged;
-each column then encodes its rows for the merged spec."""
+made by the spec, reassembles the rows. So a rank needs memory for no more than two pieces in addition to the rows. The specs of several
+ranks are merged; each column then encodes its rows for the merged spec."""
 import dataclasses
 from typing import Any, Iterator, List, Sequence, Tuple
 
@@ -39,7 +39,7 @@ class Builder:
 class Spec:
     """The description of a column. The same on all ranks once it is merged."""
 
-    where: str  #: for messages
+    where: str  #: the column's place in the table, for messages
     buffers = 1  # the number of buffers from `encode`
 
     @property

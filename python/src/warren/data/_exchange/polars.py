@@ -1,4 +1,4 @@
-"""Columns of polars. A whole frame is one column, since polars' streams contain all columns of a frame."""
+"""polars columns. A whole frame is one column, since polars' streams contain all columns of a frame."""
 import dataclasses
 import io
 from typing import Any, List, Sequence

@@ -33,7 +33,7 @@ class _Sink:
         return len(data) if self.drops else int(self._file.write(data))
 
     def flush(self) -> None:
-        """Does nothing: the file is flushed when it is closed."""
+        """Does nothing: the owner flushes the file."""
 
     def close(self) -> None:
         """Does nothing: the owner closes the file."""
@@ -50,11 +50,11 @@ class _Writer:
         """Writes anything that follows the last row."""
 
     def abandon(self) -> None:
-        """Nothing is written after this call."""
+        """Makes sure that nothing is written after this call."""
 
 
 class _Parquet(_Writer):
-    """Columns prediction, or prediction_0, prediction_1, ...; each piece is a row group."""
+    """A Parquet file with the column `prediction`, or `prediction_0`, `prediction_1`, ...; each `add` writes at least one row group."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
         try:
@@ -82,7 +82,7 @@ class _Parquet(_Writer):
 
 
 class _Csv(_Writer):
-    """A header line, and a line for each row; floats have enough digits to be read back exactly."""
+    """A CSV file: a header line, and a line for each row; floats have enough digits to be read back exactly."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
         self._file = file
@@ -170,7 +170,8 @@ def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], st
 
 
 def _layout(peers: _peers.Peers, found: NDArray[Any], path: str) -> Tuple[Any, Tuple[int, ...], List[int]]:
-    """Returns the element type, the shape of a row, and the number of rows of each rank. The shapes of ranks without rows are ignored."""
+    """Returns the element type, the shape of a row, and the number of rows of each rank. The types and shapes of ranks without rows are
+    ignored."""
     told = peers.allgather((len(found), found.dtype, found.shape[1:]))
     with_rows = [(rank, dtype, shape) for rank, (rows, dtype, shape) in enumerate(told) if rows]
     first, dtype, shape = with_rows[0] if with_rows else (0, told[0][1], told[0][2])

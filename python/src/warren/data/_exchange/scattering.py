@@ -99,9 +99,9 @@ def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
     """Returns the rows of all ranks in rank order, on rank `root`; None on the other ranks. A collective call of the job that this process
     is in; outside a job, returns the rows.
 
-    The kinds of tables are those of `scatter`. All ranks pass the same kind, columns and dtypes; a rank without rows may pass None; the
-    result is None if all ranks do. Categories (of pandas, or Arrow dictionaries) are united, those of the lowest rank first. A pandas range
-    index on all ranks, each continuing the previous one, stays a range index.
+    Takes the same kinds of tables as `scatter`. All ranks pass the same kind, columns and dtypes; a rank without rows may pass None; the
+    result is None if all ranks do. Categories (pandas categoricals or Arrow dictionaries) are united, those of the lowest rank first. A
+    pandas range index on all ranks, each continuing the previous one, stays a range index.
 
     Rows are sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, with the same text:
     ValueError for differences between ranks, with rank and column, for anything that cannot be sent, and for a single value, which has no

@@ -31,7 +31,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
 
     http and https only name files: they cannot list. Thread-safe; retries after transient errors.
 
-    Raises FileNotFoundError if a name stands for no file, ValueError for a file that is named twice or an invalid name, ImportError that
+    Raises FileNotFoundError if a name stands for no file, ValueError for a file that is named twice or an invalid name, an ImportError that
     says what to install, and OSError for errors of the store."""
     exact = not isinstance(uri, str)
     if isinstance(uri, str):

@@ -13,7 +13,7 @@ Options = Optional[Mapping[str, Any]]
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 ARROW_SCHEMES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
-# The options at the end of a URI for pyarrow have one of these keys. Any other question mark belongs to the name or pattern.
+# The options for pyarrow at the end of a URI have at least one of these keys. Any other question mark belongs to the name or pattern.
 _URI_KEYS = frozenset(("endpoint_override", "scheme", "region", "retry_limit_seconds", "project_id", "user", "replication",
                        "buffer_size", "default_block_size", "kerb_ticket", "enable_tls", "tls_verify_server",
                        "blob_storage_authority", "dfs_storage_authority", "credential_kind", "tenant_id", "client_id",
@@ -79,7 +79,7 @@ def has_magic(path: str) -> bool:
 
 def hint_of_exact(name: str) -> str:
     """Returns a hint for messages about a missing file whose name, given as a Path or in a list, was taken literally: how to pass several
-    names, patterns and options. Returns "" if the name contains none of their special characters."""
+    names, patterns and options. Returns "" if the name contains neither ";" nor a pattern's special characters."""
     if not has_magic(name) and ";" not in name:
         return ""
     return ("; a Path or an element of a list names one file or folder: give several names, patterns and options as one "
@@ -106,8 +106,8 @@ def segment_matches(pattern: str, segment: str) -> bool:
 
 
 def matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether the pattern's segments match the path's, or those of a folder that contains it. ** stands for any number of segments, none of
-    them hidden. Below a matched folder, paths with a hidden segment do not match."""
+    """Whether the pattern's segments match the path's segments, or the segments of a folder that contains the path. ** stands for any
+    number of segments, none of them hidden. Below a matched folder, paths with a hidden segment do not match."""
     if pattern and pattern[-1] == "**":
         pattern = [*pattern, "*"]  # the contents of a folder, not the folder itself
     places = _past_stars(pattern, {0})  # the positions in the pattern that the path so far may have reached

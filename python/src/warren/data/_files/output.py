@@ -22,8 +22,8 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
     the same file are removed. Stores: the data are written to a temporary file on this host ($TMPDIR), and then uploaded, because pyarrow's
     uploads cannot be cancelled: closing one, even after an exception, completes it.
 
-    Raises FileNotFoundError if the folder is missing, ValueError if the store cannot be written to, OSError for errors of the store. Disk
-    errors (such as a full disk) name the file."""
+    Raises FileNotFoundError if the folder is missing, ValueError if the store cannot be written to or the name ends in "/", OSError for
+    errors of the store. Disk errors (such as a full disk) name the file."""
     text = os.fspath(uri)
     store, name = locate(text, storage_options)
     if not name or name.endswith("/"):
@@ -88,7 +88,7 @@ def _check_open(file: IO[bytes], name: str) -> None:
 
 
 def _aside(goal: str) -> "tuple[str, int]":
-    """Creates a new file in the folder of `goal`, locked while it is open."""
+    """Creates a new file in the folder of `goal`, locked while it is open. Returns the file's name and descriptor."""
     while True:
         name = unfinished_name(goal)
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

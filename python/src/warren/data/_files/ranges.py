@@ -18,18 +18,18 @@ PIECES_AT_ONCE = 4  # one connection to an object store transfers about 100 MB/s
 
 
 def pieces(offset: int, size: int, most: int) -> List[Tuple[int, int]]:
-    """Splits a range into (offset, size) of at most `most` bytes each, of about the same size."""
+    """Splits a range into pieces (offset, size) of at most `most` bytes each, all of about the same size."""
     count = -(-size // most)
     cuts = [offset + size * k // count for k in range(count + 1)] if count else []
     return [(begin, end - begin) for begin, end in zip(cuts, cuts[1:])]
 
 
 class Ranges:
-    """Byte ranges of a file listed by `find`. Thread-safe. Not usable after a fork: open it in the process that reads.
+    """Byte ranges of a file listed by `find`. Thread-safe. Not usable after a fork: create it in the process that reads.
 
     Each range is retried after transient errors: from the last byte received if the store supports it (http, https, local), else from the
-    last piece of PIECE_BYTES. Size and tag are compared with the listed ones on opening, after each failure, and with each local read and
-    http response."""
+    start of a piece of up to PIECE_BYTES. Size and tag are compared with the listed ones on opening, after each failure, and with each
+    local read and http response."""
 
     def __init__(self, file: File, *, storage_options: Options = None, retry: Retry = Retry()) -> None:
         """Raises FileNotFoundError if the file has been deleted since it was listed, OSError if it has changed or the store fails."""

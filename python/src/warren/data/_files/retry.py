@@ -37,18 +37,19 @@ class Retry:
             raise ValueError(f"{self}: expected at least one attempt, 0 <= first_wait_s <= greatest_wait_s, and total_s > 0")
 
     def wait_s(self, failures: int, chance: float) -> float:
-        """Returns how long to wait after the `failures`th failure, counted from 1; it doubles each time. `chance`, in [0, 1), reduces it by
-        up to half, so that workers that failed at the same time do not retry at the same time."""
+        """Returns how long to wait after the `failures`th failure, counted from 1; the time doubles with each failure, up to
+        `greatest_wait_s`. `chance`, in [0, 1), reduces the time by up to half, so that workers that failed at the same time do not retry at
+        the same time."""
         doubled = self.first_wait_s * 2.0 ** min(failures - 1, 100)
         return min(self.greatest_wait_s, doubled) * (1 - chance / 2)
 
 
 class Changed(OSError):
-    """The file is not the listed one, or cannot be read at all. Never retried."""
+    """Raised if the file is not the listed one, or cannot be read at all. Never retried."""
 
 
 class Cut(ConnectionError):
-    """A read that ended early, with the data received so far."""
+    """Raised if a read ended early; contains the data received so far."""
 
     def __init__(self, data: bytes, why: str) -> None:
         super().__init__(why)

@@ -12,7 +12,8 @@ __all__ = ["BroadcastGlobalVariablesCallback", "LearningRateScheduleCallback", "
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Copies the root's model and optimizer variables to all ranks after the first batch, when all variables exist."""
+    """Copies the root's model and optimizer variables, except `local_variables`, to all ranks after the first batch, when all variables
+    exist."""
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Any = None) -> None:  # pylint: disable=unused-argument
         super().__init__()
@@ -45,8 +46,9 @@ def _decay(factor: float, start_epoch: int) -> Callable[[float], float]:
 
 
 class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Sets the learning rate to `initial_lr` times `multiplier` (a number, raised to the power of the epoch, or a function of the epoch) in
-    the epochs from `start_epoch` up to, but not including, `end_epoch`: at the start of each epoch, or of each batch unless `staircase`."""
+    """Sets the learning rate to `initial_lr` times `multiplier` (a number, raised to the power of the number of epochs since `start_epoch`,
+    or a function of the epoch) in the epochs from `start_epoch` up to, but not including, `end_epoch`: at the start of each epoch, or of
+    each batch unless `staircase`."""
 
     def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[float], float]], start_epoch: int = 0,
                  end_epoch: Optional[int] = None, staircase: bool = True, momentum_correction: bool = True,

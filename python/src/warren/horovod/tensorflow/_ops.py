@@ -37,7 +37,7 @@ def _number_in_graph() -> Tuple[str, int]:
 
 
 def name_of(kind: str, given: Optional[str], process_set: ProcessSet) -> str:
-    """The name of an operation. If none is given, operations are counted; in a graph, when it is built."""
+    """The name of an operation. If no name is given, operations are counted: in a graph, when the graph is built."""
     if given or tf.executing_eagerly():
         return process_set.named(kind).name_of(kind, given)
     function, number = _number_in_graph()

@@ -283,7 +283,8 @@ def _check_groups(groups: Groups) -> None:
 
 def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str],
                process_set: ProcessSet) -> List[List[Tensor]]:
-    """Returns groups that are the same on all ranks: parameters are divided among them in the first rank's order."""
+    """Returns `groups` if they are lists. For a number of groups, divides the parameters among them in the first rank's order, so that the
+    groups are the same on all ranks."""
     if groups is None:
         return []
     if isinstance(groups, list):

@@ -25,7 +25,7 @@ class _LocalHandle(Handle):
 
     def read(self, offset: int, size: int) -> bytes:
         data = os.pread(self._fd, size, offset)
-        # Cheap compared to the read, and detects a file that is changed while it is read.
+        # This is cheap compared to the read, and detects a file that is changed while it is read.
         _, self.size, self.tag, *_ = _entry("", os.fstat(self._fd))
         return data
 

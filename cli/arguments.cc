@@ -23,7 +23,7 @@ bool BeginsAsNumber(std::string_view text) {
   return !text.empty() && text[0] >= '0' && text[0] <= '9';
 }
 
-/// Insertions, deletions and replacements from `a` to `b` (Levenshtein's distance).
+/// The number of insertions, deletions and replacements that turn `a` into `b` (Levenshtein distance).
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -79,7 +79,7 @@ bool ArgumentReader::ReadLetters(const std::vector<std::string>& words, std::siz
                                  std::vector<GivenOption>& given) const {
   const std::string_view word = words[at];
   std::vector<GivenOption> found;
-  // A number may also follow a name of several letters.
+  // A number may also follow a name of several letters directly: "-np2".
   const std::size_t digits = std::min(word.find_first_of("0123456789"), word.size());
   const OptionForm* const whole =
       digits > 2 && digits < word.size() ? FindName(word.substr(0, digits)) : nullptr;
@@ -94,7 +94,7 @@ bool ArgumentReader::ReadLetters(const std::vector<std::string>& words, std::siz
     found.push_back({PlaceOf(*form), {}});
     if (form->value == ValueUse::kNone) continue;
     std::string_view rest = word.substr(i + 1);
-    if (i > 1 && rest.starts_with('=')) rest.remove_prefix(1);  // "-qn=2"; "-n=2" has been read before
+    if (i > 1 && rest.starts_with('=')) rest.remove_prefix(1);  // "-qn=2"; ReadOption handles "-n=2"
     if (rest.empty()) {
       std::size_t next = at + 1;
       found.back().value = TakeValue(*form, words, next);
@@ -147,7 +147,7 @@ const OptionForm* ArgumentReader::FindAbbreviation(std::string_view name) const 
 
 std::string_view ArgumentReader::Nearest(std::string_view name) const {
   const std::string_view typed = WithoutDashes(name);
-  // Long names, each with the first name of its option.
+  // Long names without their dashes, each with the first name of its option.
   std::vector<std::pair<std::string_view, std::string_view>> names;
   for (const OptionForm& form : forms_) {
     for (const std::string& one : form.names) {
@@ -163,7 +163,7 @@ std::string_view ArgumentReader::Nearest(std::string_view name) const {
     return EditDistance(a.first, typed) < EditDistance(b.first, typed);
   };
   const auto nearest = std::min_element(names.begin(), names.end(), nearer);
-  // A name that needs more edits would be a mere guess.
+  // If more than half of the letters would have to change, the name would be a mere guess.
   const bool is_near =
       nearest != names.end() && EditDistance(nearest->first, typed) <= (typed.size() + 1) / 2;
   return is_near ? nearest->second : std::string_view();

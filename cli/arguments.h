@@ -1,7 +1,7 @@
-// The options of a command line, in every form that Python's argparse also accepts: whole names, unambiguous
-// abbreviations of long names, values after a blank, after "=" or directly after a letter, and several flag
-// letters in one word. All programs read their options this way, so that all accept the same forms and report
-// mistakes alike. Pure functions of text.
+// Reads the options of a command line in the forms that Python's argparse also accepts: whole names,
+// unambiguous abbreviations of long names, values after a blank, after "=" or directly after a letter, and
+// several flag letters in one word. All programs read their options this way, so that all accept the same
+// forms and report mistakes alike. Does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class UsageError : public std::runtime_error {
 
 enum class ValueUse {
   kNone,      ///< a flag
-  kRequired,  ///< after a blank, after "=", or directly after a letter
-  kOptional,  ///< only after "="; otherwise empty
+  kRequired,  ///< a value after a blank, after "=", or directly after a letter
+  kOptional,  ///< a value, only after "="; empty if omitted
 };
 
 /// The names and the value of one option.
@@ -28,13 +28,13 @@ struct OptionForm {
   /// The names with their dashes: "--num-workers", "-n", "-np". Messages show the first.
   std::vector<std::string> names;
   ValueUse value = ValueUse::kNone;
-  std::string value_name;  ///< the placeholder of the value in messages: "N"
-  /// Whether text after a letter in the same word is the value only if it begins like a number: "-n2".
+  std::string value_name;  ///< the placeholder for the value in messages, e.g. "N"
+  /// Whether the text after a letter in the same word ("-n2") is the value only if it begins like a number.
   bool is_number = false;
 };
 
-/// An option that was given. `form`: its index in ArgumentReader::forms(). `value`: empty for flags and for
-/// omitted optional values.
+/// An option that was given. `form`: the option's index in ArgumentReader::forms(). `value`: empty for flags
+/// and for omitted optional values.
 struct GivenOption {
   std::size_t form = 0;
   std::string value;
@@ -48,13 +48,14 @@ class ArgumentReader {
 
   /// Reads the options that begin at words[at], moves `at` past them and their values, and returns them in
   /// the order given. Stops at the first word that is not an option, at "--" and at the end. Values may look
-  /// like options. Throws UsageError for an option that is unknown, ambiguous, or lacks its value.
+  /// like options. Throws UsageError if an option is unknown or ambiguous, lacks its value, or has a value
+  /// but takes none.
   std::vector<GivenOption> ReadOptions(const std::vector<std::string>& words, std::size_t& at) const;
 
   const std::vector<OptionForm>& forms() const { return forms_; }
-  /// Returns the first name of the option that the user most likely meant: an option that `name` abbreviates,
-  /// otherwise the option with the same letter, otherwise the one whose name needs the fewest edits, if it is
-  /// close enough.
+  /// Returns the first name of the option that the user most likely meant by `name`: an option that `name`
+  /// abbreviates, otherwise the option with the same letter, otherwise the one whose long name needs the
+  /// fewest edits. Empty if none is close enough.
   std::string_view Nearest(std::string_view name) const;
 
  private:

@@ -41,8 +41,8 @@ ArgumentReader ReaderFor(const CLI::App& app, const CLI::App* subcommand, const 
   return ArgumentReader(std::move(forms));
 }
 
-/// Writes "--name=value" as one word. An empty value becomes a separate word, since CLI11 does not accept an
-/// empty value after "=".
+/// Appends each option with its value as one word, "--name=value". An empty value becomes a separate word,
+/// since CLI11 does not accept an empty value after "=".
 void AppendOptions(const ArgumentReader& reader, const std::vector<GivenOption>& given,
                    std::vector<std::string>& words) {
   for (const auto& [place, value] : given) {

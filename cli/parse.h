@@ -1,4 +1,5 @@
-// For programs that define their options with CLI11: accepts all forms of cli/arguments.h.
+// Parses command lines for programs that define their options with CLI11, in all forms that cli/arguments.h
+// describes.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -45,7 +45,7 @@ inline int DescriptorShortage() {
 
 /// A text like "64 of the 64 files that this process may open (ulimit -n) are open".
 inline std::string DescribeOpenFiles() {
-  // Counting this many takes a few ms; /proc/self/fd would need a descriptor.
+  // Counting this many takes a few ms. Listing /proc/self/fd instead would need a free descriptor.
   constexpr rlim_t kMostCounted = 65'536;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return "its limit of open files (ulimit -n) is unknown";
@@ -56,8 +56,7 @@ inline std::string DescribeOpenFiles() {
          " files that this process may open (ulimit -n) are open";
 }
 
-/// One or two sentences on which resource is exhausted, if known, and how to fix that. Empty for other
-/// errors.
+/// One or two sentences that say what this host or process lacks and how to fix that. Empty for other errors.
 inline std::string ShortageAdvice(int error) {
   switch (error) {
     case EMFILE:

@@ -48,15 +48,15 @@ inline bool ConcernsOneConnection(int error) {
   }
 }
 
-/// Whether a connection is pending on this listener. accept cannot tell if the process has no free
-/// descriptor: it fails in either case.
+/// Whether a connection is pending on this listener. If the process has no free descriptor, accept cannot
+/// tell: it fails in either case.
 inline bool HasConnection(int listener) {
   pollfd ready{listener, POLLIN, 0};
   return poll(&ready, 1, 0) > 0;
 }
 
-/// Breaks the connection after sent bytes have been unacknowledged for this many seconds. 0 means the
-/// kernel's default.
+/// Has the kernel break the connection once sent bytes have been unacknowledged for this many seconds. 0
+/// means the kernel's default.
 inline void SetUserTimeout(int fd, int seconds) {
 #ifdef TCP_USER_TIMEOUT
   const int name = TCP_USER_TIMEOUT;

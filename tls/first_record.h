@@ -7,13 +7,13 @@ namespace warren::tls {
 enum class FirstRecord {
   /// Not TLS, or the first record is too long for a Warren hello, or the connection ends within it.
   kNone,
-  kIncomplete,  ///< TLS, as far as received
+  kIncomplete,  ///< nothing has arrived yet, or only part of a TLS record
   kWhole
 };
 
 /// Looks at the first record without consuming it. A session takes about 50 KiB, so servers create a session
-/// only for pending connections that have sent a whole record. Until the record is complete, the socket does
-/// not become readable (SO_RCVLOWAT).
+/// only for pending connections that have sent a whole record. Sets SO_RCVLOWAT, so that the socket becomes
+/// readable when the record's header has arrived, and then only when the whole record has.
 FirstRecord LookAtFirstRecord(int fd);
 
 }  // namespace warren::tls

@@ -1,4 +1,4 @@
-// OpenSSL, loaded when TLS is first needed. So Warren's programs and libraries also run on machines without
+// OpenSSL, loaded when TLS is first needed. Thus Warren's programs and libraries also run on machines without
 // OpenSSL, and a process that has already loaded a copy (such as Python's) uses that copy.
 #pragma once
 

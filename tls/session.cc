@@ -18,7 +18,8 @@ namespace {
 
 // The most data one record may hold.
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-// Once the peer is known, several records are read from the socket per call.
+// The size of the read buffer once the peer is authenticated: one call then reads several records from the
+// socket.
 constexpr std::size_t kReadBufferBytes = std::size_t{64} << 10;
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
@@ -57,8 +58,8 @@ int WithRetryFlag(BIO* bio, int flag, const Call& call) {
   return static_cast<int>(count);
 }
 
-// OpenSSL's own sockets raise SIGPIPE if the peer has closed, which would end the program that uses this
-// library.
+// Replaces OpenSSL's own function, which raises SIGPIPE if the peer has closed the connection; that would end
+// the program that uses this library.
 int Write(BIO* bio, const char* data, int bytes) {
   const OpenSsl& ssl = LoadOpenSsl();
   // With kernel TLS, records other than data need a control message, which OpenSSL's own function creates.
@@ -81,9 +82,9 @@ int Read(BIO* bio, char* data, int bytes) {
   return count;
 }
 
-// Refuses all other operations, above all kernel TLS for receiving: before Linux 6.14 the kernel cannot
-// handle a key change by the peer, and would end the connection. For sending, the kernel only needs its
-// current key.
+// Refuses all operations except a flush and the query for the end of the stream. In particular it refuses
+// kernel TLS for receiving: before Linux 6.14 the kernel cannot handle a key change by the peer, and would
+// end the connection. For sending, the kernel only needs the current key.
 long ControlReading(BIO* bio, int command, long, void*) {
   if (command == BIO_CTRL_FLUSH) return 1;
   return command == BIO_CTRL_EOF && static_cast<const Socket*>(LoadOpenSsl().BIO_get_ex_data(bio, 0))->ended;
@@ -116,7 +117,7 @@ struct PreSharedKey {
   std::string purpose;
   Secret secret;
 
-  /// OpenSSL takes an external key in the form of a session. Returns null if out of memory.
+  /// Returns the key as a session, the form in which OpenSSL takes external keys; null on failure.
   SSL_SESSION* AsSession(SSL* connection) const {
     const OpenSsl& ssl = LoadOpenSsl();
     SSL_SESSION* session = ssl.SSL_SESSION_new();
@@ -226,7 +227,8 @@ struct Session::Impl {
       ssl.SSL_set_accept_state(connection);
     } else {
       ssl.SSL_set_connect_state(connection);
-      // No certificate can be verified: a server that presents one does not belong to this job.
+      // No certificate authority is trusted, so a server that presents a certificate is rejected: it does not
+      // belong to this job.
       ssl.SSL_set_verify(connection, SSL_VERIFY_PEER, nullptr);
     }
   }

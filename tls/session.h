@@ -21,8 +21,8 @@ using Secret = std::array<std::uint8_t, 32>;
 
 enum class Role { kClient, kServer };
 
-/// Records of at most 2^14 bytes that are sent under one key before it is replaced: far below the 2^24.5 that
-/// RFC 8446, section 5.5, allows for AES-GCM.
+/// The number of records, of at most 2^14 bytes each, that are sent under one key before it is replaced: far
+/// below the 2^24.5 that RFC 8446, section 5.5, allows for AES-GCM.
 inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 22;
 
 /// The first byte of every handshake record, and so the first byte from a client. A server that also accepts
@@ -33,7 +33,7 @@ inline constexpr char kFirstByte = 0x16;
 class Context {
  public:
   /// `purpose` names the secret and is sent in the clear. Throws std::runtime_error if OpenSSL 3 is not
-  /// available.
+  /// available or does not support the cipher suite.
   Context(std::string purpose, const Secret& secret, std::uint64_t records_per_key = kRecordsPerKey);
 
  private:
@@ -68,7 +68,7 @@ class Session {
   /// Whether data has been read from the socket but not yet returned by Receive; poll(2) on the socket does
   /// not show such data.
   bool has_unread() const;
-  /// Bytes taken from the socket so far, including the handshake.
+  /// The number of bytes read from the socket so far, including those of the handshake.
   std::size_t bytes_read() const;
   /// Describes the failure after EPROTO.
   const std::string& error() const;

@@ -1,6 +1,6 @@
 // How a Warren worker and its tracker prove to each other that they know the job's token, before any other
-// message. Neither the token nor anything that could be replayed is sent. This file deals in bytes only,
-// without any I/O.
+// message. Neither the token nor anything that would count as a proof on another connection is sent. This
+// file deals in bytes only, without any I/O.
 //
 //   worker                                            tracker
 //   int kAuthenticationMagic, nonce w (32 bytes),
@@ -46,7 +46,7 @@ class AuthenticationKeys {
 /// The tracker's answer to the worker's hello.
 std::string EncodeNonce(const Nonce& of_tracker);
 
-/// Reads a message of 32 bytes; nullopt until it has arrived completely.
+/// Reads a claim or a proof (32 bytes); nullopt until it has arrived completely.
 std::optional<Digest> NextDigest(Reader& reader);
 
 }  // namespace warren::wire

@@ -7,8 +7,8 @@
 namespace warren::wire {
 namespace {
 
-/// A buffer that never runs empty, because one field always follows another, is compacted after this many
-/// bytes.
+/// The most consumed bytes that a Reader keeps in its buffer. Append drops them beyond this number, for a
+/// buffer that never runs empty because one field always follows another.
 constexpr std::size_t kMostConsumedBytes = 4096;
 
 }  // namespace

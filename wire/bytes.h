@@ -12,7 +12,7 @@
 
 namespace warren::wire {
 
-/// A peer has sent something that breaks the protocol. The message says what was found and what was expected;
+/// A peer has sent something that breaks the protocol. `what()` says what was found and what was expected;
 /// the receiver drops the connection.
 class ProtocolError : public std::runtime_error {
  public:

@@ -34,7 +34,7 @@ inline constexpr std::size_t kMaxTaskIdBytes = 1024;
 inline constexpr std::size_t kMaxCommandBytes = 16;
 inline constexpr std::size_t kMaxPrintBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxHostBytes = 1024;
-/// A worker has only tree and ring neighbours: never more than five links.
+/// More than enough: a worker has links only to its tree and ring neighbours, at most five.
 inline constexpr std::int32_t kMaxGoodLinks = 64;
 inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
 /// The task id of a worker that was not given one.
@@ -68,8 +68,8 @@ struct ListenPort {
   std::int32_t port = 0;  ///< where the worker now accepts its remaining links
 };
 
-/// Follows a shutdown: the worker stays until all other workers have sent shutdown too. Only Warren's workers
-/// send it and only Warren's tracker answers; other trackers close the connection.
+/// Sent after a shutdown: the worker stays until all other workers have sent shutdown too. Only Warren's
+/// workers send this message and only Warren's tracker answers it; other trackers close the connection.
 struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
 /// The answers of Warren's tracker to ListenPort and WaitForOthers.
@@ -94,8 +94,8 @@ std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
 std::string Encode(TrackerWord word);
 
-/// Decodes the bytes that one worker sends to the tracker, in pieces of any size, after the magic, once they
-/// are known to be in the classic dialect.
+/// Decodes what one worker sends to the tracker after the magic, once the dialect is known to be classic. The
+/// bytes may arrive in pieces of any size.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
@@ -105,7 +105,8 @@ class WorkerStream {
   /// The item expected next from the worker, for the log if it falls silent: "the task id", "the listening
   /// port".
   std::string_view Expected() const;
-  /// True if the worker has nothing more to send on this connection.
+  /// True if the worker need not send anything more on this connection. After a shutdown, it may still send
+  /// WaitForOthers.
   bool done() const { return step_ == Step::kDone || step_ == Step::kWait; }
 
  private:

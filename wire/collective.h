@@ -67,8 +67,8 @@ std::string Encode(const Shutdown& shutdown);
 std::string Encode(const Failure& failure);
 std::string Encode(const Print& print);
 
-/// Decodes the bytes that one worker sends to the tracker, in pieces of any size, after the magic, once they
-/// are known to be in the collective dialect.
+/// Decodes what one worker sends to the tracker after the magic, once the dialect is known to be collective.
+/// The bytes may arrive in pieces of any size.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
@@ -91,7 +91,7 @@ struct World {
   std::int32_t size = 0;
 };
 
-/// The next worker in the ring. It also tells a worker its own rank, the one before `rank`.
+/// The next worker in the ring. The receiver's own rank is the one before `rank`.
 struct Next {
   std::int32_t rank = 0;
   std::string host;

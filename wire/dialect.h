@@ -8,7 +8,7 @@
 
 namespace warren::wire {
 
-/// The first four bytes of every connection, in both directions and both dialects.
+/// The first four bytes that each side sends, in both dialects.
 inline constexpr std::int32_t kMagic = 0xff99;
 
 enum class Dialect {

@@ -37,11 +37,11 @@ class JobToken {
   Digest bytes_{};
 };
 
-// The purposes of TLS, each with its own pre-shared key.
+// The purposes for which TLS is used, each with its own pre-shared key.
 inline constexpr std::string_view kTlsToTracker = "tracker";
 inline constexpr std::string_view kTlsOfLinks = "links";
 inline constexpr std::string_view kTlsOfMeeting = "meeting";
-/// The pre-shared key of TLS for this purpose (tls/session.h).
+/// Returns the TLS pre-shared key for this purpose (tls/session.h).
 inline Digest TlsSecret(const JobToken& token, std::string_view purpose) {
   return token.Derive("tls", purpose);
 }

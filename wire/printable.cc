@@ -31,7 +31,7 @@ std::size_t Utf8Bytes(std::string_view text) {
   return bytes;
 }
 
-/// U+0000 to U+001F, U+007F to U+009F.
+/// Whether the character is a control character: U+0000 to U+001F or U+007F to U+009F.
 bool IsControl(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7f;

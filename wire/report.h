@@ -35,8 +35,7 @@ inline constexpr std::size_t kMaxReportedWaits = 1024;
 /// Metrics and kinds of collectives beyond these numbers are left out.
 inline constexpr std::size_t kMaxReportedMetrics = 64;
 inline constexpr std::size_t kMaxReportedTraffic = 64;
-/// The most events of a timeline in one report. With names of usual length they do not exceed
-/// kMaxReportBytes.
+/// The most timeline events in one report. With names of usual length, they fit into kMaxReportBytes.
 inline constexpr std::size_t kMaxTracedEvents = 128;
 inline constexpr std::size_t kMaxTracedNumbers = 4;
 /// The encoder cuts longer texts.

@@ -24,12 +24,13 @@ std::span<const Variable> Variables();
 /// Returns the entry with this name, or null if the table has none.
 const Variable* VariableOf(std::string_view name);
 
-/// Returns the value of an environment variable, if it is set and not empty.
+/// A function that returns the value of an environment variable if it is set and not empty, such as
+/// FromEnvironment.
 using LookUp = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> FromEnvironment(const char* name);
 
 struct SetVariable {
-  const char* name;  ///< the name under which it was found, for errors
+  const char* name;  ///< the name under which the value was found, for error messages
   std::string value;
 };
 /// Returns the value set under this name, or else under its former name.

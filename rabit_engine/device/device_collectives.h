@@ -68,7 +68,7 @@ class DeviceCollectives {
   /// Returns when the mark is reached. Throws if it can no longer be reached.
   void Wait(const Mark& mark);
   void BeginGroup() { ++groups_; }
-  /// Requires that a group has been begun.
+  /// Ends a group that BeginGroup began. Ending the outermost group enqueues its calls.
   void EndGroup();
   bool in_group() const { return groups_ > 0; }
   /// Returns when all work of the stream is done. Throws if the work can no longer finish.

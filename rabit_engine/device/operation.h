@@ -30,7 +30,7 @@ enum class ReduceOp : std::int32_t { kSum = 0, kProduct = 1, kMax = 2, kMin = 3,
 inline constexpr int kNumReduceOps = 5;
 
 /// `count` is as in rabit/device.h: elements of a rank's input for Allgather, of its output for
-/// ReduceScatter, of both for the others. `operation` and `root` are used only by the kinds that have one.
+/// ReduceScatter, of both for the others. `operation` is used only by reductions, `root` only by broadcasts.
 struct Operation {
   Collective kind = Collective::kAllreduce;
   const void* send = nullptr;

@@ -69,7 +69,7 @@ struct WarrenDevices {
   /// Fails if the work in progress has failed. May be called from any thread, but not concurrently with other
   /// calls for this group.
   const char* (*look)(WarrenDeviceGroup* group);
-  /// Device memory of the group, valid until the next call.
+  /// Returns device memory of the group, valid until the next call of `scratch`.
   const char* (*scratch)(WarrenDeviceGroup* group, std::size_t bytes, void** memory);
 
   /// Copies between host and device memory in any direction, after the stream's work. Returns when the copy

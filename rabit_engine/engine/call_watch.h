@@ -30,7 +30,7 @@
 
 namespace warren {
 
-/// `segment`, `tcp` and `job` must outlive it. Not thread-safe.
+/// `segment`, `tcp` and `job` must outlive the CallWatch. Not thread-safe.
 class CallWatch final : public WaitObserver {
  public:
   /// `segment` is nullptr if this rank shares memory with no other rank. `job` is nullptr for the world;

@@ -98,7 +98,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Take(const WaitProbe
 }
 
 /// Follows the edges from this rank through the records of its host. Returns the probe to send if the edges
-/// lead to another rank's process.
+/// lead to a rank of another host, or to the probe's origin if that is another rank.
 std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe probe) {
   int rank = rank_;
   while (probe.hops < static_cast<std::uint32_t>(size_)) {
@@ -115,7 +115,9 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe pro
     probe.edge = edge;
     const bool is_here = view_.shares_memory(edge.on) && edge.kind != WaitKind::kLink;
     if (!is_here) return ProbeMessage{edge.on, probe};
-    probe.edge.kind = WaitKind::kMemory;  // the records show how that rank waits; nothing is in flight
+    // Treated as a wait in shared memory: that rank's record can be read here, so no byte counts need
+    // comparing.
+    probe.edge.kind = WaitKind::kMemory;
     if (edge.on == probe.origin) {
       if (edge.on != rank_) return ProbeMessage{edge.on, probe};
       Return(probe);

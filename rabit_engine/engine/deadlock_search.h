@@ -8,7 +8,7 @@
 // M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges, not for
 // any of them: an exchange ends only when all of its messages have ended.
 //
-// One such probe is not enough, since it saw the waits of the cycle one after the other. If a second probe
+// One such probe is not enough, since it sees the waits of the cycle one after the other. If a second probe
 // finds the same waits in the same cycle, they all existed at the same time, between the two probes. For
 // ranks that talk over TCP, byte counts show that nothing is in flight between them: the rank that receives a
 // probe compares the number of bytes it has sent with the number that the other has received. In shared
@@ -74,8 +74,8 @@ class DeadlockSearch {
   /// `size`: the size of the communicator; `rank`: this rank, in the numbering that probes use.
   DeadlockSearch(int rank, int size, View view) : rank_(rank), size_(size), view_(std::move(view)) {}
 
-  /// Call regularly while this rank waits. `own` is its record; `for_messages`: it is in a send or receive
-  /// call. Returns a probe to send, if one is due.
+  /// Call regularly while this rank waits. `own`: this rank's record; `for_messages`: whether this rank is in
+  /// a send or receive call. Returns a probe to send, if one is due.
   std::optional<ProbeMessage> Tick(const WaitRecord& own, bool for_messages);
   /// Handles a probe that arrived during the current wait. The wait that the probe describes must still hold
   /// (see Holds). Returns the probe to pass on, if any.

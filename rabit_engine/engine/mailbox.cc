@@ -39,7 +39,7 @@ Mailbox::~Mailbox() {
 
 void Mailbox::Send(int to, std::uint64_t tag, const void* data, std::size_t bytes,
                    std::chrono::milliseconds patience, Ended ended) {
-  // Data to be sent is only read.
+  // The const_cast is safe: data to be sent is only read.
   Post({true, to, {tag, bytes}, const_cast<void*>(data), Deadline(patience), std::move(ended)});
 }
 
@@ -99,7 +99,7 @@ void Mailbox::Serve() {
         if (ends_) break;
         is_in_transport_ = posted_.empty();
       }
-      if (is_in_transport_) {  // only this thread changes it
+      if (is_in_transport_) {  // needs no lock: only this thread changes it
         transport_->Wait(interests, deadline);
         const std::lock_guard lock(mutex_);
         is_in_transport_ = false;

@@ -2,7 +2,7 @@
 // tags or in different directions have no order. A thread transfers them over links that only the mailbox
 // uses.
 //
-// A message is a header (tag and bytes, 16 bytes in the machines' byte order) followed by its bytes. Each
+// A message is a header (its tag and length, 16 bytes in the machines' byte order) followed by the data. Each
 // pair of ranks has one stream per direction. A message that no receive matches is left unread, so that long
 // messages stay with their senders, unless a matching message may follow it in the stream; then it is read
 // into memory. message_matching.h assigns messages to receives.
@@ -31,9 +31,9 @@ namespace warren {
 
 class Mailbox final : public TaggedMessages {
  public:
-  /// `communicator` must not be used for anything else. `transport` is its transport, linked to all ranks
-  /// (nullptr if there is only one rank). `patience`: the timeout of messages for which none is given; 0
-  /// waits forever.
+  /// `communicator` must not be used for anything else. `transport` is the communicator's transport, linked
+  /// to all ranks (nullptr if there is only one rank). `patience`: the timeout of messages for which none is
+  /// given; 0 waits forever.
   Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
           std::chrono::milliseconds patience);
   /// Messages in progress end with an error.

@@ -62,7 +62,8 @@ Record Decode(std::string_view text) {
   return record;
 }
 
-/// If there is a job token, the key cannot be derived from an overheard `secret` alone.
+/// Derives the key of the links from `secret` and the job token. Without the token, if there is one, an
+/// overheard `secret` does not suffice.
 tcp::LinkKey KeyOfLinks(const Settings& settings, const std::string& secret) {
   return settings.job_token ? settings.job_token->Derive("links", secret)
                             : wire::Sha256().Update(secret).Finish();

@@ -27,7 +27,7 @@ struct Membership {
   std::vector<int> ranks;  ///< ranks in the job, by rank in the communicator
   int rank = 0;            ///< this rank in the communicator
   HostLayout layout{{}};   ///< which ranks share memory, by rank in the communicator
-  /// Shared with the members on this host; nullptr if this rank is alone on it.
+  /// Shared by this rank and the members that share memory with it; nullptr if no other member does.
   std::shared_ptr<HostSegment> segment;
   /// Addresses peers by their ranks in the job; nullptr if there is only one member.
   std::unique_ptr<TcpTransport> tcp;

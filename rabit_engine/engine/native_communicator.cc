@@ -102,8 +102,9 @@ void NativeCommunicator::Take(Membership membership) {
   world_.emplace(transport(), members_, rank_, hosts_);
 }
 
-/// Used if the bootstrap made no links, so that the death of a rank is noticed even before any algorithm has
-/// made links: each rank is watched by a neighbour, through shared memory or these links.
+/// Links with the previous and the next rank, unless they share memory with this rank. Used if the bootstrap
+/// made no links: each rank is then watched by a neighbour, through shared memory or these links, so that its
+/// death is noticed even before any algorithm has made links.
 void NativeCommunicator::LinkWithNeighbours() {
   std::vector<int> neighbours;
   for (const int rank : {(rank_ + world_size_ - 1) % world_size_, (rank_ + 1) % world_size_}) {
@@ -248,7 +249,7 @@ std::unique_ptr<TaggedMessages> NativeCommunicator::MakeMailbox() {
     own.transport().Connect(others);
     own.transport().AllowInterrupts();
   });
-  own.transport().SetWaitObserver(nullptr);  // no call is in progress there
+  own.transport().SetWaitObserver(nullptr);  // the mailbox's waits belong to no call
   return std::make_unique<Mailbox>(std::move(made), &own.transport(), settings_.collective_timeout);
 }
 
@@ -332,7 +333,7 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   tag.algorithm = collective::IdOf(algorithm);
   tag.collective = called;
   if (called == Collective::kSplit) tag.root = 0;  // the digest of the texts' lengths is not compared
-  // The size of elements as sent: messages are cut into whole elements.
+  // The tag holds the size of elements as sent, since messages are cut into whole elements.
   if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
     tag.element_bytes = sizeof(float);
   }
@@ -517,7 +518,7 @@ void NativeCommunicator::RunInPlace(const collective::Algorithm& algorithm, cons
   }
 }
 
-/// Other ranks do not make this call, so it does not advance the sequence of calls.
+/// Other ranks need not make this call, so it does not advance the sequence of calls.
 void NativeCommunicator::RunMessages(const Operation& operation) {
   std::vector<Send> outgoing;
   std::vector<Receive> incoming;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
 constexpr int kCoresOfDigit = 4;
-/// Upper limit of core numbers, as in cpu_set_t.
+/// Core numbers are below this, as in cpu_set_t.
 constexpr int kMostCores = 1024;
 
 /// A matching of ranks and cores that grows by one rank at a time (Kuhn's augmenting paths).
@@ -20,8 +20,8 @@ class Matching {
   explicit Matching(std::span<const std::vector<int>> cores_of_ranks)
       : cores_of_ranks_(cores_of_ranks), rank_of_core_(kMostCores, -1) {}
 
-  /// Finds a core for one more rank, moving other ranks to another of their cores if necessary. Returns false
-  /// if there is none.
+  /// Finds a core for one more rank, moving other ranks to other cores if necessary. Returns false if that is
+  /// impossible.
   bool Add(int rank) {
     seen_.assign(rank_of_core_.size(), false);
     return Place(rank);
@@ -81,7 +81,8 @@ bool EachHasACore(std::span<const std::vector<int>> cores_of_ranks) {
 }
 
 int CoresOfQuota() {
-  // "max 100000" or "150000 100000": microseconds of CPU in each period.
+  // The file contains "max 100000" or "150000 100000": the microseconds of CPU time allowed in each period,
+  // and the length of the period.
   std::ifstream quota("/sys/fs/cgroup/cpu.max");
   long allowed = 0;
   long period = 0;

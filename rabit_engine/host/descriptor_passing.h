@@ -11,18 +11,19 @@
 
 namespace warren {
 
-/// The limit for one step of passing descriptors among processes of one host that are all alive.
+/// The time limit for one step of passing descriptors between processes of one host that are all alive.
 inline constexpr int kPassingTimeoutMs = 10'000;
 
 /// Returns a socket whose messages are packets: each arrives whole, with its descriptors. Returns an empty
-/// descriptor if the system has none left (errno).
+/// descriptor and sets errno on failure.
 CloseOnForkDescriptor OpenLocalSocket();
-/// Gives the socket a name. Returns false on failure (errno).
+/// Gives the socket a name. Returns false and sets errno on failure.
 bool BindLocally(int socket, const std::string& name);
-/// Connects to the socket of that name, if a process of the same user listens there.
+/// Connects to the socket of that name. Returns false on failure, or if the process that listens there is
+/// another user's.
 bool ConnectLocally(int socket, const std::string& name);
-/// Returns the next connection, or an empty descriptor if there is none (errno), or if it is another user's
-/// (errno is EAGAIN).
+/// Returns the next connection. On failure, or if the connection is another user's (EAGAIN), returns an empty
+/// descriptor and sets errno.
 CloseOnForkDescriptor AcceptLocally(int listener);
 
 /// Sends descriptors, which the sender keeps, and the sender's rank. Returns false if sending takes too long
@@ -35,7 +36,7 @@ struct PassedDescriptors {
   std::vector<CloseOnForkDescriptor> descriptors;
 };
 /// Returns nullopt if nothing arrives in time, if the sender uses another layout of the segment, or if this
-/// process cannot open as many descriptors.
+/// process cannot open that many descriptors.
 std::optional<PassedDescriptors> ReceiveDescriptors(int socket);
 
 }  // namespace warren

@@ -11,8 +11,8 @@
 namespace warren {
 namespace {
 
-/// Up to this many ranks, each rank reads the others' whole vectors: no more cache lines cross between cores
-/// than in three stages, and there is one wait less.
+/// With up to this many ranks, each rank reads the others' whole vectors: no more cache lines cross between
+/// cores than in three stages, and there is one wait fewer.
 constexpr int kOneStageRanks = 2;
 /// Bytes of a round of a one-stage allreduce: as many as possible while the data in flight fits the
 /// second-level cache. Vectors of at most two long rounds use long rounds.
@@ -242,7 +242,7 @@ void HostCollectives::ReducePieces(const std::byte* input, const Outputs& output
   const bool receives = receiver == kAllMembers || receiver == me_;
   const std::size_t members = static_cast<std::size_t>(size_);
   const bool in_place = outputs.first == input;
-  // Counts the bytes that all members write, rounded up to whole rounds.
+  // The product is the number of bytes that all members write, rounded up to whole rounds.
   const bool past_caches =
       rounds * piece_bytes_ * members * members >= (in_place ? kCachedInputBytes : kCachedBytes);
   const auto in = [&](std::size_t round, std::uint64_t number) {

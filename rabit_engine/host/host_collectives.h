@@ -73,8 +73,8 @@ class HostCollectives {
   void Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets);
   void Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root);
   /// Sends bytes [sent[m], sent[m + 1]) of `from` to each member m, and stores the bytes received from m in
-  /// [received[m], received[m + 1]) of `to`, which does not overlap `from`. A member knows its own offsets
-  /// only.
+  /// [received[m], received[m + 1]) of `to`, which does not overlap `from`. Each member knows only its own
+  /// offsets.
   void AllToAll(const CallTag& tag, const void* from, std::span<const std::size_t> sent, void* to,
                 std::span<const std::size_t> received);
   void Barrier(const CallTag& tag);
@@ -117,11 +117,11 @@ class HostCollectives {
   void ReduceSlices(const CallTag& tag, const std::byte* input, const Outputs& outputs,
                     std::span<const std::size_t> offsets, const Reduction& reduction);
   void CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction);
-  /// The three stages. `in`, `combine` and `out` are called with a round's index in this call and its number
-  /// among all rounds.
+  /// Runs the three stages of all rounds. `in`, `combine` and `out` are called with a round's index in this
+  /// call and its number among all rounds.
   template <typename In, typename Combine, typename Out>
   void RunThreeStages(std::size_t rounds, In in, Combine combine, Out out);
-  /// Two of the stages; `last` is combine or out. Members without input pass `writes` false.
+  /// Runs two of the stages; `last` is combine or out. `writes`: whether this member has input.
   template <typename In, typename Last>
   void RunTwoStages(std::size_t rounds, bool writes, In in, Last last);
   /// Reduces pieces: `piece_of(round, member)` is the piece that the member combines in that round.
@@ -137,7 +137,7 @@ class HostCollectives {
   Waiter waiter_;
   const int me_;
   const int size_;
-  const std::size_t piece_bytes_;  ///< bytes of one rank in one round, a multiple of the cache line
+  const std::size_t piece_bytes_;  ///< bytes of one rank's piece in one round, a multiple of the cache line
   CallTag tag_;
   std::uint64_t call_ = 0;      ///< number of calls begun
   std::uint64_t all_done_ = 0;  ///< calls that all members are known to have completed

@@ -3,7 +3,8 @@
 // The segment is a memfd: it has no name in any file system, so it cannot outlive the last process of the
 // job, however the processes end. The lowest rank of the host (the leader) creates it and passes the
 // descriptor to the others through a Unix socket in the abstract namespace. A rank that cannot reach that
-// socket or cannot map the descriptor does not share memory, whatever its host name; it uses TCP.
+// socket does not share memory, whatever its host name; it uses TCP. If a rank fails after that, for example
+// because it cannot map the memory, all ranks of its host use TCP.
 //
 // Through the same socket every rank receives two descriptors of every other rank: its *lifeline*, which
 // becomes readable when that rank's process ends (a pidfd, or a pipe on kernels that lack pidfds), and its
@@ -78,13 +79,13 @@ struct alignas(kCacheLine) WaitLines {
 
 /// One rank's progress, which the rank writes and the others poll; each counter has its own cache line.
 struct RankLines {
-  /// Rounds whose input is in the entry.
+  /// Number of rounds whose input is in this rank's entries.
   alignas(kCacheLine) std::atomic<std::uint64_t> input;
-  /// Rounds whose result is in the entry.
+  /// Number of rounds whose result is in this rank's entries.
   alignas(kCacheLine) std::atomic<std::uint64_t> result;
-  /// Rounds whose entries (of all ranks) this rank no longer needs.
+  /// Number of rounds whose entries (of all ranks) this rank no longer needs.
   alignas(kCacheLine) std::atomic<std::uint64_t> output;
-  /// Calls that this rank has completed.
+  /// Number of calls that this rank has completed.
   alignas(kCacheLine) std::atomic<std::uint64_t> completed;
   /// The futex on which ranks that wait for this one sleep, and the number of these ranks.
   alignas(kCacheLine) std::atomic<std::uint32_t> bell;
@@ -196,15 +197,15 @@ class HostSegment {
     int shortage;  ///< the errno of the lost rank's own shortage; 0 if none is known
   };
   std::optional<Aborted> aborted() const;
-  /// Returns the world ranks of the lost members: those whose process has ended or that have left or, if
-  /// members may leave, only those whose process has ended without leaving. Makes a system call.
+  /// Returns the world ranks of the lost members: those whose process has ended and those that have left. If
+  /// members may leave, only those whose process has ended without leaving are lost. Makes a system call.
   std::vector<int> FindLost();
   /// Whether a member that may leave at any time has done so.
   bool HasLeft(int local) const { return members_may_leave_ && lines_[local].left.load() != 0; }
 
   /// Reserves a range for a segment of `local_size` of these ranks; no range is reserved twice. Returns
-  /// nullopt if memory or its limits (ulimit -f) leave no room. One of the ranks calls it and tells the
-  /// others.
+  /// nullopt if memory or its limits (ulimit -f) leave no room. One of those ranks calls Reserve and tells
+  /// the others the range's offset.
   std::optional<std::size_t> Reserve(std::size_t local_size);
   /// Returns the segment of these members (local indices, this rank included) in a reserved range. All of
   /// them must call it. Each may leave at any time. Throws EngineError.
@@ -245,7 +246,8 @@ class HostSegment::Offer {
  public:
   /// Ranks with different `group`s do not share memory, even on one host.
   explicit Offer(const std::string& group);
-  /// Identifies the host (kernel and network namespace) and the socket: one line of text.
+  /// One line of text that identifies the host (kernel and network namespace), the group and the socket;
+  /// empty if this rank cannot share memory.
   const std::string& text() const { return text_; }
 
   /// Joins the segment of this host. `offers` holds every rank's text (empty if that rank does not share).

@@ -90,8 +90,8 @@ std::string RandomName() {
 /// communicators that a job ever makes.
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 
-/// Creates the shared memory. Returns no descriptor if the kernel has no room or the limit of file sizes
-/// (ulimit -f) is too low; beyond that limit the kernel would send SIGXFSZ.
+/// Creates the shared memory. Returns an empty descriptor if the kernel has no room or the file size limit
+/// (ulimit -f) is too low: exceeding that limit would raise SIGXFSZ.
 CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank, Trouble& trouble) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
@@ -115,7 +115,7 @@ HostSegment::Member MakeMember(int rank, CloseOnForkDescriptor lifeline, CloseOn
 }
 
 /// The leader's side: receives the descriptors of the members that reported that they are connected. Closes
-/// all other connections.
+/// all other connections. Returns false on failure.
 bool AcceptMembers(int listener, std::span<const int> expected,
                    std::map<int, std::vector<CloseOnForkDescriptor>>& received,
                    std::map<int, CloseOnForkDescriptor>& sockets, Trouble& trouble) {

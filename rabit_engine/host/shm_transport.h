@@ -42,12 +42,12 @@ class ShmTransport : public Transport {
   PeerCore CoreOf(std::span<const Interest> interests);
   /// Whether one of the interests may make progress now. Ranks of other hosts are skipped.
   bool AnyReady(std::span<const Interest> interests) const;
-  /// Throws LostPeer if a rank of the host has given up, or a process of the host has ended (after
-  /// ExpectPeersToLeave: an awaited one). Makes a few system calls. Does not throw if an interest is ready,
-  /// because data sent before the end still counts.
+  /// Throws LostPeer if a rank of the host has given up, an awaited rank has left, or a process of the host
+  /// has ended (after ExpectPeersToLeave: an awaited one). Makes a few system calls. Does not throw if an
+  /// interest is ready, because data sent before the end still counts.
   void ThrowIfLost(std::span<const Interest> interests);
-  /// Sleeps until a local peer has moved bytes, `other_descriptor` (-1 for none) becomes readable, or the
-  /// limit has passed.
+  /// Sleeps until a local peer has moved bytes, Interrupt is called, `other_descriptor` (-1 for none) becomes
+  /// readable, or the limit has passed.
   void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);
   bool is_interrupted() const { return is_interrupted_; }
 

@@ -60,7 +60,8 @@ class Waiter {
    public:
     explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) {
       count_.fetch_add(1);
-      // Later reads must not be older than the count, or a bell that rings between the two would be missed.
+      // Later reads must take place after the increment, or a bell that rings between the two would be
+      // missed.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~Sleeper() { count_.fetch_sub(1); }

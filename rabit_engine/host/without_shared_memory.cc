@@ -33,7 +33,8 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   return nullptr;
 }
 
-// Distinguishes machines by name; this only decides whether their ranks may spin.
+// Distinguishes machines by their host names. This decides which ranks count as local, and whether they may
+// spin.
 std::string HostKey() {
   return posix::HostName();
 }

@@ -23,7 +23,8 @@ int PositiveNumber(const std::optional<std::string>& text) {
   return value > 0 ? value : 1;
 }
 
-/// MPI_Get_library_version may be called before MPI_Init, and every MPI has it with this signature.
+/// Detects the MPI that this process has loaded. MPI_Get_library_version may be called before MPI_Init, and
+/// every MPI has it with this signature.
 std::optional<MpiKind> MpiInProcess() {
   constexpr int kRoomForText = 16384;  // MPICH wants 8192, Open MPI 256
   void* symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");

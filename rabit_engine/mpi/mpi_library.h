@@ -20,19 +20,20 @@ std::string_view Name(MpiKind kind);
 /// What is known before an MPI is loaded. Values only, so that the choice can be tested.
 struct MpiClues {
   std::string library;                ///< the plugin that the user wants (WARREN_MPI_LIBRARY)
-  std::string library_reason;         ///< the variable that named it
+  std::string library_reason;         ///< the variable that names `library`
   std::optional<MpiKind> in_process;  ///< the MPI that the program itself is linked with
   std::optional<MpiKind> launcher;    ///< the MPI of mpirun, mpiexec or srun
-  std::string launcher_reason;        ///< the variable that identified it
+  std::string launcher_reason;        ///< the variable that identifies `launcher`
   int launched_processes = 1;         ///< the world size that the launcher announced; 1 if unknown
 };
 
-/// Reads the variables that launchers set: OMPI_COMM_WORLD_SIZE or PMIX_RANK mean Open MPI, PMI_RANK means
-/// MPICH (and its relatives MVAPICH, Intel MPI and Cray MPICH). Leaves `in_process` empty.
+/// Reads WARREN_MPI_LIBRARY and the variables that launchers set: OMPI_COMM_WORLD_SIZE or PMIX_RANK mean Open
+/// MPI, PMI_RANK means MPICH (and its relatives MVAPICH, Intel MPI and Cray MPICH). Leaves `in_process`
+/// empty.
 MpiClues ReadMpiClues(const wire::LookUp& look_up);
 
 /// The files to try, best first: WARREN_MPI_LIBRARY alone, else the plugin for the MPI in the process, else
-/// for the launcher's MPI, else for any MPI. Each is searched for in `folders`, then wherever the loader
+/// for the launcher's MPI, else for any MPI. A plugin is searched for in `folders`, then wherever the loader
 /// looks.
 std::vector<std::string> PluginCandidates(const MpiClues& clues, std::span<const std::string> folders);
 

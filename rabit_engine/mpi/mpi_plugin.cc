@@ -44,7 +44,7 @@ using warren::DataType;
 using warren::ReduceOp;
 
 thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
-/// Whether this plugin initialised MPI; if so, closing the last group finalizes MPI.
+/// Whether this plugin initialized MPI; if so, closing the last group finalizes MPI.
 bool began_here = false;
 std::atomic<int> open_groups = 0;
 /// The reduction for MPI's user functions, which get no context. Thread-local, since the thread that runs the
@@ -161,7 +161,7 @@ const char* BeginMpi() {
   return nullptr;
 }
 
-/// Sets up the other members of a group that has its communicator.
+/// Sets up the other members of a group whose communicator is set.
 const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))

@@ -40,9 +40,9 @@ struct WarrenMpi {
   std::int32_t version;  ///< kWarrenMpiVersion of the plugin
   const char* name;      ///< the MPI it was compiled for: "Open MPI 4.1.4"
 
-  /// Initialises MPI if necessary, and opens a communicator.
+  /// Initializes MPI if necessary, and opens a communicator.
   const char* (*open)(WarrenMpiGroup** group, int* rank, int* world_size);
-  /// Frees the communicator. The last one finalizes MPI if `open` initialised it and it has not been
+  /// Frees the communicator. The last one finalizes MPI if `open` initialized it and it has not been
   /// finalized since.
   const char* (*close)(WarrenMpiGroup* group);
   const char* (*host)(char* name, std::size_t capacity);

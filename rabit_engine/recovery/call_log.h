@@ -1,4 +1,4 @@
-// The results of a sequence of calls that this rank keeps. Pure: memory only.
+// The results of a sequence of calls that this rank keeps. Does no I/O.
 //
 // A rank that is behind or was started again is sent the results it lacks, so the log may hold results of
 // calls that it has not reached yet. These calls are replayed. The numbers of the rank and the call decide

@@ -11,8 +11,8 @@
 
 namespace warren::recovery {
 
-/// Called before each call and checkpoint. Does nothing in librabit; in librabit_mock (mock.cc) it may not
-/// return. Throws Misuse for a malformed argument.
+/// Called before each call and checkpoint. Does nothing in librabit; in librabit_mock (mock.cc) it may end
+/// the process. Throws Misuse for a malformed argument.
 void MockBefore(std::string_view call, const Settings& settings, int rank, int version, std::uint64_t seqno);
 
 }  // namespace warren::recovery

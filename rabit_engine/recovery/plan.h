@@ -19,7 +19,7 @@ class Unrecoverable : public EngineError {
   using EngineError::EngineError;
 };
 
-/// Something that a rank keeps, by number: the result of a call, or a rank's local model.
+/// Something that a rank keeps. `number`: the call whose result it is, or the rank whose local model it is.
 struct Kept {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
@@ -59,7 +59,7 @@ std::string Encode(const Report& report);
 /// Throws EngineError if Encode cannot have written the bytes.
 Report Decode(std::string_view bytes);
 
-/// How many ranks keep a result or a local model. Both numbers include the owner.
+/// How many ranks keep a result, and how many keep a local model (its owner included).
 struct Replicas {
   int results = 5;  ///< rabit_global_replica
   int locals = 3;   ///< rabit_local_replica + 1
@@ -82,8 +82,8 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// The point from which all ranks continue after the meeting. The transfers give each rank the results that
-/// it needs to reach this point.
+/// The point from which all ranks continue after the meeting. The transfers give each rank the data that it
+/// needs to reach this point.
 struct Plan {
   bool loaded = false;             ///< whether some rank has called LoadCheckPoint
   std::uint64_t calls_before = 0;  ///< number of calls before LoadCheckPoint that some rank has completed

@@ -1,8 +1,8 @@
 // The communicator that programs use: it survives the loss of a rank. While no rank is lost, it passes calls
 // on to the communicator that it wraps and keeps the data that a restarted rank would need (state.h). If a
-// peer is lost, it discards the wrapped communicator, rejoins the job through the tracker, meets the other
-// ranks (plan.h), and continues with the call that failed. docs/explanation/recovery.md explains recovery as
-// a whole.
+// peer is lost, this communicator discards the wrapped one, rejoins the job through the tracker, meets the
+// other ranks (plan.h), and continues with the call that failed. docs/explanation/recovery.md explains
+// recovery as a whole.
 //
 // Results are kept, and a loss is survived, only in jobs that ranks joined through a tracker, and only after
 // the program has called LoadCheckPoint (with rabit_bootstrap_cache=1, from the beginning). Otherwise a loss

@@ -24,7 +24,7 @@ RecoveryState::RecoveryState(int rank, int world_size, const Replicas& replicas,
       calls_(rank, world_size, replicas.results) {}
 
 void RecoveryState::BeginEnding(Models next) {
-  // A lazy checkpoint promises its model only until the next checkpoint.
+  // From now on the program may change the model of a lazy checkpoint, so it cannot be serialized any more.
   if (std::exchange(models_.serialize, nullptr)) models_.is_gone = true;
   ending_ = true;
   next_ = std::move(next);

@@ -1,5 +1,5 @@
 // The data that one rank keeps for recovery: the current version, its models, and the results of the calls
-// since then. Pure: memory only. recoverable_communicator.h connects this state to the other ranks; tests
+// since it began. Does no I/O. recoverable_communicator.h connects this state to the other ranks; tests
 // simulate several ranks with it.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Models {
   using Serializer = std::function<std::string()>;
 
   std::optional<std::string> global;
-  Serializer serialize;  ///< writes `global` when it is needed; empty afterwards
+  Serializer serialize;  ///< returns `global` when it is needed; empty afterwards
   bool is_gone = false;  ///< whether the program has changed the model that `serialize` would have written
   std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of other ranks' models
 
@@ -62,7 +62,7 @@ class RecoveryState {
   Report MakeReport(bool with_global);
   /// Brings this rank to the plan's version. Called before any transfer.
   void Follow(const Plan& plan);
-  /// The bytes that this rank sends.
+  /// The bytes that this rank sends in a transfer.
   std::span<const std::byte> Part(const Transfer& transfer);
   /// Stores data that this rank has received.
   void Take(const Transfer& transfer, Buffer bytes);

@@ -52,8 +52,8 @@ class WaitObserver {
   /// longer is pointless.
   virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since,
                       Clock::time_point looked) = 0;
-  /// Called after the deadline. Returns the peer to name as late. Returns -1 if the peers are themselves
-  /// waiting: then the rank that waits for the late one is about to report it.
+  /// Called after the deadline. Returns the peer to report as late, or -1 if the awaited peers are themselves
+  /// waiting: the rank that waits for the late rank is then about to report it.
   virtual int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) = 0;
 };
 
@@ -64,9 +64,9 @@ class Transport {
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
 
-  /// Makes sure that there are links to these ranks; connects those that are missing. The peers must soon
-  /// make the same call for this rank: an algorithm calls it with the same plan on all ranks. Throws LostPeer
-  /// or TimedOut.
+  /// Makes sure that there are links to these ranks, and makes those that are missing. The peers must soon
+  /// make the same call for this rank: an algorithm calls Connect with the same plan on all ranks. Throws
+  /// LostPeer or TimedOut.
   virtual void Connect(std::span<const int> peers) = 0;
   /// Returns the link to a peer that Connect was called for.
   virtual Link& To(int peer) = 0;
@@ -76,9 +76,9 @@ class Transport {
   /// because the collective cannot end then; throws TimedOut after the deadline.
   virtual void Wait(std::span<const Interest> interests, Clock::time_point deadline) = 0;
 
-  /// Makes Wait return immediately until Resume is called. Unlike everything else here, Interrupt may be
-  /// called by any thread, even while another one is in Wait.
-  virtual void AllowInterrupts() {}  ///< must be called before Interrupt and Resume
+  /// Interrupt makes Wait return immediately until Resume is called. Unlike all other functions here, it may
+  /// be called by any thread, even while another is in Wait. AllowInterrupts must be called before both.
+  virtual void AllowInterrupts() {}
   virtual void Interrupt() {}
   virtual void Resume() {}
 

@@ -1,4 +1,4 @@
-// Records in which a rank publishes its waits, so that ranks that wait for each other notice it
+// Records in which a rank publishes its waits, so that a cycle of ranks that wait for each other can be found
 // (engine/deadlock_search.h). Plain values, sent in their memory layout.
 #pragma once
 

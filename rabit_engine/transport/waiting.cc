@@ -11,8 +11,9 @@ constexpr auto kYield = std::chrono::microseconds(300);
 /// If yielding takes longer than this, a computing process had the core; a rank that only waits gives it back
 /// sooner.
 constexpr auto kLongTurn = std::chrono::milliseconds(1);
-/// The most waits that sleep immediately before yielding is tried again: 1 after a single long turn (the
-/// machine was briefly busy), doubled after each long turn that soon follows another.
+/// After a long turn, some waits sleep immediately before yielding is tried again: one wait after a single
+/// long turn (the machine was briefly busy), twice as many after each long turn that soon follows another, up
+/// to this number.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
 /// If the peer answers within this many turns, yielding the core counts as the cause.

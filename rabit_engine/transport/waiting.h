@@ -52,7 +52,7 @@ class WaitPolicy {
   /// Returns whether to yield once more; if false, the rank should sleep.
   bool MayYield(Clock::time_point now);
   void Yielded(Clock::time_point now);
-  /// The wait has ended after yielding.
+  /// Reports that the wait has ended after yielding.
   void YieldedWell();
 
  private:

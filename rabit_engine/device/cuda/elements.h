@@ -13,7 +13,7 @@
 
 namespace warren::device {
 
-/// The type in which an element is computed: its own, or float for the short floating-point types. Results
+/// The type in which elements are combined: their own, or float for the short floating-point types. Results
 /// are rounded to nearest even: those of 16-bit types once (Partial), those of 8-bit types after each
 /// operation.
 template <typename T>
@@ -48,7 +48,8 @@ struct Arithmetic<__nv_fp8_e5m2> {
   static __host__ __device__ __nv_fp8_e5m2 Narrow(float value) { return __nv_fp8_e5m2(value); }
 };
 
-/// The type of intermediate results: float for sums and products of 16-bit floats.
+/// The type of intermediate results: float for 16-bit floats, unless the operation is kMax or kMin; otherwise
+/// T.
 template <ReduceOp operation, typename T>
 using Partial = std::conditional_t<(std::is_same_v<T, __half> ||
                                     std::is_same_v<T, __nv_bfloat16>)&&operation != ReduceOp::kMax &&

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kMostMappings = 4096;
 
-/// The driver's function, looked up at run time: the driver is not linked, since it is missing on machines
-/// without a GPU.
+/// The driver's function cuPointerGetAttributes, looked up at run time: the driver is not linked, since it is
+/// missing on machines without a GPU.
 decltype(&cuPointerGetAttributes) PointerGetAttributes() {
   static const auto function = [] {
     void* entry = nullptr;
@@ -82,8 +82,8 @@ void* ImportedMemory::Open(const ExportedBuffer& buffer, const std::function<voi
   const std::lock_guard lock(mutex_);
   auto found = mappings_.find(key);
   if (found == mappings_.end()) {
-    // Overlapping allocations have been freed by their owner. Their mappings are closed first, since nothing
-    // else can be mapped in their place.
+    // Mapped allocations that overlap this one have been freed by their owner. Their mappings are closed
+    // first, since nothing else can be mapped in their place.
     bool waited = false;
     const auto close = [&](auto mapping) {
       if (!std::exchange(waited, true)) wait();

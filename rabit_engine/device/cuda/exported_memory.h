@@ -26,13 +26,14 @@ struct ExportedBuffer {
   std::int64_t process = 0;  ///< the owner's process id
 };
 
-/// Returns false for null pointers and for memory that cannot be exported (e.g. not from cudaMalloc).
+/// Describes a buffer for other processes. Returns false for null pointers and for memory that cannot be
+/// exported, e.g. because it is not from cudaMalloc.
 bool Export(const void* buffer, ExportedBuffer& exported);
 
-/// Memory of other processes, mapped into this one. Opening takes long, so a mapping stays open until its
-/// owner has another allocation at the same place (which shows that the old one was freed), there are too
-/// many mappings, or this object is destroyed. All communicators of a process share one object, since an
-/// allocation can be mapped only once. Thread-safe.
+/// Memory of other processes, mapped into this one. Opening takes long, so a mapping stays open until the
+/// owner of the memory has another allocation at the same place (which shows that the old one was freed),
+/// there are too many mappings, or this object is destroyed. All communicators of a process share one object,
+/// since an allocation can be mapped only once. Thread-safe.
 class ImportedMemory {
  public:
   /// The shared object of this process; it is destroyed with its last owner.
@@ -42,8 +43,8 @@ class ImportedMemory {
   ImportedMemory& operator=(const ImportedMemory&) = delete;
   ~ImportedMemory();
 
-  /// Maps a buffer of another process. Calls `wait` before closing a mapping that the device may still use.
-  /// Throws CudaError, and whatever `wait` throws.
+  /// Maps a buffer of another process and returns its address in this process. Calls `wait` before closing a
+  /// mapping that the device may still use. Throws CudaError, and whatever `wait` throws.
   void* Open(const ExportedBuffer& buffer, const std::function<void()>& wait);
 
  private:

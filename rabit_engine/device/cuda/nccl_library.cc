@@ -16,7 +16,7 @@ bool IsFolder(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// Returns the name of the first missing function; empty if all are there.
+/// Looks up the library's functions. Returns the name of the first missing one; empty if all are there.
 std::string FillIn(NcclLibrary& nccl, void* library) {
   std::string missing;
   const auto find = [&](auto& function, const char* name) {

@@ -21,10 +21,10 @@ namespace warren::device {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};
-/// The first version with float8.
+/// The first NCCL version that supports float8.
 constexpr int kFloat8Version = 22400;
 
-/// Rank 0's message to the others: NCCL's id, or why there is none.
+/// Rank 0's message to the others: NCCL's id, or the reason why NCCL gave none.
 struct Ticket {
   ncclUniqueId id{};
   std::array<char, 512> trouble{};

@@ -30,7 +30,8 @@ struct WarrenDeviceGroup {
 
 namespace {
 
-/// Returns nullptr on success, "" if a function of the host failed, otherwise the text of the error.
+/// Calls `function`. Returns nullptr on success, "" if a function of WarrenDeviceHost failed, otherwise the
+/// text of the error, valid until the next call on this thread.
 template <typename Function>
 const char* AsText(Function&& function) {
   thread_local std::string text;

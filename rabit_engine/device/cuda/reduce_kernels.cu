@@ -8,7 +8,7 @@ namespace warren::device {
 namespace {
 
 constexpr int kThreads = 256;
-/// Bytes that a thread moves per access if all buffers allow it.
+/// Bytes that a thread moves per access if all buffers are aligned to this size.
 constexpr int kPackBytes = 16;
 
 template <typename T>
@@ -17,8 +17,8 @@ struct alignas(kPackBytes) Pack {
   T of[kSize];
 };
 
-/// Kernels for up to `most` ranks load the values of all ranks together; those with kAnyNumber load them one
-/// after the other.
+/// The values of a kernel's `most`. With kFew, the kernel serves up to kFew ranks and loads the values of all
+/// of them together; with kAnyNumber, it loads them one after the other.
 constexpr int kFew = 8;
 constexpr int kAnyNumber = 0;
 

@@ -158,7 +158,7 @@ class SharedPath final : public CollectivePath {
     held_->last.Record(stream);
   }
 
-  /// A stream that waits for the event of a dead process may wait forever. So if a job continues after a
+  /// A stream that waits for the event of a dead process may wait forever. So if the job can continue after a
   /// loss, each rank waits for its own events before it exchanges anything with the others.
   void HostWaitsIfRanksMayBeLost(const Event& event) {
     if (host_.recovers == 0) return;

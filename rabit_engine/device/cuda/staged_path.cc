@@ -1,6 +1,6 @@
 // The path through pinned host memory and the engine's own collectives, which works with any GPU. Large
-// buffers are sent in pieces: while the ranks reduce one, the next is being copied to the host, and the
-// previous one back.
+// buffers are sent in pieces: while the ranks reduce or exchange one piece, the next is copied to the host
+// and the previous one back to the device.
 #include <algorithm>
 #include <cstring>
 #include <vector>

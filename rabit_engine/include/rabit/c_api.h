@@ -99,8 +99,8 @@ RABIT_DLL int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global
 RABIT_DLL void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                rbt_ulong local_len);
 
-/* The same calls for callers that continue after an error: notebooks, servers, other languages. Return 0 or
- * -1. */
+/* The same calls for callers that continue after an error: notebooks, servers, other languages. They
+ * return 0 or -1. */
 RABIT_DLL int RabitTryInit(int argc, char* argv[]);
 RABIT_DLL int RabitTryFinalize(void);
 RABIT_DLL int RabitTryTrackerPrint(const char* msg);
@@ -129,7 +129,7 @@ RABIT_DLL const char* RabitGetLastError(void);
 /* The current version: the number of checkpoints so far. */
 RABIT_DLL int RabitVersionNumber(void);
 
-/* Returns 0. A symbol to refer to, for linkers that drop unreferenced libraries. */
+/* Returns 0. Programs whose linker drops unreferenced libraries can refer to this function. */
 RABIT_DLL int RabitLinkTag(void);
 
 #endif /* RABIT_C_API_H_ */

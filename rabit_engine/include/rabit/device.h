@@ -107,8 +107,8 @@ namespace rabit {
 namespace device {
 inline namespace warren_v1 {
 
-/// The code of an element type. CUDA's own types are known only when compiled by CUDA's compiler; otherwise
-/// use the C functions.
+/// The code of an element type. CUDA's own types have one only if CUDA's compiler compiles this header;
+/// otherwise use the C functions.
 template <typename DType>
 struct TypeOf;
 #define RABIT_DEVICE_TYPE_(type, code) \

@@ -38,7 +38,8 @@ inline std::uint32_t Shifted(std::uint32_t value, std::uint32_t places) {
   return (value + ((std::uint32_t(1) << (places - 1)) - 1) + (value >> places & 1U)) >> places;
 }
 
-/// NaN becomes a quiet NaN with the upper bits of the payload; values that are too large become infinity.
+/// Rounds to nearest, ties to even. NaN becomes a quiet NaN with the upper bits of the payload; values that
+/// are too large become infinity.
 inline std::uint16_t ToFloat16(float value) {
   const std::uint32_t bits = BitsOf(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U;

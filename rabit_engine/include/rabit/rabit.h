@@ -81,7 +81,7 @@ inline std::string GetProcessorName();
 /// Shows text to people who watch the job: in the tracker's output, or in this process's if there is no
 /// tracker. Include the newline.
 inline void TrackerPrint(const std::string& msg);
-/// The same with printf's format, of any length.
+/// Like TrackerPrint, with printf's format; the text may have any length.
 inline void TrackerPrintf(const char* fmt, ...);
 
 /// Copies `size` bytes from rank `root` to all ranks.
@@ -121,8 +121,8 @@ inline void Allreduce(DType* sendrecvbuf, std::size_t count, std::function<void(
 ///
 ///     slice_begin        where this rank's slice begins, in elements
 ///     slice_size_or_end  its size, as in rabit's code, or its end, as in rabit's documentation. All ranks
-///                        give the same one of the two. The engine finds out which it is, because the
-///                        slices are contiguous for only one of them.
+///                        must make the same choice. The engine finds out which it is, because the slices
+///                        are contiguous for only one of the two.
 ///     size_prev_slice    not used; rabit required the size of the previous rank's slice
 template <typename DType>
 inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t slice_begin,

@@ -327,12 +327,12 @@ enum { WARREN_ANY_RANK = -1 };
 WARREN_DLL int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out);
 /* Operations in progress end with an error. NULL is allowed. */
 WARREN_DLL int WarrenMailboxFree(WarrenMailbox mailbox);
-/* Sends to another rank. The handle ends when the buffer may be reused; for a long message that is only after
- * the other rank has started to receive it. */
+/* Sends to another rank. The operation ends when the buffer may be reused; for a long message that is only
+ * after the other rank has started to receive it. */
 WARREN_DLL int WarrenMailboxSend(WarrenMailbox mailbox, const void* buffer, size_t bytes, int to,
                                  long long tag, const WarrenCallOptions* options, WarrenHandle* handle);
 /* Receives from another rank, or WARREN_ANY_RANK. *source, unless NULL, is set to the sender before the
- * handle ends. If the message is not `bytes` long, only this receive fails. */
+ * operation ends. If the message is not `bytes` long, only this receive fails. */
 WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t bytes, int from, long long tag,
                                  int* source, const WarrenCallOptions* options, WarrenHandle* handle);
 
@@ -340,10 +340,10 @@ WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t byt
 
 /* Collectives on device memory, enqueued on `stream`, a cudaStream_t (NULL: the default stream); they may
  * still run when the call returns. docs/how-to/gpu.md describes how the data travels; rabit/device.h has more
- * rules. These functions work on any communicator and return handles. `handle` may be NULL; otherwise it ends
- * when the work on the stream is done, and reports if another rank is lost. Operations: sum, product,
- * maximum, minimum, average. In place as for WarrenAllreduce etc.; a broadcast's `send` and `recv` may be
- * equal. */
+ * rules. Unlike the functions there, these work on any communicator and return handles. `handle` may be NULL;
+ * otherwise its operation ends when the work on the stream is done, with an error if another rank is lost.
+ * Operations: sum, product, maximum, minimum, average. In place as for WarrenAllreduce etc.; a broadcast's
+ * `send` and `recv` may be equal. */
 WARREN_DLL int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                      int op, void* stream, WarrenHandle* handle);
 WARREN_DLL int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -368,14 +368,14 @@ typedef struct WarrenCoordinatorOptions {
   size_t struct_bytes; /* sizeof(WarrenCoordinatorOptions) */
   /* The largest packed allreduce; 0: no packing; default: WARREN_FUSION_THRESHOLD, or 2 MiB. */
   long long fusion_bytes;
-  int cycle_us; /* how long names are collected; default: WARREN_CYCLE_TIME_US, or 1000 */
+  int cycle_us; /* how long operations are collected; default: WARREN_CYCLE_TIME_US, or 1000 */
   int autotune; /* 1: finds both values above by trial; default: WARREN_AUTOTUNE, or 0 */
-  /* After this time rank 0 prints to stderr which ranks a name waits for; default: WARREN_STALL_SECONDS,
-   * or 60. */
+  /* After this time rank 0 prints to stderr which ranks an operation waits for; default:
+   * WARREN_STALL_SECONDS, or 60. */
   double stall_warning_seconds;
-  /* After this time an operation ends with an error that names those ranks, or all operations do if a
-   * rank, e.g. a stopped one, does not take part at all. 0: never; default: rabit_timeout_sec if
-   * rabit_timeout=1, else never. */
+  /* After this time an operation ends with an error that names the ranks it waits for. If a rank, e.g. a
+   * stopped one, does not take part at all, all operations end with an error. 0: never; default:
+   * rabit_timeout_sec if rabit_timeout=1, else never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \
@@ -404,15 +404,15 @@ WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorO
 WARREN_DLL int WarrenCoordinatorClose(WarrenCoordinator coordinator);
 /* Closes and frees the coordinator; no other thread may be in a call on it. NULL is allowed. */
 WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
-/* Declares that this rank submits nothing more. Completes its operations, then contributes neutral elements
- * to the other ranks' allreduces and barriers (an average still divides by the number of all ranks) until all
- * ranks have joined. Then it returns with *last_rank (unless NULL) set to the rank of the job that joined
- * last, and all ranks may submit again. Until then, other kinds of operations and custom functions end with
- * an error. */
+/* Declares that this rank submits nothing more. Completes this rank's operations, then contributes neutral
+ * elements to the other ranks' allreduces and barriers (an average still divides by the number of all ranks)
+ * until all ranks have joined. Then the call returns with *last_rank (unless NULL) set to the rank of the job
+ * that joined last, and all ranks may submit again. Until then, other kinds of operations and custom
+ * functions end with an error. */
 WARREN_DLL int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank);
 
-/* Submit the corresponding calls by name. If ranks use one name for different operations, that name ends
- * with an error, and nothing else is affected. A name may be used again once its operation has ended.
+/* Submit the corresponding calls by name. If ranks use one name for different operations, these end with an
+ * error, and nothing else is affected. A name may be used again once its operation has ended.
  * `options` may be NULL. Buffers belong to the operation until it has ended. */
 WARREN_DLL int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, const void* send,
                                       void* recv, size_t count, int type, int op,

@@ -86,7 +86,7 @@ constexpr int TypeOf() {
                                                     : WARREN_BFLOAT16;
 }
 
-/// Elements that are only moved are sent as bytes.
+/// The size of `count` elements in bytes. Elements that are only moved are sent as bytes.
 template <typename T>
 std::size_t Bytes(std::size_t count) {
   static_assert(std::is_trivially_copyable<T>::value, "elements are copied by their bytes");
@@ -594,8 +594,8 @@ class Communicator {
                      internal::Bytes<T>(recv_count), from, WARREN_UINT8);
   }
 
-  // --- device memory, enqueued on a cudaStream_t; the handle ends when the work on it is done ---
-  // See WarrenDeviceAllreduce etc. CUDA's half and bfloat16 are rabit::Float16 and rabit::BFloat16 here.
+  // --- device memory, enqueued on a cudaStream_t; an operation ends when its work on the stream is done ---
+  // See WarrenDeviceAllreduce etc. Pass CUDA's half and bfloat16 as rabit::Float16 and rabit::BFloat16.
 
   template <typename T>
   Handle DeviceAllreduce(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
@@ -692,7 +692,7 @@ struct EnqueueOptions {
   std::size_t group_size = 0;
 };
 
-/// Runs operations by name, which ranks may submit in different orders and from any thread; see
+/// Runs named operations, which ranks may submit in different orders and from any thread; see
 /// WarrenCoordinator. Copies refer to the same coordinator; the last of them closes it for all ranks.
 class Coordinator {
  public:

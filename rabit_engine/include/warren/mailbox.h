@@ -31,7 +31,7 @@ class Mailbox {
     mailbox_ = std::shared_ptr<WarrenMailbox_>(made, WarrenMailboxFree);
   }
 
-  /// Sends `count` elements to another rank. The handle ends when the buffer may be reused; for a long
+  /// Sends `count` elements to another rank. The operation ends when the buffer may be reused; for a long
   /// message that is only after the other rank has started to receive it.
   template <typename T>
   Handle Send(const T* buffer, std::size_t count, int to, long long tag,  // NOLINT(google-runtime-int)
@@ -42,8 +42,8 @@ class Mailbox {
         WarrenMailboxSend(mailbox_.get(), buffer, internal::Bytes<T>(count), to, tag, &wanted, &made));
     return Owned(made);
   }
-  /// Receives from another rank, or kAnyRank. `source`, unless null, is set to the sender before the handle
-  /// ends. If the message has a different length, only this receive fails.
+  /// Receives from another rank, or kAnyRank. `source`, unless null, is set to the sender before the
+  /// operation ends. If the message has a different length, only this receive fails.
   template <typename T>
   Handle Recv(T* buffer, std::size_t count, int from, long long tag,  // NOLINT(google-runtime-int)
               int* source = nullptr, const CallOptions& options = CallOptions()) const {

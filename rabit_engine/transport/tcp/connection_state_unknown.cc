@@ -1,5 +1,5 @@
-// For systems other than Linux: only the kernel's own probes notice a host that does not answer
-// (PrepareLink).
+// For systems other than Linux: there, only the kernel's own probes (see PrepareLink) notice a host that does
+// not answer.
 #include "rabit_engine/transport/tcp/connection_state.h"
 
 namespace warren::tcp {

@@ -1,6 +1,6 @@
-// The messages between two ranks when one connects to the other's listening socket. Each proves that it knows
-// the secret of the job before the other reveals anything. The proofs are fresh: one overheard on another
-// connection proves nothing. This file deals in bytes and values only, without any I/O.
+// The messages between two ranks when one connects to the other's listening socket. Each rank proves that it
+// knows the secret of the job before the other reveals anything. The proofs are fresh: one overheard on
+// another connection proves nothing. This file deals in bytes and values only, without any I/O.
 //
 //   connector                                  acceptor
 //   Hello: kLink, from, to, nonce         ->
@@ -41,7 +41,7 @@ enum class HelloKind : std::uint16_t {
   kIWait = 6
 };
 
-/// The message, sent in its memory layout.
+/// The message with which a handshake begins, and the answer to it; sent in its memory layout.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x4e525257;  // "WRRN"
   static constexpr std::uint16_t kVersion = 4;

@@ -31,7 +31,8 @@ namespace {
 // or is stopped, is never taken for dead.
 constexpr int kKeepCount = 4;
 
-// Connections wait in this queue while this process is busy; the kernel caps it at its own limit (somaxconn).
+// The length of the queue in which connections wait while this process is busy; the kernel caps it at its own
+// limit (somaxconn).
 constexpr int kBacklog = 4096;
 
 void SetOption(int fd, int level, int name, int value) {

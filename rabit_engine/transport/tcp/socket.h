@@ -54,15 +54,15 @@ int ConnectError(int fd);
 /// after the deadline).
 Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
 
-/// Why no connection to one peer could be made, by address.
+/// The reasons why no connection to one peer could be made, for each address tried.
 class ConnectFailures {
  public:
   /// `error` 0: the connection was made, but did not lead to the peer.
   void Add(const Address& address, int error, const std::string& why);
   /// Returns the errno with which this host keeps this process from connecting, or 0 if the peer, its host or
   /// the network may be at fault. An address that this host refuses (ConcernsAddress) counts only if no
-  /// attempt has reached beyond this host. `own_hosts` are the addresses of this host; no peer on another
-  /// host can be reached there.
+  /// attempt has reached beyond this host. `own_hosts`: the addresses of this host, at which no peer on
+  /// another host can be reached.
   int OwnShortage(const std::vector<std::string>& own_hosts = {}) const;
   /// "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"
   std::string Text() const;
@@ -78,7 +78,7 @@ class ConnectFailures {
   std::vector<Failure> failures_;
 };
 
-/// The default for the silence after which a host is taken for dead.
+/// The default host timeout: a host that is silent for this long is taken for dead.
 inline constexpr std::chrono::seconds kHostTimeout{30};
 
 /// Listens on a port chosen by the kernel on every address of this machine, including IPv6 if available.
@@ -96,8 +96,8 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
 /// Sets how long sent bytes may stay unacknowledged before the connection breaks; 0 means the kernel's
-/// default, about a quarter of an hour. Only for peers that read promptly: a peer that computes would be
-/// taken for dead.
+/// default, about a quarter of an hour. Only for peers that read promptly: a peer that is busy computing
+/// would be taken for dead.
 void SetUserTimeout(int fd, std::chrono::seconds timeout);
 
 /// Waits for poll(2) events on one descriptor. Returns false after the deadline.

@@ -27,7 +27,7 @@ class Stream {
   explicit operator bool() const { return static_cast<bool>(socket_); }
   void Close();
 
-  /// Encrypts the connection from now on, as TLS client or server. Nothing may have been sent or received
+  /// Encrypts the connection from now on, as the TLS client or server. Nothing may have been sent or received
   /// before.
   void Encrypt(const tls::Context& context, tls::Role role);
   bool is_encrypted() const { return session_ != nullptr; }
@@ -49,7 +49,7 @@ class Stream {
   /// Whether bytes may be available that poll(2) and FIONREAD do not show.
   bool has_unread() const { return session_ && session_->has_unread(); }
 
-  /// Describes an errno of these calls.
+  /// Describes an errno that these calls have set or returned.
   std::string TextOf(int error) const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace warren {
 
-// An event key has the kind in the upper bits, and a rank or the number of a connection in the lower.
+// An event key holds the subject in its upper bits, and a rank or a connection's number in the lower ones.
 enum class Subject : std::uint64_t {
   kLink = 0,
   kListener = 1,

@@ -1,6 +1,6 @@
-// Events of the links and of the connections that become links, by epoll. It is edge-triggered, and each link
-// is registered once: a wait costs one system call regardless of the number of links, and data that arrives
-// early on a link that is not awaited wakes the rank only once.
+// Reports events of the links, and of the connections that become links, with epoll, which is edge-triggered
+// here. Each link is registered once: a wait costs one system call regardless of the number of links, and
+// data that arrives early on a link that is not awaited wakes the rank only once.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 
@@ -26,8 +26,8 @@ void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
   epoll_event event{};
   event.events = events | EPOLLET;
   event.data.u64 = key;
-  // Already registered: the interest has changed, or a handshake has become a link. The kernel reports the
-  // descriptor's state again.
+  // If the descriptor is registered already (its events have changed, or a handshake has become a link), the
+  // kernel reports the descriptor's state again.
   if (epoll_ctl(events_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
   if (errno == ENOENT && epoll_ctl(events_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
   const int error = errno;

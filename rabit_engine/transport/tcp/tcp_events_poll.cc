@@ -1,5 +1,6 @@
-// Events of the links and of the connections that become links, by poll, which every system has. The poll set
-// is derived from their states each time: a link known to have unread data is not polled for data again.
+// Reports events of the links, and of the connections that become links, with poll, which every system has.
+// The poll set is derived from the state of the connections each time: a link known to have unread data is
+// not polled for data again.
 #include <poll.h>
 
 #include <cerrno>

@@ -148,8 +148,8 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
 
 void TcpLink::Note(std::uint32_t events) {
   if ((events & POLLOUT) != 0) {
-    // The event is redundant: a peer that reads data as it arrives causes such events. Links that carry small
-    // messages are better off without them.
+    // If the link had room already, the event is redundant: a peer that reads data as it arrives causes such
+    // events. Links that carry small messages are better off without them.
     if (may_send_ && watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = false);
     may_send_ = true;
   }
@@ -174,7 +174,8 @@ bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) 
   const int unanswered = tcp::Unanswered(stream_.fd());
   if (unanswered == 0) silent_since_ = kNoDeadline;
   if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
-  // The host had been silent for a while before this was noticed.
+  // `silent_since_` is when a check first found unanswered packets, which is later than when the silence
+  // began; hence less than the whole timeout.
   return unanswered >= MaxUnanswered(timeout) && now - silent_since_ >= timeout * 5 / 6;
 }
 

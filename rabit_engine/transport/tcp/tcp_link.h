@@ -20,7 +20,7 @@ class TcpLink final : public Link {
    public:
     /// Throws LostPeer. `seen` describes what was observed: "it closed the connection".
     [[noreturn]] virtual void ThrowLost(int peer, const std::string& seen) = 0;
-    /// The connection has ended, but there is something left to read.
+    /// Called when the connection has ended but received data is still to be read.
     virtual void NoteEnd() = 0;
     /// Turns the event that reports new room to send on or off.
     virtual void WatchForRoom(const TcpLink& link, bool watch) = 0;
@@ -41,8 +41,8 @@ class TcpLink final : public Link {
   /// The peer's end, for messages: "10.0.0.3:40112".
   const std::string& address() const { return address_; }
 
-  /// Notes an event, in the bits of poll. Each change is reported only once, so it is remembered here until a
-  /// call finds the socket empty or full.
+  /// Notes an event, given as poll(2) event bits. Epoll reports each change only once, so the event is
+  /// remembered here until a call finds the socket empty or full.
   void Note(std::uint32_t events);
   bool may_send() const { return may_send_; }
   bool may_receive() const { return may_receive_ || stash_begin_ < stash_end_; }

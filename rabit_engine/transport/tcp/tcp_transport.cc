@@ -43,9 +43,9 @@ constexpr milliseconds kFirstRoundLimit{3000};
 // Up to this many awaited links are read directly; for more of them one epoll call is quicker.
 constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
-// The pause before the addresses of a peer are tried again: doubled each time.
+// The first pause before the addresses of a peer are tried again; doubled each time, up to kMaxRetryPause.
 constexpr milliseconds kFirstRetryPause{50};
-// The most unread questions to one rank, which may be stopped. More would add nothing.
+// The most unsent questions and probes to one rank, which may be stopped. More would add nothing.
 constexpr int kMostQuestions = 4;
 // HasEnded waits this long: a live host refuses a connection immediately if the port is closed.
 constexpr milliseconds kProbeLimit{100};
@@ -60,8 +60,8 @@ bool SendWhole(tcp::Stream& stream, const Message& message) {
   return stream.Send(&message, sizeof message) == sizeof message;
 }
 
-// Whether a connection is encrypted. Alarms and questions are not, so that a rank can leave them with a peer
-// that is not responding at the moment.
+// Whether the peer has begun TLS. Only connections that become links are encrypted. Alarms, questions and
+// probes are not, so that a rank can leave them with a peer that is not responding at the moment.
 bool BeginsTls(int fd) {
   char first = 0;
   return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;

@@ -39,7 +39,7 @@ namespace warren {
 struct TcpOptions {
   /// Send small messages without delay.
   bool no_delay = true;
-  /// The limit for making one TCP connection.
+  /// The time limit for making one TCP connection.
   std::chrono::milliseconds connect_timeout{30'000};
   /// The silence after which a host is taken for dead.
   std::chrono::seconds host_timeout = tcp::kHostTimeout;
@@ -57,9 +57,9 @@ struct TcpOptions {
 
 class TcpTransport final : public Transport, private TcpLink::Owner {
  public:
-  /// `listener` is a listening socket, owned from now on (-1: none, so no links can be made). `addresses[r]`
-  /// are the "ip:port" texts of the addresses where rank r listens, the likeliest first. `key` is the same on
-  /// all ranks and secret from others.
+  /// `listener` is a listening socket, owned from now on (-1: none, so no links can be made). `addresses[r]`:
+  /// the addresses ("ip:port") where rank r listens, the likeliest first. `key` is the same on all ranks and
+  /// secret from others.
   TcpTransport(int rank, int world_size, int listener, std::vector<std::vector<std::string>> addresses,
                const tcp::LinkKey& key, const TcpOptions& options);
   ~TcpTransport() override;
@@ -86,8 +86,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Interrupt() override;
   void Resume() override { is_interrupted_ = false; }
 
-  /// Whether a rank's addresses refuse connections, because its process has ended or given up. Takes up to a
-  /// tenth of a second; false if unknown. May be called by any thread.
+  /// Whether an address of the rank refuses connections and none accepts one, because its process has ended
+  /// or given up. Takes up to a tenth of a second; false if unknown. May be called by any thread.
   bool HasEnded(int peer) const;
   /// Tells a peer that this rank waits for it in `call`, so that the peer notices if it is itself in a
   /// different call. Does not wait. If the peer refuses the connection, ThrowIfLost considers it lost from
@@ -121,7 +121,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void ThrowIfHostIsSilent();
   /// "rank 3 at 10.0.0.7:4100", as far as known.
   std::string PeerName(int peer) const;
-  /// Becomes readable when TakeEvents has something to do; -1 if there is no such descriptor.
+  /// A descriptor that becomes readable when TakeEvents has something to do; -1 on systems without epoll.
   int descriptor() const { return events_.fd(); }
   void TakeEvents() { Poll(0); }
   /// Takes events, or reads ahead on links if only small reads are awaited; then returns AnyReady(interests).
@@ -156,7 +156,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- events, in the bits of poll ---
   static constexpr std::uint32_t kStreamEvents = POLLIN | posix::kPeerDone;
   void OpenEvents();
-  /// Reports each change of these states from now on, and the states that already hold.
+  /// From now on, Poll reports each change of these events, and first those that have already occurred.
   void Watch(int fd, std::uint64_t key, std::uint32_t events);
   /// Takes the events available, after waiting at most `timeout_ms` for the first.
   void Poll(int timeout_ms);

@@ -72,9 +72,9 @@ class IEngine {
 RABIT_EXPORT bool Init(int argc, char* argv[]);
 /// rabit::Finalize.
 RABIT_EXPORT bool Finalize();
-/// Never null, valid until the process ends. Before Init and after Finalize, queries return defaults (rank 0,
-/// world size 1, not distributed, version 0), and calls that need other ranks or store a model throw
-/// dmlc::Error.
+/// Returns this thread's engine: never null, valid until the process ends. Before Init and after Finalize,
+/// queries return defaults (rank 0, world size 1, not distributed, version 0), and calls that need other
+/// ranks or store a model throw dmlc::Error.
 RABIT_EXPORT IEngine* GetEngine();
 
 }  // namespace warren_v1
@@ -139,7 +139,7 @@ class ReduceHandle {
                            _caller);
   }
 
-  /// The size of one element in bytes, given the type that was passed to a reduction function.
+  /// The size in bytes of one element of the type that was passed to a reduction function.
   RABIT_EXPORT static int TypeSize(const MPI::Datatype& dtype);
 
  private:

@@ -28,7 +28,7 @@ typedef decltype(std::declval<dmlc::Stream&>().Write("", std::size_t())) Written
 /// returns fewer bytes; writing past it throws dmlc::Error and writes nothing.
 struct MemoryFixSizeBuffer : public SeekStream {
  public:
-  /// Seek to this position to be at the end. Both spellings are in use.
+  /// The position to pass to Seek for the end of the memory. Programs use both spellings.
   static constexpr std::size_t SeekEnd = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t kSeekEnd = std::numeric_limits<std::size_t>::max();
 

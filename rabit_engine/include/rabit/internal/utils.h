@@ -71,7 +71,7 @@ inline bool StringToBool(const char* s) {
   return CompareStringsCaseInsensitive(s, "true") == 0 || std::atoi(s) != 0;
 }
 
-/// printf to the console.
+/// Formats like printf and prints the text with HandlePrint.
 inline void Printf(const char* fmt, ...) {
   va_list args;
   va_start(args, fmt);
@@ -80,7 +80,7 @@ inline void Printf(const char* fmt, ...) {
   HandlePrint(text.c_str());
 }
 
-/// snprintf.
+/// Like snprintf.
 inline int SPrintf(char* buf, std::size_t size, const char* fmt, ...) {
   va_list args;
   va_start(args, fmt);

@@ -23,8 +23,8 @@ struct Send {
 struct Close {
   ConnectionId connection;  ///< closed once all bytes to send have been written
 };
-/// Connects to a peer; Job::Connected or Job::Closed follows. Bytes of an earlier Send are written once the
-/// connection is established.
+/// Connects to a peer; Job::Connected or Job::Closed follows. Bytes that are sent before then are written
+/// once the connection is established.
 struct Connect {
   ConnectionId connection;
   std::string host;
@@ -52,7 +52,7 @@ struct Broken {
 };
 /// A status report of a worker of either dialect, even one that has not joined.
 struct WorkerReported {
-  std::shared_ptr<const wire::WorkerReport> report;  ///< a pointer, since most actions are small
+  std::shared_ptr<const wire::WorkerReport> report;  ///< a pointer, so that all actions stay small
 };
 struct Print {
   std::string text;

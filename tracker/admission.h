@@ -58,8 +58,8 @@ class Admission {
   bool ExpectsFrom(const std::string& host) const { return hosts_with_tickets_.contains(host); }
   /// The task id of a peer at `host`. `shown`: the text in the place of the task id in the peer's hello,
   /// which should be a ticket and a task id. `starts`: the peer wants to join; a ticket can be used for that
-  /// only once. Throws wire::ProtocolError if the peer was not vouched for; `refusal` is the message if the
-  /// hello shows no ticket.
+  /// only once. Throws wire::ProtocolError if the peer was not vouched for or its ticket was used before;
+  /// `refusal` is the message if the hello shows no ticket.
   std::string TaskOf(std::string_view shown, const std::string& host, bool starts,
                      const std::string& refusal);
 

@@ -15,7 +15,7 @@ namespace classic = wire::classic;
 
 namespace {
 
-/// After the last shutdown, peers that have started to send are still heard for this long.
+/// How long peers that may still send text to print are heard after the last shutdown.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 }  // namespace
@@ -90,7 +90,7 @@ void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
 }
 
 // Frees a rank to which no other rank has a link yet. It can then be given to the next worker: to the same
-// task again or, if the peer was not a worker, to the worker whose place it took.
+// task again or, if the peer was not a worker, to the worker whose place the peer took.
 void ClassicJob::Unassign(int rank) {
   const auto task = task_ranks_.find(members_[rank].task_id);
   if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
@@ -240,7 +240,8 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
   }
   RequireOwner(connection, rank, peer.hello);
   Member& member = members_[rank];
-  // The worker was waiting for the others when the previous tracker died, and repeats its shutdown.
+  // Whether the worker was waiting for the others when the previous tracker died, and now repeats its
+  // shutdown.
   const bool again = member.shut_down && std::exchange(member.shut_down_before, false);
   if (member.shut_down && !again) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));

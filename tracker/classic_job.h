@@ -64,7 +64,7 @@ class ClassicJob final : public DialectJob {
   struct Member {
     bool assigned = false;
     bool shut_down = false;
-    /// Whether the worker announced its shutdown to the previous tracker; it may announce it again.
+    /// Whether the worker announced its shutdown to the previous tracker. It may announce the shutdown again.
     bool shut_down_before = false;
     bool has_linked = false;  ///< whether the worker has completed an exchange
     std::string task_id;

@@ -50,7 +50,8 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
   // The connection leads to the error port of a worker that leaves or has failed.
   if (peer == peers_.end()) return connections_.Close(connection);
   if (peer->second.leaves_run > 0) return Left(connection);
-  // A member that fails before it has sent its message, such as its shutdown, is reported in another way.
+  // If a member fails before it has sent its message, such as its shutdown, its error port or its launcher
+  // shows that.
   if (RankOf(connection) >= 0) {
     connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection), why));
     return Forget(connection);
@@ -155,7 +156,8 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
   if (static_cast<int>(unranked_.size()) == options_.num_workers) Bootstrap();
 }
 
-/// Connects to the error port of a worker that waits for the others, if it has one and is not connected yet.
+/// Connects to the error port of a worker that waits for the others, if the worker has one that is not
+/// connected yet.
 void CollectiveJob::CallErrorPort(ConnectionId connection) {
   Peer& peer = peers_.at(connection);
   if (peer.error_port <= 0 || peer.error_connection != 0) return;
@@ -229,7 +231,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   ++num_shut_down_;
   ++num_leaving_;
   // The worker now tells its error port to end, over a connection queued after ours, and treats it as an
-  // error if the port has closed by then. It closes this connection once that is done.
+  // error if the port has closed by then. The worker closes this connection once that is done.
   error_ports_.erase(member.error_connection);
   peer.error_connection = std::exchange(member.error_connection, 0);
   peer.leaves_run = run_;
@@ -453,8 +455,8 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     }
   }
   incomplete_since_ = now;
-  // If the tracker died before it had written down all members, the workers are treated as if they had never
-  // joined.
+  // If the tracker died before it had written down all members, the job is treated as broken: all workers
+  // must join again.
   if (stage_ == Stage::kRunning && static_cast<int>(members_.size()) < options_.num_workers)
     stage_ = Stage::kBroken;
   if (stage_ != Stage::kRunning) return;

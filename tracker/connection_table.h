@@ -33,7 +33,8 @@ class ConnectionTable {
   /// Records that the peer has proved the job's token.
   void SetAuthenticated(ConnectionId connection) { connections_.at(connection).authenticated = true; }
   bool authenticated(ConnectionId connection) const { return connections_.at(connection).authenticated; }
-  /// Whether the peer may speak for a worker that joined from `host`: it knows the token, or is at that host.
+  /// Whether the peer may speak for a worker that joined from `host`: the peer knows the token or is at that
+  /// host.
   bool MaySpeakFor(ConnectionId connection, const std::string& host) const;
 
   /// Records that the peer has identified itself: the connection is no longer pending and has no deadline.

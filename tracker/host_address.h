@@ -17,15 +17,17 @@ std::string ResolveHostIp(const std::string& choice);
 /// The address at which other machines reach this one, and the host for which it was determined.
 struct Reached {
   std::string address;
-  std::string by;  ///< empty if the address is that of the default route
+  std::string by;  ///< empty for the default route or the loopback address
 };
 
 /// The source address of this machine towards the first of `hosts` (names or addresses) that resolves here
-/// and is not reached through a loopback; 127.0.0.1 if all are reached through loopbacks.
+/// and is reached from an address other than a loopback or link-local address. If there is no such host,
+/// returns 127.0.0.1 if all hosts are reached from loopback addresses, otherwise the address of the default
+/// route.
 Reached AddressTowards(const std::vector<std::string>& hosts);
 
-/// All addresses from which a connection of this host may come; "[::1]" means "::1". Throws
-/// std::runtime_error if the name does not resolve.
+/// All addresses from which a connection of `host` may come; "[::1]" means "::1". Throws std::runtime_error
+/// if the name does not resolve.
 std::set<std::string> AddressesOf(const std::string& host);
 
 /// All addresses of this machine's network interfaces.

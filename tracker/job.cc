@@ -21,7 +21,8 @@ namespace {
 constexpr std::int32_t kTlsMask = 0xffffff;
 constexpr std::int32_t kTlsBegin = 0x010316;
 
-/// Whether this is the hello of a worker that joins or returns. Throws ProtocolError.
+/// Whether the bytes that a peer has sent are those of a worker that joins or returns. Throws ProtocolError
+/// if the bytes are malformed.
 bool WantsARank(bool is_classic, std::string_view said) {
   if (is_classic) {
     wire::classic::WorkerStream stream;
@@ -259,8 +260,8 @@ std::optional<std::string> Job::RefusalOfUnproved(ConnectionId connection) const
   return admission_.Refusal(connections_.host(connection), is_own_user);
 }
 
-/// A process with the token vouches for a worker that is about to join, so peers with neither the token nor a
-/// ticket are no longer admitted.
+/// Called when a process with the token vouches for a worker that is about to join. From then on, peers with
+/// neither the token nor a ticket are not admitted.
 void Job::HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now) {
   if (!admission_.closed()) RequireAuthentication(now);
   const std::string& host = connections_.host(connection);
@@ -339,8 +340,9 @@ void Job::Authenticated(ConnectionId connection) {
   if (!finished() && connections_.Has(connection)) connections_.SetAuthenticated(connection);
 }
 
-/// Called when the first authenticated worker wants a rank. Unauthenticated peers are dropped from now on.
-/// The job forgets those that have already joined, and starts over.
+/// Called when the first authenticated worker wants a rank, or the first worker is vouched for.
+/// Unauthenticated peers are dropped from now on. The job forgets those that have already joined, and starts
+/// over.
 void Job::RequireAuthentication(TimePoint now) {
   admission_.Close();
   if (classic_->begun() || collective_->begun()) {

@@ -31,11 +31,11 @@ namespace warren::tracker {
 inline constexpr std::chrono::seconds kHelloTimeout{30};
 /// Time that a pending connection is guaranteed when no more connections fit.
 inline constexpr std::chrono::seconds kPendingGrace{2};
-/// Limit of pending connections (whose peers have not said hello yet), in addition to two for each worker.
+/// Limit on pending connections (whose peers have not said hello yet), in addition to two for each worker.
 /// Beyond that, the oldest pending connection is dropped.
 inline constexpr std::size_t kMaxPendingConnections = 1024;
 
-/// Limit of the bytes received on all pending connections together. A hello takes a few hundred bytes, or
+/// Limit on the bytes received on all pending connections together. A hello takes a few hundred bytes, or
 /// more if a failing worker sends a stack trace. Beyond that, the connections with the most bytes are
 /// dropped.
 inline constexpr std::size_t kMaxPendingBytes = std::size_t{16} << 20;

@@ -41,7 +41,8 @@ std::optional<int> LinkBroker::ReportGood(int rank, const std::vector<int>& good
   }
   Node& node = nodes_[rank];
   if (retry) {
-    // Connections made in the last round count as made; the others failed at their peer's current port.
+    // Connections of the last plan that are now good count as made; each of the others failed at the port
+    // that its peer had then.
     for (std::size_t i = 0; i < node.connect.size(); ++i) {
       if (std::find(good.begin(), good.end(), node.connect[i]) == good.end()) {
         node.failed.emplace_back(node.connect[i], node.planned[i]);
@@ -73,7 +74,7 @@ std::optional<int> LinkBroker::ReportGood(int rank, const std::vector<int>& good
 }
 
 // The peer of a new connection loses one place: the place for `rank`, or the place that `rank` borrowed. A
-// peer that has begun a new exchange since keeps all its places.
+// peer that has begun a new exchange since then keeps all its places.
 void LinkBroker::TakePlace(int rank, std::size_t connection) {
   const Node& node = nodes_[rank];
   Node& peer = nodes_[node.connect[connection]];

@@ -66,7 +66,7 @@ class LinkBroker {
   /// Restores the state of another broker: `rank`, in the middle of its exchange, has connected to `peers`.
   void RestoreLinks(int rank, const std::vector<int>& peers);
   /// The peers that the last plan of `rank` told it to connect to, except those that have begun a new
-  /// exchange since.
+  /// exchange since then.
   std::vector<int> Planned(int rank) const;
   /// The ranks that must still connect to `rank`.
   const std::set<int>& awaited(int rank) const { return nodes_[rank].accept; }

@@ -197,7 +197,8 @@ AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token
   return admission;
 }
 
-/// The file of --state, or nullptr without that option. Throws if it belongs to another job.
+/// The file of --state, or nullptr without that option. Throws std::runtime_error if the file belongs to a
+/// job with another number of workers.
 std::unique_ptr<StateFile> OpenState(const Options& options) {
   if (options.state_path.empty()) return nullptr;
   auto state = std::make_unique<StateFile>(options.state_path);

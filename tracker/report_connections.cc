@@ -57,7 +57,7 @@ bool ReportConnections::MayReport(ConnectionId connection, Source& source, const
   return is_proved || !proved_tasks_.contains(task_id);
 }
 
-/// `connection` is the connection that sent last.
+/// Called when the limit is exceeded. `connection`: the connection that has received the last bytes.
 void ReportConnections::LimitUnreadBytes(ConnectionId connection) {
   const std::string reason =
       fmt::format("more than {} MiB of incomplete reports, the limit for all connections together",
@@ -98,7 +98,7 @@ void ReportConnections::Forget(ConnectionId connection) {
   sources_.erase(found);
 }
 
-/// Called for connections that know the job's token.
+/// Called for connections whose peers know the job's token.
 void ReportConnections::ForgetTask(const Source& source) {
   if (!source.task_id) return;
   const auto found = proved_tasks_.find(*source.task_id);

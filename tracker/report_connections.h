@@ -15,10 +15,10 @@
 
 namespace warren::tracker {
 
-/// Limit of report connections per worker; a worker needs one. Beyond the limit, the oldest connection is
+/// Limit on report connections per worker; a worker needs one. Beyond the limit, the oldest connection is
 /// dropped, starting with those whose peers have not proved the job's token.
 inline constexpr std::size_t kReportConnectionsPerWorker = 4;
-/// Limit of the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte. The
+/// Limit on the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte. The
 /// connection whose bytes exceed the limit is dropped. But if its peer has proved the token, the oldest
 /// connection with such bytes whose peer has not proved it is dropped first, which may suffice.
 inline constexpr std::size_t kMaxUnreadReportBytes = std::size_t{8} << 20;
@@ -52,7 +52,7 @@ class ReportConnections {
 
   ConnectionTable& connections_;
   std::map<ConnectionId, Source> sources_;  ///< oldest first
-  /// For each task, the number of its connections that know the job's token.
+  /// For each task, the number of its connections whose peers know the job's token.
   std::unordered_map<std::string, std::size_t> proved_tasks_;
   std::size_t unread_bytes_ = 0;
 };

@@ -42,7 +42,7 @@ constexpr int kAcceptBatch = 4096;
 constexpr std::size_t kMostListeners = 64;
 /// Buffer size of one read; a worker's messages are tens of bytes.
 constexpr std::size_t kReadBytes = 512;
-/// Limit of the answers held for a peer that does not read. A worker's answers are below a kilobyte.
+/// Limit on the answers held for a peer that does not read. A worker's answers are below a kilobyte.
 constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
 /// Descriptors that the process needs in addition to the workers' connections.
 constexpr rlim_t kOtherDescriptors = 128;
@@ -335,7 +335,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     WaitToRead(id);
   }
 
-  /// Reads from a connection that is or may be encrypted; its first byte decides.
+  /// Reads from a connection that is or may be encrypted; its first bytes decide.
   void ReadEncrypted(ConnectionId id, Connection& connection, error_code error) {
     if (connection.closing || stopped_ || error == asio::error::operation_aborted) return;
     if (!error && !connection.tls) {

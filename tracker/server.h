@@ -23,7 +23,7 @@ struct ServerOptions {
   /// Starts the search at a random port of the range. Workers that cannot prove a token, and whose own
   /// tracker is gone, are then unlikely to reach another job's tracker on the same port.
   bool begin_anywhere = false;
-  JobOptions job;  ///< the server sets the seed of its `admission`
+  JobOptions job;  ///< the server sets `admission.seed` and `is_own_user`
   /// The notes of the previous tracker of the job.
   std::vector<Note> notes;
 };
@@ -36,7 +36,7 @@ struct ServerEvents {
   std::function<void(const std::string& task_id, int rank, const std::string& host)> assigned;
   /// All links between all workers are up. Called again after each re-linking.
   std::function<void()> linked;
-  /// A worker reports its state, about once a second.
+  /// A worker reports its state.
   std::function<void(const wire::WorkerReport& report)> reported;
   /// The worker of this rank (-1: unknown) asked to show `text` to the user.
   std::function<void(int rank, const std::string& text)> print;

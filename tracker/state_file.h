@@ -50,7 +50,7 @@ class StateFile {
   void Read();
   void ReadHeader(const std::string& line);
   std::string Append(const std::string& line);
-  /// Returns errno, or 0.
+  /// Returns 0 or, after a failure, an errno value.
   int WritePending();
   void Mark(char version);
   [[noreturn]] void Throw(const std::string& what) const;

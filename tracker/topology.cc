@@ -6,7 +6,7 @@
 namespace warren::tracker {
 namespace {
 
-/// Appends the walk of the heap-shaped subtree at `node` to `order`; backwards means exactly reversed.
+/// Appends the walk of the heap-shaped subtree at `node` to `order`, exactly reversed if `backwards` is set.
 void Walk(int node, int size, bool backwards, std::vector<int>& order) {
   const int left = 2 * node + 1;
   const int right = 2 * node + 2;

@@ -12,7 +12,7 @@
 namespace warren::tracker {
 namespace {
 
-/// Entries that a message lists before "and 980 more".
+/// Maximum number of entries that a message lists before "and 980 more".
 constexpr std::size_t kMostWorkersShown = 16;
 
 bool IsNumber(std::string_view text) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kSeparator = '\036';
 
-/// Parses the text of a message, such as "3 exit 0 137".
+/// Parses a message without its job mark, such as "3 exit 0 137".
 std::optional<AgentMessage> ParseMessage(std::string_view words) {
   AgentMessage message;
   const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), message.index);

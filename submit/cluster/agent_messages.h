@@ -1,8 +1,8 @@
 // Messages from the script around a process on another host (script.h). They are interleaved with the lines
 // that the process itself writes to its standard error, and report its start, its resource usage and its end.
 //
-// A message is one line: RS (036), the job mark, the index of the process, words, RS, newline. The mark is
-// new for each job, so that nothing a process writes is mistaken for a message.
+// A message is one line: RS (octal 036), the job mark, the index of the process, words, RS, newline. The mark
+// is new for each job, so that nothing a process writes is mistaken for a message.
 #pragma once
 
 #include <functional>

@@ -23,8 +23,8 @@ namespace warren::submit {
 
 class AgentServer {
  public:
-  /// Listens on `host`, on the first free port from `port` to `port_end`. Calls `on_event` from the
-  /// io_context; it may call the functions below. Throws std::runtime_error if no port is free.
+  /// Listens on `host`, on the first free port from `port` to `port_end`. `on_event` is called from the
+  /// io_context and may call the functions below. Throws std::runtime_error if no port is free.
   AgentServer(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
               const std::string& host, std::uint16_t port, std::uint16_t port_end,
               std::function<void(const AgentEvent&)> on_event);

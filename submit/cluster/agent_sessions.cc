@@ -78,8 +78,8 @@ bool AgentSessions::WantsBytes(ConnectionId connection) const {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return false;
   const Connection& one = found->second;
-  // While output is paused, a little is still read, since the end of a process is noticed only after its
-  // output.
+  // While output is paused, up to kMaxHeldBytes per connection are still read, since the end of a process is
+  // noticed only after its output.
   return !paused_ || !one.agent || one.agent->told_to_end || one.line.size() < kMaxHeldBytes;
 }
 
@@ -213,7 +213,7 @@ void AgentSessions::HandMessagesOn(Agent& agent) {
   }
 }
 
-/// If the process has ended but its output is still held open, restarts the timer that ends the wait for more
+/// If the process has ended but output may still arrive, restarts the timer that ends the wait for more
 /// output.
 void AgentSessions::Drain(const Agent& agent, TimePoint now) {
   if (agent.draining && Has(agent.err)) SetTimer({*agent.err, Timer::kDrain}, now + kDrainPatience);

@@ -3,7 +3,8 @@
 // process's standard output. The other carries its standard error, interleaved with messages
 // (agent_messages.h), and in the opposite direction the commands for the agent: "go ATTEMPT PORT MASTER"
 // starts the process, "stacks" requests its stacks, "done" ends the wait for more output of a process that
-// has ended, and an empty line is a heartbeat. When that connection closes, the agent ends the process.
+// has ended, and an empty line is a heartbeat. When this second connection closes, the agent ends the
+// process.
 //
 // A state machine without I/O: connections are numbers, and the time is an argument. Inputs: a connection was
 // opened, received bytes or was closed; time has passed; the gang wants an agent to launch or end its
@@ -48,8 +49,8 @@ struct AgentOutput {
   Stream stream;
   std::string bytes;
 };
-/// A message "start", "usage", "stack", "stacks", "exit", "stopped" or "fail" (see scripts/gang.sh). All
-/// output that arrived before it has been passed on.
+/// A message "start", "usage", "stack", "stacks", "exit", "stopped" or "fail" (see scripts/gang.sh). Before
+/// "exit" and "stopped", all output of the process has been passed on.
 struct AgentSaid {
   std::size_t index;
   AgentMessage message;
@@ -115,7 +116,7 @@ class AgentSessions {
   bool AskForStacks(std::size_t index);
   /// Makes the agent end its process and itself; AgentLeft follows.
   void End(std::size_t index);
-  /// Stops reading from the agents until ResumeOutput.
+  /// Holds output back until ResumeOutput; beyond 64 kB per connection, the output is left unread.
   void PauseOutput() { paused_ = true; }
   void ResumeOutput(TimePoint now);
 
@@ -128,7 +129,7 @@ class AgentSessions {
     std::string hello = {};
     std::shared_ptr<Agent> agent = {};  ///< set once the peer has identified itself
     Stream stream = Stream::kErr;
-    std::string line = {};  ///< the beginning of an unfinished line
+    std::string line = {};  ///< an unfinished line or, during a pause, all held output
   };
   enum class Timer { kHello, kLine, kDrain };
   using TimerKey = std::pair<ConnectionId, Timer>;
@@ -155,7 +156,7 @@ class AgentSessions {
   std::string key_;
   std::size_t max_pending_;
   std::map<ConnectionId, Connection> connections_;
-  std::set<ConnectionId> pending_;                        ///< oldest first
+  std::set<ConnectionId> pending_;                        ///< unidentified, oldest first
   std::map<std::size_t, std::shared_ptr<Agent>> agents_;  ///< by index
   std::map<TimerKey, TimePoint> timers_;
   std::set<std::pair<TimePoint, TimerKey>> deadlines_;

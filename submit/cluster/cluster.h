@@ -24,7 +24,7 @@
 
 namespace warren::submit {
 
-/// Events of the processes, each identified by its index in the plan. Called from the io_context.
+/// Callbacks for events, called from the io_context. `index`: the process's index in the plan.
 struct ClusterEvents {
   std::function<void(std::size_t index, Stream stream, std::string_view bytes)> output;
   /// Reports where the process runs, unless Start has already returned that.
@@ -101,7 +101,7 @@ inline constexpr char kLoopback[] = "127.0.0.1";
 struct JobHost {
   std::string address;
   std::string why = {};    ///< what the address is derived from, e.g. "the route to node1"; empty if obvious
-  std::uint16_t port = 0;  ///< the port, if the cluster runs the tracker or scheduler; 0 if it runs here
+  std::uint16_t port = 0;  ///< the port if the cluster runs the tracker or scheduler; 0 if dmlc-submit does
 };
 
 /// The address of this machine on the route to a host, or on the default route.
@@ -143,8 +143,9 @@ struct ClusterEntry : ClusterFacts {
   std::function<JobHost(const Options&, int start)> own_tracker = nullptr;
   /// Sets the options that are left to the cluster, before anything is planned.
   std::function<void(Options&)> complete = nullptr;
-  /// Called with the output of `show` before anything is started, which also reveals errors in that output.
-  /// Returns true if it has exported the job as the options request, so that nothing is started.
+  /// Called with the output of `show` before anything is started; making that output reveals errors early,
+  /// even if nothing is exported. Returns true if it has exported the job as the options request, so that
+  /// nothing is started.
   std::function<bool(const Options&, const std::string& shown, Console& console)> export_job = nullptr;
 };
 

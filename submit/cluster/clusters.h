@@ -33,7 +33,7 @@ const ClusterEntry& FindCluster(std::string_view name);
 const ClusterEntry& ClusterOf(const Options& options);
 
 /// The address at which processes reach the job's tracker or scheduler: the cluster's own, --host-ip, or one
-/// that suits the cluster. `start`: how many times the whole job was started before. Throws
+/// that suits the cluster. `start`: how many times the whole job has been started before. Throws
 /// std::runtime_error if --host-ip does not name an address.
 JobHost HostOfJob(const Options& options, int start = 0);
 

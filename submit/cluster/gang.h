@@ -26,7 +26,7 @@ class GangCluster : public Cluster {
  public:
   using MakeLaunch = std::function<Launch(const GangPlan&)>;
 
-  /// `host`: the address at which processes reach this machine. Throws std::runtime_error.
+  /// `host`: the address at which processes reach this machine. Throws std::runtime_error if no port is free.
   GangCluster(boost::asio::io_context& io, Children& children, const Options& options,
               const std::string& host, ClusterEvents events, MakeLaunch make_launch);
   ~GangCluster() override;

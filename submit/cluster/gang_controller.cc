@@ -17,10 +17,10 @@ namespace {
 constexpr std::chrono::seconds kLauncherPatience{10};
 /// Extra time after kStopGrace, within which processes end, for the launcher to end by itself.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// How often a queue is queried: soon after a change, rarely while nothing changes.
+/// Intervals between queries of a queue: the long one while all processes run, otherwise the short one.
 constexpr std::chrono::milliseconds kAskSoon{500};
 constexpr std::chrono::seconds kAskLater{5};
-/// The interval once all processes have succeeded.
+/// The time until the first query after all processes have succeeded.
 constexpr std::chrono::milliseconds kAskAtTheEnd{100};
 /// How many times a queue may report a job as running before a lost process counts as failed.
 constexpr int kAsksAboutLoss = 6;
@@ -165,7 +165,8 @@ void GangController::TellLauncherLine(const Gang& gang, Stream stream, std::stri
   Tell(LauncherSaid{gang.name, stream, std::string(piece)});
 }
 
-/// The launcher has ended: after all its processes or, if it only submits them to a queue, before them.
+/// Called when the launcher has ended. A launcher that only submits the processes to a queue ends before
+/// them.
 void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoint now) {
   Gang& gang = gangs_[id];
   gang.launcher_runs = false;
@@ -284,7 +285,7 @@ void GangController::ForgetMaster(Gang& gang) {
   gang.goes_without_master = false;
 }
 
-/// Launches the processes whose agents have arrived.
+/// Launches the wanted processes whose agents have arrived.
 void GangController::LaunchAll(Gang& gang, TimePoint now) {
   gang.begin_at.reset();
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
@@ -355,7 +356,7 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   End(event.index, stopping_ ? kStopped : kLostWithoutAWord, now);
 }
 
-/// `status`: reported unless the queue has a more accurate one.
+/// Asks the queue why the process was lost. `status` is reported unless the queue has a more accurate one.
 void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now) {
   task.state = Task::State::kLost;
   task.status = status;
@@ -374,7 +375,7 @@ bool GangController::NothingIsLeft(const Gang& gang) {
 }
 
 /// Handles the end of a process. If it is the last of its gang and has succeeded, its exit is held back until
-/// the launcher has ended.
+/// the launcher has ended or kLauncherPatience has passed.
 void GangController::End(std::size_t index, const ExitStatus& status, TimePoint now) {
   Gang& gang = gangs_[GangOf(index)];
   Task& task = TaskOf(gang, index);
@@ -424,7 +425,7 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
         return Run({Command::Kind::kAskWhyNotCancelled, gang.id, command.job, said},
                    gang.queue->ask(command.job));
       }
-      // The launcher of such a queue runs as long as the job.
+      // Without `returns`, the launcher runs as long as the job: once it has ended, the job is over.
       if (gang.launcher_runs) WarnNotCancelled(gang, command.job, said);
     } else if (command.kind == Command::Kind::kAskWhyNotCancelled) {
       const auto report = gang.queue->report(command.job, printed, status.ShellCode());
@@ -534,7 +535,7 @@ void GangController::Stop(TimePoint now) {
 void GangController::Kill() {
   for (Gang& gang : gangs_) {
     if (gang.cancel_at) CancelJob(gang);
-    // A launcher that submits or cancels a job must not be killed: the job would stay in the queue.
+    // A launcher that submits a job must not be killed: the job would stay in the queue.
     if (gang.launcher_runs && !gang.Submits()) Do(KillLauncher{gang.id});
   }
 }

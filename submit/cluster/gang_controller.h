@@ -8,9 +8,9 @@
 // must start or end their process, and reports to the job of where each process runs and how it ended.
 //
 // A process is wanted from Start until its ProcessExited, which is sent exactly once: when the agent reports
-// the exit; when the queue reports it, which is queried if an agent leaves without a report; or when the
-// launcher ends. Workers begin once the agent of worker 0 has arrived, and are given the address of its
-// host; after kMasterPatience they begin without that address.
+// the exit; when the queue reports it (the queue is queried if an agent leaves without a report); or when the
+// launcher ends. Workers begin once the agent of worker 0 has arrived, and are given the address of its host;
+// after kMasterPatience they begin without that address.
 //
 // A state machine without I/O: processes, sockets and clocks are in gang.h.
 #pragma once
@@ -41,7 +41,7 @@ inline constexpr std::chrono::milliseconds kLauncherGrace{3500};
 using GangId = std::size_t;
 using CommandId = std::uint64_t;
 
-/// Start the launcher, as all processes of the gang are wanted. Launched or LauncherFailed follows; after
+/// Start the launcher, since all processes of the gang are wanted. Launched or LauncherFailed follows; after
 /// Launched, LauncherExited follows when the launcher has ended.
 struct StartLauncher {
   GangId gang;
@@ -142,12 +142,12 @@ class GangController {
     bool launcher_runs = false;
     bool launched = false;     ///< whether the launcher runs or the job is in the queue
     std::string job = {};      ///< number of the job in the queue
-    std::string printed = {};  ///< standard output of the launcher, which contains that number
+    std::string printed = {};  ///< standard output of the launcher, which contains the job's number
     std::string words = {};    ///< the end of the launcher's output
     LineSplitter out = {}, err = {};
-    std::optional<ExitStatus> ended = {};  ///< how the launcher or the job in the queue failed
-    std::optional<std::size_t> held = {};  ///< the last process that ended, until the launcher has ended too
-    std::optional<TimePoint> begin_at = {};  ///< when waiting workers begin without worker 0
+    std::optional<ExitStatus> ended = {};    ///< how the launcher or the job in the queue failed
+    std::optional<std::size_t> held = {};    ///< the last process that ended, until its exit is reported
+    std::optional<TimePoint> begin_at = {};  ///< when waiting workers begin without worker 0's address
     std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
     std::optional<TimePoint> ask_at = {};
     std::optional<TimePoint> cancel_at = {};  ///< when the job is cancelled unless its agents leave earlier

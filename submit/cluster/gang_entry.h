@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-/// Sets the entry's `make` and `show`. `launches` finds the launcher of a job; it may throw
+/// Sets the entry's `make` and `show`. `launches` finds the launcher of a job and may throw
 /// std::runtime_error.
 void LaunchTogether(ClusterEntry& entry, std::function<GangCluster::MakeLaunch(const Options&)> launches);
 

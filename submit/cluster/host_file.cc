@@ -159,7 +159,8 @@ std::vector<std::string_view> SplitAtCommas(std::string_view word) {
   return parts;
 }
 
-/// Appends the names of a range, such as "1-3" or "7", between `before` and `after`. Leading zeros are kept.
+/// Appends a name for each number in a range such as "1-3" or "7": `before`, the number, `after`. Leading
+/// zeros are kept.
 void AppendRange(const std::string& before, std::string_view range, std::string_view after,
                  std::vector<std::string>& names) {
   constexpr std::size_t kMaxDigits = 9;

@@ -38,7 +38,7 @@ struct Queue {
   std::function<std::optional<std::string>(std::string_view printed)> id;
   std::function<std::vector<std::string>(const std::string& id)> cancel;
   std::function<std::vector<std::string>(const std::string& id)> ask;
-  /// Converts the answer to `ask` into a report; nullopt to ask again.
+  /// Converts the answer to `ask` into a report; returns nullopt to ask again.
   std::function<std::optional<JobReport>(const std::string& id, std::string_view printed, int exit_code)>
       report;
 };

@@ -154,9 +154,9 @@ void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::v
   }
 }
 
-/// Open MPI and the ssh that it starts both put that ssh into its own process group. On a busy machine Open
-/// MPI tries second, reports that it failed, and continues: "plm:rsh: Warning: setpgid(5,5) failed in parent
-/// with errno=Permission denied(13)".
+/// Whether the line is a harmless warning. Open MPI and its child process, ssh, both move the child into its
+/// own process group. On a busy machine Open MPI may be second; it then reports a failure and continues:
+/// "plm:rsh: Warning: setpgid(5,5) failed in parent with errno=Permission denied(13)".
 bool IsNoiseOfOpenMpi(std::string_view line) {
   const std::size_t begin = line.find("] plm:");
   return begin != std::string_view::npos && line.find("Warning: setpgid(", begin) != std::string_view::npos &&

@@ -18,19 +18,21 @@ MpiKind RecogniseMpi(const std::string& program, const std::string& version_text
 
 /// The mpirun of the options, and the hosts of the host file if there is one.
 struct MpiSetting {
-  std::string program;  ///< as written, or its full path
+  std::string program;  ///< as in the options: a name or a path
   MpiKind kind = MpiKind::kOpenMpi4;
   std::vector<Host> hosts;  ///< if empty, mpirun chooses, for example the hosts of its allocation
 };
 
-/// Finds mpirun and asks it for its version. Throws std::runtime_error.
+/// Finds mpirun and asks it for its version. Throws std::runtime_error if no usable mpirun is found or the
+/// host file is invalid.
 MpiSetting FindMpi(const Options& options);
 
 /// The hosts of the host file; empty without one.
 std::vector<std::string> MpiHostNames(const Options& options);
 
-/// The address at which the processes reach this machine: its address on the route to the first host. If no
-/// hosts are named and nothing suggests an allocation of several hosts, it is the loopback address.
+/// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts
+/// of the host file. Without a host file, it is the address on the default route if the environment or
+/// --mpirun-args suggest other hosts, else the loopback address.
 tracker::Reached RouteToMpiHosts(const Options& options);
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan);

@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// Quotes every word, even a plain one, so that a shell cannot misinterpret it.
+/// Quotes the word, even if it is plain, so that a shell cannot misinterpret it.
 std::string Quoted(const std::string& word) {
   const std::string quoted = ShellQuote(word);
   return quoted.starts_with('\'') ? quoted : fmt::format("'{}'", quoted);
@@ -25,7 +25,7 @@ bool IsShellName(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_part);
 }
 
-/// A shell function that runs ExportCommands.
+/// The shell function `environment`, which runs the output of ExportCommands.
 std::string EnvironmentFunction(const tracker::Environment& environment) {
   return fmt::format("environment() {{\n:\n{}}}\n", ExportCommands(environment));
 }
@@ -74,7 +74,7 @@ std::string CommandWords(const PlannedProcess& process) {
   return words;
 }
 
-/// The functions shared by the scripts for processes on shared machines.
+/// The functions shared by WatchedScript and GangScript.
 std::string AgentFunctions() {
   return fmt::format("usage_seconds={}\n{}{}{}{}", kSampleInterval.count(), kCommonScript, kMarksScript,
                      kUsageScript, kStacksScript);

@@ -16,7 +16,7 @@
 
 namespace warren::submit {
 
-/// Interval at which dmlc-submit writes a line to the script of a process started over ssh. If no line
+/// Interval at which dmlc-submit sends a line to the script around a process on another host. If no line
 /// arrives for ten times as long, the script ends the process.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
@@ -84,13 +84,13 @@ struct PodScriptContext {
   int restarts = 0;
   /// A host name, or a variable that contains it, that must resolve before the start.
   std::string awaited = {};
-  int seconds_to_be_known = 0;  ///< how long to wait for that name at most
+  int seconds_to_be_known = 0;  ///< how long to wait at most for `awaited` to resolve
   std::vector<PodFile> files = {};
   std::string tracker = {};  ///< command to run alongside rank 0, unquoted, possibly with variables
   std::string master = {};   ///< address of worker 0, or a variable that contains it; empty if unknown
 };
 
-/// A command that writes the stacks (scripts/stacks.sh) of a process of this machine and of its descendants
+/// A command that writes the stacks (scripts/stacks.sh) of a process on this machine and of its descendants
 /// to standard output. The first word is looked up on PATH.
 std::vector<std::string> StacksCommand(pid_t pid);
 

@@ -110,7 +110,7 @@ Shipment PlanShipment(const Options& options) {
     if ((first && word.find('/') == std::string::npos) || !fs::is_regular_file(word, error)) continue;
     const bool of_the_system = std::any_of(kSystemFolders.begin(), kSystemFolders.end(),
                                            [&](std::string_view folder) { return word.starts_with(folder); });
-    if (first && of_the_system) continue;  // exists on the hosts, too
+    if (first && of_the_system) continue;  // assumed to exist on the hosts, too
     const std::string full = FullPath("the command", word);
     if (fs::file_size(full, error) > cluster.max_file_bytes) {
       shipment.too_big.push_back(word);

@@ -23,7 +23,8 @@ struct Archive {
 struct Shipment {
   std::vector<std::string> files;  ///< full paths with distinct names
   std::vector<Archive> archives;   ///< with full paths
-  /// Files named by the command that are too big for the cluster to ship; they must already exist there.
+  /// Files named by the command that are too big for the cluster to ship; they must already exist where the
+  /// processes run.
   std::vector<std::string> too_big;
   /// The command, which refers to files sent along by their names only.
   std::vector<std::string> command;
@@ -32,12 +33,12 @@ struct Shipment {
 /// The files to ship. Throws UsageError if a file is missing or has the wrong type.
 Shipment PlanShipment(const Options& options);
 
-/// Places the files of a shipment in the current directory while this object exists. Identical existing files
-/// are left alone.
+/// Keeps the files and the unpacked archives of a shipment in the current directory while this object exists.
+/// Identical existing files are left alone.
 class PlacedFiles {
  public:
-  /// Throws UsageError if a different file of the same name exists, and std::runtime_error if a file cannot
-  /// be copied or unpacked; all files placed so far are then removed.
+  /// Throws UsageError if a different file of the same name, or the directory of an archive, exists, and
+  /// std::runtime_error if a file cannot be copied or unpacked; all files placed so far are then removed.
   explicit PlacedFiles(const Shipment& shipment);
   ~PlacedFiles();
   /// The shell command that removes the placed files; empty if there are no such files.

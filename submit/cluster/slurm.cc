@@ -54,7 +54,8 @@ std::vector<std::string> Resources(const GangPlan& plan) {
   return words;
 }
 
-/// A directive with quotes that sbatch understands; a line break cannot be quoted.
+/// Makes an sbatch directive from an option. Throws UsageError if the option contains a line break, which
+/// cannot be quoted.
 std::string Directive(const std::string& word) {
   if (word.find_first_of("\r\n") != std::string::npos) {
     throw UsageError(

@@ -11,7 +11,7 @@
 
 namespace warren::submit {
 
-/// Whether dmlc-submit runs inside an allocation of Slurm (salloc, or a batch job).
+/// Whether dmlc-submit runs inside a Slurm allocation (salloc or a batch job).
 bool InSlurmAllocation();
 
 /// The launch with srun if `in_allocation`, otherwise with sbatch.
@@ -24,7 +24,8 @@ std::optional<JobReport> ReadSqueue(const std::string& id, std::string_view prin
 /// names or addresses that Slurm uses.
 std::vector<std::string> SlurmNodes(const Options& options);
 
-/// The address at which the processes reach this machine: its address on the route to the first node.
+/// The address at which the processes reach this machine: its address on the route to a node or, if no node
+/// is known, on the default route.
 tracker::Reached RouteToSlurmNodes(const Options& options);
 
 /// The cluster's row in the registry.

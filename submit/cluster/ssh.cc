@@ -26,7 +26,8 @@ using std::chrono::steady_clock;
 /// Bytes kept of the last output of rsync.
 constexpr std::size_t kCopyWordsBytes = 2000;
 
-/// ssh and its options, without the host. If an option is given twice, ssh takes the first.
+/// ssh and its options, without the host. The user's options come first: if an option is given twice, ssh
+/// takes the first.
 std::vector<std::string> SshWords(const Options& options, const Host& host) {
   std::vector<std::string> words = {"ssh"};
   words.insert(words.end(), options.ssh_options.begin(), options.ssh_options.end());
@@ -55,7 +56,8 @@ std::string WorkingDirectory(const Options& options) {
   return options.sync_dst_dir.empty() ? std::filesystem::current_path().string() : options.sync_dst_dir;
 }
 
-/// The command that copies the content of the current directory. rsync splits the value of -e at blanks only.
+/// The command that copies the content of the current directory. rsync splits the value of -e at blanks
+/// outside quotes.
 std::vector<std::string> CopyTo(const Options& options, const Host& host) {
   const std::string target =
       host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);  // IPv6

@@ -1,8 +1,9 @@
 // --cluster ssh: starts each process with its own OpenSSH client on a host of the host file.
 //
 // The user's ssh configuration applies (keys, ports, jump hosts, connections that are already shared). The
-// command does not show up in a remote process list: it is passed to a remote `sh` through standard input.
-// The controller (ssh_controller.h) decides what happens when; this file runs ssh and rsync.
+// script that contains the command and its environment is passed to a remote `sh` through standard input, so
+// that process lists do not show the script. The controller (ssh_controller.h) decides what happens when;
+// this file runs ssh and rsync.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,7 +27,8 @@ namespace warren::submit {
 
 class SshCluster : public Cluster {
  public:
-  /// Reads the host file. Throws std::runtime_error.
+  /// Reads the host file. Throws std::runtime_error if the file is invalid or its hosts do not have enough
+  /// slots.
   SshCluster(boost::asio::io_context& io, Children& children, const Options& options, ClusterEvents events);
   ~SshCluster() override;
 
@@ -56,7 +58,7 @@ class SshCluster : public Cluster {
   std::vector<Host> hosts_;
   std::vector<std::size_t> places_;   ///< the index of the host for each slot
   std::string master_;                ///< the address at which the other workers reach worker 0
-  std::vector<bool> told_not_bound_;  ///< for each host: the user knows that no process is bound there
+  std::vector<bool> told_not_bound_;  ///< for each host, whether the user was told why no process is bound
   std::function<void()> ready_;
   std::map<SshId, pid_t> pids_;
   std::set<pid_t> copies_;
@@ -68,7 +70,8 @@ class SshCluster : public Cluster {
 /// The hosts of the job, by the names that ssh connects to.
 std::vector<std::string> SshHosts(const Options& options);
 
-/// The address at which the processes reach this machine: its address on the route to the first host.
+/// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts
+/// of the host file.
 tracker::Reached RouteToSshHosts(const Options& options);
 
 /// The output of --dry-run: for each process, the ssh command and the script it is given.

@@ -2,15 +2,16 @@
 // process runs on, how many connections and copies are made at a time, and how each process has ended, as
 // reported by its script (agent_messages.h) or, if the connection broke, without a report.
 //
-// Inputs, some with the time: the job wants the hosts prepared, a process, or all to end (Prepare, Start,
-// Stop, Kill); results of copies (CopyEnded, CopyFailed); output and end of each ssh (Wrote, Exited,
-// NotConnected); time has passed (Tick). Outputs, in order, through TakeActions: copies and ssh clients to
-// start and stop, lines for the scripts, and reports to the job of where each process runs and how it ended.
+// Inputs, some with the time: the job wants the hosts to be prepared (Prepare), wants a process (Start) or
+// wants all to end (Stop, Kill); results of copies (CopyEnded, CopyFailed); output and end of each ssh
+// (Wrote, Exited, NotConnected); time has passed (Tick). Outputs, in order, through TakeActions: copies and
+// ssh clients to start and stop, lines for the scripts, and reports to the job of where each process runs and
+// how it ended.
 //
 // Each process that Start is called for ends with exactly one ProcessExited. A host that could not be
 // reached, or to which a connection was lost, gets no more processes.
 //
-// A state machine over values: processes and clocks are in ssh.h.
+// A state machine without I/O: processes and clocks are in ssh.h.
 #pragma once
 
 #include <chrono>
@@ -62,7 +63,7 @@ struct SendLine {
   SshId ssh;
   std::string line;  ///< with its newline
 };
-/// End the script's input: it ends its process, and the last output still arrives.
+/// End the script's input. The script then ends its process, whose last output still arrives.
 struct EndInput {
   SshId ssh;
 };
@@ -86,8 +87,8 @@ struct SshHost {
 
 class SshController {
  public:
-  /// `places`: the index of the host for each slot. `copies_to`: the directory that is copied to on each
-  /// host; empty if nothing is copied.
+  /// `places`: the index of the host for each slot. `copies_to`: the directory on each host into which the
+  /// files are copied; empty if nothing is copied.
   SshController(std::vector<SshHost> hosts, std::vector<std::size_t> places, std::string job_mark,
                 std::string copies_to);
 

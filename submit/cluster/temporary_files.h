@@ -11,7 +11,7 @@ class TemporaryFiles {
  public:
   /// Writes the files into a new directory that only this user can read: `directory`, or a temporary one if
   /// that is empty. Without files, makes the directory only if `needs_directory`, for programs that write
-  /// there. Throws std::runtime_error.
+  /// there. Throws std::runtime_error if the directory or a file cannot be made.
   TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents, std::string directory,
                  bool needs_directory);
   ~TemporaryFiles();

@@ -8,7 +8,8 @@
 
 namespace warren::submit {
 
-/// The jar of the distributed shell, in --yarn-app-dir or below $HADOOP_HOME. Throws std::runtime_error.
+/// The jar of the distributed shell, in --yarn-app-dir or below $HADOOP_HOME. Throws std::runtime_error if
+/// there is none.
 std::string FindDistributedShell(const Options& options);
 
 /// `jar`: from FindDistributedShell. Throws std::runtime_error if a file cannot be shipped this way.

@@ -19,9 +19,10 @@ namespace warren::submit {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// More than the 40 ms for which the kernel may delay the last bytes from a process that has ended.
+/// How long failures are collected after the first. This is more than the 40 ms for which the kernel may
+/// delay the last bytes from a process that has ended.
 inline constexpr std::chrono::milliseconds kSettleTime{500};
-/// How long to wait for the worker whose error was reported first if it is still running.
+/// How long to wait at most for the worker whose error was reported first if it is still running.
 inline constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
 
 struct Failure {

@@ -16,11 +16,12 @@ namespace {
 
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
-/// Interval of the workers' reports (wire/report.h). A value set by the user takes precedence.
+/// The variable with the interval of the workers' reports (wire/report.h). A value set by the user takes
+/// precedence.
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
-/// All variables that a job may set. Those that are inherited (in a job within a job) but not set by this job
-/// are removed, since they would send the process to the wrong tracker.
+/// The variables that --env must not set, since the job sets them. Those that are inherited (in a job within
+/// a job) but not set by this job are removed, since they would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 23> kJobVariables = {
     "DMLC_TRACKER_URI",
     "DMLC_TRACKER_PORT",
@@ -114,7 +115,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
     return HasVariable(options.environment, name) ||
            std::find(context.inherited.begin(), context.inherited.end(), name) != context.inherited.end();
   };
-  // Python programs write output immediately, so that none is lost if the program is killed.
+  // Makes Python programs write output immediately, so that none is lost if the program is killed.
   if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
   if (role == tracker::Role::kWorker) {
     AddPlaceEnvironment(options, context, process);

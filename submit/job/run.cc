@@ -442,7 +442,7 @@ class JobRun : public JobView {
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
-    // Counts as output even if it is held back until its line ends.
+    // The bytes count as output even if they are held back until their line ends.
     watch_->monitor().Wrote(index, Clock::now());
     output_->Append(index, stream, bytes);
     if (!console_.full()) return;
@@ -459,7 +459,7 @@ class JobRun : public JobView {
   DeadlineTimer timer_;
   Children children_;
   LocalCluster scheduler_;
-  /// Not changed if the whole job is restarted, because a queue's copy of the job contains it.
+  /// Kept when the whole job is restarted, because a queue's copy of the job contains the token.
   const wire::JobToken token_ = wire::JobToken::Random();
   const int cores_ = UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);

@@ -28,8 +28,8 @@ constexpr std::size_t kMostFiles = 200;
 constexpr int kMostNestedCommands = 20;
 
 /// A library: its top-level Python module, and a text that is found in compiled programs that use the
-/// library: the name of its shared library or, since rabit may be linked statically, of a variable that rabit
-/// reads.
+/// library: the name of its shared library or, since rabit may be linked statically, the name of a variable
+/// that rabit reads.
 struct Library {
   std::string_view module;
   std::string_view in_program;
@@ -120,7 +120,7 @@ std::string WithoutStrings(std::string_view text) {
   return code;
 }
 
-/// The modules, with their dots, in import statements.
+/// The dotted names of the modules in import statements.
 std::vector<std::string> ImportedModules(std::string_view code) {
   std::vector<std::string> modules;
   for (const std::string_view statement : Split(code, "\n;:")) {
@@ -206,7 +206,7 @@ class Search {
   /// files that it runs in turn.
   void LookAtCommand(const Running& running) {
     if (running.depth > kMostNestedCommands) return;
-    bool is_started = false;  // a starter was found; its option values, which come next, are not programs
+    bool is_started = false;  // a starter or variable came before, so a word may be an option's value
     for (std::size_t i = 0; i < running.words.size(); ++i) {
       const std::string& word = running.words[i];
       const std::string name = word.substr(word.rfind('/') + 1);
@@ -380,12 +380,12 @@ class Search {
                     const std::string& importer, bool is_run) {
     has_other_means_ = has_other_means_ || NamesOtherMeans(module);
     Note(importer, LibraryOfModule(module.substr(0, module.find('.'))));
-    // One dot means the importer's own package; each further dot a folder above it.
+    // One dot means the importer's own package; each further dot goes up one folder.
     fs::path file = module.starts_with('.') ? package : root;
     if (file.empty()) return;
     if (module.starts_with('.')) module.remove_prefix(1);
     for (; module.starts_with('.'); module.remove_prefix(1)) file /= "..";
-    // All packages on the way are imported as well.
+    // All packages along the dotted path are imported as well.
     const std::vector<std::string_view> parts = Split(module, ".");
     if (parts.empty()) LookAtModuleFile(file / "__init__.py", root);
     for (const std::string_view part : parts) {

@@ -11,7 +11,7 @@ namespace warren::submit {
 /// A library whose programs join jobs through the tracker, and the file that uses it.
 struct LibraryUse {
   std::string file;     ///< its name in the command, or "the command" for program text given as an argument
-  std::string library;  ///< "xgboost", "lightgbm", "rabit" or "warren"
+  std::string library;  ///< "xgboost", "lightgbm", "horovod", "rabit" or "warren"
 
   bool operator==(const LibraryUse&) const = default;
 };
@@ -23,7 +23,7 @@ struct LibraryUse {
 /// unreadable files.
 std::optional<LibraryUse> FindLibraryUse(const std::vector<std::string>& command, const std::string& path);
 
-/// The message for a job of `num_workers` workers none of which has joined. Empty if FindLibraryUse finds
+/// The message for a job of `num_workers` workers, none of which has joined. Empty if FindLibraryUse finds
 /// nothing.
 std::string SeparateProgramsStory(int num_workers, const std::vector<std::string>& command,
                                   const std::string& path);

@@ -66,7 +66,7 @@ void Supervisor::DoSoon(bool& what) {
 
 void Supervisor::Resume(TimePoint now) {
   now_ = now;
-  // This comes before the steps below, which may stop processes: those end later.
+  // The end is checked first, since the steps below may stop processes, which will end only later.
   if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
   if (std::exchange(start_soon_, false)) StartNext();
   if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
@@ -174,13 +174,14 @@ void Supervisor::OnSuccess(std::size_t index) {
 /// would never end.
 void Supervisor::CheckThatJobCanStart() {
   if (!is_running() || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
-  if (arbiter_.pending()) return;  // a lost worker may be the reason instead
+  if (arbiter_.pending()) return;  // another worker's failure may be the reason instead
   if (!view_.all_assigned()) {
     GiveUpOn(processes_[left_unjoined_.front()], "without joining the job at the tracker");
   }
 }
 
-/// Fails the job if a worker that had joined has ended before it was linked, while others wait for it.
+/// Checks a worker that exited with code 0 while others run. Fails the job if the worker was never linked.
+/// Records the worker if it did not announce its shutdown.
 void Supervisor::CheckThatItWasLinked(std::size_t index) {
   if (!is_running() || num_running_ == 0) return;
   const ProcessState& process = processes_[index];
@@ -216,7 +217,7 @@ bool Supervisor::HasDoneItsPart(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker && view_.finished();
 }
 
-/// Whether a worker has left the job at the tracker; it cannot rejoin.
+/// Whether the process is a worker that has left the job at the tracker, and so cannot rejoin.
 bool Supervisor::HasLeft(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker &&
          (view_.finished() || TaskOf(process).has_shut_down);
@@ -264,8 +265,8 @@ void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
 
 void Supervisor::Handle(const Failure& failure) {
   ProcessState& process = processes_[failure.index];
-  // Workers of XGBoost 2.1 restart together. They can do so unless one of them has already succeeded, even if
-  // this worker has left.
+  // Workers with XGBoost 2.1 or later restart together. They can do so unless one of them has already
+  // succeeded, even if this worker has left.
   const bool together = is_collective() && !view_.finished();
   const bool left = together ? num_succeeded_ > 0 : failure.left;
   const bool scheduler = process.role == tracker::Role::kScheduler;
@@ -336,7 +337,7 @@ void Supervisor::Replanned(TimePoint now) {
   int attempt = 0;
   for (const ProcessState& process : processes_) attempt = std::max(attempt, process.attempt);
   for (ProcessState& process : processes_) {
-    process.attempt = attempt;  // all continue from the highest number
+    process.attempt = attempt;  // all continue from the highest attempt
     process.restarts = 0;
     process.succeeded = false;
     process.rank.reset();

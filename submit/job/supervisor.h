@@ -176,7 +176,7 @@ class Supervisor {
   /// Handles deadlines that have passed.
   void Tick(TimePoint now);
 
-  /// The next action, in order; nullopt until something happens.
+  /// The next action, in order; nullopt if no action is pending.
   std::optional<Action> NextAction();
   /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;

@@ -84,7 +84,7 @@ class JobWatch {
   std::optional<History> history_;  ///< once the job has begun
   OutputHistory output_;
   std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken
-  std::vector<std::string> stack_files_;  ///< one per process, in --log-dir; empty without it
+  std::vector<std::string> stack_files_;  ///< one per process; empty names without --log-dir
   std::optional<TimelineFile> timeline_;  ///< with --timeline
   std::unique_ptr<WebServer> web_;        ///< with --dashboard or --metrics-port
   boost::asio::steady_timer timer_;

@@ -10,7 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How late a change may be noticed: reports arrive once a second, and the job is checked as often.
+/// How late a change may be noticed: reports usually arrive once a second, and the job is checked once a
+/// second.
 constexpr std::chrono::seconds kHeardLate{2};
 /// After waits that ended by themselves, the limit grows to at most this multiple of the timeout.
 constexpr int kMostPatience = 10;

@@ -23,7 +23,7 @@ struct Signs {
   TimePoint since;   ///< when it started
 
   // From samples, if there are any.
-  /// When the latest sample arrived, or was missing for a reason unrelated to the worker.
+  /// When the latest sample arrived, plus any time since then in which dmlc-submit read no samples.
   std::optional<TimePoint> sampled;
   char state = '?';
   TimePoint state_since;  ///< when samples first showed this state
@@ -50,7 +50,7 @@ struct Finding {
   enum class Kind {
     kStopped,  ///< by a signal or a debugger
     kWaits,    ///< for a disk or a network file system
-    kSilent,   ///< neither its host nor its engine is heard from
+    kSilent,   ///< its host, or the engine of an idle worker, is not heard from
     kHoldsUp,  ///< others wait in a collective call that it has not entered
     kAllIdle,  ///< no worker uses a processor; `worker` was the last that did
     kGoesOn    ///< an earlier finding no longer holds
@@ -64,7 +64,7 @@ struct Finding {
 
 class HangWatch {
  public:
-  /// `timeout`: how long a worker may show no sign of life; with zero, nothing is ever found.
+  /// `timeout`: how long a worker may show no sign of life; if it is zero, nothing is ever found.
   /// `sample_interval`: the time between samples; a stop may be noticed that much later.
   HangWatch(std::chrono::milliseconds timeout, std::chrono::milliseconds sample_interval);
 

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Raise this when current readers would misunderstand the file.
+/// Raise this if the file changes in a way that current readers would misunderstand.
 constexpr int kFormat = 1;
 /// Length of "20261127T010203Z-", which precedes the pid.
 constexpr std::size_t kTimeLength = 17;

@@ -58,7 +58,7 @@ struct JobRecord {
 /// The text of the file. Invalid UTF-8 in the record is replaced. `locked`: whether the writer holds a lock
 /// on the file (flock) while the job runs, by which readers recognise a running job.
 std::string RecordText(const JobRecord& record, bool locked = false);
-/// "20261127T010203Z-4711.json".
+/// The name of the record's file, e.g. "20261127T010203Z-4711.json".
 std::string RecordFileName(const JobRecord& record);
 /// The oldest records, which must be deleted so that at most `most` remain. Files with other names are
 /// ignored.

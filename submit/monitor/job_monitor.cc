@@ -25,7 +25,8 @@ constexpr double kLongest = 1e8;
 constexpr seconds kReadingIsOld{20};
 /// A source of round numbers counts as silent once only the other source has been heard for this long.
 constexpr seconds kSourceIsSilent{10};
-/// Without another setting, workers report at intervals that give this many reports per second in total.
+/// Without another setting, workers report at intervals that give at most this many reports per second in
+/// total.
 constexpr int kReportsPerSecond = 256;
 
 double Seconds(std::chrono::steady_clock::duration time) {
@@ -166,7 +167,7 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   const std::chrono::duration<double> every(std::clamp(report.every, 0.0, kLongest));
   worker.report_gap = std::max(worker.report_gap, std::chrono::duration_cast<TimePoint::duration>(every));
   worker.reported = now;
-  // With XGBoost's own collectives, this is the only source of the rank.
+  // With XGBoost's own collectives, the report is the only source of the rank.
   if (!shown.rank && report.rank >= 0) shown.rank = report.rank;
   if (shown.host.empty()) shown.host = report.host;
   if (shown.state == WorkerState::kStarting && report.rank >= 0) shown.state = WorkerState::kRunning;
@@ -286,7 +287,7 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
                       shown.progress->metrics != progress.metrics;
   shown.progress = progress;
   if (progress.of > 0) job_.rounds = progress.of;
-  // One worker speaks for all; the others may be slightly behind.
+  // The first worker with progress speaks for all; the others may be slightly behind.
   const auto speaker = std::find_if(job_.workers.begin(), job_.workers.end(),
                                     [](const WorkerSnapshot& worker) { return worker.progress.has_value(); });
   if (!is_new || speaker->index != index) return;

@@ -65,7 +65,7 @@ class JobMonitor {
   void Said(const std::string& severity, const std::string& text, TimePoint now);
   void Finished(int exit_code, const std::string& story, TimePoint now);
 
-  /// Looks for hangs. Findings also become events of the job.
+  /// Looks for hangs, and updates the state and the trouble of each worker in the snapshots.
   std::vector<Finding> Look(TimePoint now);
   /// Returns true, once, if workers have waited for others to join for as long as the hang timeout.
   bool JoiningTakesLong(TimePoint now);

@@ -7,10 +7,11 @@
 
 namespace warren::submit {
 
-/// At most `width` characters, without a newline; the least important parts are left out first.
+/// The status line: at most `width` characters, without a newline; the least important parts are left out
+/// first.
 std::string LiveLine(const JobSnapshot& job, int width);
 
-/// "4:07", "1:02:03".
+/// Formats a duration as "4:07" or "1:02:03".
 std::string ClockTime(double seconds);
 
 /// "rank 3 made the others wait 41 % of the time", for the rank with the largest share; empty if that share

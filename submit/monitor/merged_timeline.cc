@@ -20,7 +20,7 @@ std::int64_t Nanoseconds(tracker::TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-/// In microseconds with three decimals.
+/// The time in microseconds, with three decimals.
 std::string Microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}{}.{:03}", nanoseconds < 0 ? "-" : "", std::abs(nanoseconds / 1000),
                      std::abs(nanoseconds % 1000));

@@ -60,7 +60,7 @@ class Exposition {
     Append("{}{}", name_, suffix_);
     if (!labels.empty()) text_.append("{").append(labels).append("}");
     text_ += ' ';
-    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // counters allow nothing else
+    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // counters are finite, >= 0
     if (std::isnan(value)) {
       text_ += "NaN\n";
     } else if (std::isinf(value)) {
@@ -112,7 +112,7 @@ void AddJob(Exposition& out, const JobSnapshot& job) {
   out.Add("", job.rows_per_second);
 }
 
-/// The latest round that has evaluations.
+/// Adds the metrics of the latest round that has evaluations.
 void AddEvaluation(Exposition& out, const JobSnapshot& job) {
   if (job.evaluations.empty()) return;
   const Evaluation& latest = job.evaluations.back();
@@ -143,7 +143,7 @@ void AddStates(Exposition& out, const JobSnapshot& job) {
   if (any) add("server", "warren_servers", "Parameter servers by state.");
 }
 
-/// The metrics that have one value for each process. `labels`: the labels of each process.
+/// Adds the metrics that have one value for each process. `labels`: the labels of each process.
 void AddProcesses(Exposition& out, const JobSnapshot& job, const std::vector<std::string>& labels) {
   const auto add = [&](std::string_view name, std::string_view type, std::string_view unit,
                        std::string_view help, auto value) {

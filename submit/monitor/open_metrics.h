@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-/// The command is left out: metrics are public, and a command may contain a password.
+/// The metrics of the job, without its command: metrics are public, and a command may contain a password.
 std::string OpenMetrics(const JobSnapshot& job);
 
 }  // namespace warren::submit

@@ -14,17 +14,17 @@
 namespace warren::submit {
 namespace {
 
-/// Rounded, so that invisible changes are not sent.
+/// Rounds to tenths, so that invisible changes are not sent.
 double Tenths(double seconds) {
   return std::round(seconds * 10) / 10;
 }
 
-/// A share in whole percents.
+/// Rounds a share to a whole percentage.
 double Hundredths(double share) {
   return std::round(share * 100) / 100;
 }
 
-/// Rounded to three digits.
+/// Rounds to three digits, or to hundredths if the number is below 1.
 double Rough(double number) {
   if (!(std::abs(number) >= 1)) return std::round(number * 100) / 100;
   const double unit = std::pow(10, std::floor(std::log10(std::abs(number))) - 2);
@@ -73,7 +73,7 @@ struct Tree {
 };
 constexpr int kMaxDrawnRanks = 512;
 
-/// Appends each rank's parent.
+/// Appends a list with each rank's parent; the list is empty if there are more than kMaxDrawnRanks ranks.
 void AppendJson(std::string& json, Tree tree) {
   json += '[';
   if (tree.ranks > 0 && tree.ranks <= kMaxDrawnRanks) {
@@ -94,7 +94,7 @@ bool Same(const std::vector<wire::ReportedTraffic>& a, const std::vector<wire::R
                     });
 }
 
-/// NaN equals NaN, so that such a metric does not count as changed every second.
+/// NaN equals NaN, so that such a metric does not count as changed in every update.
 bool Same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
@@ -167,7 +167,7 @@ constexpr std::array kWorkerMembers = {
     OfWorker("cores", [](const WorkerSnapshot& w) { return Tenths(w.cores_used); }),
     OfWorker("cpu", [](const WorkerSnapshot& w) { return w.sample ? std::round(w.sample->cpu_seconds) : 0; }),
     OfWorker("mib", [](const WorkerSnapshot& w) { return w.sample ? Mebibytes(w.sample->resident_bytes) : 0; }),
-    // Collectives. The time in a call matters only if it is long.
+    // Collectives. The time in a call is rounded down to seconds, since only long times matter.
     OfWorker("call", [](const WorkerSnapshot& w) { return w.call ? std::string_view(w.call->name) : ""; }),
     OfWorker("inside", [](const WorkerSnapshot& w) {
       return w.call && w.call->inside ? std::floor(w.call->seconds) : -1; }),
@@ -272,7 +272,7 @@ std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Eval
 }
 
 /// Index of the first event after the last one of `before`. Events have no numbers, and the oldest are
-/// dropped; if several events equal that last one, the latest of them is taken for it.
+/// dropped; if several events equal that last one, the latest of them counts.
 std::size_t FirstNewEvent(const std::vector<JobEvent>& before, const std::vector<JobEvent>& now) {
   if (before.empty()) return 0;
   const JobEvent& last = before.back();

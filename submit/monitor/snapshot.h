@@ -18,7 +18,7 @@ enum class WorkerState {
   kWaiting,    ///< not started yet, or waiting in a queue
   kStarting,   ///< running, but has not joined the job
   kRunning,    ///< has its rank
-  kStuck,      ///< no sign of life for --hang-timeout
+  kStuck,      ///< stopped, waiting for a disk, or silent for --hang-timeout
   kSucceeded,  ///< ended successfully
   kFailed      ///< ended otherwise, and has not been started again (yet)
 };
@@ -38,7 +38,7 @@ struct WorkerSnapshot {
   std::string trouble;  ///< the current problem, in words: "stopped by a signal for 61 s"; mostly empty
 
   std::optional<ProcessSample> sample;
-  double cores_used = 0;  ///< recently; 2.5 means two and a half
+  double cores_used = 0;  ///< processor cores used recently, such as 2.5
 
   std::optional<wire::ReportedCall> call;
   std::vector<wire::ReportedTraffic> traffic;
@@ -68,7 +68,7 @@ struct JobEvent {
 
 struct JobSnapshot {
   std::string name;     ///< --jobname, or the name of the command
-  std::string command;  ///< as typed
+  std::string command;  ///< its words, separated by spaces
   std::string cluster;  ///< "local", "ssh", ...
   std::chrono::system_clock::time_point began;
   double seconds = 0;  ///< since `began`

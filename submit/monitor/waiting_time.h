@@ -2,7 +2,7 @@
 //
 // Every rank reports the duration of its long calls (wire/report.h). In each call, the rank that arrived last
 // spent the shortest time; the additional time of each other rank is the time it waited for that rank. Ranks
-// report at different times, so a call is settled once every rank has reported a later one. Does no I/O.
+// report at different times, so a call is settled once the reports of every rank cover it. Does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ class WaitingTime {
   /// the last rank to arrive in each of these calls is unknown.
   void Forget(std::uint64_t last_ended);
 
-  /// Time spent waiting for other ranks, in seconds since the job began.
+  /// How many seconds this rank has waited for other ranks since the job began.
   double Waited(std::size_t rank) const { return ranks_[rank].waited; }
-  /// Time this rank made others wait: the longest wait of any other rank, summed over the calls in which this
-  /// rank arrived last.
+  /// How many seconds this rank made others wait: the longest wait of any other rank, summed over the calls
+  /// in which this rank arrived last.
   double MadeWait(std::size_t rank) const { return ranks_[rank].made_wait; }
 
  private:

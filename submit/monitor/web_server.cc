@@ -249,8 +249,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return AnswerPage(target, request, connection);
   }
 
-  /// With SameSite=Strict, the page would not open from a link in a chat or a notebook: browsers omit such a
-  /// cookie in the redirected request, too.
+  /// Sets the page's cookie and redirects to the page. With SameSite=Strict, the page would not open from a
+  /// link in a chat or a notebook: browsers omit such a cookie in the redirected request, too.
   WebResponse GiveCookie(const Listener& listener) {
     WebResponse response = Respond(http::status::see_other, kHtml, "");
     response.set(http::field::location, "./");

@@ -4,8 +4,8 @@
 //   GET /?token=TOKEN        sets a cookie in the browser and redirects it to /
 //   GET /, /page.css, /page.js
 //                            the page; requires the cookie, like everything below
-//   GET /events              server-sent events: "state" with the whole job, then about once a second
-//                            "change" (page_state.h), and "end" with the last output when the job is over
+//   GET /events              server-sent events: "state" with the whole job, then a "change" (page_state.h)
+//                            every 1 to 5 seconds, and "end" with the last output when the job is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT
 //                            lines of output (output_history.h); like /events, refused to pages of other
 //                            origins

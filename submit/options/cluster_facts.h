@@ -29,7 +29,7 @@ struct ClusterFacts {
   /// Whether the option `name`, which the cluster supports, has no effect in combination with the other
   /// options.
   std::function<bool(const Options&, std::string_view name)> ignores = nullptr;
-  /// Throws if something is wrong with the options.
+  /// Throws if the options are invalid for this cluster.
   std::function<void(const Options&)> check = nullptr;
 };
 

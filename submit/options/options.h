@@ -114,7 +114,7 @@ struct Options {
   std::string kube_server_image;   ///< empty: the workers' image
   std::string kube_tracker_image;  ///< empty: the workers' image
   std::string kube_manifest;       ///< a file to write instead of running the job
-  bool kube_trainjob = false;      ///< run as a TrainJob of Kubeflow Trainer
+  bool kube_trainjob = false;      ///< write a TrainJob for Kubeflow Trainer instead of Jobs
   std::string kube_runtime = "xgboost-distributed";
   std::vector<std::string> kube_args;
   std::string kube_worker_template;

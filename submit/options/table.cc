@@ -99,7 +99,7 @@ void StoreLogFormat(Options& options, const std::string& value) {
   options.log_format = Choose(value, kChoices);
 }
 
-/// `zero`: the meaning of 0, for messages.
+/// Parses a number of seconds. `zero`: the meaning of 0, for messages.
 std::chrono::milliseconds Seconds(const std::string& value, std::string_view zero) {
   double seconds = 0;
   const auto [end, error] = fast_float::from_chars(value.data(), value.data() + value.size(), seconds,
@@ -166,7 +166,7 @@ std::string ClusterHelp(const std::vector<ClusterFacts>& clusters) {
   return fmt::format("Cluster that runs the processes: {}.", names);
 }
 
-/// The returned rows refer to `clusters`.
+/// The returned rows refer to `clusters`, which must outlive them.
 std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
   static const std::string bind_default = fmt::format("{}; slurm: Slurm's own", BindName(kDefaultBind));
   std::vector<Option> options;

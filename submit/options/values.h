@@ -1,5 +1,5 @@
-// Functions that parse and store option values, for the option table and for the options of each cluster. All
-// throw a std::runtime_error that says what the value should be.
+// Functions that parse and store option values, for the option table and for the options of each cluster. If
+// a value is invalid, they throw a std::runtime_error that says what the value should be.
 #pragma once
 
 #include <fmt/format.h>

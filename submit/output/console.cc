@@ -28,7 +28,7 @@ using WallClock = std::chrono::system_clock;
 /// Above the first limit, the processes' output is no longer read; below the second, it is read again.
 constexpr std::size_t kFullBytes = std::size_t{256} << 10;
 constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
-/// Maximum number of bytes that a ready pipe accepts without blocking.
+/// Number of bytes that a ready pipe is sure to accept without blocking.
 constexpr std::size_t kWriteBytes = PIPE_BUF;
 constexpr std::size_t kBarWidth = 30;
 /// Interval at which Flush checks the clock while a descriptor is not ready.

@@ -11,7 +11,7 @@
 namespace warren::submit {
 namespace {
 
-/// Number of processes named in one line.
+/// Maximum number of processes named in one line.
 constexpr std::size_t kMaxNamed = 16;
 
 /// "[1] [2] and 40 more"

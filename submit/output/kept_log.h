@@ -10,8 +10,8 @@ namespace warren::submit {
 
 class KeptLog {
  public:
-  /// Truncates the file and makes it private to the user. Throws std::runtime_error naming it if it cannot be
-  /// written.
+  /// Truncates the file and makes it private to the user. Throws a std::runtime_error that names the file if
+  /// it cannot be written.
   explicit KeptLog(std::string path);
 
   /// Writes immediately. After a failure, nothing more is written.

@@ -19,7 +19,7 @@ struct LogSettings {
 /// console must live until StopLogging. Throws std::runtime_error if the file cannot be written; messages
 /// then go to the console only.
 void StartLogging(Console& console, const LogSettings& settings);
-/// Writes text that a worker printed through the tracker to the file, if any, line by line.
+/// Writes to the file, if any, the text that a worker printed through the tracker, line by line.
 void LogTrackerPrint(std::string_view text);
 void StopLogging();
 

@@ -13,7 +13,7 @@ WhenWritable::WhenWritable(boost::asio::io_context& io, int fd) : ready_(io), ti
   posix::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};
   event.events = EPOLLOUT;
-  // Fails for regular files.
+  // epoll_ctl fails for regular files, which are always writable.
   may_wait_ = epoll && epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   if (may_wait_) ready_.assign(epoll.release());
 }

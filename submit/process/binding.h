@@ -29,7 +29,7 @@ std::string ShowCoreList(const CoreList& cores);
 /// "core 3", "cores 0-3,8".
 std::string NamedCores(const CoreList& cores);
 
-/// The cores of a host. The lists of lists are sorted.
+/// The cores of a host. `physical_cores` and `numa_nodes` are sorted.
 struct HostCores {
   CoreList allowed;                      ///< available to the job
   std::vector<CoreList> physical_cores;  ///< the hardware threads of each physical core

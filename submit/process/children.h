@@ -41,7 +41,7 @@ struct ChildHandlers {
 class Children {
  public:
   /// Starts the watchdog, and raises the limit on open files if `num_processes` simultaneous processes need
-  /// it. Throws std::runtime_error.
+  /// it. Throws std::runtime_error if either fails.
   Children(boost::asio::io_context& io, std::size_t num_processes);
   ~Children();
   Children(const Children&) = delete;
@@ -58,7 +58,8 @@ class Children {
   void Stop(const std::set<pid_t>& pids, std::chrono::milliseconds grace = kStopGrace);
   /// Sends SIGKILL to the groups of these processes.
   void Kill(const std::set<pid_t>& pids);
-  /// Kills descendants that outlived ended processes; waits until all are gone or the rest cannot be killed.
+  /// Kills descendants that outlived ended processes; waits until all are gone, but at most for about a
+  /// second.
   void EndLeftovers();
   /// Sets the shell commands that clean up `what` if dmlc-submit dies before it has done so itself; an empty
   /// string removes the commands. All paths in them must be absolute.

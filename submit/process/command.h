@@ -35,7 +35,7 @@ std::string SearchPath();
 
 /// Finds the file for `name`. A name with a '/' is the path of the file. Any other name is searched for in
 /// `path` (a value of PATH); if no file is found there, an executable file of that name in the current
-/// directory is taken as "./name". Throws CommandError.
+/// directory is taken as "./name". Throws CommandError if there is no such file or it cannot be run.
 FoundCommand FindCommand(const std::string& name, const std::string& path);
 
 enum class Language { kPython, kShell, kR };

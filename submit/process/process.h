@@ -1,9 +1,9 @@
 // One process of a job on this machine: how it is started and how it ended.
 //
 // Every process leads its own process group, so that it can be stopped with everything it has started. It
-// reads from /dev/null or a pipe, writes to two pipes, inherits no other descriptors or signal settings, and
-// gets SIGTERM from the kernel if dmlc-submit dies. No shell is involved: arguments and environment arrive
-// byte for byte.
+// reads from /dev/null or a pipe, writes to two pipes, inherits no other descriptors and no signal settings
+// except an ignored SIGHUP, and gets SIGTERM from the kernel if dmlc-submit dies. No shell is involved:
+// arguments and environment arrive byte for byte.
 #pragma once
 
 #include <sys/resource.h>
@@ -35,7 +35,7 @@ struct ExitStatus {
   std::string Describe() const;
 };
 
-/// Converts a shell's `$?`: 129 to 159 mean that the process was killed by a signal.
+/// Converts a shell's `$?` to a status: 129 to 159 mean that the process was killed by a signal.
 ExitStatus FromShellCode(int code);
 
 /// The name of a signal: "SIGKILL", or "signal 34" if it has none.
@@ -53,7 +53,7 @@ struct SpawnRequest {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  ///< complete, as "NAME=value"
   bool reads_input = false;              ///< whether standard input is a pipe instead of /dev/null
-  /// Cores to bind the process to; if empty, it keeps dmlc-submit's cores.
+  /// Cores to bind the process to; if empty, the process keeps dmlc-submit's cores.
   CoreList cores = {};
 };
 

@@ -29,9 +29,10 @@ void WithdrawGroup(int pipe, pid_t group);
 
 class Watchdog {
  public:
-  /// Forks the watchdog. Throws std::runtime_error.
+  /// Forks the watchdog. Throws std::runtime_error if that fails.
   Watchdog();
-  /// Closes the pipe and waits for the watchdog, which ends any groups that are left.
+  /// Closes the pipe and waits for the watchdog, which ends any groups that are left; at most about two
+  /// seconds.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kEndPatience{4500};
 /// How many times a deletion is tried, and the pause between tries.
 constexpr int kDeleteTries = 5;
 constexpr std::chrono::seconds kDeletePause{2};
-/// After this many failures in a row to read the log of a pod that has ended, the log is given up.
+/// How many times in a row reading the log of a pod that has ended may fail before the log is given up.
 constexpr int kFollowerTries = 4;
 /// How many times the log of a pod that has ended is read if it does not contain the end of the process.
 constexpr int kReadsAfterTheEnd = 2;
@@ -76,7 +76,7 @@ void KubernetesController::Start(std::size_t index, std::string_view role, int a
   process.wanted = true;
   process.failed = false;
   process.attempt = attempt;
-  if (launched_ && !stopping_) {  // its script, or Kubernetes, restarts it
+  if (launched_ && !stopping_) {  // its script or Kubernetes restarts the process
     Changed(now);
     return CatchUp(index);
   }
@@ -186,7 +186,7 @@ void KubernetesController::Reported(const KubeReport& report, bool at_the_end, T
   if (!stopping_) AskLater(now);
 }
 
-/// Tolerates that the API server is unavailable for a while.
+/// Tolerates an API server that is unavailable for a while, but not one that denies permission.
 void KubernetesController::NotReported(const std::string& why, bool at_the_end, TimePoint now) {
   if (at_the_end) return DeleteAndHear();
   asking_ = false;
@@ -397,8 +397,8 @@ void KubernetesController::Settle(Pod& pod, TimePoint now) {
   }
 }
 
-/// Whether Kubernetes may have ended this pod because another pod failed that is not settled yet. If so, the
-/// other pod must be reported first.
+/// Whether Kubernetes may have ended this pod because of another pod, which has failed and is not settled
+/// yet. If so, the other pod must be reported first.
 bool KubernetesController::WaitsForACause(const Pod& pod) const {
   const bool was_ended = pod.was_stopped || (pod.gone && !pod.ended);
   return was_ended && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
@@ -504,7 +504,7 @@ void KubernetesController::Deleted(const std::string& printed, const ExitStatus&
 void KubernetesController::OnDeleted() {
   deleting_ = launched_ = false;
   if (const auto held = std::exchange(held_, std::nullopt)) {
-    // The only logs still followed are the tracker's.
+    // The only log still followed is the tracker's.
     KillFollowers();
     Tell(ProcessExited{*held, {}});
   }

@@ -7,11 +7,11 @@
 // objects to create, query and delete, logs to follow, and reports to the job of where each process runs and
 // how it ended.
 //
-// A process is wanted from Start until its ProcessExited, which is sent exactly once. Its script restarts it
-// without being asked, so an attempt may end before the job asks for it; the result is then kept until the
-// next Start. If Kubernetes has replaced the pod of a process, only the messages of one of its pods count:
-// the newest pod that has sent any. A pod is settled when it has ended and its log has been read as far as
-// possible.
+// A process is wanted from Start until its ProcessExited, which is sent exactly once. The script in the pod
+// restarts the process without being asked, so an attempt may end before the job asks for the attempt; the
+// result is then kept until the next Start. If Kubernetes has replaced the pod of a process, only the
+// messages of one of its pods count: the newest pod that has sent any. A pod is settled when it has ended and
+// its log has been read as far as possible.
 //
 // A state machine without I/O: processes and clocks are in kubernetes.h.
 #pragma once
@@ -54,7 +54,7 @@ struct AskForPods {
 struct FollowLog {
   std::string pod;
   std::string container;
-  std::string since;  ///< time of a line; empty for the beginning
+  std::string since;  ///< time from which to read; empty for the beginning
 };
 /// Delete all objects; Deleted follows.
 struct DeleteObjects {};
@@ -202,7 +202,7 @@ class KubernetesController {
   std::map<std::size_t, Process> processes_;  ///< by index in the plan
   std::map<std::string, Pod> pods_;           ///< by name
   bool launched_ = false;                     ///< whether there may be objects to delete
-  /// Whether the processes wait for the pod whose address they are given.
+  /// Whether the processes are created only once the pod whose address they are given has begun.
   bool processes_wait_ = false;
   bool applying_processes_ = false;
   bool processes_launched_ = false;

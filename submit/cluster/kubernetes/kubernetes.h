@@ -56,7 +56,7 @@ class KubernetesCluster : public Cluster {
   std::string job_mark_;
   KubernetesController controller_;
   std::vector<PlannedProcess> plan_;
-  std::string before_;  ///< manifests
+  std::string before_;  ///< manifests, as in ApplyObjects
   std::string processes_;
   pid_t applier_ = -1;  ///< the kubectl that creates objects
   pid_t asker_ = -1;    ///< the kubectl that queries the pods

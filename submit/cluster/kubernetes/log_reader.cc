@@ -16,7 +16,8 @@ bool IsTime(std::string_view text) {
          text[10] == 'T';
 }
 
-/// Makes times of one zone comparable as text: always nine digits after the point.
+/// Converts a time to text with a fraction of nine digits. Within one time zone, such texts sort like the
+/// times.
 std::string Key(std::string_view time) {
   std::string key(time.substr(0, 19));
   std::string digits;

@@ -26,8 +26,8 @@ class LogReader {
   std::string time_;               ///< time of the last line, as it was printed
   std::string key_;                ///< the same time in comparable form
   std::size_t line_bytes_ = 0;     ///< how much of the last line has been passed on
-  std::size_t lines_of_time_ = 0;  ///< how many lines had that time
-  std::size_t again_ = 0;          ///< how many of those lines the current command has printed
+  std::size_t lines_of_time_ = 0;  ///< how many lines had the last line's time
+  std::size_t again_ = 0;          ///< how many lines with that time the current command has printed
   std::size_t skip_ = 0;           ///< number of known bytes at the beginning of the current line
   bool catching_up_ = false;       ///< whether the next lines may be known
   bool skip_line_ = false;         ///< the rest of the current line is skipped

@@ -60,7 +60,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-/// Converts text to lower-case letters, digits and dashes that begin with a letter.
+/// Converts text to a name that begins with a letter and consists of lower-case letters, digits and dashes.
 std::string AsName(const std::string& text) {
   std::string name;
   for (const unsigned char c : text) {
@@ -317,7 +317,8 @@ class Maker {
     return secret;
   }
 
-  /// Adds content to a Secret, as plain text if every YAML reader interprets that in the same way.
+  /// Adds content to a Secret, as plain text if every YAML reader interprets that in the same way, else in
+  /// Base64.
   static void AddContent(Json& secret, const std::string& name, const std::string& content) {
     const bool plain = std::all_of(content.begin(), content.end(), [](unsigned char c) {
       return c == '\n' || c == '\t' || (c >= ' ' && c < 0x7f);

@@ -1,9 +1,9 @@
-// Makes the Kubernetes objects of a job from the options and a plan. Its only I/O is reading templates and
+// Makes the Kubernetes objects of a job from the options and a plan. The only I/O is reading templates and
 // the files to ship.
 //
-// Each role has an Indexed Job whose pods run a script (script.h) from a Secret, which holds the command and
-// the environment byte for byte. A headless Service gives the pod of the tracker or scheduler its name, and
-// another Secret holds the shipped files.
+// Each role in the plan has a Job (an Indexed Job for workers and servers) whose pods run a script (script.h)
+// from a Secret, which holds the command and the environment byte for byte. A headless Service gives the pod
+// of the tracker or scheduler its name, and another Secret holds the shipped files.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace warren::submit {
 
-/// Labels of all objects: the job, the start of the job, and the role.
+/// Labels of the objects: the job, the start of the job and, if the object belongs to a role, the role.
 inline constexpr char kJobLabel[] = "dmlc-submit/job";
 inline constexpr char kStartLabel[] = "dmlc-submit/start";
 inline constexpr char kRoleLabel[] = "dmlc-submit/role";
@@ -47,7 +47,7 @@ struct KubeJob {
   int start = 0;
   int attempt = 0;
   std::string job_mark;  ///< mark of the agents' messages; if empty, they write none
-  /// How long the pods wait until the name of the pod whose address they are given resolves.
+  /// How long the pods wait at most until the name of the tracker's or scheduler's pod resolves.
   int seconds_to_be_known = 0;
   Shipment shipment;
 };
@@ -58,7 +58,7 @@ struct KubeManifest {
   std::vector<Json> processes;  ///< a Job for each other role
 };
 
-/// Throws UsageError or std::runtime_error if Kubernetes would not accept something.
+/// Throws UsageError or std::runtime_error if Kubernetes would reject one of the objects.
 KubeManifest MakeKubeManifest(const KubeJob& job);
 
 /// The same job for the XGBoost runtime of Kubeflow Trainer, which gives the pods their numbers and the

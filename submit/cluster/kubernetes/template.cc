@@ -27,7 +27,8 @@ struct Template {
   bool is_job = false;
 };
 
-/// Throws UsageError unless every section present is an object.
+/// Reads a template file. Throws UsageError if the file is not a Job, a Pod or a pod template, or if a
+/// section of it is not an object.
 Template ReadTemplate(const std::string& path) {
   Template result;
   try {

@@ -35,8 +35,8 @@ bool IsPlain(std::string_view text) {
          std::find(kWords.begin(), kWords.end(), small) == kWords.end();
 }
 
-/// Whether the text can be written unchanged under "|": whole lines of printable text, the first of which
-/// does not begin with anything that would change the indentation.
+/// Whether the text can be written unchanged under "|": whole lines of printable ASCII text, of which the
+/// first is neither empty nor indented and the last is not empty.
 bool IsBlock(std::string_view text) {
   if (text.find('\n') == std::string_view::npos || text.back() != '\n' || text.ends_with("\n\n"))
     return false;
@@ -102,13 +102,13 @@ bool Parses(std::string_view text, std::int64_t& number, int base) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// Rejects infinity, which JSON does not have.
+/// Parses a number. Rejects infinity and NaN, which JSON does not have.
 bool Parses(std::string_view text, double& number) {
   const auto [end, error] = fast_float::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size() && std::isfinite(number);
 }
 
-/// Parses an integer in the syntax of YAML 1.1: 12, 0o14, 014, 0xc, 0b1100.
+/// Parses an integer in the syntax of YAML 1.1 or 1.2: 12, 0o14, 014, 0xc, 0b1100.
 std::optional<std::int64_t> WholeNumber(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 std::string WriteYaml(const std::vector<Json>& documents);
 
 /// Reads a YAML or JSON file, which must contain one document, an object. Throws a std::runtime_error that
-/// names the file and the line.
+/// names the file and, if the syntax is wrong, the line.
 Json ReadYamlFile(const std::string& path);
 
 /// Merges `added` over `base` like kubectl's strategic merge for pods: objects key by key; containers,

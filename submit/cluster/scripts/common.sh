@@ -33,7 +33,8 @@ missing_interpreter() {
   esac
 }
 
-# Prints the number of cores of this host that the affinity mask and the quotas of the control groups allow to use.
+# Prints the number of cores of this host that the affinity mask and the quotas of the control groups allow this
+# process to use.
 usable_cores() {
   cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
   group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)

@@ -1,7 +1,7 @@
 # Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), and reports to
 # dmlc-submit over connections made by bash: see agent_sessions.h. dmlc-submit decides when to start the command; when
-# the connection ends, the command is ended.
-# Needs common.sh, marks.sh, usage.sh and stacks.sh before it, and:
+# the connection that carries its requests closes, this script ends the command. Needs common.sh, marks.sh, usage.sh and
+# stacks.sh before it, and:
 # - the variables rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
 #   port_variable, and either agent_key with the secret variables in the environment, or secrets_file, which has both;
 # - the functions environment, which exports variables for the command only; place, which exports those that differ
@@ -137,8 +137,8 @@ run() {
   # Processes that the command has left behind may still have something to write.
   [ -z "$(marked)" ] || sleep 0.15
   signal KILL
-  # All output is relayed first, however slowly dmlc-submit reads it. If a process holds the pipes open but writes
-  # nothing, dmlc-submit ends the wait with "done".
+  # All output is relayed before the exit is reported, however slowly dmlc-submit reads it. If a process holds the
+  # pipes open but writes nothing, dmlc-submit ends the wait with "done".
   report ended "$attempt"
   while kill -0 "$relay_out" || kill -0 "$relay_err"; do
     read -r -t 0.05 -u "$rendezvous" word
@@ -154,7 +154,7 @@ run() {
 code=1
 while read -r -t 60 -u "$rendezvous" word next port master; do
   case $word in
-    '' | stacks) continue ;; # a request for the process that has just ended
+    '' | stacks) continue ;; # a heartbeat, or a request for the process that has just ended
     go) attempt=$next ;;
     *) break ;;
   esac

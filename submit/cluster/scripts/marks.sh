@@ -4,8 +4,8 @@
 
 marked() { (cd /proc && grep -Fl "DMLC_SUBMIT_MARK=$mark$1;" [0-9]*/environ 2>/dev/null); }
 
-# signal NAME [SUFFIX]: signals all processes with the mark. Without a suffix, also signals the command itself, and its
-# group if it leads one, since a command may have cleared its environment.
+# signal NAME [SUFFIX]: signals all processes with the mark followed by SUFFIX. Without a suffix, also signals the
+# command itself, and its group if it leads one, since a command may have cleared its environment.
 signal() {
   for found in $(marked "$2"); do kill -"$1" "${found%%/*}" 2>/dev/null; done
   [ -n "$2" ] || [ -z "$pid" ] || kill -"$1" "$pid" 2>/dev/null

@@ -1,5 +1,5 @@
-# Runs the command in "$@" as the first process of a container in a pod of Kubernetes, and restarts it when it fails, up
-# to `restarts` times. Needs common.sh before it, and:
+# Runs the command in "$@" as the first process of a container in a Kubernetes pod, and restarts the command when it
+# fails, up to `restarts` times. Needs common.sh before it, and:
 # - the variables job (empty: no messages), rank, first (the index of rank 0 in the plan), attempt (of the first pod),
 #   restarts, awaited (a host name that must resolve first; empty: none), patience (the seconds to wait for that),
 #   tracker (words of a command to run alongside rank 0; empty: none);
@@ -30,8 +30,7 @@ place_files || {
 pid= told= trackers_pid=
 stop_all() {
   told=stopped
-  # The first process of a container ends all others. If this script is not the first, some of the others may not belong
-  # to the job.
+  # If this script is the first process of the container, all others belong to the job; otherwise, some may not.
   if [ $$ = 1 ]; then kill -TERM -1; elif [ -n "$pid" ]; then kill -TERM "$pid"; fi
 } 2>/dev/null
 trap stop_all TERM INT HUP

@@ -10,7 +10,7 @@ find_family() {
     for member in $parents; do
       for list in "/proc/$member"/task/*/children; do
         children=
-        read -r children <"$list" # it has no newline, which read takes for a failure
+        read -r children <"$list" # fails, since the file does not end with a newline
         [ -z "$children" ] || found="$found $children"
       done
     done

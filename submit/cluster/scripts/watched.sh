@@ -66,7 +66,7 @@ DMLC_SUBMIT_MARK="$mark.watch;" setsid sh -c '
     $limit sh -c "IFS= read -r word || exit 1; [ -z \"\$word\" ] || exit 3"
     case $? in
       0) ;;
-      3) kill -USR2 "$2" ;; # it said: stacks
+      3) kill -USR2 "$2" ;; # a request for the stacks
       *) break ;;
     esac
   done

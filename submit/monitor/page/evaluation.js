@@ -45,7 +45,7 @@ function makeEvaluationLegend() {
   }));
 }
 
-// Latest round first; filled only while the table is open.
+// Fills the table with the last 200 rounds, latest first, if the table is open.
 function fillEvaluationTable() {
   const details = $('evaluation-table');
   details.hidden = evaluations.length === 0;

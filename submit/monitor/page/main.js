@@ -82,7 +82,7 @@ function connect() {
     lastHeard = Date.now();
     showConnection('live', 'live');
     draw(how(JSON.parse(event.data)));
-    if (job.over) return;  // the last lines come with the end
+    if (job.over) return;  // the "end" event brings the last lines
     if (how === takeState) reloadLogs(); else followLogs();
   };
   source.addEventListener('state', take(takeState));

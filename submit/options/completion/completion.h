@@ -33,7 +33,7 @@ std::vector<std::string_view> NamesOf(const Option& option);
 /// are joined with `between`, each in `quotes`.
 std::string WithJoinedValues(const OptionTable& table, std::string_view script, std::string_view between,
                              std::string_view quotes);
-/// The option's help up to the first full stop or colon, without it.
+/// The option's help up to the first full stop or colon, which is left out.
 std::string ShortHelp(const Option& option);
 
 std::string BashCompletion(const OptionTable& table);

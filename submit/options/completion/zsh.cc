@@ -39,7 +39,8 @@ std::string Action(const Option& option) {
   return " ";
 }
 
-/// One line per name of the option. As soon as one name is used, the others are no longer offered.
+/// One line per name of the option. Unless the option is repeatable, the other names are no longer offered
+/// once one is used.
 std::string Specifications(const Option& option) {
   std::string lines;
   const std::string names = fmt::format("{}", fmt::join(NamesOf(option), " "));

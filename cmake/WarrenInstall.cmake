@@ -44,7 +44,7 @@ if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   endif()
 endif()
 
-# warren_install_package(<export> <name.pc>): installs one component's targets and its pkg-config file.
+# warren_install_package(<export> <name.pc>): installs the targets of an export set, and a pkg-config file.
 function(warren_install_package export pc)
   install(EXPORT ${export} NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR} COMPONENT development)
   configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${pc}.in ${PROJECT_BINARY_DIR}/${pc} @ONLY)

@@ -20,7 +20,7 @@ macro(warren_find package version)
   set(warren_least_${package} ${version})
 endmacro()
 
-# warren_missing(<library> <Debian package> <Homebrew package>): prints the error.
+# warren_missing(<library> <Debian package> <Homebrew package>): stops with an error that says which package to install.
 function(warren_missing library debian homebrew)
   string(REGEX REPLACE " .*" "" package "${library}")
   get_property(row GLOBAL PROPERTY WARREN_FETCHABLE_${package})

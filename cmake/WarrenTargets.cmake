@@ -2,9 +2,9 @@
 # by one cache variable.
 
 # The files of a target are compiled in groups, so that shared headers are parsed once per group; a build from scratch
-# takes a third of the time. Each file still includes what it uses (scripts/lint checks it separately), and no two files
-# of a target use the same name for different things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF compiles each
-# file separately.
+# takes a third of the time. Each file still includes what it uses (scripts/lint --deep checks each file by itself), and
+# no two files of a target use the same name for different things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF
+# compiles each file separately.
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
@@ -28,7 +28,7 @@ if(WARREN_SANITIZE)
     -fsanitize=${WARREN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(warren_compile_options INTERFACE -fsanitize=${WARREN_SANITIZE})
   if(WARREN_SANITIZE MATCHES undefined)
-    # The check reads objects through a pipe, and so reports all objects as wrong in a process without free descriptors.
+    # The vptr check reads objects through a pipe: without free descriptors, it reports every object as wrong.
     target_compile_options(warren_compile_options INTERFACE -fno-sanitize=vptr)
   endif()
 endif()
@@ -76,7 +76,8 @@ function(warren_library folder)
   endif()
 endfunction()
 
-# warren_program(<name> SOURCES ... [LINK ...] [INSTALL]): with INSTALL, it is compiled with WARREN_VERSION, for --version.
+# warren_program(<name> SOURCES ... [LINK ...] [INSTALL]): with INSTALL, the program is installed, and compiled with
+# WARREN_VERSION, for --version.
 function(warren_program name)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

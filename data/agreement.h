@@ -25,7 +25,7 @@ inline void NobodyElse(std::uint64_t* /*values*/, std::size_t /*count*/) {}
 /// Properties of a whole data set, whichever worker reads its rows.
 struct Shape {
   std::uint64_t columns = 0;         ///< greater than every index
-  std::uint64_t labels_per_row = 1;  ///< 0 if rows differ; 1 if there are no rows
+  std::uint64_t labels_per_row = 1;  ///< 0 if the rows differ in this number; 1 if there are no rows
   bool has_weights = false;          ///< some row has a weight; rows without one weigh 1
   bool has_queries = false;          ///< the rows have query ids
   bool counted_from_one = false;     ///< Indexing::kDetect only: the text counts from 1

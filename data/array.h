@@ -1,5 +1,5 @@
-// A growable array of plain values that does not initialize memory. Growing moves pages instead of bytes if
-// the system can, and large arrays request huge pages.
+// A growable array of plain values that does not initialize memory. On Linux, large arrays request huge pages
+// and grow by moving pages instead of copying bytes.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace warren::data {
 
 namespace internal {
-/// realloc for arrays; large ones are aligned to huge pages and request them. Throws std::bad_alloc.
+/// Like realloc. On Linux, large arrays are aligned to huge pages and request them. Throws std::bad_alloc.
 void* Reallocate(void* old, std::size_t old_bytes, std::size_t new_bytes);
 void Free(void* memory, std::size_t bytes) noexcept;
 }  // namespace internal

@@ -26,8 +26,8 @@ struct Fault {
 /// Called for each bad row; the row is skipped if the handler returns.
 using FaultHandler = std::function<void(const Fault&)>;
 
-/// Returns the word of `text` at `position`, quoted, shortened and printable: binary data must not reach a
-/// terminal.
+/// Returns the word of `text` at `position`, quoted, shortened and printable (binary data must not reach a
+/// terminal); "a blank" or "the end of the line" if no word begins there.
 std::string Quote(std::string_view text, std::size_t position);
 
 /// Returns "FILE:LINE:COLUMN: found 'WORD', expected EXPECTED". `text` contains at least the row; `line` is

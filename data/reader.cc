@@ -28,8 +28,8 @@ namespace {
 
 constexpr int kMostThreads = 16;
 constexpr int kMostThreadsAskedFor = 1024;
-/// The minimum if there are remote files: a thread waits about 100 ms for its chunk, far longer than parsing
-/// takes.
+/// The minimum of the default number of threads if there are remote files: a thread waits about 100 ms for
+/// its chunk, far longer than parsing takes.
 constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
@@ -271,8 +271,8 @@ class Reader<Index>::Work {
     });
   }
 
-  /// Throws if the chunk differs from the first one in having query ids or in the number of columns. Parsers
-  /// cannot check this, since they see one chunk at a time.
+  /// Throws if the chunk differs from the first one in having query ids or, for formats with fixed columns,
+  /// in the number of columns. Parsers cannot check this, since they see one chunk at a time.
   void RequireAlike(const RowView<Index>& block, const std::string& path) {
     if (block.rows() == 0) return;
     const bool has_qids = !block.qids.empty();

@@ -54,7 +54,7 @@ using QueriesByFile = std::map<std::string, std::vector<std::uint64_t>>;
 ///
 /// With Indexing::kDetect, indices are returned as written in the text: see agreement.h.
 ///
-/// Not thread-safe: only one thread may call it.
+/// Not thread-safe.
 template <typename Index>
 class Reader {
  public:
@@ -66,7 +66,7 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
 
   /// Replaces the contents of `block` with the next block, with at least one row, reusing its memory. Returns
-  /// false at the end. Throws DataError for a bad row, unless bad rows are skipped, for an unreadable file,
+  /// false at the end. Throws DataError for a bad row (unless bad rows are skipped), for an unreadable file,
   /// and at the end if the rows of a query are not contiguous in a file; the reader cannot be used after
   /// that.
   bool Next(RowBlock<Index>& block);

@@ -7,7 +7,7 @@
 namespace warren::data {
 namespace {
 
-/// Writes out the offsets for one label per row.
+/// Sets `offsets` to those of `rows` rows with one label each.
 void FillLabelOffsets(Array<std::uint64_t>& offsets, std::size_t rows) {
   offsets.resize(rows + 1);
   for (std::size_t i = 0; i <= rows; ++i) offsets[i] = i;

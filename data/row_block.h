@@ -61,10 +61,11 @@ struct RowBlock {
   /// Removes all rows; keeps the memory.
   void Clear();
   /// Appends another block's rows. If only one of the two has weights, label offsets or fields, the other
-  /// gets the defaults: weight 1, one label per row, field 0. Throws DataError if only one of the two has
-  /// query ids.
+  /// gets the defaults: weight 1, one label per row, field 0. Throws DataError if both have rows, but only
+  /// one has query ids.
   void Append(const RowView<Index>& other);
-  /// Keeps the first `rows` rows, which must not exceed rows(). `columns` and `least_index` are unchanged.
+  /// Keeps the first `rows` rows, which must not exceed rows(). `columns` and `least_index` are unchanged,
+  /// unless `rows` is 0: then the block is cleared.
   void Truncate(std::size_t rows);
 };
 

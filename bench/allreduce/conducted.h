@@ -1,4 +1,4 @@
-// A rank that takes samples on command of a conductor, one at a time, so that the worlds of several peers can
+// A rank that takes samples on a conductor's command, one at a time, so that the worlds of several peers can
 // run at the same time while only one of them works (bench/comparison/conducted.py is the conductor).
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace warren::bench {
 
-/// Connects to the Unix socket at `path`, sends the rank, and then answers each line:
+/// Connects to the Unix socket at `path`, sends the rank, and then answers each command (left) with a line
+/// (right):
 ///
 ///     sample <case> <seconds of a block>    <seconds of one operation> <operations in the block>
 ///     forget                                ok: the buffers of the last case are freed

@@ -31,7 +31,7 @@ bool WithoutBytes(Collective collective) {
 /// hundreds of ranks are exact in a float.
 constexpr std::size_t kPatternLength = 8191;
 constexpr std::size_t kMostOperations = 1'000'000;
-/// An operation that takes longer than this many blocks is not warmed up.
+/// An operation that takes longer than this many times the duration of a block is not warmed up.
 constexpr double kSlowBlocks = 1000;
 
 double SecondsSince(Clock::time_point start) {
@@ -65,7 +65,7 @@ Case ParseCase(const std::string& text) {
 }
 
 /// A collective with its buffer. The root of a broadcast is the rank after the previous root. Every rank
-/// rewrites its slice before an allgather, so that peers that read it in place do not have it in their
+/// rewrites its slice before an allgather, so that ranks that read the slice in place do not have it in their
 /// caches.
 class Measurement::Operation {
  public:
@@ -104,7 +104,7 @@ class Measurement::Operation {
     }
   }
 
-  /// Fills the buffer with numbers that differ by rank and position.
+  /// Fills the input with numbers that differ by rank and position.
   void Fill() {
     const std::size_t rank = world_.rank();
     const std::size_t each = buffer_.size() / world_.size();
@@ -136,7 +136,8 @@ class Measurement::Operation {
     }
   }
 
-  /// Throws unless the buffer holds the result of one run after Fill; then zeroes it.
+  /// Throws WrongResult if the buffer does not hold the result of one run after Fill; otherwise zeroes the
+  /// buffer.
   void CheckAndClear() {
     const float size = static_cast<float>(world_.size());
     const bool scatters = what_.collective == Collective::kReduceScatter;
@@ -180,7 +181,7 @@ class Measurement::Stopwatch {
  public:
   explicit Stopwatch(World& world) : world_(world) {}
 
-  /// The seconds that `operations` runs take on the slowest rank.
+  /// Runs the operation `operations` times; returns the seconds that this takes on the slowest rank.
   double Block(Operation& operation, std::size_t operations) {
     world_.Barrier();
     const auto start = Clock::now();

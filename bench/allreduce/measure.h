@@ -34,7 +34,7 @@ Case ParseCase(const std::string& text);
 std::string Name(Collective collective);
 
 struct Effort {
-  int samples = 5;         ///< wanted number
+  int samples = 5;         ///< number of samples wanted
   int least_samples = 3;   ///< taken even after limit_s
   double limit_s = 1.5;    ///< stop after this time; after 10 times as long, even before least_samples
   double block_s = 0.005;  ///< a sample is a block of operations that takes at least this long

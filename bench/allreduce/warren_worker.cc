@@ -1,4 +1,4 @@
-// allreduce-warren: a Warren rank. Finds the tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT; RABIT_*
+// allreduce-warren: a Warren rank. Finds the tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT; WARREN_*
 // settings apply.
 #include <cstddef>
 #include <memory>

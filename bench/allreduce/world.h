@@ -1,5 +1,5 @@
 // A rank in the world of some peer, reduced to the calls that the comparison makes. Each peer has a small
-// program that implements it; everything else (arguments, checks, timing, output) is shared, so that all
+// program that implements World; everything else (arguments, checks, timing, output) is shared, so that all
 // peers do the same work in the same way.
 #pragma once
 

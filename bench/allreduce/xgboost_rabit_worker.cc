@@ -1,5 +1,5 @@
-// allreduce-xgboost: a rank of the rabit in XGBoost 1.4 to 1.7, used through its C API. Finds the tracker by
-// DMLC_TRACKER_URI and DMLC_TRACKER_PORT.
+// allreduce-xgboost: a rank of the rabit library in XGBoost 1.4 to 1.7, called through XGBoost's C API. Finds
+// the tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT.
 #include <xgboost/c_api.h>
 
 #include <cstddef>

@@ -23,7 +23,7 @@ CollectiveWorker::CollectiveWorker(EventLoop& loop, int task, const WorkerOption
       address_(AddressOfWorker(options, task)),
       error_address_(address_) {}
 
-/// Sends the length and the text separately, as XGBoost does.
+/// Sends the length and the text separately, as XGBoost does, unless `whole_messages` is set.
 void CollectiveWorker::Say(const Descriptor& tracker, std::string_view message) {
   if (options_->whole_messages) return fiber_.Send(tracker, message);
   fiber_.Send(tracker, message.substr(0, kIntBytes));

@@ -1,6 +1,6 @@
-// A simulated worker of XGBoost 2.1 or later. It sends the same messages to the tracker, in the same order
-// and in the same pieces, and makes the ring with which XGBoost's communication begins. Later messages do not
-// concern a tracker.
+// A simulated worker of XGBoost 2.1 or later. It sends the tracker the messages of a real worker, in the same
+// order and in the same pieces, and makes the ring with which XGBoost's communication begins. Later messages
+// do not concern a tracker.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class CollectiveWorker final : public Worker {
  private:
   Task<Descriptor> CallTracker(wire::collective::TrackerStream& stream, wire::collective::Hello hello,
                                Stage& stage);
-  /// Connects to the next rank, telling it this rank, and accepts the previous one.
+  /// Connects to the next rank, sends it this worker's rank, and accepts the connection of the previous rank.
   Task<void> MakeRing(Membership& membership, wire::collective::Next next, const Descriptor& listener);
   void Say(const Descriptor& tracker, std::string_view message);
 

@@ -30,7 +30,7 @@ namespace {
 using namespace warren::bench;
 namespace wire = warren::wire;
 
-/// Enough time to open the silent connections and for the tracker to notice them; the job starts afterwards.
+/// Time for the tracker to notice the silent connections before the job starts.
 constexpr std::chrono::milliseconds kSilentLead{200};
 constexpr std::chrono::seconds kTrackerStartTime{60};
 constexpr int kExitStalled = 3;
@@ -153,8 +153,8 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   result.tracker_peak_rss_kib = end->peak_rss_kib;
 }
 
-/// Returns the text as a JSON string. Replaces quotes and control characters, which need not be kept in
-/// errors.
+/// Returns the text as a JSON string. Replaces quotes, backslashes and control characters, which need not be
+/// kept in errors.
 std::string JsonText(std::string text) {
   for (char& c : text) {
     if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) c = '\'';

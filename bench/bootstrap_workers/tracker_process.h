@@ -22,8 +22,8 @@ class TrackerProcess {
     long peak_rss_kib = 0;
   };
 
-  /// Starts `command` and reads its address. Throws std::runtime_error if it has not printed one by the
-  /// deadline.
+  /// Starts the tracker and reads the address that it prints. Throws std::runtime_error if it has not printed
+  /// one by the deadline.
   TrackerProcess(const std::vector<std::string>& command, std::chrono::steady_clock::time_point deadline);
   /// Kills the tracker if it still runs.
   ~TrackerProcess();
@@ -31,7 +31,7 @@ class TrackerProcess {
   TrackerProcess& operator=(const TrackerProcess&) = delete;
 
   const sockaddr_in& address() const { return address_; }
-  /// The user and system processor time of all its threads so far.
+  /// The user and system processor time of all the tracker's threads so far.
   std::chrono::duration<double> cpu_time() const;
   /// Returns nullopt if the tracker still runs at the deadline.
   std::optional<End> WaitForEnd(std::chrono::steady_clock::time_point deadline);

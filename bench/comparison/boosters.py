@@ -63,8 +63,8 @@ def free_ports(number):
 
 
 def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}):
-    """Trains with a shape of rows, columns, depth and rounds. Returns the measurements of rank 0 (training_workers/booster.py), with the
-    bytes of its model ("model")."""
+    """Trains; `shape` is (rows, columns, depth, rounds). Returns the measurements of rank 0 (training_workers/booster.py), with the bytes
+    of its model ("model")."""
     rows, columns, depth, rounds = shape
     python, path = environment_of(booster, build)
     name = booster.partition("-")[0]

@@ -7,7 +7,7 @@ import time
 
 from comparison.worlds import World, WorldFailed, WorldStalled
 
-# The interval of the checks that all processes are alive.
+# Seconds between two checks that all processes are alive.
 CHECK_S = 0.5
 
 
@@ -30,7 +30,7 @@ class ConductedWorld(World):
         super().__exit__(*what)
 
     def gather(self, ranks, limit_s):
-        """Returns when all ranks have joined."""
+        """Waits until all ranks have joined."""
         end = time.monotonic() + limit_s
         while len(self._ranks) < ranks:
             try:

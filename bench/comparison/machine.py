@@ -45,13 +45,13 @@ def memory_rates(bin_dir, sizes):
     return {line.pop("bytes"): line for line in rates}
 
 
-# Two cores are far from each other if a cache line takes longer than this, in seconds, from one to the other. On one die it takes some 20
-# to 80 ns, between dies and sockets at least twice as long.
+# Two cores are far from each other if a cache line takes longer than this, in seconds, to move from one to the other: some 20 to 80 ns on
+# one die, at least twice as long between dies and sockets.
 FAR_S = 100e-9
 
 
 def line_times(bin_dir):
-    """Measures how long a cache line takes between every two cores: {"0-1": seconds}."""
+    """Measures how long a cache line takes to move between each pair of cores: {"0-1": seconds}."""
     done = subprocess.run([program(bin_dir, "machine-limits"), "lines"], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 

@@ -319,7 +319,7 @@ class OfPypi:
     def prefix(self):
         return os.path.join(os.path.dirname(os.path.abspath(self.bin_dir)), "peers", self.folder or self.key)
 
-    # The files of bench/allreduce from which a program of MPI ranks is compiled.
+    # The files of bench/allreduce from which the MPI benchmark program is compiled.
     sources = ("worker.cc", "measure.cc", "conducted.cc", "mpi_worker.cc")
     headers = ("measure.h", "conducted.h", "world.h")
 
@@ -344,7 +344,7 @@ class OfPypi:
             pass
 
     def build_commands(self):
-        """The commands that build the program of MPI ranks."""
+        """The commands that build the MPI benchmark program."""
         sources = (os.path.join(ROOT, "bench", "allreduce", name) for name in self.sources)
         library = os.path.join(self.prefix, "lib")
         return [["c++", "-std=c++20", "-O3", "-march=native", "-w", "-I" + ROOT, "-I" + os.path.join(self.prefix, "include"),

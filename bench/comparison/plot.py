@@ -98,8 +98,8 @@ def picture_of(report):
 
 
 def illustrated(text, report):
-    """Draws the picture next to the report's file. Returns the text with the picture before the first table, or unchanged if it has
-    none."""
+    """Draws the picture next to the report's file. Returns the text with the picture before the first table, or unchanged if there is
+    nothing to draw."""
     if not draw(text, picture_of(report)):
         return text
     return text.replace("\n### ", f"\n![{read(text)[0]}]({os.path.basename(picture_of(report))})\n\n### ", 1)

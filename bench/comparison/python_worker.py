@@ -3,7 +3,7 @@
     python_worker.py LIBRARY --conductor SOCKET        the conductor says what to time (bench/allreduce/conducted.h)
 
 LIBRARY is `warren.rabit`, `xgboost` (xgboost.collective), or torch.distributed: `torch:gloo`, `torch:warren`, or `torch:alone`, whose ranks
-compute without communication. Ranks of a tracker find it as all workers do. PyTorch's ranks use BENCH_RANK, BENCH_WORLD_SIZE and
+compute without communication. Ranks that use a tracker find it as all workers do. PyTorch's ranks use BENCH_RANK, BENCH_WORLD_SIZE and
 BENCH_STORE (an empty folder that all ranks can access), and gloo uses BENCH_INTERFACE (the network interface).
 """
 

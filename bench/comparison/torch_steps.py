@@ -66,7 +66,8 @@ MODELS = {"transformer": Transformer, "resnet18": ResNet18}
 
 
 def step(name, parallel):
-    """Returns a function that trains a model for one step, always on the same batch. `parallel` averages the gradients of all ranks."""
+    """Returns a function that trains a model for one step, always on the same batch. With `parallel`, gradients are averaged over all
+    ranks."""
     torch.manual_seed(1)
     model = MODELS[name]()
     trained = DistributedDataParallel(model) if parallel else model

@@ -1,4 +1,4 @@
-"""A running world: its processes, and the lines that its rank 0 prints. All processes are ended in any case."""
+"""A running world: its processes, and the lines that its rank 0 prints."""
 
 import json
 import os
@@ -98,7 +98,8 @@ class World:
             yield from results
 
     def wait(self):
-        """Returns when all processes have exited with code 0."""
+        """Waits for all processes to exit. Raises WorldFailed unless all exit codes are 0, and WorldStalled if a process does not exit in
+        time."""
         for process in self.processes:
             try:
                 process.wait(EXIT_S)

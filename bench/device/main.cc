@@ -1,14 +1,14 @@
 // device-bench: measures a GPU and its collectives; one rank of a job. scripts/gpu-check starts it.
 //
 //   device-bench copy [bytes]          copies on the device, bytes read and written per second
-//   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GB)
+//   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GiB)
 //   device-bench nccl [most bytes]     the same with direct calls of the NCCL that WARREN_NCCL_PATH names
 //   device-bench histogram [rows]      the histogram kernel of examples/histgbt: 28 features of 256 bins
 //   device-bench overlap [bytes]       a sum of host memory, as much computation, and both concurrently
 //
-// Rank 0 prints a line for each size: mode, ranks, bytes, microseconds per call, and GB/s as nccl-tests
-// defines them ("algbw": bytes divided by time; "busbw": that times 2 (n - 1) / n). Calls are enqueued on the
-// stream one after the other, in rounds; the result is the median of the rounds.
+// Rank 0 prints a line for each size: mode, ranks, bytes (histogram: rows), microseconds per call, and GB/s
+// as nccl-tests defines them ("algbw": bytes divided by time; "busbw": that times 2 (n - 1) / n). Calls are
+// enqueued on the stream one after the other, in rounds; the result is the median of the rounds.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <rabit/device.h>

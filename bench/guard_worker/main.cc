@@ -1,13 +1,14 @@
-// The code paths whose cost bench/guard counts, each repeated TIMES times after some warm-up runs:
+// The code paths whose cost bench/guard counts. `allreduce` and `checkpoint` are repeated TIMES times after
+// some warm-up runs; `rows` runs once:
 //
 //   guard-worker allreduce BYTES TIMES     in a job: float32, sum, in place
 //   guard-worker checkpoint BYTES TIMES    in a job: a model of BYTES bytes
 //   guard-worker rows FILE                 LibSVM text into memory, with one thread
 //
-// Prints {"allocations", "copied", "messages", "sent"} of the whole process in these runs: calls of malloc
-// and related functions, bytes copied by memcpy, memmove and CopyToShared, system calls that send, and the
-// bytes they sent. This program replaces those functions, so all calls in the libraries it links are counted,
-// too.
+// Prints {"allocations", "copied", "messages", "sent"} of the whole process in these runs: calls to malloc
+// and related functions, bytes copied by memcpy, memmove, CopyToShared and CopyPastCaches, system calls that
+// send, and the bytes they sent. This program replaces those functions, so all calls in the libraries it
+// links are counted, too.
 #include <rabit/rabit.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

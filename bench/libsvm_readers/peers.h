@@ -11,14 +11,14 @@ struct Found {
   std::uint64_t entries = 0;
 };
 
-/// dmlc-core's iterator over rows in memory, with its own choice of threads.
+/// Reads with dmlc-core's iterator over rows in memory, which chooses its number of threads.
 Found ReadWithDmlc(const std::string& path);
-/// XGBoost's reader into a DMatrix. 0 threads leaves the choice to XGBoost.
+/// Loads the file into a DMatrix with XGBoost's reader, which ignores `threads` and chooses the number
+/// itself.
 Found LoadWithXgboost(const std::string& path, int threads);
-/// Our reader into a DMatrix.
+/// Loads the file into a DMatrix with our reader.
 Found LoadThroughWarren(const std::string& path, int threads);
-/// From reading the file to the end of the first round of boosting (hist, depth 6), through our reader or
-/// XGBoost's.
+/// Loads the file with our reader or XGBoost's, and boosts one round (hist, depth 6).
 Found FirstRound(bool through_warren, const std::string& path, int threads);
 
 }  // namespace warren::bench

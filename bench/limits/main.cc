@@ -39,7 +39,7 @@ constexpr std::size_t kStreamBytes = std::size_t{512} << 20;
 constexpr int kRoundTrips = 5000;
 /// The message sizes of an exchange: 8 bytes, 4 KiB and half of 2 MiB, each after a header of 32 bytes.
 constexpr std::size_t kExchangedBytes[] = {40, 4096 + 32, (std::size_t{1} << 20) + 32};
-/// One repetition exchanges about this many bytes each way, but makes no more than this many exchanges.
+/// One repetition exchanges about this many bytes each way, but makes at most kMostExchanges exchanges.
 constexpr std::size_t kLeastExchanged = std::size_t{64} << 20;
 constexpr int kMostExchanges = 5000;
 
@@ -110,7 +110,7 @@ void RunOn(int core) {
   sched_setaffinity(0, sizeof(set), &set);  // if not allowed, the kernel chooses the core
 }
 
-/// The shortest time, in seconds, that a cache line takes from one core to the other.
+/// The shortest time, in seconds, that a cache line takes to move from one core to the other.
 double LineTime(int one, int other) {
   alignas(64) std::atomic<int> ball{0};
   const auto play = [&ball](int core, int mine, auto after) {
@@ -133,7 +133,7 @@ double LineTime(int one, int other) {
   return best;
 }
 
-/// Prints the time of a cache line between every two cores that this process may use.
+/// Prints how long a cache line takes to move between each pair of cores that this process may use.
 void MeasureLines() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) throw std::runtime_error("no list of cores");

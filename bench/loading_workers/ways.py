@@ -1,5 +1,5 @@
 """Runs one way from Parquet to the end of the first round of training: python ways.py WAY FOLDER WORKERS. Prints a line of JSON for each
-worker: its rows, the seconds until it had its matrix, and the peak memory of its process."""
+worker: the peak memory of its process and, if known, its rows and the seconds until it had its matrix."""
 import glob
 import json
 import os

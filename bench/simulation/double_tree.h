@@ -1,4 +1,4 @@
-// An algorithm of other libraries for large worlds, for comparison: an allreduce over two binary trees
+// An algorithm that other libraries use for large worlds, for comparison: an allreduce over two binary trees
 // concurrently. Each tree carries one half of the vector, and a rank that has children in one is a leaf of
 // the other, so that all ranks send and receive alike. It does not keep the engine's order of reduction, and
 // the engine does not use it.

@@ -6,7 +6,8 @@
 // send, a receive, a receive that finds nothing, and a poll with epoll; large messages yield the costs per
 // byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The latency is half
 // a round trip minus these costs; it is negative, because a message arrives before the call that sends it
-// returns. The cost of a wake-up is measured with players that sleep. All values are medians.
+// returns. The cost of a wake-up is measured with processes that sleep while they wait. All values are
+// medians.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -82,7 +83,7 @@ double ClockCost() {
   return Median(std::move(seconds));
 }
 
-/// Both ends of a loopback connection, set up like the engine's.
+/// Both ends of a loopback connection, with the engine's socket options.
 struct Connection {
   Descriptor one;
   Descriptor other;

@@ -152,7 +152,7 @@ ReaderOptions OptionsOf(const WarrenDataSet& set) {
   return options;
 }
 
-/// Runs `action` and prefixes its errors with the name of the data set.
+/// Runs `action`; prefixes the message of a DataError with the data set's URI or first path.
 void About(const WarrenDataSet& set, const std::function<void()>& action) {
   try {
     action();
@@ -161,8 +161,8 @@ void About(const WarrenDataSet& set, const std::function<void()>& action) {
   }
 }
 
-/// Throws if this part's rows are inconsistent. Called before the workers agree, so that the caller can still
-/// report the error to all of them.
+/// Computes the group sizes. Throws if this part's rows are inconsistent. Called before the workers agree, so
+/// that the caller can still report the error to all of them.
 void RequireRegular(WarrenRows& rows) {
   const auto view = rows.block.View();
   warren::data::RequireAlike(view);

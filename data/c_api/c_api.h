@@ -16,8 +16,8 @@
 
 typedef struct WarrenRows WarrenRows;
 
-/* Arrays of a share in CSR form. An array is NULL if no row of the data set has such values, and has no
- * elements if the share has no rows. Valid until their WarrenRows is freed. */
+/* Arrays of a share in CSR form. Only `weights` and `group_sizes` can be NULL; the other arrays are not, even
+ * if the share has no rows. Valid until their WarrenRows is freed. */
 typedef struct {
   uint64_t rows;
   uint64_t entries;
@@ -77,9 +77,9 @@ typedef struct {
 /* Reads part `part` of `parts` of the data set, or the part given in its name. The arrays have the shape of
  * the whole data set: the number of columns, the labels per row, and whether there are weights and queries.
  * With `allreduce_max`, the call is collective and the workers agree on the shape; if it is NULL, or the name
- * of the data set gives the part, the whole data set is read once more to find the shape (streams, such as
- * standard input, can then be read only as a whole). Fails for a data set with a cache, which is for data
- * that does not fit into memory. */
+ * of the data set gives the part, the whole data set is read once more to find the shape, unless there is
+ * only one part (streams, such as standard input, can then be read only as a whole). Fails for a data set
+ * with a cache, which is for data that does not fit into memory. */
 WARREN_DATA_API int warren_data_read_set(const WarrenDataSet* set, int part, int parts,
                                          WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
 WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads,

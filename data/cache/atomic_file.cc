@@ -33,7 +33,8 @@ bool IsRegularOrAbsent(const std::string& path) {
   return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
 }
 
-// Returns the path of the file that `path` links to, so that this file is replaced and the link remains.
+// Returns the file that `path` links to, so that the file is replaced and the link remains; `path` itself if
+// it is not a link.
 std::string FollowLinks(const std::string& path) {
   std::error_code error;
   const fs::path resolved = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
@@ -65,8 +66,8 @@ std::string TargetOfAsideName(std::string_view name) {
 }
 
 /// Creates a temporary file next to `target`, locked while it is open; sets `name` to its name. On a file
-/// system without locks, it stays unlocked, and leftovers are not removed, since they cannot be distinguished
-/// from files in use.
+/// system without locks, the file stays unlocked, and leftovers are not removed, since they cannot be
+/// distinguished from files in use.
 Descriptor CreateAside(const std::string& target, std::string& name) {
   constexpr mode_t kMode = 0666;  // the umask applies
   std::random_device random;
@@ -125,7 +126,7 @@ void AtomicFile::Write(std::string_view bytes) {
 void AtomicFile::Commit() {
   if (!aside_.empty()) {
     if (fsync(fd_.get()) != 0) Fail("flush", aside_);
-    // Rename before closing the file, which releases its lock.
+    // Rename before closing the file, since closing releases its lock.
     if (rename(aside_.c_str(), target_.c_str()) != 0) Fail("rename " + aside_ + " to", target_);
     aside_.clear();
     SyncFolder(FolderOf(target_));

@@ -14,7 +14,7 @@ namespace warren {
 ///
 /// The bytes go to `<target>.<number>.tmp` in the same folder; Commit() flushes them to disk and atomically
 /// renames the file to the target. Without Commit(), the target is unchanged and the temporary file is
-/// removed (after a kill -9 it remains; see RemoveLeftovers). Several writers, also in different processes,
+/// removed (after a kill -9 it remains; see RemoveLeftovers). Several writers, even in different processes,
 /// may write the same target concurrently: the last one to commit wins. A target that exists and is not a
 /// regular file (a device, a pipe) cannot be replaced and is written in place; a symbolic link is followed.
 ///

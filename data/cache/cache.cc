@@ -195,7 +195,8 @@ void CacheWriter<Index>::WritePage(const RowView<Index>& page) {
   table_.push_back(entry);
 }
 
-/// Runs `action`; removes the unfinished file if it throws.
+/// Runs `action`. If it throws, removes the unfinished file and rethrows; a std::runtime_error becomes a
+/// DataError.
 template <typename Index>
 template <typename Action>
 void CacheWriter<Index>::OrNothing(const Action& action) {
@@ -403,8 +404,8 @@ CachePage<Index> Cache<Index>::Map(std::size_t i) const {
       mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd_.get(), static_cast<off_t>(page.offset - skipped));
   if (at == MAP_FAILED) throw DataError(SystemFailure(Describe(i), "mapping", errno));
   std::unique_ptr<const std::byte, internal::Unmap> mapping(static_cast<const std::byte*>(at), {bytes});
-  // Reading all pages at once is faster than faulting one by one, and a read error is reported here and not
-  // as a signal later. Linux before 5.14 cannot do this; there, the pages fault one by one.
+  // Reading all memory pages in one call is faster than taking a fault for each, and a read error is reported
+  // here instead of by a signal later. Linux before 5.14 cannot do this; there, the pages fault one by one.
   if (!posix::ReadNow(at, bytes)) {
     throw DataError(SystemFailure(Describe(i), "reading", errno));
   }

@@ -36,10 +36,10 @@ struct Unmap {
 /// to no file: even if the writer is killed, no reader sees a partial cache. Readers of the old cache can
 /// still read it.
 ///
-/// All functions throw DataError naming the file and the reason, such as a full disk; the file is then
-/// removed and the writer can no longer be used. `Index` is std::uint32_t or std::uint64_t. Not thread-safe.
-/// If several writers write the same path concurrently, also in different processes, the last one to commit
-/// wins.
+/// All functions throw DataError naming the file and the reason, such as a full disk; the unfinished file is
+/// then removed and the writer can no longer be used. `Index` is std::uint32_t or std::uint64_t. Not
+/// thread-safe. If several writers write the same path concurrently, even in different processes, the last
+/// one to commit wins.
 template <typename Index>
 class CacheWriter {
  public:
@@ -109,7 +109,7 @@ class Cache {
   Index least_index() const { return least_index_; }
   /// Whether any page has weights; in pages without weights, rows weigh 1.
   bool has_weights() const { return has_weights_; }
-  /// Whether rows of any page have a number of labels other than one.
+  /// Whether any row has no label, or more than one.
   bool has_label_offsets() const { return has_label_offsets_; }
 
   /// Returns page `i`, which must be less than pages(). The whole page is checked the first time, and every

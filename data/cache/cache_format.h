@@ -95,9 +95,9 @@ std::string FaultOf(const CachePageEntry& page, std::uint32_t index_bytes);
 /// The sizes must be valid (FaultOf); otherwise the sums could overflow.
 PageLayout LayoutOf(const PerArray<std::uint64_t>& counts, std::uint32_t index_bytes);
 
-/// Checks the bytes of a page in order: offsets must rise from 0 to the size of the array they point into,
-/// and indices must be less than the number of columns, so that rows refer only to data of the page. Also
-/// computes the checksum.
+/// Checks the bytes of a page in order: offsets must begin at 0, never fall, and end at the size of the array
+/// they point into, and indices must be less than the number of columns, so that rows refer only to data of
+/// the page. Also computes the checksum.
 class PageCheck {
  public:
   PageCheck(const CachePageEntry& page, std::uint32_t index_bytes);

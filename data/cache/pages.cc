@@ -36,7 +36,7 @@ std::size_t BytesOf(const RowView<Index>& rows) {
          rows.qids.size_bytes() + rows.fields.size_bytes();
 }
 
-/// Describes everything that determines the contents of a cache.
+/// Describes everything that determines the contents of a cache. Throws if an input is not a local file.
 std::string Identity(const DataUri& uri, Share share,
                      const std::shared_ptr<const RemoteFiles>& remote_files) {
   const TextOptions& options = uri.options;
@@ -58,7 +58,7 @@ std::string Identity(const DataUri& uri, Share share,
   return identity;
 }
 
-/// Throws if a file that is not a cache exists at this path: the user may have named it by mistake.
+/// Throws if a non-empty file that is not a cache exists at this path: the user may have named it by mistake.
 void RequireNoOtherFile(const std::string& cache) {
   std::array<char, internal::kCacheMagic.size()> begin{};
   std::ifstream file(cache, std::ios::binary);

@@ -27,18 +27,18 @@ struct PageOptions {
 /// `<cache>.part<k>-of-<n>`.
 std::string CachePath(const std::string& cache, Share share);
 
-/// If `uri.cache` is set, the pages are in the file CachePath(). It is made from the text if it is missing
-/// or damaged, or was made from other files (names, sizes, times of the last change), options or parts. A
-/// file that is not a cache causes a DataError and is kept. While the cache is made, only the process that
-/// reads the part may have it open.
+/// If `uri.cache` is set, the pages are read from the file CachePath(). It is made from the text if it is
+/// missing or damaged, or was made from other files (names, sizes, times of the last change), options or
+/// parts. A file that is not a cache causes a DataError and is kept. Several processes may make the cache of
+/// one part concurrently, from the same files and options.
 ///
 /// Not thread-safe.
 template <typename Index>
 class Pages {
  public:
   /// Reads the data once if there is no usable cache. A collective call if `allreduce_max` connects workers,
-  /// which then agree on the columns. Throws DataError, also for Indexing::kDetect, because all rows would
-  /// have to be read before the first could be returned.
+  /// which then agree on the shape of the data set. Throws DataError, including for Indexing::kDetect,
+  /// because all rows would have to be read before the first could be returned.
   Pages(const DataUri& uri, Share share, const PageOptions& options = {},
         const AllreduceMax& allreduce_max = NobodyElse);
   ~Pages();

@@ -138,7 +138,7 @@ void TellBadRows(const BadRows& bad_rows) {
   fmt::print(stderr, "rabit-data: {} bad rows were skipped\n", bad_rows.count);
 }
 
-/// Writes one row as LibSVM text, each number with the fewest digits that preserve it.
+/// Appends one row as LibSVM text, each number with the fewest digits that preserve it.
 void Write(const Block& block, std::size_t row, fmt::memory_buffer& out) {
   const auto to = std::back_inserter(out);
   const std::uint64_t begin = block.label_offsets.empty() ? row : block.label_offsets[row];

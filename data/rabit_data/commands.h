@@ -18,7 +18,7 @@ struct Arguments {
 };
 
 int Inspect(const Arguments& arguments);
-/// Returns 1 if there are bad rows.
+/// Returns 1 if there are bad rows or an error concerns the data set as a whole.
 int Validate(const Arguments& arguments);
 int Convert(const Arguments& arguments);
 int WriteShards(const Arguments& arguments);

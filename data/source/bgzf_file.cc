@@ -238,7 +238,7 @@ std::optional<std::size_t> FindBlockSize(std::string_view extra) {
 
 std::optional<BgzfHeader> ParseBgzfHeader(std::string_view first) {
   using namespace std::string_view_literals;
-  // gzip's magic number, deflate, and the flag for extra fields only.
+  // gzip's magic number, the deflate method, and flags that announce extra fields and nothing else.
   if (first.size() < kFixedHeaderBytes || !first.starts_with("\x1F\x8B\x08\x04"sv)) return std::nullopt;
   const std::size_t extra_bytes = LoadLittleEndian<std::uint16_t>(&first[10]);
   if (first.size() < kFixedHeaderBytes + extra_bytes) return std::nullopt;

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Whether a file begins with a zstd data frame, or with a skippable frame, like the files of pzstd. RFC
+/// Whether a file begins with a zstd data frame, or with a skippable frame, as files written by pzstd do. RFC
 /// 8878, sections 3.1.1 and 3.1.2.
 bool IsZstd(std::string_view first) {
   if (first.size() < 4) return false;

@@ -35,7 +35,8 @@ class File {
   std::uint64_t size_;
 };
 
-/// Recognises a regular file by its content. Throws DataError if it is not a regular file or cannot be read.
+/// Recognises a regular file by its content. Throws DataError if it is not a regular file, cannot be read, or
+/// is Parquet or Arrow.
 Container Recognise(const std::string& path);
 /// The same for an open file of stored bytes; reads its first bytes, and its last bytes if it may be zstd.
 Container Recognise(const File& stored);
@@ -45,10 +46,10 @@ Container Recognise(const File& stored);
 /// that they fill the file to its end. ReadAt verifies the checksums of all BGZF blocks it touches, and of
 /// zstd frames that have been read to their end.
 ///
-/// A read that begins where the previous read of a block or frame ended, or after it, continues from there,
-/// so each thread should read in order. For this, and to serve several threads concurrently, up to 8 idle
-/// decompressors are kept with their memory: 128 KiB for BGZF; for zstd the window, at most 128 MiB but
-/// rarely more than 8.
+/// A read that begins where the previous read of the same block or frame ended, or later in it, continues
+/// from there, so each thread should read in order. For this, and to serve several threads concurrently, up
+/// to 8 idle decompressors are kept with their memory: 128 KiB for BGZF; for zstd the window, at most 128 MiB
+/// but rarely more than 8.
 ///
 /// Throws DataError like Recognise, for any other container, and if the file is damaged or truncated.
 std::unique_ptr<File> OpenFile(const std::string& path, Container container);

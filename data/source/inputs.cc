@@ -32,7 +32,7 @@ bool IsDivisible(Container container) {
          container == Container::kZstdSeekable;
 }
 
-/// Number of remote files opened concurrently. Opening one mostly means waiting for the store.
+/// Maximum number of remote files opened concurrently. Opening one mostly means waiting for the store.
 constexpr std::size_t kRemoteLooksAtOnce = 16;
 
 std::unique_ptr<File> OpenStored(const Input& input) {

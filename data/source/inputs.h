@@ -17,19 +17,19 @@ namespace warren::data {
 struct Input {
   std::string path;
   Container container = Container::kPlain;
-  /// Whether it can be read at any position, so that workers can share it (file.h), or only sequentially
-  /// (stream.h).
+  /// Whether the input can be read at any position, so that workers can share it (file.h), or only
+  /// sequentially (stream.h).
   bool divisible = false;
   /// The size used to divide inputs among the parts: bytes of text if divisible, otherwise stored bytes. 0
   /// for a stream of unknown length (standard input, a pipe).
   std::uint64_t size = 0;
-  /// Identifies the file, whichever name it was found by; empty for streams.
+  /// Identifies the file, whichever name it was found by; empty for standard input, pipes and devices.
   std::string identity = {};
 
   // For remote files only:
   std::shared_ptr<const RemoteFiles> remote_files = nullptr;  ///< opens the file; null for a local file
   std::uint64_t stored_size = 0;
-  /// The file opened to find `size`, if that took more than a few bytes: BGZF and zstd with a seek table.
+  /// The open file, if finding `size` required reading its table of blocks: BGZF and zstd with a seek table.
   std::shared_ptr<const File> opened = nullptr;
 };
 
@@ -38,12 +38,12 @@ std::shared_ptr<const File> OpenFile(const Input& input);
 std::unique_ptr<Stream> OpenStream(const Input& input);
 
 /// Each path is a file, a folder (the files in it whose names do not begin with '.' or '_', without
-/// subfolders), scheme://... (file:// always; others through `remote_files`, or dmlc-core if null), or a form
-/// that `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names, so that all
-/// workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice, under whatever
-/// names, since its rows would count twice.
+/// subfolders), scheme://... (file:// always; others through `remote_files`, or dmlc-core if null), or
+/// whatever else `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names, so
+/// that all workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice, under
+/// whatever names, since its rows would count twice.
 ///
-/// Remote files are recognised by their first bytes, with one small read each, up to 16 at a time.
+/// Remote files are recognised by their contents, up to 16 at a time; a plain file takes one small read.
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,
                               std::shared_ptr<const RemoteFiles> remote_files = nullptr,
                               Paths paths_are = Paths::kWritten);

@@ -20,7 +20,8 @@ struct Text {
   std::uint64_t begin = 0;  ///< position in the file
 };
 
-/// Reads the rows that begin at begin <= byte < end into `buffer`, and little else.
+/// Reads the rows whose first byte is in [begin, end) into `buffer`; reads little more of the file than these
+/// rows.
 Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const RowEnds& row_ends,
               Array<char>& buffer);
 
@@ -49,17 +50,18 @@ class RowScanner {
   std::size_t dropped_ = 0;
 };
 
-/// Returns where a part may begin: the first row at or after `offset` that does not belong to the query of
-/// the row before it, or the row at `offset` if it names no query.
+/// Returns where a part may begin: at the first row at or after `offset` if it names no query, otherwise at
+/// the first one whose query is not that of the row before; the end of the file if there is none.
 std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                          const QueryOf& query_of);
 
 /// The maximum size of a row, which must be held in memory completely. Longer text without a row end is
 /// either binary data or a decompression bomb: ten million entries like `7:0.123456` are shorter.
 inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{128} << 20;
-/// The number of bytes after which reading a row stops: one byte above the limit proves that it is too long.
+/// The number of bytes after which reading a row stops: one byte above the limit proves that the row is too
+/// long.
 inline constexpr std::uint64_t kMostBytesToFindRowEnd = kMostRowBytes + 1;
-/// Throws DataError if the row that begins at `begin` already has more than kMostRowBytes bytes.
+/// Throws DataError if `bytes`, the length so far of the row that begins at `begin`, exceeds kMostRowBytes.
 void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t bytes);
 
 /// The position of a byte in a file and the number of its line, counted from 1. CR LF counts as one line end.
@@ -68,7 +70,8 @@ struct LinePlace {
   std::uint64_t line = 1;
   bool after_cr = false;  ///< whether the byte before `offset` is a CR
 };
-/// Returns the place of the byte at `offset`. Reads everything from `known`, which must not lie after it.
+/// Returns the place of the byte at `offset`. Reads the file from `known` on, which must not lie after
+/// `offset`.
 LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known = {});
 
 /// Counts the lines that end in `text`. On input, `after_cr` says whether a CR precedes the text; on output,

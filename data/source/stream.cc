@@ -36,7 +36,7 @@
 namespace warren::data {
 namespace {
 
-/// The compression libraries take numbers of bytes as `unsigned`.
+/// Limits a number of bytes to `unsigned`, the type that the compression libraries take.
 unsigned Clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
@@ -83,14 +83,15 @@ class Source {
     unread_ = {buffer_.data(), unread_.size() + got};
     return got > 0;
   }
-  /// Returns the first bytes of unread() without taking them; fewer than `bytes` if the file ends first.
-  /// `bytes` is at most kMostPeeked.
+  /// Returns the next `bytes` bytes without taking them; fewer if the file ends first. `bytes` is at most
+  /// kMostPeeked.
   std::string_view Peek(std::size_t bytes) {
     while (unread_.size() < bytes && Fill()) {
     }
     return unread_.substr(0, bytes);
   }
-  /// Reads and takes bytes, bypassing the buffer; unread() must be empty.
+  /// Reads and takes up to `bytes` bytes, bypassing the buffer, and returns their number; unread() must be
+  /// empty.
   std::size_t ReadThrough(char* to, std::size_t bytes) {
     const std::size_t got = ReadSome(to, bytes);
     offset_ += got;
@@ -220,7 +221,7 @@ class GzipDecoder : public Decoder {
     return true;
   }
 
-  /// The last member of BGZF is empty, so that a file truncated between members can be detected.
+  /// The last member of a BGZF file is empty, so that a file truncated between members can be detected.
   bool MayEnd() const {
     const std::string_view extra(reinterpret_cast<const char*>(extra_.data()),
                                  std::min<std::size_t>(header_.extra_len, extra_.size()));

@@ -121,7 +121,8 @@ class FrameReader {
     }
   }
 
-  /// Checks that the frame ends here. Call it after all text of the frame has been read.
+  /// Checks that the frame ends here and, if `checked`, its checksum. Call it after all text of the frame has
+  /// been read.
   void End(const File& compressed, bool checked) {
     while (rest_ != 0 || !AllTaken()) {
       const std::size_t taken_before = frame_.bytes - unread_ + in_.pos;
@@ -233,7 +234,7 @@ class ZstdSeekableFile : public File {
   mutable SpareDecoders<FrameReader> spare_;
 };
 
-/// Reads the table's entries and checks everything that can be checked without decompressing.
+/// Reads the table's entries and checks them; decompresses only empty frames.
 class TableReader {
  public:
   TableReader(const File& compressed, const SeekTable& table) : compressed_(compressed), table_(table) {

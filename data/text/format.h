@@ -15,10 +15,10 @@
 
 namespace warren::data {
 
-/// Appends the rows of a text to a block with 32-bit or 64-bit indices. The text has whole rows, is followed
-/// by kTextPadding readable bytes, and may come from anywhere in the data set; the block is empty or has rows
-/// of the same data set. Calls `on_fault` for each bad row, with its position in the text, and skips the row
-/// if the handler returns. Called once per text of some MiB, by several threads concurrently.
+/// Appends the rows of a text to a block with 32-bit or 64-bit indices. The text consists of whole rows, is
+/// followed by kTextPadding readable bytes, and may come from anywhere in the data set; the block is empty or
+/// has rows of the same data set. Calls `on_fault` for each bad row, with its position in the text, and skips
+/// the row if the handler returns. Called for texts of a few MiB each, by several threads concurrently.
 class RowParser {
  public:
   using Narrow = RowBlock<std::uint32_t>;

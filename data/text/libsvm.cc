@@ -99,7 +99,7 @@ class PlainParser {
     writer_.AddEntry(index, value);
   }
 
-  /// `features` is the row's text from its first feature on.
+  /// Rejects the row if an index occurs twice. `features` is the row's text from its first feature on.
   void RequireIndicesOnce(RowText features) const {
     const std::size_t begin = block_.offsets.back();
     const std::span<const Index> indices(block_.indices.data() + begin, block_.indices.size() - begin);
@@ -141,8 +141,8 @@ bool SomeLabelIsOdd(const RowBlock<Index>& block, std::size_t begin) {
   return is_odd;
 }
 
-/// Reserves room for as many rows and entries as `bytes` of text can contain. This takes only address space
-/// until it is written.
+/// Reserves room for as many rows and entries as `bytes` of text can contain. The room takes only address
+/// space until it is written.
 template <typename Index>
 void Reserve(RowBlock<Index>& block, std::size_t bytes) {
   // The shortest row is "0\n", the shortest entry " 1".
@@ -208,7 +208,8 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
   if (run == nullptr) return ParseLibSvmPlainly(text, first, block, on_fault, has_queries);
   PlainParser<Index> parser(text, first, block, on_fault, has_queries);
   const char* const end = text.data() + text.size();
-  // The kernels search for line ends without checking for the end of the text.
+  // The kernels search for line ends without checking for the end of the text, so a last line without a line
+  // end is left to the plain parser.
   const char* last_line = end;
   while (last_line != text.data() && !IsLineEnd(last_line[-1])) --last_line;
   const char* at = text.data();

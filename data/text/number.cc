@@ -21,8 +21,8 @@ constexpr int kMostFraction = 22;
 constexpr int kMostDigits = 19;
 constexpr std::uint64_t kExactInDouble = std::uint64_t{1} << 53;
 
-/// Whether a double is halfway between two floats. The exact value may then be on either side of it, so
-/// rounding the double to a float could be wrong. For all other doubles, that rounding is right.
+/// Whether a double is halfway between two floats. The exact value may then be on either side of the double,
+/// so rounding the double to a float could be wrong. For all other doubles, that rounding is right.
 bool IsBetweenFloats(double value) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));

@@ -1,4 +1,4 @@
-// Code shared by the text parsers: iteration over lines, and the parts of a row that LibSVM and libfm have in
+// Code shared by the text parsers: iteration over lines, and the parts of a row that several formats have in
 // common. Internal to data/.
 #pragma once
 

@@ -17,10 +17,12 @@ namespace warren::data {
 ///
 /// In a job, the rows must first conform to the shape of the whole data set (Agree in data/agreement.h):
 /// XGBoost's workers would otherwise wait for each other forever if only some of them had weights.
-/// `labels_per_row` is Shape::labels_per_row, for workers without rows.
+/// `labels_per_row` is Shape::labels_per_row: workers without rows need it, and 0 causes a DataError on all
+/// workers.
 void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads = 0, std::uint64_t labels_per_row = 1);
 
-/// The same for a DMatrix that already has its rows, or an iterator's proxy DMatrix.
+/// Sets the same labels, weights and groups in a DMatrix that already has its rows, or in an iterator's proxy
+/// DMatrix.
 void SetLabelsAndSuch(void* dmatrix, const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row = 1);
 
 }  // namespace warren::data

@@ -30,7 +30,7 @@ DMatrixPages::~DMatrixPages() {
   XGDMatrixFree(proxy_);
 }
 
-// Exceptions must not pass through XGBoost's code; the constructor rethrows them.
+// Exceptions must not pass through XGBoost's code; the constructor rethrows those that occur while it runs.
 int DMatrixPages::Next(void* self) noexcept {
   auto& pages = *static_cast<DMatrixPages*>(self);
   try {

@@ -1,10 +1,10 @@
 // The arithmetic that determines the trees, shared by CPU and GPU. Every operation is a single IEEE operation
 // (no fused multiply-add: -ffp-contract=off, -fmad=false), so all machines compute the same bits.
 //
-// Gradients are whole numbers. Each round has a scale for gradients and one for Hessians, powers of two
+// Gradients are whole numbers. Each tree has a scale for gradients and one for Hessians, powers of two
 // derived from the greatest values of all workers; each row's gradient is rounded once to a multiple of its
 // scale. Sums of whole numbers are exact, so neither the order of rows nor their division among threads,
-// blocks or workers changes a bit. The price: with m the greatest |gradient| of a round, a row's gradient is
+// blocks or workers changes a bit. The price: with m the greatest |gradient| of a tree, a row's gradient is
 // off by at most m * 2^-19, hence a sum over n rows by at most n * m * 2^-19; for Hessians, the factor is
 // 2^-20.
 #pragma once
@@ -33,7 +33,7 @@ inline constexpr int kPackedRows = 4096;
 static_assert((std::int64_t{1} << kGradientBits) * kPackedRows <= std::int64_t{1} << 31);
 static_assert((std::int64_t{1} << kHessianBits) * kPackedRows <= std::int64_t{1} << 32);
 
-/// A sum over rows, in units of the round's scales.
+/// A sum over rows, in units of the tree's scales.
 struct GradientSum {
   std::int64_t gradient = 0;
   std::int64_t hessian = 0;

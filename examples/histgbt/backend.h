@@ -74,7 +74,8 @@ class Backend {
   /// Builds the histograms of these nodes over the rows of all workers, and their siblings' histograms by
   /// subtraction. Collective. The parents' histograms no longer exist afterwards.
   virtual void BuildHistograms(std::span<const NodeToBuild> nodes) = 0;
-  /// Returns the best split of each node. The nodes must have histograms; `sums` has one entry per node.
+  /// Returns the best split of each node, with gain 0 if it has none. The nodes must have histograms; `sums`
+  /// has one entry per node.
   virtual std::vector<Split> FindSplits(std::span<const std::int32_t> nodes,
                                         std::span<const GradientSum> sums,
                                         const SplitParameters& parameters) = 0;
@@ -87,13 +88,13 @@ class Backend {
   virtual void AddLeaves(std::span<const LeafValue> leaves) = 0;
 };
 
-/// `rows` and the data it points to must outlive the backend.
+/// `threads` and the data that `rows` points to must outlive the backend.
 std::unique_ptr<Backend> MakeCpuBackend(const TrainingRows& rows, Threads& threads);
 
 /// Selects this worker's GPU by its local rank. Throws std::runtime_error if there is no GPU or histgbt was
 /// built without CUDA.
 void SelectGpu();
-/// Uses the selected GPU. `rows` and the data it points to must outlive the backend.
+/// Uses the selected GPU. The data that `rows` points to must outlive the backend.
 std::unique_ptr<Backend> MakeCudaBackend(const TrainingRows& rows);
 
 }  // namespace warren::histgbt

@@ -81,7 +81,7 @@ void FillSparse(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Binn
   matrix.entries.resize(matrix.row_offsets[rows.rows()]);
 }
 
-/// Counts the rows that have each feature.
+/// Returns, for each feature, the number of rows that have a value.
 std::vector<std::uint64_t> CountPresent(const data::RowView<std::uint32_t>& rows, std::size_t features,
                                         Threads& threads) {
   std::vector<std::vector<std::uint64_t>> parts(static_cast<std::size_t>(threads.count()));

@@ -37,9 +37,9 @@ struct Cuts {
 /// the cuts in `candidates`.
 std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std::size_t most_bins);
 
-/// Makes the cuts from the rows of all workers; a collective call. `max_bin` must be at least 2. A feature
-/// that some rows lack has one bin fewer, to leave room for missing values, but at least 2. Weights are
-/// ignored.
+/// Makes the cuts from the rows of all workers, ignoring weights; a collective call. A feature has at most
+/// `max_bin` bins, which must be at least 2. If some rows lack the feature, the limit is one lower, to leave
+/// room for missing values, but never below 2.
 Cuts MakeCuts(const data::RowView<std::uint32_t>& rows, std::size_t max_bin, Threads& threads);
 
 }  // namespace warren::histgbt

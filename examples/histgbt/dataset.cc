@@ -47,7 +47,7 @@ void DatasetLoader::Exchange(std::uint64_t* values, std::size_t count) {
 data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
   data::DataUri parsed = data::ParseDataUri(uri);
   RefuseWhatWouldNotBeLearned(parsed, uri);
-  // All data sets use the same indexing.
+  // Sets whose indexing is to be detected use that of the first set.
   if (parsed.options.indexing == data::Indexing::kDetect) parsed.options.indexing = indexing_;
   data::ReaderOptions options;
   options.threads = threads_.count();

@@ -88,7 +88,7 @@ class Grower {
     backend_.AddLeaves(leaves);
   }
 
-  /// Returns the next level: the nodes that have histograms and can be split.
+  /// Splits the nodes of a level. Returns the next level: the nodes that have histograms and can be split.
   std::vector<std::int32_t> SplitLevel(const std::vector<std::int32_t>& level, bool is_last) {
     std::vector<GradientSum> sums;
     sums.reserve(level.size());

@@ -1,4 +1,4 @@
-// A trained model, and its form as XGBoost's JSON.
+// A trained model, and its conversion to XGBoost's JSON.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The training objective: computes gradients from labels and margins, and predictions from margins.
+// The training objectives: their names, their initial margins, and the labels that fit them.
 #pragma once
 
 #include <cstddef>

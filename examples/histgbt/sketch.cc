@@ -24,7 +24,7 @@ std::uint64_t Mix(std::uint64_t x) {
   return x ^ x >> 33;
 }
 
-/// Hashes a row's entries, independently of their order, and its label.
+/// Hashes a row: its entries, independently of their order, and its label.
 std::uint64_t HashOfRow(const data::RowView<std::uint32_t>& rows, std::size_t row) {
   std::uint64_t sum = 0;
   for (std::uint64_t e = rows.offsets[row]; e < rows.offsets[row + 1]; ++e) {

@@ -29,8 +29,8 @@ inline bool Usable(float& value) {
 /// a sample.
 ///
 /// The sample has the values of the `sample_size` rows with the smallest hashes (a bottom-k sample, Cohen and
-/// Kaplan, 2007), where the hash covers the whole row. Merging two sketches therefore gives the sketch of all
-/// their rows.
+/// Kaplan, 2007), where the hash covers the whole row; equal rows count as one. Merging two sketches
+/// therefore gives the sketch of all their rows.
 class FeatureSketch {
  public:
   void Add(std::uint64_t row_hash, float value, std::size_t sample_size, std::size_t most_distinct) {
@@ -44,7 +44,7 @@ class FeatureSketch {
   void Settle(std::size_t sample_size);
 
   std::uint64_t count() const { return count_; }
-  /// Number of rows in the sample; valid after Settle.
+  /// Number of different rows in the sample; valid after Settle.
   std::size_t sample_rows() const { return sample_.size(); }
   /// Returns the values at which bins may begin, ascending and distinct, with the least of all values first;
   /// empty if there are no values. If there are few distinct values, returns all of them. Valid after Settle.
@@ -53,7 +53,7 @@ class FeatureSketch {
   /// Serialization for other workers; valid after Settle.
   std::size_t EncodedBytes() const;
   void Encode(std::vector<char>& bytes) const;
-  /// Moves `at` past the sketch.
+  /// Returns the sketch encoded at `at`, and moves `at` past it.
   static FeatureSketch Decode(const char*& at);
 
  private:

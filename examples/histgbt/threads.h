@@ -25,8 +25,8 @@ class Threads {
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls `task(index, thread)` for each index below `tasks`, in any order; `thread` is below count(), and
-  /// differs between concurrent calls. Returns when all calls have ended; rethrows one of the exceptions that
-  /// tasks threw.
+  /// differs between concurrent calls. Returns when all calls have ended. After an exception, starts no more
+  /// tasks, and finally rethrows it or that of another task.
   void ForEach(std::size_t tasks, const std::function<void(std::size_t index, int thread)>& task);
 
   /// Calls `range(begin, end, thread)` for ranges that together cover 0 to `size`, each with at least `least`

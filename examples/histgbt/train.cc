@@ -57,12 +57,12 @@ class Run {
     while (state_.rounds < static_cast<std::uint64_t>(options_.num_round) && !state_.stopped) BoostOnce();
     Tell(2, fmt::format("{} rounds in {:.3f} s", state_.rounds - first, SecondsSince(begin)));
     if (rabit::GetRank() == 0) Save();
-    // Until Finalize, a restarted worker may request the state.
+    // Until Finalize returns, a restarted worker may request the state, so the state must exist until then.
     rabit::Finalize();
   }
 
  private:
-  /// Prints a line from rank 0 through the tracker.
+  /// On rank 0, prints a line through the tracker if the user's verbosity is at least `verbosity`.
   void Tell(int verbosity, const std::string& line) const {
     if (options_.verbosity >= verbosity && rabit::GetRank() == 0) rabit::TrackerPrint(line + '\n');
   }
@@ -119,7 +119,7 @@ class Run {
     rabit::LazyCheckPoint(&state_);
   }
 
-  /// Prints a line like XGBoost's, and decides whether to stop early.
+  /// Evaluates all sets, prints a line like XGBoost's, and decides whether to stop early.
   void EvaluateAll() {
     std::string line = fmt::format("[{}]", state_.rounds);
     double last = std::numeric_limits<double>::quiet_NaN();

@@ -17,7 +17,8 @@ struct Node {
   std::int32_t left = -1;    ///< -1: a leaf
   std::int32_t right = -1;
   std::uint32_t feature = 0;
-  std::uint32_t end_bin = 0;       ///< rows with a lower bin of the feature go left; 0: no row that has it
+  /// Rows with a lower bin of the feature go left; if it is 0, no row that has the feature goes left.
+  std::uint32_t end_bin = 0;
   float threshold = 0;             ///< end_bin as a value: rows with lower values go left
   std::uint32_t default_left = 0;  ///< 1: rows without the feature also go left
   float weight = 0;   ///< the leaf's value, or the value it would have as a leaf, including the learning rate

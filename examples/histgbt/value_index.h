@@ -1,4 +1,5 @@
-// Finds the position of a value among a feature's sorted values; called twice for every value of the data.
+// Finds the position of a value among a feature's sorted values; called twice for every value of the training
+// data.
 #pragma once
 
 #include <bit>

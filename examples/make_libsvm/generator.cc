@@ -34,7 +34,7 @@ uint64_t Random(uint64_t seed, Purpose purpose, uint64_t a, uint64_t b = 0) {
   return Mix(Mix(Mix(seed + kGolden * static_cast<uint64_t>(purpose)) + kGolden * a) + kGolden * b);
 }
 
-// Maps to 0 .. count - 1, nearly uniformly because count is far below 2^64.
+// Maps a random number to 0 .. count - 1, nearly uniformly because count is far below 2^64.
 uint64_t Below(uint64_t random, uint64_t count) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(random) * count) >> 64);
 }
@@ -146,7 +146,7 @@ int64_t Generator::Score(uint32_t output) const {
   for (uint32_t stretch = 0; stretch < entries_per_row_; ++stretch) {
     const Entry& entry = entries_[stretch];
     score += Weight(options_.seed, stretch, entry.feature, output) * entry.value;
-    // Interaction: a strong feature with a high value flips the sign of its weak neighbour.
+    // Interaction: a strong feature with a high value multiplies its weak neighbour's share by -31.
     if (stretch % kStrongEvery == 1 && entries_[stretch - 1].value > kOne / 2) {
       score -= 32 * Weight(options_.seed, stretch, entry.feature, output) * entry.value;
     }

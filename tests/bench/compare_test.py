@@ -1,4 +1,4 @@
-"""bench/compare: a report's plot is drawn from its tables, and the plots in bench/results match their tables."""
+"""bench/compare: the columns and goals of its tables; plots are drawn from the tables, and those in bench/results match theirs."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-// The double tree, to which bench/loggp compares the engine's algorithms, computes an allreduce.
+// The double tree, with which bench/loggp compares the engine's algorithms, computes an allreduce.
 #include "bench/simulation/double_tree.h"
 
 #include <gtest/gtest.h>

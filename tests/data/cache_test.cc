@@ -473,7 +473,8 @@ TYPED_TEST(CacheTest, SizesThatLieWithRightChecksumsNeverReachOutside) {
         std::uint64_t truth = 0;
         std::memcpy(&truth, place, 8);
         std::memcpy(place, &lie, 8);
-        // The reader accepts any word 2 or 3 that fits the index type, unless word 2 is too small.
+        // Word 2 (columns) and word 3 (least index) may have any value that fits the index type, except that
+        // word 2 must not be too small.
         const bool may_be = (word == 2 && lie >= truth) || word == 3;
         const bool fits = lie <= std::numeric_limits<TypeParam>::max();
         const bool accepted = Accepts<TypeParam>(forged, this->path_);

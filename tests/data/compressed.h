@@ -38,9 +38,9 @@ std::string Lzma(std::string_view text);
 /// One frame with a checksum.
 std::string Zstd(std::string_view text);
 
-/// Ends with the empty block that marks the end of BGZF.
+/// Blocks of `block_bytes` of text each, followed by the empty block that marks the end of BGZF.
 std::string Bgzf(std::string_view text, std::size_t block_bytes = 65280);
-/// One block, with the extra fields `before` and `behind` around BGZF's own.
+/// One BGZF block, with the extra fields `before` and `behind` around BGZF's own.
 std::string BgzfBlock(std::string_view text, std::string_view before = {}, std::string_view behind = {});
 
 enum class Checksums : std::uint8_t { kNone, kInTable, kInFrames };

@@ -192,7 +192,7 @@ std::string Train(void* matrix) {
 
 TEST(DMatrixPages, ExternalMemoryTrainsTheModelOfMemory) {
   const TemporaryFolder folder;
-  // So few distinct values that bins are exact however they are cut.
+  // There are so few distinct values that each has its own bin, whichever cuts XGBoost chooses.
   std::mt19937 random(5);
   std::string text;
   for (int row = 0; row < 4000; ++row) {

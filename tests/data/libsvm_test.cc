@@ -120,7 +120,8 @@ std::string Difference(const Result<Index>& a, const Result<Index>& b) {
   return "";
 }
 
-/// The complete contents of the block as text, which also shows anything that a row did not contain.
+/// The rows of the block as LibSVM text. If the block has weights, every row is shown with its weight, even
+/// if it was parsed without one.
 template <typename Index>
 std::string Render(const RowBlock<Index>& block) {
   std::string text;
@@ -189,7 +190,8 @@ std::string Rows(std::string_view text, FirstIndex first = kZero) {
   return Render(result.block);
 }
 
-/// Like Rows, but also checks the text after an ordinary row, so that kernels are active from its first row.
+/// Like Rows, but also checks the text after an ordinary row, so that kernels read the text from its first
+/// row on.
 template <typename Index = std::uint32_t>
 std::string RowsBehindOthers(const std::string& text, FirstIndex first = kZero) {
   std::string rows = Rows<Index>(text, first);

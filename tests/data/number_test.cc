@@ -1,4 +1,4 @@
-// Numbers: the parsed floats have the bits that strtof returns, and anything else is refused.
+// Numbers: parsed floats have the bits that strtof returns, and text that is not a number is refused.
 #include "data/text/number.h"
 
 #include <fmt/format.h>

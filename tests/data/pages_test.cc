@@ -1,4 +1,4 @@
-// Data sets larger than memory.
+// A data set's pages, read from its text or from a cache.
 #include "data/cache/pages.h"
 
 #include <fmt/format.h>

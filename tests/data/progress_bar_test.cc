@@ -1,4 +1,4 @@
-// The progress bar that a terminal shows during long reads.
+// The text of the progress bar that a terminal shows during long reads.
 #include "data/progress_bar.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Reading the shares of a data set.
+// The reader: which rows each part has, that queries stay whole, and what happens with bad rows and
+// unreadable files.
 #include "data/reader.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The division of a data set's bytes among workers.
+// The division of a data set's bytes into parts and pieces, and the order of shuffled pieces.
 #include "data/source/shard.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-"""The reader returns the same matrices as scikit-learn's load_svmlight_file, for scikit-learn's data sets and random ones."""
+"""The reader returns the same matrices as scikit-learn's load_svmlight_file, and the same rows with every instruction set."""
 
 import io
 import os

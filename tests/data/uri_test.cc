@@ -1,4 +1,4 @@
-// URIs of data sets.
+// URIs of data sets: what their parts mean, and the errors for malformed ones.
 #include "data/uri.h"
 
 #include <gmock/gmock.h>

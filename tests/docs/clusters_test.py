@@ -1,4 +1,4 @@
-"""Runs the commands that pages run on a cluster: by ssh and Slurm, with real servers on this machine, and on a stand-in for Kubernetes."""
+"""Runs the commands of the pages that need a cluster: ssh and Slurm, with real servers on this machine, and a stand-in for Kubernetes."""
 
 import contextlib
 import pathlib

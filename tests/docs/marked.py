@@ -1,7 +1,7 @@
 """Reads the code blocks of a Markdown page. The comment before a block says how to use it; readers of the page do not see the comments.
 
     <!-- run -->                    console: bash runs the commands after "$ " in order, in the page's own folder; the output of each
-                                    is compared with the lines below it. python: the block is run.
+                                    is compared with the lines below it. sh: each line is a command. python: the block is run.
     <!-- run, any order -->         like "run", but the lines of output may be in any order, like those of several workers
     <!-- run, exit 3 -->            like "run", but the command must fail with this exit code
     <!-- run in a new system -->    like "run", but only in from_nothing, because the command installs something
@@ -40,7 +40,7 @@ NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:
 UNIT = re.compile(r" (ns|us|ms|s)\b")
 #: What `warren jobs` prints for something that has just happened.
 MOMENT = re.compile(r"\bnow\b|\b\d+ seconds? ago\b")
-#: Output that depends on timing: printed at the end of a job that took at least 10 s.
+#: Output that is ignored, since it depends on timing: it is printed at the end of a job that took at least 10 s.
 PASSING = re.compile(r"dmlc-submit: rank \d+ made the others wait .*")
 LIST_ITEM = re.compile(r"\s*([-*]|\d+\.) ")
 
@@ -125,7 +125,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def allowed(number: int, kind: str, rest: str) -> List[Allowance]:
-    """The allowances of a mark "any number" or "within"."""
+    """The allowances in an "any number" or "within" mark."""
     most, colon, pieces = rest.partition(":")
     amount = re.fullmatch(r" ([\d.]+)( ?%)?", most)
     listed = [piece.strip() for piece in pieces.split("; ")]
@@ -222,7 +222,8 @@ def covers(allowance: Allowance, line: str, number: "re.Match[str]") -> bool:
 
 
 def missing(expected: List[str], printed: List[str], any_order: bool, allowances: Sequence[Allowance] = ()) -> Optional[str]:
-    """Describes the first expected line that was not printed, or the first printed line that was not expected. None if all match."""
+    """Describes the first expected line that was not printed, or the first printed line that was not expected. None if all match, or if
+    no output is expected."""
     expected, printed = ([line for line in lines if line.strip() and not PASSING.fullmatch(line)] for lines in (expected, printed))
     if not expected:
         return None

@@ -43,8 +43,8 @@ def make_programs(folder: pathlib.Path) -> None:
 
 
 def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
-    """The environment of a command; if not `packages`, its Python is Debian's. This shell's settings for Python are removed, since with
-    PYTHONUNBUFFERED lines are written in pieces, and pieces of two processes mix."""
+    """The environment of a command; if not `packages`, its Python is Debian's. This shell's settings for jobs and for Python are removed:
+    with PYTHONUNBUFFERED, lines are written in pieces, and pieces of two processes mix."""
     ours = ("DMLC_", "RABIT_", "WARREN_", "rabit_", "PYTHON")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     python = f":{ENVIRONMENT / 'bin'}" if packages else ""
@@ -56,7 +56,8 @@ def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
 def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], List[str]] = lambda command: command,
         more: Optional[Dict[str, str]] = None, place: str = "") -> int:
     """Runs the page's commands for `place`, by default the page's own place, with `more` in their environment; returns the number of
-    commands. `enter` changes a command so that it runs in that place. If a command fails, raises AssertionError with the page's line."""
+    commands. `enter` changes a command so that it runs in that place. If one fails or prints something else, raises AssertionError
+    with the page's line."""
     programs = folder / "programs"
     if not programs.exists():
         make_programs(programs)

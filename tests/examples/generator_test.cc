@@ -1,4 +1,4 @@
-// make_libsvm's rows: they have fixed bytes and the requested shape, and can be learned.
+// make_libsvm's rows: they have fixed bytes and the requested shape, and the reader accepts them.
 #include "examples/make_libsvm/generator.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""The make_libsvm program."""
+"""The make_libsvm program: its output and its errors."""
 import array
 import hashlib
 import unittest

@@ -1,4 +1,4 @@
-"""xgb-train in one process: its errors, its output, how it resumes, and its agreement with XGBoost's own command line."""
+"""xgb-train, mostly in one process: its errors, its output, how it resumes, and its agreement with XGBoost's own command line."""
 import gzip
 import json
 import os

@@ -1,4 +1,4 @@
-// CSV tables that are cut at any line end: the two parts have the same rows and faults as the whole table if
+// CSV tables that are cut at a line end: the two parts have the same rows and faults as the whole table if
 // they are read into one block; if they are read separately, only if the table has no faults. The rows are
 // consistent with each other and with the options.
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A whole tracker job driven by the input, which decides which connection opens, closes or receives which
-// bytes, and how time passes. The state machine must never crash or finish twice, and its next deadline must
-// lie in the future once past ones have been handled.
+// bytes, which tasks fail, and how time passes. The state machine must never crash or finish twice, and its
+// next deadline must lie in the future once past ones have been handled.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -16,11 +16,12 @@ using namespace warren::tracker;
 namespace classic = warren::wire::classic;
 namespace collective = warren::wire::collective;
 
-/// Choices from this value on are messages of the collective protocol.
+/// From this value on, a choice means a message of the collective protocol, or in the fuzzer's loop an
+/// outgoing connection or a failed task.
 constexpr unsigned kOther = 0xC0;
 constexpr unsigned kReport = 0xFF;
 
-/// Returns the input piece by piece, and zeros after its end.
+/// Takes pieces of the input. After its end, Byte returns 0 and Bytes an empty piece.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : bytes_(reinterpret_cast<const char*>(data), size) {}

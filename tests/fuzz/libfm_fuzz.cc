@@ -1,4 +1,4 @@
-// libfm text that is cut at any line end: its parts together have the same rows and faults as the whole text,
+// libfm text that is cut at a line end: its parts together have the same rows and faults as the whole text,
 // and the rows are consistent.
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A job that a tracker takes over from a possibly damaged file and then continues.
+// Files from which a tracker takes over a job: a file is refused, or the job continues.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Numbers: ParseFloat's results have strtof's bits, and it accepts the same decimal digits, dots, exponents
-// and signs as strtof.
+// Numbers: ParseFloat's results have strtof's bits, and it accepts every decimal number that strtof accepts.
+// ParseUnsigned accepts exactly the numbers of at most 64 bits.
 #include <bit>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Bytes that a worker receives from something that may not be a tracker.
+// Bytes that a worker receives from something that may not be a tracker: no input may crash the reader.
 #include <cstdint>
 #include <string_view>
 

@@ -1,4 +1,5 @@
-// Bytes that a tracker receives: no input may crash the reader, and the sizes of the pieces must not matter.
+// Bytes that a tracker receives: no input may crash the reader, the division of the input into pieces must
+// not matter, and understood messages have the same bytes when they are encoded again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -12,7 +12,7 @@ NOT_PACKAGED = {"cuda"}
 
 
 def components_of(folder):
-    """The components of a full install's rules, which exclude EXCLUDE_FROM_ALL rules such as the wheel's."""
+    """The components that a full install contains. Rules with EXCLUDE_FROM_ALL, such as the wheel's, are not part of it."""
     script = folder / "cmake_install.cmake"
     text = script.read_text(encoding="utf-8")
     # The second alternative is how CMake 3.22 writes the condition.

@@ -1,4 +1,4 @@
-"""Tests of scripts/comments: which comments it reports as odd, and where it finds comments."""
+"""Tests of scripts/comments: which comments it reports as odd, where it finds comments, and when it fails."""
 
 import importlib.machinery
 import importlib.util

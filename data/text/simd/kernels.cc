@@ -10,7 +10,7 @@
 
 namespace warren::data::simd {
 
-// Constant-initialized, so that reading them executes no instructions of these instruction sets.
+// Constant-initialized, so that reading these variables executes no instruction that the CPU may lack.
 #if defined(__x86_64__)
 extern const Kernels kSse41;
 extern const Kernels kAvx2;
@@ -24,7 +24,8 @@ namespace {
 constexpr Kernels kPlain{"plain", nullptr, nullptr};
 constinit std::atomic<const Kernels*> forced{nullptr};
 
-/// AVX-512 needs fewer instructions per window, but was not faster in measurements: bench/results/libsvm.md.
+/// Prefers AVX2 to AVX-512, which needs fewer instructions per window but was not faster in measurements:
+/// bench/results/libsvm.md.
 const Kernels& Fastest() {
   for (const Kernels* kernels : {Avx2(), Avx512(), Sse41(), Neon()}) {
     if (kernels != nullptr) return *kernels;

@@ -29,8 +29,9 @@ struct LibSvmRows {
   Index least;
 };
 
-/// Reads rows while they are ordinary, i.e. have one label, a weight and a qid if there are arrays for them,
-/// and features. Stops at the end, or at the first row that is not ordinary, of which nothing is kept.
+/// Reads rows while they are ordinary: one label, a weight only if `weights` is not null, a qid if and only
+/// if `qids` is not null, and features. Stops at `end`, or at the first row that is not ordinary, of which
+/// nothing is kept.
 template <typename Index>
 using LibSvmKernel = void (*)(LibSvmRows<Index>&);
 

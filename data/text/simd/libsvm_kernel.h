@@ -303,12 +303,13 @@ class RowReader {
           if (separator != '\t') return false;
         }
       }
-      // The word is longer than a window.
       if (begin == 0) {
+        // The word is longer than a window.
         base_ = base;
         begin_ = 0;
         return base[0] == '#' && Comment(entries, greatest, least);
       }
+      // The word continues past the window, or begins after it: look again from its beginning.
       base += begin;
       begin = 0;
       window = Isa::Look(base);

@@ -18,8 +18,8 @@ struct RowsToFit {
   float class_label = 0;  ///< for kSoftmax: the class of the tree
 };
 
-/// Fills `gradients` and `hessians`, and returns the greatest of each. Throws std::runtime_error if one is
-/// not finite.
+/// Fills `gradients` and `hessians`, and returns the greatest |gradient| and Hessian. Throws
+/// std::runtime_error if one is not finite.
 Greatest ComputeGradients(Objective objective, const RowsToFit& rows, float* gradients, float* hessians);
 
 /// Converts the gradients to whole numbers and returns their sum.

@@ -38,7 +38,7 @@ class HistogramBuilder {
 
   const BinnedMatrix& matrix_;
   const Cuts& cuts_;
-  std::size_t stride_ = 0;      ///< words per feature in packed_, including its missing bin
+  std::size_t stride_ = 0;      ///< words per feature in packed_, including one for missing values
   data::Array<Packed> packed_;  ///< sums of up to kPackedRows rows; zero between calls
 };
 

@@ -14,7 +14,7 @@
 
 namespace warren::histgbt {
 
-/// Throws std::runtime_error with "<what>: <CUDA's message>" unless `error` is cudaSuccess.
+/// Throws std::runtime_error with "device=cuda: <what>: <CUDA's message>" unless `error` is cudaSuccess.
 inline void CheckCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();

@@ -85,7 +85,7 @@ struct GradientKernel {
   std::uint32_t rows;
   std::uint32_t class_index;
   const float* margins;        ///< margins of this class
-  const float* probabilities;  ///< probabilities of this class
+  const float* probabilities;  ///< for kSoftmax: probabilities of this class
   const float* labels;
   const float* weights;  ///< null: all are 1
   float* gradients;

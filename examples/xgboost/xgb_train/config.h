@@ -1,5 +1,5 @@
 // Reads settings in the format of XGBoost's command line: `key = value` lines in a file, and `key=value`
-// arguments. It does not interpret the keys.
+// arguments. The keys are not interpreted.
 #pragma once
 
 #include <span>
@@ -26,8 +26,9 @@ class ConfigError : public std::runtime_error {
 /// Parses the text of a configuration file; `name` is its name in messages.
 ///
 /// Each line, ended by LF, CR LF or CR, has one `key = value`. A `#` outside quotes starts a comment; empty
-/// lines are ignored. A key or value that contains blanks or `#` is written in "..." or '...' (and cannot
-/// contain quotes). Throws ConfigError naming file, line, what was found and what was expected.
+/// lines are ignored. A key or value that contains blanks, quotes or `#`, or a key that contains `=`, is
+/// written in "..." or '...', and cannot contain the enclosing quote. Throws ConfigError naming file, line,
+/// what was found and what was expected.
 std::vector<Setting> ParseConfig(std::string_view text, std::string_view name);
 
 /// Reads and parses a configuration file. Throws ConfigError for mistakes in it or if it cannot be read.

@@ -63,8 +63,7 @@ bool ForgetsLabelsWithoutRows(std::string_view version) {
          version.starts_with("3.1.");
 }
 
-/// Pages and the matrix that XGBoost made from them, declared in the order in which they depend on each
-/// other.
+/// Pages and the matrix that XGBoost made from them. Each member depends on those declared before it.
 struct PagedMatrix {
   PagedMatrix(const std::string& cache, data::Share own) : folder(cache, own.index, own.count) {}
 

@@ -107,7 +107,7 @@ PageFolder::~PageFolder() {
   Mine().paths.erase(path_);
 }
 
-// Returns false if another process took the folder for a leftover and is removing it.
+// Returns false if another process took the folder for a leftover and is removing it or has removed it.
 bool PageFolder::Lock() {
   lock_ = LockOf(path_, O_CREAT);
   if (lock_ >= 0) return true;

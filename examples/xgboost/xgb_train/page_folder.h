@@ -28,13 +28,12 @@ class PageFolder {
   int lock_ = -1;  ///< the folder's lock file, locked while the process lives
 };
 
-/// Removes the folders of all parts of this cache whose processes were killed before they could do so (kill
-/// -9).
+/// Removes the folders, of any part of this cache, that killed processes (kill -9) have left.
 void RemovePageFoldersOfDeadProcesses(const std::string& cache);
 
-/// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the process's page folders before they end it as usual.
-/// Must be called before any thread is started, so that all threads block the signals and leave them to the
-/// waiting thread.
+/// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the process's page folders before they end the process as
+/// usual. Must be called before any thread is started, so that all threads block the signals and leave them
+/// to the waiting thread.
 void RemovePageFoldersOnSignals();
 
 }  // namespace warren::xgb_train

@@ -24,7 +24,7 @@ void WriteOutput(const std::string& name, const std::string& text) {
   file.Commit();
 }
 
-// Nine significant digits preserve every float exactly.
+// Returns one value per line. Nine significant digits preserve every float exactly.
 std::string OneALine(const std::vector<float>& values) {
   std::string text;
   for (const float value : values) fmt::format_to(std::back_inserter(text), "{:.9g}\n", value);

@@ -1,5 +1,5 @@
 // Reports reading progress to the job's tracker with WarrenReportReading (warren/c_api.h), which is available
-// if librabit_xgboost is linked.
+// if librabit_xgboost is linked; otherwise does nothing.
 #pragma once
 
 #include <chrono>

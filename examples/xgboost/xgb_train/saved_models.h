@@ -28,8 +28,8 @@ std::vector<int> SavedRounds(const std::string& folder);
 /// (feature_selector).
 bool StartsAfreshWhenSaved(const Parameters& parameters);
 
-/// Returns a description of everything that determines the trees of a run: the contents of the data, the
-/// model it started from, the booster parameters, XGBoost's version and, if StartsAfreshWhenSaved,
+/// Returns a description of everything that determines the trees of a run: the contents of the training data,
+/// the model it started from, the booster parameters, XGBoost's version and, if StartsAfreshWhenSaved,
 /// save_period. Runs with the same description produce the same saved models, so one can continue from
 /// another's. Settings that affect only length or display (num_round, eval_metric, nthread, the number of
 /// workers) are left out.

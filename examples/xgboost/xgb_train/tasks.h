@@ -10,7 +10,7 @@ namespace warren::xgb_train {
 /// Trains num_round rounds, prints one evaluation line per round and saves models on rank 0.
 void Train(const Parameters& parameters, Communicator& job);
 
-/// Predicts; rank 0 writes one file with the rows in data order, for any number of workers.
+/// Predicts; rank 0 writes one file, with the predictions in the order of the data for any number of workers.
 void Predict(const Parameters& parameters, Communicator& job);
 
 /// Writes the trees of a model as text, on rank 0 only.

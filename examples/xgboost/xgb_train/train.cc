@@ -26,8 +26,9 @@ std::string LastModelPath(const Parameters& p) {
   return p.model_out.empty() ? SavedModelPath(p.model_dir, p.num_round) : p.model_out;
 }
 
-// Checks on rank 0, before the work starts, that the outputs can be written. Returns the lock of the folder
-// of saved models, if models are saved.
+// Prepares the outputs on rank 0 before the work starts: creates the folder of saved models, checks that the
+// last model can be written, and removes what killed runs have left. Returns the lock of the folder if
+// save_period is set; throws if another run holds it.
 posix::Descriptor PrepareOutputs(const Parameters& p) {
   if (p.save_period > 0 || p.model_out.empty()) std::filesystem::create_directories(p.model_dir);
   RequireWritable(LastModelPath(p));
@@ -59,7 +60,7 @@ bool GrowsByHistograms(const Parameters& p) {
   });
 }
 
-// Throws if XGBoost 1.7 grows trees by histograms and some workers have no rows: its workers would make
+// Throws if XGBoost 1.7 grows trees by histograms and some workers have no rows: the workers would make
 // different collective calls, and then wait for each other or fail.
 void RequireRowsForHistograms(const Parameters& p, const Dataset& train, const Communicator& job) {
   if (train.workers_without_rows == 0 || !GrowsByHistograms(p) || !XgboostVersion().starts_with("1.")) return;

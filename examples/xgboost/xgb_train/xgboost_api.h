@@ -30,7 +30,7 @@ class DMatrix {
 
 enum class ModelFormat { kJson, kUbjson };
 
-/// The rounds to predict with; ntree_limit, if set, overrides the iteration range.
+/// Whether to predict margins, and with which rounds; ntree_limit, if set, overrides the iteration range.
 struct PredictOptions {
   bool margin = false;
   int iteration_begin = 0;
@@ -74,9 +74,9 @@ void CheckXgboost(int return_code, std::string_view doing);
 /// Returns e.g. "1.7.4".
 std::string XgboostVersion();
 
-/// Sets XGBoost's verbosity (0 to 3) and sends its messages to standard error. Below 2, only warnings are
-/// shown: messages that XGBoost prints at any verbosity ("Load part of data 0 of 3 parts") do not help a user
-/// and come from every worker.
+/// Sets XGBoost's verbosity (0 to 3) and sends its messages to standard error. Below 2, only warnings and
+/// errors are shown: messages that XGBoost prints at any verbosity ("Load part of data 0 of 3 parts") do not
+/// help a user and come from every worker.
 void ConfigureLog(int verbosity);
 
 }  // namespace warren::xgb_train

@@ -61,7 +61,7 @@ TEST(Sketch, PartsMergeIntoWhatTheWholeGives) {
   }
 }
 
-/// Such rows occur several times, and some become equal if their features are swapped.
+/// Rows of small whole numbers occur several times, and some become equal if their features are swapped.
 TEST(Sketch, RowsOfSmallWholeNumbersMergeExactly) {
   Threads threads(1);
   for (unsigned seed = 0; seed < 60; ++seed) {

@@ -1,6 +1,7 @@
-// The C API of the collectives: warren/c_api.h without named operations (named_c_api.cc) and device memory
-// (device_api.cc). Turns counts and types into bytes and offsets; session.h describes what calls do and when
-// they are refused.
+// The C API of jobs, communicators, collectives and handles: all of warren/c_api.h except named operations
+// (named_c_api.cc), tagged messages (messages_c_api.cc), device memory (device_api.cc), reports
+// (report_c_api.cc) and WarrenVouch (vouch_c_api.cc). Turns counts and types into bytes and offsets;
+// session.h describes what calls do and when they are refused.
 #include <fmt/format.h>
 
 #include <array>

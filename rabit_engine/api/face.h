@@ -1,4 +1,4 @@
-// Shared by the C++ and C APIs of rabit and XGBoost 1.7: error translation, and queries that work in and
+// Shared by the C++ and C APIs of rabit and XGBoost 1.7: error translation, and queries that work inside and
 // outside a job.
 #pragma once
 
@@ -40,7 +40,7 @@ class Face {
     return Translated([&] { return Session::Finalize(call, threads); });
   }
 
-  // Outside a job, these return what a job of one process would return.
+  // Outside a job, these return the values of a single process, and an empty host name.
   static int rank() {
     return Ask(0, [](const Session& session) { return session.rank(); });
   }

@@ -64,7 +64,8 @@ bool Sums(ReduceFunction reducer, int type_size, const std::array<Element, kCoun
   return std::bit_cast<Bits>(found) == std::bit_cast<Bits>(expected);
 }
 
-/// Finds out what a function computes by trying it on a few elements.
+/// Tries the function on a few elements. Returns the engine's reduction if the function has summed them,
+/// otherwise nullopt.
 std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kSmall = std::numeric_limits<double>::denorm_min();
@@ -108,7 +109,7 @@ std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
 }
 
 /// Returns where each rank's block begins, in units of `unit` bytes, and where the last block ends. Throws
-/// Misuse unless the blocks are contiguous.
+/// Misuse unless there is one block per rank, and the blocks are contiguous and contain whole units.
 std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, const std::int32_t* start,
                                          const std::int32_t* length, int num_blocks, std::int32_t unit) {
   if (num_blocks != session.world_size() || unit <= 0) {

@@ -30,7 +30,7 @@ using coordinator::Ready;
 using coordinator::Request;
 using coordinator::Signature;
 
-// The maximum number of names with a bit (participant.h). The bits take 512 bytes in each cycle.
+// The maximum number of names with a bit (participant.h). The bits take at most 512 bytes in each cycle.
 constexpr std::size_t kCapacity = 4096;
 // Approximate limits of the work in one cycle, so that an operation that is submitted later but has a higher
 // priority can overtake the rest. Must be the same on all ranks.
@@ -246,7 +246,7 @@ void NamedCalls::Close() {
 
 // --- cycles ------------------------------------------------------------------------------------------------
 
-/// The thread's main loop: runs cycles while no waiting thread does.
+/// The thread's main loop: runs cycles while no waiting thread runs them.
 void NamedCalls::Serve() {
   posix::WakePromptly();
   Lock lock(mutex_);
@@ -265,8 +265,8 @@ void NamedCalls::Serve() {
   changed_.notify_all();
 }
 
-/// The waiting thread runs cycles itself, which saves two thread switches. The first cycle starts
-/// immediately.
+/// Waits until reached() is true. Meanwhile, the waiting thread runs cycles itself, which saves two thread
+/// switches. The first cycle starts immediately.
 template <typename Reached>
 void NamedCalls::HelpUntil(Lock& lock, Reached&& reached) {
   if (reached()) return;
@@ -403,8 +403,8 @@ void NamedCalls::Tune(std::uint64_t bytes) {
 
 // --- running what all ranks have agreed on -----------------------------------------------------------------
 
-/// The waiting calls of a batch, in batch order; nullopt if this rank has joined. Names stay reserved until
-/// the calls end.
+/// The waiting calls of a batch, in batch order; nullopt for each name that this rank has not submitted,
+/// because it has joined. Names stay reserved until the calls end.
 std::vector<std::optional<NamedCalls::WaitingCall>> NamedCalls::Take(const std::vector<Ready>& batch) {
   std::vector<std::optional<WaitingCall>> taken(batch.size());
   const Clock::time_point now = Clock::now();

@@ -105,7 +105,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   std::condition_variable changed_;  ///< wakes callers: a cycle or the thread has ended
   coordinator::Participant participant_;
   std::unordered_map<std::string, WaitingCall> waiting_;
-  std::optional<Clock::time_point> first_added_;  ///< the first addition since the last cycle
+  std::optional<Clock::time_point> first_added_;  ///< when the first addition since the last cycle was made
   bool is_urgent_ = false;                        ///< a caller has begun to wait since the last cycle
   bool is_running_ = false;                       ///< a cycle is running
   bool runs_in_thread_ = false;                   ///< the running cycle runs on the thread

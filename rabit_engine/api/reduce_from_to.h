@@ -13,7 +13,7 @@ using RunInPlace = std::function<void(const Operation& in_place)>;
 
 /// Runs a reduction that is not in place, or is an average. The elements are reduced in `send` if `receive`
 /// is this rank's slice of `send`, else in `receive` if it has room for all of them, else in a copy; piece by
-/// piece if GoesInPieces. An average rounds once, after the division.
+/// piece if GoesInPieces. An average of 16-bit floats is rounded once, after the division.
 void ReduceFromTo(const Operation& operation, int rank, int world_size, const RunInPlace& run);
 
 /// Whether the operation is a large reduce-scatter from one buffer to another. Such an operation is copied

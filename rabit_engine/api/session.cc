@@ -1,4 +1,4 @@
-// The rules of sessions. All sessions made by Init are in one list; each thread remembers its own.
+// All sessions made by Init are in one list; each thread remembers the number of its own session.
 #include "rabit_engine/api/session.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@
 namespace warren::api {
 namespace {
 
-// Codes available to rabit's callers. The engine has more operations.
+// How many of the engine's codes rabit's callers may use: all element types, but not all operations.
 constexpr int kNumRabitTypes = kNumDataTypes;
 constexpr int kNumRabitOperations = 4;
 
@@ -618,8 +618,8 @@ device::DeviceCollectives& Session::Devices() {
   return *devices_;
 }
 
-/// is_held_when_idle_ is set first and cleared last, so that a call that finds this rank busy can tell the
-/// reason.
+/// Runs the function if no call of this rank is in progress. is_held_when_idle_ is set first and cleared
+/// last, so that a call that finds busy_ set can tell whether to wait.
 void Session::WhenIdle(const std::function<void()>& function) {
   is_held_when_idle_ = true;
   if (!busy_.test_and_set(std::memory_order_acquire)) {

@@ -50,7 +50,7 @@ struct Prepare {
   void* argument = nullptr;
 };
 
-/// Defaults for named operations, unless the program sets its own; see Settings.
+/// Options for named operations: the values in Settings, unless the program passes its own.
 struct NamedCallOptions {
   std::size_t fusion_bytes = std::size_t{2} << 20;
   std::chrono::microseconds cycle{1000};
@@ -193,8 +193,9 @@ class Session {
   [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
   void CheckClosely(const Call& call, const Operation& operation) const;
   void CheckDeviceCall(const Call& call, const device::Operation& operation) const;
-  // Gives this thread exclusive use of the communicator during the lock's lifetime. Throws Misuse if another
-  // thread is using it.
+  // Gives this thread exclusive use of the communicator during the lock's lifetime. Waits while WhenIdle or,
+  // once calls have been enqueued, any other thread uses the communicator; otherwise, throws Misuse if
+  // another thread uses it, or if this is a forked process.
   class CallLock {
    public:
     CallLock(Session& session, const Call& call);

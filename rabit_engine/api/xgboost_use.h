@@ -5,7 +5,8 @@
 namespace warren::api {
 
 /// Notes that XGBoost's communication has reached this library, which serves it or tells the user why not. If
-/// that never happens, a process of a job that has loaded XGBoost prints a warning when it ends. Thread-safe.
+/// that never happens, a process that belongs to a job and has loaded XGBoost prints a warning when it ends.
+/// Thread-safe.
 void NoteXgboostsUse();
 
 }  // namespace warren::api

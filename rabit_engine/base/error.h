@@ -19,7 +19,7 @@ class PeerError : public EngineError {
  public:
   /// The rank that was lost or waited for, or -1 if unknown.
   int rank() const { return rank_; }
-  /// The errno of the local shortage for which that rank gave up, if it reported one; 0 otherwise.
+  /// The errno of the local shortage for which rank() gave up; 0 if it reported none.
   int shortage() const { return shortage_; }
 
  protected:
@@ -55,27 +55,28 @@ class TimedOut : public PeerError {
   explicit TimedOut(const std::string& message, int rank = -1) : PeerError(rank, message) {}
 };
 
-/// The caller broke the rules: a different collective than its peers, a root out of range, a null pointer, a
-/// call before Init or after Finalize.
+/// An error of the caller: an invalid argument or setting, a different collective from its peers', a call
+/// before Init or after Finalize.
 class Misuse : public EngineError {
  public:
   using EngineError::EngineError;
 };
 
-/// A call was refused before it began, on all ranks that make it. They can continue as if it had not been
-/// made.
+/// A call was refused before it began, on all ranks that make it. The ranks can continue as if the call had
+/// not been made.
 class Refused : public Misuse {
  public:
   using Misuse::Misuse;
 };
 
-/// The tracker is not available: its process has ended, the network is down, or it refused this worker.
+/// The tracker is not available: its process has ended, the network is down, or the tracker refused this
+/// worker.
 class TrackerLost : public EngineError {
  public:
   enum class When { kConnecting, kTalking };
   TrackerLost(When when, const std::string& message) : EngineError(message), when_(when) {}
-  /// kConnecting: the tracker could not be reached, after all retries. kTalking: a connection to it failed or
-  /// was refused.
+  /// kConnecting: the tracker could not be reached, after all retries. kTalking: a connection to the tracker
+  /// was made, but then broke or was closed.
   When when() const { return when_; }
 
  private:

@@ -8,7 +8,7 @@ namespace warren {
 class Event {
  public:
   Event() = default;
-  /// Returns an empty event, with errno set, if there are no descriptors left.
+  /// Returns an empty event, with errno set, if no descriptor can be created.
   static Event Make();
 
   explicit operator bool() const { return static_cast<bool>(heard_); }

@@ -27,8 +27,8 @@ class HostLayout {
   /// Whether each host's ranks are consecutive.
   bool hosts_are_consecutive() const { return hosts_are_consecutive_; }
   /// Whether reducing within the hosts first and then between them, in host order, keeps the engine's order
-  /// over the ranks (reduce/order.h): every host but the last has the same power of two of consecutive ranks,
-  /// and the last has at most as many.
+  /// over the ranks (reduce/order.h): the ranks of each host are consecutive, every host but the last has the
+  /// same number of them, a power of two, and the last has at most as many.
   bool keeps_order() const { return keeps_order_; }
 
  private:

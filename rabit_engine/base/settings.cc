@@ -19,7 +19,7 @@
 namespace warren {
 namespace {
 
-// rabit's default for rabit_timeout_sec, used if rabit_timeout=1 turns the timeout on.
+// rabit's default for rabit_timeout_sec. It limits recovery and, with rabit_timeout=1, collectives.
 constexpr std::chrono::seconds kDefaultCollectiveTimeout{1800};
 
 // The settings while they are being read; some of them combine two variables.
@@ -311,7 +311,8 @@ void ReadArguments(std::span<const std::string> arguments, Reading& reading) {
   }
 }
 
-// Only once per process: the settings may be read again, for reports.
+// Warns about variables whose two names have different values; only once per process, because the settings
+// may be read again, for reports.
 void SayWhatContradicts() {
   static std::atomic<bool> said = false;
   const std::vector<std::string> lines = wire::ContradictingNames(&wire::FromEnvironment);
@@ -319,7 +320,8 @@ void SayWhatContradicts() {
   for (const std::string& line : lines) Say("rabit: {}", line);
 }
 
-// Launchers that start all processes with the same environment distinguish them by a variable.
+// The task id if none is set: this process's number in the launcher's variable, counted from 0, or else the
+// default.
 std::string LaunchersTaskId() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     int rank = 0;

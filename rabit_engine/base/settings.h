@@ -43,18 +43,18 @@ struct Settings {
   std::string host_group;
   bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order of reduction depends only on the ranks
   std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
-  std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name that set `algorithm`, for errors
+  std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name by which `algorithm` was set, for errors
   bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: log each new choice to stderr
-  /// rabit_reduce_buffer = 256MB: limit of scratch memory
+  /// rabit_reduce_buffer = 256MB: the scratch memory limit
   std::size_t reduce_buffer_bytes = std::size_t{256} << 20;
   /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: forever. The death
-  /// of a peer is noticed immediately in any case.
+  /// of a peer's process is noticed immediately in any case.
   std::chrono::seconds collective_timeout{0};
   std::chrono::seconds connect_timeout{30};  ///< WARREN_CONNECT_TIMEOUT: per connection or handshake
-  std::chrono::seconds host_timeout{30};     ///< WARREN_HOST_TIMEOUT: silence after which a host is lost
-  bool tcp_no_delay = true;                  ///< rabit_enable_tcp_no_delay
-  bool debug = false;                        ///< rabit_debug
-  std::string timeline;                      ///< WARREN_TIMELINE: the file for the timeline
+  std::chrono::seconds host_timeout{30};  ///< WARREN_HOST_TIMEOUT: silence after which a host counts as lost
+  bool tcp_no_delay = true;               ///< rabit_enable_tcp_no_delay
+  bool debug = false;                     ///< rabit_debug
+  std::string timeline;                   ///< WARREN_TIMELINE: the file for the timeline
 
   /// WARREN_REPORT_SECONDS: how often this process reports its state to the tracker; 0: never
   std::chrono::milliseconds report_every{0};
@@ -66,8 +66,8 @@ struct Settings {
   std::size_t fusion_bytes = std::size_t{2} << 20;
   std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long submitted names are collected
   bool autotune = false;                  ///< WARREN_AUTOTUNE: find the best fusion_bytes and cycle by trial
-  /// WARREN_STALL_SECONDS: time until a warning names the ranks that a name or a call (engine/call_watch.h)
-  /// waits for
+  /// WARREN_STALL_SECONDS: time until a warning names the ranks that a named operation or a call
+  /// (engine/call_watch.h) waits for
   std::chrono::seconds stall_warning{60};
 
   // --- recovery: read here, used by recovery/ ---

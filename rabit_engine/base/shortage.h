@@ -1,5 +1,5 @@
-// Local failures: this process or its host has no descriptor, memory, port, thread or permission left for
-// what a call needs. posix/shortage.h lists the errors.
+// Local failures: this process or its host lacks the descriptors, memory, ports, threads or permission that a
+// call needs. posix/shortage.h lists the errors.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace warren {
 
-/// Throws LocalShortage: "<doing>: <call> failed on <this host>: <the error's text>. <advice>". `doing` says
-/// what failed: "rank 1 cannot link with rank 2".
+/// Throws LocalShortage: "<doing>: <call> failed on <this host>, its own host: <the error's text>. <advice>".
+/// `doing` says what failed: "rank 1 cannot link with rank 2".
 [[noreturn]] void ThrowShortage(const std::string& doing, std::string_view call, int error);
 
 /// Throws LocalShortage if the error is a local shortage; otherwise does nothing.

@@ -18,7 +18,8 @@ namespace {
 constexpr std::chrono::seconds kFlush{1};
 constexpr std::size_t kMostUnwritten = 64 << 10;
 // Readers keep microseconds in a double, which cannot hold nanoseconds since 1970: two consecutive events
-// would overlap, and one would be dropped. So times start over every 2^20 seconds.
+// would overlap, and one would be dropped. So times count from the last multiple of 2^20 seconds before the
+// start.
 constexpr std::int64_t kPeriod = (std::int64_t{1} << 20) * 1'000'000'000;
 // Perfetto merges lines with the same number, even if they belong to different ranks, so every rank has its
 // own range of numbers.

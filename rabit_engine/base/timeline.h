@@ -67,7 +67,7 @@ class Timeline {
   bool has_events_ = false;
   int rank_;
   Clock::time_point start_ = Clock::now();
-  std::int64_t start_ns_;  ///< the same instant on a clock common to all ranks
+  std::int64_t start_ns_;  ///< `start_` on the system clock, which all ranks share
   std::unordered_map<std::string, std::int64_t> lines_;
   Clock::time_point last_flush_ = start_;
 };

@@ -16,7 +16,7 @@ struct PmiPlace {
 };
 
 /// Contacts the launcher. Throws EngineError or TimedOut. Shutdown tells the launcher that the process has
-/// finished successfully; if a process ends without it, the launcher considers the whole job failed.
+/// finished successfully; if a process ends without Shutdown, the launcher considers the whole job failed.
 std::unique_ptr<Bootstrap> MakePmiBootstrap(const PmiPlace& place, std::chrono::seconds timeout);
 
 }  // namespace warren

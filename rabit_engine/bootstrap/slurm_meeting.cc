@@ -223,7 +223,8 @@ class Door {
     }
   }
 
-  /// Returns true if the connection is no longer pending: it was accepted or rejected.
+  /// Returns true if the connection is no longer pending: it was accepted, rejected or lost, or its greeting
+  /// took too long.
   bool Attend(PendingConnection& connection) {
     try {
       const auto greeting = connection.Listen();

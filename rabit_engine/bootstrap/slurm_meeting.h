@@ -28,8 +28,9 @@ inline constexpr std::int32_t kMeetingMagic = 0x57534d31;  // "WSM1"
 /// The maximum length of a record.
 inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
 
-/// Returns when all ranks have arrived. Throws TimedOut after `timeout`, on all ranks, naming the missing
-/// ones; throws EngineError if rank 0 cannot listen. The meeting is encrypted if `tls` is given.
+/// Returns when all ranks have arrived. If ranks are missing after `timeout`, throws TimedOut on rank 0, and
+/// on the other ranks EngineError with rank 0's explanation, which names the missing ranks. Throws
+/// EngineError if rank 0 cannot listen. The meeting is encrypted if `tls` is given.
 std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout,
                                           const std::optional<tls::Context>& tls = std::nullopt);
 

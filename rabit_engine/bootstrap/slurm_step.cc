@@ -17,7 +17,7 @@ using wire::LookUp;
 
 /// More hosts than any cluster has: a list with more is a mistake or an attempt to exhaust memory.
 constexpr std::size_t kMaxHosts = std::size_t{1} << 20;
-/// Below the ports that Linux and most other systems use for outgoing connections.
+/// The range of meeting ports, below those that Linux and most other systems use for outgoing connections.
 constexpr int kFirstPort = 20000;
 constexpr int kNumPorts = 10000;
 /// How many ports rank 0 may try, since another job on the same host may use the first.
@@ -119,7 +119,8 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
   return ports;
 }
 
-/// Tasks on the host of rank 0 use the loopback address: node names need not be resolvable.
+/// WARREN_BOOTSTRAP_HOST if it is set. Otherwise the first node of the step; tasks on that node use the
+/// loopback address, so that a step on one node needs no resolvable node names.
 std::string MeetingHost(const LookUp& look_up) {
   if (const auto asked = FindVariable("WARREN_BOOTSTRAP_HOST", look_up)) return asked->value;
   if (look_up("SLURM_NODEID") == "0") return "127.0.0.1";

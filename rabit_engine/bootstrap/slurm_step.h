@@ -29,10 +29,10 @@ struct SlurmStep {
   bool has_job_token = false;
 };
 
-/// Reads SLURM_JOB_ID, SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST and the like,
-/// WARREN_BOOTSTRAP_HOST, WARREN_BOOTSTRAP_PORT and WARREN_BOOTSTRAP_TOKEN through `look_up`, which returns
-/// nullopt for a variable that is unset or empty. Throws EngineError, which names the missing or malformed
-/// variable.
+/// Reads SLURM_JOB_ID, SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST and other Slurm
+/// variables, and WARREN_BOOTSTRAP_HOST, WARREN_BOOTSTRAP_PORT and WARREN_BOOTSTRAP_TOKEN through `look_up`,
+/// which returns nullopt for a variable that is unset or empty. Throws EngineError, which names the missing
+/// or malformed variable.
 SlurmStep ReadSlurmStep(const wire::LookUp& look_up);
 
 }  // namespace warren

@@ -20,8 +20,8 @@ class DeadlineStream {
   DeadlineStream() = default;
   /// Takes over a connection.
   explicit DeadlineStream(tcp::Stream stream);
-  /// Connects to the first address of the host that answers, with TLS if `tls` is given. Throws EngineError
-  /// or TimedOut.
+  /// Connects to the first of the host's addresses that answers, with TLS if `tls` is given. Throws
+  /// EngineError or TimedOut.
   static DeadlineStream Connect(const std::string& host, int port, Clock::time_point deadline,
                                 const std::optional<tls::Context>& tls = std::nullopt);
 

@@ -59,7 +59,8 @@ struct EngineHello {
 };
 static_assert(sizeof(EngineHello) == 8);
 
-// A peer without a valid claim is not a rank of this job and receives no answer.
+// Returns the claim by which a connector shows that it belongs to this job. A peer without a valid claim
+// receives no answer.
 wire::Digest ClaimOf(const wire::JobToken& token, int connector, const wire::Nonce& of_connector) {
   return wire::HmacSha256(wire::BytesOf(token.Derive("link's claim")),
                           {wire::BytesOf(of_connector), std::to_string(connector)});
@@ -80,7 +81,8 @@ std::string_view BytesIn(const Value& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Sends a handshake message into the empty buffer of a fresh connection.
+// Sends a handshake message on a fresh connection, whose send buffer is empty and has room for it. Returns
+// false if the connection has broken.
 bool SendSmall(tcp::Stream& stream, std::initializer_list<std::string_view> parts) {
   std::string bytes;
   for (const std::string_view part : parts) bytes += part;
@@ -319,7 +321,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       noted = tracker.HasNoted();
     }
     // If a link has broken, the peer may have abandoned this attempt and be waiting for all ranks in the next
-    // one.
+    // one, so this rank must abandon the attempt, too.
     for (std::size_t link = 0; link < linked.size(); ++link) {
       if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], 0);
     }
@@ -390,7 +392,8 @@ bool TrackerBootstrap::Greet(PendingConnection& connection) {
   return true;
 }
 
-// Answers with this rank, and with a nonce if the job has a token. Returns the same as Greet.
+// Answers with this rank and the engine's hello, and with a nonce if the job has a token. Returns true under
+// the same conditions as Greet.
 bool TrackerBootstrap::Answer(PendingConnection& connection, const std::string& message) {
   std::int32_t theirs = -1;
   std::memcpy(&theirs, message.data(), sizeof theirs);
@@ -705,7 +708,7 @@ bool TrackerBootstrap::ShutdownTogether() {
   }
 }
 
-// All ranks have finished, so it does no harm if the tracker is not told.
+// This rank has finished, so failing to tell the tracker is reported but is not an error.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
   Say("rabit: {} has finished, but could not tell the tracker: {}", Name(), error.what());
 }

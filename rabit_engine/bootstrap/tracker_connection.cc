@@ -120,8 +120,8 @@ void TrackerConnection::Authenticate() {
       try {
         Receive(what, deadline);
       } catch (const TrackerLost& error) {
-        // A tracker accepted the connection and then closed it: it is shutting down, or belongs to another
-        // job.
+        // A tracker accepted the connection and then closed it: the tracker is shutting down, belongs to
+        // another job, uses no tokens, or expects TLS.
         throw TrackerLost(
             error.when(),
             fmt::format(

@@ -23,7 +23,8 @@ struct CallTag {
   /// lengths.
   std::int32_t root = 0;
   std::uint32_t element_bytes = 1;
-  /// Digest of all earlier calls, since some calls end without any comparison.
+  /// Digest of all earlier calls. Some calls end before any two ranks have compared tags; this reveals a
+  /// mismatch in a later call.
   std::uint64_t before = 0;
   friend bool operator==(const CallTag&, const CallTag&) = default;
 };

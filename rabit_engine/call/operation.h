@@ -96,12 +96,13 @@ struct Operation {
   static Operation Broadcast(void* buffer, std::size_t bytes, int root) {
     return {.kind = Collective::kBroadcast, .send = buffer, .receive = buffer, .count = bytes, .root = root};
   }
-  /// Each rank contributes its own slice of the buffer and gets the others'. Offsets are the same on all
-  /// ranks. If `send` is set, this rank's slice is copied from there first.
+  /// Each rank contributes its own slice of the buffer and receives the others'. The offsets are the same on
+  /// all ranks. If `send` is set, this rank's slice is copied from there first.
   static Operation Allgather(void* buffer, std::span<const std::size_t> offsets) {
     return {.kind = Collective::kAllgather, .receive = buffer, .receive_offsets = offsets};
   }
-  /// For ranks that know only their own slice [begin, end) of `total` bytes; the slices must be contiguous.
+  /// An allgather for ranks that know only their own slice [begin, end) of `total` bytes; the slices must be
+  /// contiguous in rank order.
   static Operation Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
     return {.kind = Collective::kAllgather,
             .receive = buffer,
@@ -112,8 +113,9 @@ struct Operation {
   }
   /// Returns when all ranks have called it.
   static Operation Barrier() { return {}; }
-  /// The root gets a slice from every rank, including its own: rank r's goes to [offsets[r], offsets[r + 1])
-  /// of its buffer. Each rank contributes `bytes`; buffer and offsets are used at the root only.
+  /// The root receives a slice from every rank, including itself: rank r's slice goes to bytes [offsets[r],
+  /// offsets[r + 1]) of the root's `buffer`. Each rank contributes `bytes` bytes of `data`; `buffer` and
+  /// `offsets` are used on the root only.
   static Operation Gather(const void* data, std::size_t bytes, void* buffer,
                           std::span<const std::size_t> offsets, int root) {
     return {.kind = Collective::kGather,
@@ -123,7 +125,7 @@ struct Operation {
             .receive_offsets = offsets,
             .root = root};
   }
-  /// The reverse of Gather: each rank gets its slice of the root's buffer, `bytes` of data.
+  /// The reverse of Gather: each rank receives its slice of the root's `buffer`, `bytes` bytes, in `data`.
   static Operation Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
                            std::size_t bytes, int root) {
     return {.kind = Collective::kScatter,
@@ -151,8 +153,8 @@ struct Operation {
   }
 };
 
-/// Returns the error in this rank's arguments, as the end of a sentence such as "root 9 is not a rank; ranks
-/// are 0 to 3"; "" if they are valid.
+/// Returns the error in this rank's arguments, worded as the end of a sentence, e.g. "root 9 is not a rank;
+/// ranks are 0 to 3"; "" if the arguments are valid.
 std::string Complaint(const Operation& operation, int rank, int world_size);
 
 /// Like Complaint, for communicators, which run reductions in place and no averages; an allreduce may go from

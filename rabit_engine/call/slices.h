@@ -19,15 +19,15 @@ struct Slice {
   std::size_t end = 0;
 };
 
-/// Returns the size + 1 offsets of `size` equal slices of `bytes`.
+/// Returns the size + 1 offsets of `size` slices of `bytes` bytes each.
 std::vector<std::size_t> EqualOffsets(int size, std::size_t bytes);
 
 /// Returns every rank's slice, by rank. All ranks call it. Throws what Communicator::Run throws.
 std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 
-/// If the slices, in rank order, fill a buffer of `total` without gaps, returns their offsets and the end of
-/// the last one: slices.size() + 1 numbers. Otherwise returns fewer, the last of which is where the first
-/// misplaced slice should begin. `end_is_size`: each slice's `end` is its length.
+/// If the slices, in rank order, fill a buffer of `total` elements without gaps, returns their offsets and
+/// the end of the last one: slices.size() + 1 numbers. Otherwise returns fewer, the last of which is where
+/// the first misplaced slice should begin. `end_is_size`: each slice's `end` is its length.
 std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
                                        bool end_is_size = false);
 

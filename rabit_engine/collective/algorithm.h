@@ -50,8 +50,9 @@ using AllgatherFunction = void (*)(PeerGroup& group, void* buffer, std::span<con
 /// Copies the root's buffer to all members.
 using BroadcastFunction = void (*)(PeerGroup& group, void* buffer, std::size_t bytes, int root);
 
-/// The root receives every member's data: member m's in bytes [offsets[m], offsets[m + 1]) of its buffer,
-/// which already contains the root's own. Only the root passes offsets; the others pass `data` and `bytes`.
+/// The root receives every member's data: member m's data goes to bytes [offsets[m], offsets[m + 1]) of the
+/// root's `buffer`, which already contains the root's own data. Only the root passes offsets; the others pass
+/// `data` and `bytes`.
 using GatherFunction = void (*)(PeerGroup& group, const void* data, std::size_t bytes, void* buffer,
                                 std::span<const std::size_t> offsets, int root);
 
@@ -59,7 +60,7 @@ using GatherFunction = void (*)(PeerGroup& group, const void* data, std::size_t 
 using ScatterFunction = void (*)(PeerGroup& group, const void* buffer, std::span<const std::size_t> offsets,
                                  void* data, std::size_t bytes, int root);
 
-/// Sends bytes [sent[m], sent[m + 1]) of `from` to member m, and receives what m sends into [received[m],
+/// Sends bytes [sent[m], sent[m + 1]) of `from` to member m, and receives m's data into bytes [received[m],
 /// received[m + 1]) of `to`; this member's own slice is copied, too. The buffers do not overlap. A member
 /// knows only its own offsets, size() + 1 each.
 using AllToAllFunction = void (*)(PeerGroup& group, const void* from, std::span<const std::size_t> sent,

@@ -22,8 +22,8 @@ constexpr int kAnyRanks = std::numeric_limits<int>::max();
 /// sockets per rank.
 constexpr int kDirectRanks = 64;
 
-/// Conditions under which the algorithm of a row is the best choice. Those without which it cannot work are
-/// its needs (Need).
+/// Conditions under which the algorithm of a row is the best choice. Conditions without which an algorithm
+/// cannot work are its needs (Need).
 enum Condition : unsigned {
   kAlways = 0,
   kPowerOfTwo = 1U << 0,       ///< the number of ranks is a power of two
@@ -34,7 +34,7 @@ enum Condition : unsigned {
 };
 
 /// Each member served is one more message that a rank sends in one step (recursive_doubling.h,
-/// halving_doubling.h). If a member serves more than this, a tree is faster for short vectors.
+/// halving_doubling.h). If a member serves more members than this, a tree is faster for short vectors.
 constexpr int kMostServed = 16;
 
 struct Row {

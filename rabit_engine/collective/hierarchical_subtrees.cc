@@ -20,12 +20,13 @@ constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 /// value was simulated, not measured.
 constexpr std::size_t kWholeBytes = std::size_t{16} << 10;
 
-/// The ranks on consecutive hosts.
+/// Returns the range of ranks that are on the hosts [hosts.begin, hosts.end).
 Subtree RanksOf(const HostLayout& layout, Subtree hosts) {
   return {layout.leader_of(hosts.begin), layout.ranks_of(hosts.end - 1).back() + 1};
 }
 
-/// Returns where each of this host's subtrees ends, as local indices.
+/// Returns the end of each maximal subtree among the host's ranks, as a local index; if the order does not
+/// matter, all ranks of the host count as one subtree.
 std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduction& reduction) {
   const auto [first, end] = RanksOf(layout, {host, host + 1});
   if (!reduction.order_matters()) return {end - first};

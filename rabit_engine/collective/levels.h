@@ -27,7 +27,8 @@ inline int NumLevels(int size) {
   return std::bit_width(static_cast<unsigned>(size - 1));
 }
 
-/// The siblings that meet at `level` above `index`. If the right one is empty, there is nothing to do.
+/// The siblings that meet at `level`, one of which contains `index`. If the right one is empty, there is
+/// nothing to do.
 inline Siblings SiblingsAbove(int index, int level, int size) {
   const int begin = index >> (level + 1) << (level + 1);
   const int middle = std::min(begin + (1 << level), size);

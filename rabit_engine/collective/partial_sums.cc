@@ -8,8 +8,9 @@
 namespace warren::collective {
 namespace {
 
-/// Each range of ranks decomposes into at most two runs of subtrees, and the subtrees of a run have different
-/// sizes. Ranks that wrap around form two ranges, of one run each.
+/// The most partial sums that any consecutive ranks can have. A range of ranks decomposes into at most two
+/// runs of subtrees of different sizes, so that a run has at most one subtree per level. Ranks that wrap
+/// around form two ranges, of one run each.
 std::size_t MaxSums(const Reduction& reduction, int world_size) {
   return reduction.order_matters() ? std::max(1, 2 * NumLevels(world_size)) : 1;
 }

@@ -76,7 +76,9 @@ PeerGroup::~PeerGroup() = default;
 void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
   tag_ = tag;
   deadline_ = deadline;
-  if (!std::exchange(has_exchanged_, false)) return;  // e.g. after shared-memory calls, where 10 ns matter
+  // Without an Exchange there is nothing to reset. This saves time in shared-memory calls, where 10 ns
+  // matter.
+  if (!std::exchange(has_exchanged_, false)) return;
   sent_tag_.assign(members_.size(), false);
   checked_tag_.assign(members_.size(), false);
 }

@@ -26,7 +26,7 @@ class Coordinator {
   /// See Participant::KnownBeside.
   using KnownBeside = std::function<std::vector<std::string>(const Request&)>;
 
-  /// `rank_in_job`: maps a rank to its rank in the job, by which messages name it.
+  /// `rank_in_job`: maps a rank to its rank in the job, which error messages and warnings show.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
 
   /// Whether all ranks must send their messages even if none has asked for it.

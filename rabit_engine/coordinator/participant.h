@@ -24,8 +24,8 @@ namespace warren::coordinator {
 
 class Participant {
  public:
-  /// `capacity`: the maximum number of names with a bit, the same on all ranks. The least recently used names
-  /// lose their bits.
+  /// `capacity`: how many names can have a bit in Words(), the same on all ranks. When all bits are taken,
+  /// the least recently used name loses its bit.
   Participant(int rank, Settings settings, std::size_t capacity);
 
   /// Times are seconds on any clock of this rank. The name must not be waiting already (see IsWaiting).
@@ -93,7 +93,8 @@ class Participant {
   Settings settings_;
   std::size_t capacity_;
   std::unordered_map<std::string, WaitingRequest> waiting_;
-  std::size_t num_untold_ = 0;  ///< entries of waiting_ without a bit that rank 0 does not know
+  /// The number of entries of waiting_ that have no bit and that rank 0 has not been told about.
+  std::size_t num_untold_ = 0;
   double next_look_ = 0;
   std::vector<std::uint64_t> own_bits_;
   std::vector<std::optional<Known>> known_;  ///< by bit

@@ -4,10 +4,10 @@
 // allreduce:
 //
 //   1. For each name that all ranks know (the cache in participant.h), each rank sets a bit if it has the
-//      name ready. The bitwise AND over all ranks gives the names that are ready everywhere.
-//   2. If some rank has something to say that no bit can express (a new name, another shape, or that it
-//      joins or leaves), all ranks send a RankReport to rank 0, whose Coordinator answers all of them with
-//      one Answer. Otherwise this step is skipped.
+//      name ready. The bitwise AND over all ranks shows which names are ready everywhere.
+//   2. If some rank has something to say that no bit can express (a new name, another shape of a known
+//      one, or that it joins or leaves), all ranks send a RankReport to rank 0, whose Coordinator answers all
+//      of them with one Answer. Otherwise this step is skipped.
 //   3. Agreed operations go into each rank's ReadyList, which is the same on all ranks, and are run from its
 //      head.
 //

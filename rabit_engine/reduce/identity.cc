@@ -29,7 +29,8 @@ void FillIntegers(void* buffer, std::size_t count, ReduceOp operation) {
   }
 }
 
-/// The identity of a sum is -0, because adding 0 would turn -0 into 0.
+/// The identity elements of one floating-point type. The identity of a sum is -0, because adding +0 would
+/// turn -0 into +0.
 template <typename T>
 struct Floats {
   T negative_zero, one, infinity, negative_infinity;

@@ -9,7 +9,7 @@
 // - integers are combined as unsigned numbers, which wrap;
 // - max and min compare and select, so that NaN and signed zeros behave like the `?:` in reduction.h;
 // - a sum or product of two NaN is the left one, made quiet. The hardware does that, but compilers swap the
-//   operands of + and *, so these two are pinned down (Add, Multiply);
+//   operands of + and *, so Add and Multiply fix the operands' order;
 // - 16-bit floats are combined as floats, and the stored result is rounded once, for any number of inputs;
 //   a NaN keeps the upper bits of its payload. All operations on binary16 make a NaN quiet, because widening
 //   does (F16C); max and min of bfloat16 select one operand bit by bit.
@@ -123,7 +123,7 @@ constexpr bool kIsFloat<Floats> = true;
 template <>
 constexpr bool kIsFloat<Vector<double>> = true;
 
-// Exact operations return one of their operands, or all bits of an integer: there is nothing to round.
+// kExact: the result is one of the operands or a bitwise combination of them, so there is nothing to round.
 struct Max {
   static constexpr bool kExact = true;
   template <typename V>
@@ -238,8 +238,8 @@ inline HalfVector Pack(Words words) {
 
 struct Float16 {
 #if WARREN_VECTOR_BYTES == 64
-  // The masked forms, with a mask of all ones: GCC 12 warns about the others in its own header (GCC bug
-  // 105593).
+  // These are masked intrinsics, with a mask of all ones: GCC 12 warns about the unmasked ones in its own
+  // header (GCC bug 105593).
   static HalfVector Narrow(Floats value) {
     return Bits<HalfVector>(
         _mm512_maskz_cvtps_ph(0xffff, Bits<__m512>(value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -439,7 +439,7 @@ void Fused(void* out_pointer, const void* const* input_pointers, std::size_t byt
   using Register = typename Kind::Register;
   constexpr std::size_t kIn = Kind::kInBytes;
   constexpr std::size_t kOut = Kind::kOutBytes;
-  // Enough consecutive loads to hide the loop's own instructions.
+  // Unrolled enough to hide the cost of the loop itself.
   constexpr int kUnroll = inputs <= 2 ? 4 : inputs <= 4 ? 2 : 1;
   auto* const out = static_cast<std::byte*>(out_pointer);
   const std::byte* input[inputs];

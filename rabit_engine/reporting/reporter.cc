@@ -39,7 +39,8 @@ constexpr std::chrono::seconds kClockPatience{2};
 /// The reporter of this process. Never destroyed, because its thread runs until the process ends.
 std::atomic<Reporter*> current = nullptr;
 
-/// The settings for reports; nullopt unless this process is a worker of dmlc-submit with reports turned on.
+/// The settings for reports; nullopt if reports are turned off, there is no tracker, this process is not a
+/// worker, or a setting is invalid.
 std::optional<Settings> WantedSettings() {
   if (std::getenv(kReportVariable) == nullptr) return std::nullopt;
   try {

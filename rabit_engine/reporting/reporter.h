@@ -1,5 +1,5 @@
 // Reports the state of this process to the tracker from a background thread. WARREN_REPORT_SECONDS, which
-// dmlc-submit sets, turns reports on and is their interval. Reports never hold up a job: if the tracker
+// dmlc-submit sets, turns reports on and sets their interval. Reports never hold up a job: if the tracker
 // cannot be reached, the thread tries again later, and only Finalize and the end of the process wait,
 // briefly, for the last report.
 //
@@ -31,7 +31,7 @@ inline constexpr std::chrono::milliseconds kLastReportPatience{200};
 /// The longest wait if events of a timeline must be sent first.
 inline constexpr std::chrono::seconds kLastEventsPatience{5};
 inline constexpr std::size_t kMostUnsentEvents = std::size_t{1} << 16;
-/// The shortest time between two reports of progress: at most ten a second.
+/// The shortest time between two reports, unless the timeline fills a report or the second one is the last.
 inline constexpr std::chrono::milliseconds kLeastPause{100};
 
 /// The time between two reports of a worker. Chosen so that the tracker receives at most 256 reports per

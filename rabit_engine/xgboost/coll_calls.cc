@@ -33,7 +33,8 @@ class Arguments {
     if (convention_ == Convention::kWithContext) One();
     return Pointer<const void>(One());
   }
-  /// Reads an enumeration that has 8 bits or is passed as an int; only the lowest 8 bits are defined.
+  /// Reads an enumeration, which has 8 bits or is passed as an int; only the lowest 8 bits are certain to be
+  /// defined.
   int Byte() { return static_cast<std::int8_t>(One()); }
   int Int() { return static_cast<int>(One()); }
 

@@ -303,7 +303,8 @@ class Serving final : public CallHandler {
   std::string first_error_;
 };
 
-/// Checks calls with known results through XGBoost's functions. Throws Refusal or EngineError.
+/// Makes calls whose results are known through XGBoost's functions and checks the results. Throws Refusal or
+/// EngineError.
 void TestItself(const OwnCommunicator& own, Serving& serving) {
   const int rank = own.rank();
   const int world_size = own.world_size();
@@ -375,7 +376,8 @@ Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
   Beginning beginning;
   try {
     const LoadedLibrary library = LibraryWith(address_in_xgboost);
-    // If this XGBoost lacks these functions, it lacks them on all ranks.
+    // If this XGBoost lacks one of the functions that OwnCommunicator needs, it lacks the function on all
+    // ranks.
     const auto rounds = std::make_shared<Rounds>(OwnCommunicator(library));
     const OwnCommunicator& own = rounds->own();
     const auto rank = static_cast<std::uint64_t>(own.rank());

@@ -19,7 +19,7 @@ std::string Objections(const void* address_in_xgboost);
 struct Wish {
   std::string objection;  ///< reason why this rank cannot be served; empty if none
   bool wants = true;      ///< whether the user wants to be told if the engine does not serve
-  bool demands = false;   ///< whether the user considers that an error
+  bool demands = false;   ///< whether the user considers it an error if the engine does not serve
   /// How long a call may wait for a peer unless rabit_timeout=1 says otherwise; 0: half an hour.
   std::chrono::seconds timeout{0};
 };

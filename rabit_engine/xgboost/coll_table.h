@@ -1,5 +1,6 @@
-// Redirects XGBoost's calls of its class Coll to a handler for this thread. Four functions in the class's
-// table are replaced by ours, which pass a call on to XGBoost's own function if no handler takes it.
+// Redirects the calls that XGBoost makes to its class Coll to the calling thread's handler. Four functions in
+// the class's table are replaced by ours, which pass a call on to XGBoost's own function if no handler takes
+// it.
 //
 // The table belongs to the process, the handler to a thread, like XGBoost's communicators.
 #pragma once

@@ -9,7 +9,7 @@
 namespace warren::xgboost {
 namespace {
 
-/// Converts an address, which the loader keeps as a number.
+/// Converts an address, which the loader keeps as a number, to a pointer.
 template <typename Type>
 const Type* At(ElfW(Addr) address) {
   return reinterpret_cast<const Type*>(address);  // NOLINT(performance-no-int-to-ptr)

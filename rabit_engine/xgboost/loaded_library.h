@@ -32,7 +32,7 @@ class LoadedLibrary {
  public:
   /// Returns the library that contains this address.
   static std::optional<LoadedLibrary> Containing(const void* address);
-  /// Returns the first library whose file name begins with this: "libxgboost.so".
+  /// Returns the first library whose file name begins with `begin_of_name`, e.g. "libxgboost.so".
   static std::optional<LoadedLibrary> Named(std::string_view begin_of_name);
   /// Returns the first library that exports this symbol, except the one that contains this code.
   static std::optional<LoadedLibrary> Defining(std::string_view symbol);

@@ -42,7 +42,7 @@ class OwnCommunicator {
   const char* (*last_error_)() = nullptr;
 };
 
-/// Thrown on all ranks if any of them objects; all keep XGBoost's own communication.
+/// Thrown on all ranks if any of them objects; all ranks then keep XGBoost's own communication.
 class AgreedRefusal : public Refusal {
  public:
   using Refusal::Refusal;

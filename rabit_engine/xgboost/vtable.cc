@@ -49,14 +49,14 @@ std::span<void* const> FindVtable(const LibraryImage& image, std::string_view ty
                                   std::size_t num_functions) {
   const std::string name(type_name);
   const std::span<const Word> words = RelocatedWords(image);
-  // A type information has this layout: {its own vtable, the name, possibly bases}.
+  // A type_info object has this layout: {its own vtable, the name, possibly bases}.
   std::vector<Word> types;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (PointsTo(image, words[i], name)) types.push_back(reinterpret_cast<Word>(&words[i - 1]));
   }
   if (types.empty()) throw Refusal(fmt::format("it has no class of the type {}", type_name));
-  // A vtable has this layout: {offset to the whole object, which is 0, the type information, the functions}.
-  // Derived types point to the type information too, but not after a 0.
+  // A vtable has this layout: {offset to the whole object, which is 0, the type_info object, the functions}.
+  // Derived types point to the type_info object too, but not after a 0.
   std::vector<const Word*> tables;
   bool outside = false;
   for (std::size_t i = 1; i < words.size(); ++i) {

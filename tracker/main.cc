@@ -210,7 +210,7 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
   return state;
 }
 
-/// Reads and discards standard input until it closes.
+/// Calls `closed` when standard input closes; discards what arrives on it.
 class Leash {
  public:
   Leash(boost::asio::io_context& io, std::function<void()> closed)

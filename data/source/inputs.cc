@@ -81,8 +81,8 @@ void LookAtRemotes(std::vector<Input>& inputs) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Whether a file listed for `path` belongs to the data set. As in a local folder, files that other programs
-/// keep next to the data and files in subfolders are left out.
+/// Whether a file listed for `path` belongs to the data set. As in a local folder, files in subfolders are
+/// left out, and so are files that other programs keep next to the data.
 bool IsWanted(std::string_view path, std::string_view found) {
   if (found == path) return true;
   const std::string_view name = found.substr(found.rfind('/') + 1);

@@ -129,7 +129,7 @@ def main() -> None:
     done = begun.num_boosted_rounds() if begun else 0
     if done > 0 and xgb.rabit.get_rank() == 0:
         xgb.rabit.tracker_print(f"resuming from {progress.path} after {done} rounds\n")
-    # The evaluation is summed over all workers and printed once.
+    # The evaluation covers the rows of all workers and is printed once.
     bst = xgb.train(params, dtrain, arguments.rounds - done, evals=[(dtrain, "train")], xgb_model=begun,
                     callbacks=[progress])
     if xgb.rabit.get_rank() == 0:

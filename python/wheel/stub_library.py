@@ -44,8 +44,8 @@ def symbols_of(listing: str, newest: Dict[str, Tuple[int, ...]]) -> List[Symbol]
 
 
 def assembler_of(symbols: List[Symbol]) -> str:
-    """Returns assembler code that defines the symbols. Kinds and sizes matter to programs that refer to the symbols: a program contains a
-    copy of each such object, with the size given here."""
+    """Returns assembler code that defines the symbols. Kinds and sizes matter to programs that are linked with it: a program reserves
+    space for its own copy of each data object (a copy relocation), with the size given here."""
     lines = []
     for symbol in symbols:
         section = {"FUNC": ".text", "OBJECT": ".bss", "TLS": ".section .tbss,\"awT\",%nobits"}[symbol.kind]

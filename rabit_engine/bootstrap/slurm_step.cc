@@ -54,7 +54,7 @@ std::vector<std::string_view> SplitOutsideBrackets(std::string_view list) {
   return items;
 }
 
-/// Expands "01-04,7" into one text per number, zero-padded like the first number of its range.
+/// Expands "01-04,7" into one string per number, zero-padded like the first number of its range.
 std::vector<std::string> ExpandRanges(std::string_view ranges, std::string_view list) {
   std::vector<std::string> numbers;
   for (const std::string_view range : SplitOutsideBrackets(ranges)) {

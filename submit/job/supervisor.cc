@@ -217,7 +217,7 @@ bool Supervisor::HasDoneItsPart(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker && view_.finished();
 }
 
-/// Whether the process is a worker that has left the job at the tracker, and so cannot rejoin.
+/// Whether the process is a worker that, according to the tracker, has left the job and so cannot rejoin.
 bool Supervisor::HasLeft(const ProcessState& process) const {
   return view_.has_tracker() && process.role == tracker::Role::kWorker &&
          (view_.finished() || TaskOf(process).has_shut_down);

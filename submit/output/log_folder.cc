@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The regular files in this folder that have the name of a file that jobs keep.
+/// The regular files in this folder whose names are those of files that jobs keep (see IsLogName).
 std::vector<fs::path> LogsIn(const fs::path& folder) {
   std::vector<fs::path> logs;
   std::error_code error;

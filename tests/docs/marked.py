@@ -236,7 +236,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool, allowances
                 return f"not printed: {line}"
             left.remove(found)
         return None if anything or not left else f"not expected: {left[0]}"
-    # The possible numbers of printed lines that the expected lines so far match.
+    # How many printed lines the expected lines so far may account for: all possible counts.
     ends = {0}
     for line in expected:
         if line == "...":

@@ -135,7 +135,7 @@ def main():
         scenario(host)
     for work in (ranks, operations, many_and_large):
         crowd(host, work)
-    crowd(host, operations, dmlc_worker_port=0)  # test_worker_port; versions without this option ignore it
+    crowd(host, operations, dmlc_worker_port=0)  # as in XGBoost's test_worker_port; versions without this option ignore it
     for seed in (1, 2):
         crowd(host, functools.partial(mixed, seed=seed), count=8)
     print("all well")

@@ -372,7 +372,7 @@ def callbacks_that_wait():
 
 
 def callbacks_in_an_order_of_chance():
-    """Rank 0 begins a barrier in a callback while another future is incomplete, and gets one warning."""
+    """Rank 0 begins two barriers in a callback while another future is incomplete, and is warned only once."""
     import warnings
     rank, _ = begin()
     caught = []

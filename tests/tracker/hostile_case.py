@@ -62,7 +62,8 @@ class HostileCase(unittest.TestCase):
         self.assertIn(complaint, lines[0])
 
     def throw_nonsense(self, seed, whole, head=b""):
-        """Opens 300 connections. Each sends `whole`, or `head` and random bytes, with a few bytes changed and cut off at a random place."""
+        """Opens 300 connections. Each sends `whole`, or `head` and random bytes, with up to three bytes changed, and stops at a
+        random place."""
         random_bytes = random.Random(seed)
         for number in range(300):
             data = bytearray(whole if number % 2 else head + random_bytes.randbytes(64))

@@ -48,8 +48,8 @@ class InXgboost(HistgbtTest):
 
     def check(self, metric, make, parameters, seeds=(2,), limit=0.002):
         """Checks that XGBoost computes the same metric from histgbt's models, and that XGBoost's own models are not better by more than
-        `limit` on average over the seeds' data sets. Only the average counts, since the positions of cuts change single trees, as
-        another max_bin does in XGBoost."""
+        `limit` on average over the seeds' data sets. Only the average counts, since the positions of the cuts affect individual
+        trees, as a different max_bin does in XGBoost."""
         better = []
         for seed in seeds:
             self.make_data("train.txt", rows=20000, seed=seed, **make)

@@ -330,7 +330,7 @@ STAND_IN cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
   const std::lock_guard lock(machine.mutex);
   *attributes = cudaPointerAttributes{};
   const auto* found = Find(pointer);
-  if (found == nullptr) return cudaSuccess;  // type: unregistered
+  if (found == nullptr) return cudaSuccess;  // all zero: cudaMemoryTypeUnregistered
   attributes->type = found->second.pinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
   attributes->device = found->second.device;
   return cudaSuccess;

@@ -47,8 +47,8 @@ class Hosts(HostsCase):
             for layout in layouts:
                 with self.subTest(layout=layout, ipv6=ipv6):
                     choices = self.compare(hosts, layout, "random", 150)
-                    # Hosts of equal size are subtrees of the reduction order if that size is a power of two; other hosts may not be
-                    # subtrees.
+                    # Hosts of equal size are subtrees of the reduction order if that size is a power of two; other hosts need not
+                    # be.
                     whole = all(ranks in (1, 2, 4) for ranks in layout[:-1]) and len(set(layout)) == 1
                     if whole and max(layout) > 1:
                         self.assertRegex(choices, r"allreduce.*: hierarchical\n")

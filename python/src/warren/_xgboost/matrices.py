@@ -38,7 +38,7 @@ def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """Names and types of the features, if they have names."""
+    """The DMatrix options that describe the features: their names, types and `enable_categorical`; empty if they have no names."""
     if table.names is None:
         return {}
     found: Dict[str, Any] = {"feature_names": table.names, "feature_types": table.types}

@@ -198,7 +198,7 @@ class Alone:
         return value
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
-        """Does nothing, since there is no other rank."""
+        """Only checks `root`, since there is no other rank."""
         del array
         check_root(root, 1)
 
@@ -391,8 +391,8 @@ def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
 
 
 def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:
-    """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both values. Otherwise a rank could
-    read different rows than the others expect, or wait for the others forever. A collective call."""
+    """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both values. Without this check,
+    a rank could read different rows than the others expect, or wait for the others forever. A collective call."""
     if peers.world == 1 or not peers.connected:
         return
     said = peers.allgather({name: repr(value) for name, value in arguments.items()})

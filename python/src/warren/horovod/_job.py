@@ -33,7 +33,8 @@ class ProcessSet:
         return None if self.process_set_id is None or self.ranks is None else len(self.ranks)
 
     def rank(self) -> Optional[int]:
-        """Returns this process's rank within the set; None until the set is part of the job. Operations take ranks of the job."""
+        """Returns this process's rank within the set; None until the set is part of the job. Operations take a root as a
+        rank of the job, not of the set."""
         if self.process_set_id is None:
             return None
         return self.named("rank").rank

@@ -1,4 +1,4 @@
-"""The data that `warren doctor` collects about hosts, and its findings, as values."""
+"""The data that `warren doctor` collects about hosts, and its findings."""
 import dataclasses
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 

@@ -323,7 +323,7 @@ def numbers(chunk: Any) -> NDArray[Any]:
 
 
 def identifiers(chunk: Any) -> NDArray[Any]:
-    """Values that are only compared: whole numbers, or Python objects. None means missing."""
+    """Values that are only compared: whole numbers, or Python objects. The chunk must have no missing values."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if pa.types.is_dictionary(chunk.type):

@@ -1,4 +1,4 @@
-// The C API: rabit/c_api.h.
+// Rabit's C API (rabit/c_api.h).
 #include "rabit/c_api.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
 
-/// Prints the error if `result`, which a call of rabit's API returned, is not 0. Returns `result`.
+/// If `result`, the result of Attempt, is not 0, prints this thread's last error. Returns `result`.
 int PrintIfFailed(int result) {
   if (result != 0) {
     std::fflush(stdout);
@@ -105,7 +105,7 @@ std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, con
 
 int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes, char** out_local,
                    rbt_ulong* out_local_bytes) {
-  // The caller may use these strings until this thread's next call.
+  // The caller may use these strings until this thread calls this function again.
   thread_local std::string global;
   thread_local std::string local;
   global.clear();

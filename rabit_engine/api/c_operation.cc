@@ -17,7 +17,7 @@ std::size_t Product(const Session& session, const Call& call, std::size_t count,
   return count * unit;
 }
 
-/// Returns the offsets of equal slices, one per rank.
+/// Returns the offsets of equal slices, one slice per rank. Refuses slices that are too large for memory.
 Offsets Equal(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
   const std::size_t slice = Product(session, call, count, unit);
   Product(session, call, slice, static_cast<std::size_t>(session.world_size()));
@@ -44,8 +44,9 @@ Offsets OffsetsOf(const Session& session, const Call& call, const Counts& counts
   return Equal(session, call, std::get<std::size_t>(counts), unit);
 }
 
-/// If there is a count per rank, only the root passes the counts, and other ranks get no offsets. If the
-/// slices are equal, every rank gets offsets and refuses a count that is too large.
+/// If there is one count per rank, only the root has the counts: on the other ranks, returns no offsets. If
+/// the slices are equal, returns the offsets on every rank, so that every rank refuses a count that is too
+/// large.
 Offsets OffsetsOfRoot(const Session& session, const Call& call, int root, const Counts& counts,
                       std::size_t unit) {
   const bool are_equal = std::holds_alternative<std::size_t>(counts);
@@ -75,7 +76,8 @@ void CallCustom(const void* right, void* left, std::size_t count, void* context)
   throw Misuse("the caller's operation reported a failure");
 }
 
-/// The caller's operation is released when the call has ended or is refused.
+/// Stores in `owned` a reduction by the caller's operation, which is released when the call has ended or is
+/// refused.
 void TakeCustomReduction(const Session& session, const Call& call, const WarrenCustomOp* op,
                          OwnedOperation& owned) {
   if (op == nullptr) session.Refuse(call, "the operation is NULL");

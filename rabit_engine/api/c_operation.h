@@ -35,7 +35,7 @@ struct Arguments {
   int type = 0;
   Op op{};
   int root = 0;
-  std::size_t recv_count = 0;  ///< elements of the message from rank `from`
+  std::size_t recv_count = 0;  ///< number of elements to receive from rank `from`
   std::optional<int> to{};
   std::optional<int> from{};
 

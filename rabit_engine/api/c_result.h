@@ -21,7 +21,7 @@ int Attempt(Function&& function) {
     function();
     return 0;
   } catch (const ForcedUnwind&) {
-    throw;  // the thread is being cancelled: Python does this at exit to threads that run its functions
+    throw;  // the thread is being ended; Python, as it exits, ends threads that call into it
   } catch (const std::exception& error) {
     LastError() = error.what();
   } catch (...) {
@@ -30,7 +30,7 @@ int Attempt(Function&& function) {
   return -1;
 }
 
-/// Like Attempt, but passes this thread's session to the function.
+/// Like Attempt, but passes to the function the session that this thread uses. Fails if there is none.
 template <typename Function>
 int AttemptWithSession(const Call& call, Function&& function) {
   return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });

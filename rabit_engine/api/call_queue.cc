@@ -28,7 +28,7 @@ constexpr microseconds kSeldom{1'000};
 // addition, and then sleeps until it is notified.
 constexpr microseconds kOften{20};
 constexpr microseconds kAttentive{1'000};
-// The queue's thread ends when there has been no work for this long.
+// The queue's thread ends if nothing has been added for this long and the queue is empty.
 constexpr std::chrono::seconds kIdle{5};
 
 /// The queue whose operation this thread is running, if any.
@@ -74,7 +74,7 @@ std::shared_ptr<QueuedCall> CallQueue::Add(std::function<void()> work) {
   return operation;
 }
 
-/// If no thread can be started, waiting threads run the operations.
+/// If no thread can be started, the operations run in Wait, Drain and HasEnded.
 void CallQueue::StartThread() {
   // Leave signals to the program's threads.
   sigset_t all;
@@ -136,7 +136,7 @@ void CallQueue::RunFirst(Lock& lock) {
   try {
     work();
   } catch (const ForcedUnwind&) {
-    // The thread is being cancelled: Python does this at exit to threads that run its functions.
+    // The thread is being ended; Python, as it exits, ends threads that call into it.
     lock.lock();
     is_running_ = false;
     operation->error_ = std::make_exception_ptr(EngineError("the thread that ran this call was ended"));
@@ -146,7 +146,7 @@ void CallQueue::RunFirst(Lock& lock) {
   } catch (...) {
     error = std::current_exception();
   }
-  work = nullptr;  // release what it holds before any thread sees that the operation has ended
+  work = nullptr;  // release what `work` holds before any thread sees that the operation has ended
   running_queue = before;
   lock.lock();
   is_running_ = false;
@@ -160,7 +160,7 @@ void CallQueue::RunFirst(Lock& lock) {
   }
 }
 
-/// The thread's main loop: runs operations that no caller waits for.
+/// The thread's main loop: runs operations while no other thread runs one.
 void CallQueue::Serve() {
   posix::WakePromptly();
   Lock lock(mutex_);

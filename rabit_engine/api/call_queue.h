@@ -1,6 +1,6 @@
 // The asynchronous operations of one communicator. They run one after another, in the order in which they
-// were added: on the queue's thread, or on the first thread that waits for one of them. The latter saves two
-// thread switches, which matters for small operations.
+// were added: on the queue's thread, or on a thread that waits for one of them. The latter saves two thread
+// switches, which matters for small operations.
 //
 // Each communicator has its own thread, which lives while there is work and for a short time after. One
 // thread for several communicators could deadlock: a collective waits for other ranks, which may have started
@@ -23,8 +23,8 @@ namespace warren::api {
 
 class CallQueue;
 
-/// An operation in the queue. If the queue has no thread, because none can be started, HasEnded runs the
-/// operation.
+/// An operation in the queue. If no thread can be started for the queue, HasEnded runs the queue's operations
+/// up to this one.
 class QueuedCall final : public PendingCall {
  public:
   bool HasEnded() override;
@@ -50,7 +50,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   /// `work` is called once, after all work added before it, and then destroyed.
   std::shared_ptr<QueuedCall> Add(std::function<void()> work);
   /// Waits until the queue is empty; meanwhile, runs operations that no other thread is running. Returns
-  /// immediately if called from within an operation.
+  /// immediately if called from within an operation or in a forked process.
   void Drain();
   /// Ends the thread once it has run the remaining operations. No operation may be added after this call.
   void Close();
@@ -76,7 +76,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   bool is_closed_ = false;
   const std::uint64_t num_forks_ = NumForks();  ///< NumForks() in the process that owns the queue
   bool is_to_be_woken_ = false;                 ///< the thread sleeps until notified; else it polls
-  bool waiters_run_ = false;                    ///< the last operation was run by a thread that waited for it
+  bool waiters_run_ = false;                    ///< the last operation was run by a waiting thread
   std::chrono::steady_clock::time_point last_added_;
 };
 

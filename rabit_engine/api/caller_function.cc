@@ -1,4 +1,4 @@
-// Splits work for callers' functions into pieces that are aligned and whose length fits into an int.
+// Splits work for callers' functions into pieces that are aligned and have at most INT_MAX elements.
 #include "rabit_engine/api/caller_function.h"
 
 #include <algorithm>

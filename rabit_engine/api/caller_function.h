@@ -25,7 +25,7 @@ using CallerReduceFunction = void(const void* src, void* dst, int count, const M
 /// function that forked, e.g. "the reduction function".
 void RequireNoFork(std::uint64_t num_forks, const char* function);
 
-/// Must outlive the reductions made from it.
+/// A caller's reduction function. Must outlive the reductions made from it.
 class CallerFunction {
  public:
   CallerFunction(CallerReduceFunction* function, std::size_t element_bytes);

@@ -72,7 +72,7 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
   session->Check(call, operation.View());
   if (mode.handle == nullptr) session->Refuse(call, "`handle` is NULL");
   if (options) options->timeout = session->Timeout(call, mode.options->timeout_seconds);
-  // The work holds the session and the options, which must live until it has run.
+  // The work holds the session and the options, which must live until the work has run.
   return new WarrenHandle_{session->Enqueue(call, [session, options, call, operation = std::move(operation)] {
     Perform(*session, call, [&] { session->Run(call, operation.View()); });
   })};
@@ -89,7 +89,7 @@ int Run(const CallMode& mode, WarrenComm comm, const Arguments& arguments) {
   });
 }
 
-/// Stores a new communicator, or NULL, in *out.
+/// Stores a new communicator with this session in *out, or NULL if `session` is null.
 void Give(std::shared_ptr<Session> session, WarrenComm* out) {
   *out = session ? new WarrenComm_{std::move(session)} : nullptr;
 }
@@ -115,7 +115,8 @@ void RequireSameList(Session& session, const Call& call, std::span<const int> ra
   }
 }
 
-/// Returns each rank's position in the list, or -1 if the rank is not listed.
+/// Returns each rank's position in the list, or -1 if the rank is not listed. Refuses invalid and repeated
+/// ranks.
 std::vector<int> Places(const Session& session, const Call& call, std::span<const int> list) {
   std::vector<int> place(static_cast<std::size_t>(session.world_size()), -1);
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -131,7 +132,8 @@ std::vector<int> Places(const Session& session, const Call& call, std::span<cons
   return place;
 }
 
-/// The function and the context in `given` must stay valid until the communicator is made.
+/// Returns a bootstrap over the rendezvous `given`, whose function and context must stay valid until the
+/// communicator is made. Throws Misuse if `given` is not valid.
 RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given) {
   if (given == nullptr || given->struct_bytes < sizeof(WarrenRendezvous) || given->allgather == nullptr) {
     throw Misuse(fmt::format(

@@ -1,5 +1,5 @@
-// Shared by the C APIs of the collectives (warren/c_api.h): the structs behind the C types, and helpers that
-// run a C function's work.
+// Shared by the sources that implement warren/c_api.h: structs behind the C types, and helpers that run the
+// work of a C function.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,7 +26,8 @@ struct WarrenCoordinator_ {
 
 namespace warren::api::face {
 
-/// Runs the function with the communicator's session, which lives until the call has ended.
+/// Runs `function` with the communicator's session, which is kept alive until `function` returns. Returns
+/// what Attempt returns.
 template <typename Function>
 int On(WarrenComm comm, const char* name, Function&& function) {
   return Attempt([&] {
@@ -37,7 +38,8 @@ int On(WarrenComm comm, const char* name, Function&& function) {
   });
 }
 
-/// Runs the work. If this rank is out of memory, informs the other ranks, which wait for it.
+/// Runs the work. If this rank runs out of memory, informs the other ranks, which are waiting for this rank,
+/// and throws EngineError.
 template <typename Work>
 void Perform(Session& session, const Call& call, Work&& work) {
   try {

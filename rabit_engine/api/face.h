@@ -23,11 +23,13 @@ auto Translated(Function&& function) {
   }
 }
 
-/// The job as seen from the calling thread. `threads`: whether threads share a job.
+/// The job as seen from the calling thread. `threads`: which job is used by a thread that has not called
+/// Init.
 template <Threads threads>
 class Face {
  public:
-  /// Runs the call with the job's session. Throws if there is no job.
+  /// Runs the function with the job's session. Throws dmlc::Error if there is no job or the function throws
+  /// EngineError.
   template <typename Function>
   static auto WithSession(const Call& call, Function&& function) {
     try {
@@ -40,7 +42,8 @@ class Face {
     return Translated([&] { return Session::Finalize(call, threads); });
   }
 
-  // Outside a job, these return the values of a single process, and an empty host name.
+  // Outside a job, these return the values of a single process, an empty host name, and `outside` as the
+  // version.
   static int rank() {
     return Ask(0, [](const Session& session) { return session.rank(); });
   }

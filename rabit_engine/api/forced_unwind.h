@@ -1,5 +1,6 @@
-// The exception that unwinds a cancelled thread (pthread_cancel) in GNU's C++ library. Handlers that catch
-// everything must let it pass. Other libraries have no such type; there, nothing throws ForcedUnwind.
+// The exception with which GNU's C++ library unwinds a thread that ends early (pthread_cancel, pthread_exit).
+// Handlers that catch everything must rethrow it. Other C++ libraries have no such type; with them, nothing
+// throws ForcedUnwind.
 #pragma once
 
 #include <exception>

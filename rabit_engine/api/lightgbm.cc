@@ -73,7 +73,7 @@ std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
                                          1,   1e16,  -5,   0.25, 2,      0.7,       -0.0,    1e308};
   constexpr std::array<double, 16> kRight{0.2, -1e300, -0.0, 1e-17, kSmall, 1,    2.0 / 3, 8e-200,
                                           1,   1,      5,    0.5,   1e-3,   -0.7, 0.0,     -1e307};
-  // Sums that carry from one half into the other, and sums that do not.
+  // Sums that carry from the lower half of an element into the upper half, and sums that do not.
   constexpr std::array<std::int64_t, 4> kLongLeft{0x7fffffff, -1, 5, -0x123456789a};
   constexpr std::array<std::int64_t, 4> kLongRight{1, -1, 0x100000000, 0x9876543210};
   constexpr std::array<std::int32_t, 4> kIntLeft{0x7fff, -1, 5, -0x12345};

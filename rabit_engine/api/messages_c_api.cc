@@ -1,4 +1,4 @@
-// The C API of tagged messages (warren/c_api.h): mailboxes and their handles.
+// The C API of tagged messages (warren/c_api.h): mailboxes, and the handles of messages.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -64,7 +64,7 @@ class PostedMessage final : public PendingCall {
     function(error_);  // constant once the message has ended
   }
 
-  /// `where`: the beginning of error messages.
+  /// Ends the message, successfully if `error` is null. `where`: the beginning of the error's text.
   void End(const std::string& where, const std::exception_ptr& error) {
     std::function<void(const std::exception_ptr&)> function;
     {

@@ -30,7 +30,8 @@ using coordinator::Ready;
 using coordinator::Request;
 using coordinator::Signature;
 
-// The maximum number of names with a bit (participant.h). The bits take at most 512 bytes in each cycle.
+// The maximum number of names that can have a bit (participant.h). Their bits take at most 512 bytes in each
+// cycle.
 constexpr std::size_t kCapacity = 4096;
 // Approximate limits of the work in one cycle, so that an operation that is submitted later but has a higher
 // priority can overtake the rest. Must be the same on all ranks.
@@ -38,9 +39,10 @@ constexpr std::uint64_t kCycleBytes = 2 << 20;
 constexpr int kCycleBatches = 64;
 // The largest packing buffer kept between cycles.
 constexpr std::size_t kMostKept = 64 << 20;
-// Longest time between cycles while all ranks are idle.
+// Longest time between cycles while all ranks are idle, unless the `cycle` setting is longer.
 constexpr std::chrono::microseconds kIdleCycle{8'000};
-// Shortest time between cycles while some ranks wait for others, even if the `cycle` setting is shorter.
+// Time between cycles while some ranks wait for others, unless the `cycle` setting is longer or a rank needs
+// a cycle sooner.
 constexpr std::chrono::microseconds kPause{100};
 
 /// The NamedCalls whose cycle this thread is running, if any.
@@ -97,8 +99,8 @@ class NamedCalls::NamedCall final : public PendingCall {
     function(error_);  // constant once the call has ended
   }
 
-  /// Called with the owner's mutex held. Returns the callback to call after the mutex is released; may be
-  /// empty.
+  /// Called with the owner's mutex held. Returns the callback to call after the mutex is released, or an
+  /// empty function.
   std::function<void()> End(const std::exception_ptr& error) {
     error_ = error;
     has_ended_ = true;
@@ -134,7 +136,7 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
       num_forks_(NumForks()),
       participant_(session_->rank(), SettingsOf(options), kCapacity) {
   session_->StayOffTimeline();
-  // A rank that does not start a cycle times out like a rank that does not submit a name.
+  // Ranks wait as long for a rank that does not start a cycle as for a rank that does not submit a name.
   if (options.fails_after > 0) {
     constexpr double kLongest = 1e9;
     session_->SetTimeout(std::chrono::ceil<std::chrono::milliseconds>(
@@ -304,7 +306,7 @@ void NamedCalls::RunCycle(Lock& lock) {
           nullptr);
     }
   } catch (const ForcedUnwind&) {
-    // The thread is being cancelled: Python does this at exit to threads that run its functions.
+    // The thread is being ended; Python, as it exits, ends threads that call into it.
     if (lock.owns_lock()) lock.unlock();
     const std::string why = "the thread that ran the named operations was ended";
     session_->GiveUp(why);
@@ -403,8 +405,9 @@ void NamedCalls::Tune(std::uint64_t bytes) {
 
 // --- running what all ranks have agreed on -----------------------------------------------------------------
 
-/// The waiting calls of a batch, in batch order; nullopt for each name that this rank has not submitted,
-/// because it has joined. Names stay reserved until the calls end.
+/// Returns the waiting calls of a batch, in batch order; nullopt for each name that this rank has not
+/// submitted, because it has joined. Names stay reserved until the calls end. Throws EngineError if a call's
+/// signature differs from the agreed one.
 std::vector<std::optional<NamedCalls::WaitingCall>> NamedCalls::Take(const std::vector<Ready>& batch) {
   std::vector<std::optional<WaitingCall>> taken(batch.size());
   const Clock::time_point now = Clock::now();
@@ -515,7 +518,8 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
   return bytes;
 }
 
-/// Runs an operation with neutral elements, because this rank has joined.
+/// Takes part in an operation with neutral elements: this rank has joined and has not submitted the
+/// operation.
 void NamedCalls::RunWithout(const Signature& what) {
   if (what.kind == Collective::kBarrier) return session_->Run(kCall, Operation::Barrier());
   packed_.resize(std::max<std::size_t>(packed_.size(), what.bytes()));

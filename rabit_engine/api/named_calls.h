@@ -48,15 +48,17 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   NamedCalls& operator=(const NamedCalls&) = delete;
 
   Session& session() { return *session_; }
-  /// Throws Misuse if an operation with this name is already waiting, or this rank has called Join or Close;
-  /// EngineError if the NamedCalls have ended, with or without an error.
+  /// Throws Misuse if an operation with this name has not ended yet, this rank has called Close, or it has
+  /// called Join and not all ranks have joined yet; EngineError if the NamedCalls have ended, with or without
+  /// an error.
   std::shared_ptr<PendingCall> Add(const Call& call, coordinator::Request request, NamedWork work);
   /// Completes this rank's operations, then contributes neutral elements to the other ranks' operations until
-  /// all ranks have joined. Returns the rank that joined last.
+  /// all ranks have joined. Returns the rank, in the job, that joined last. Throws EngineError if the
+  /// NamedCalls end first.
   int Join(const Call& call);
   /// Closes the NamedCalls on all ranks; operations that are not ready everywhere yet end with an error.
   /// Throws if an error occurs while this call waits for the other ranks, but not if an earlier error had
-  /// already closed the NamedCalls.
+  /// already closed the NamedCalls. If called by a completion function, returns without waiting.
   void Close();
 
  private:
@@ -119,7 +121,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   std::mutex join_mutex_;
   std::thread thread_;
   std::string over_;          ///< why the NamedCalls have ended; empty while they are open
-  std::exception_ptr error_;  ///< the error that ended them, if any
+  std::exception_ptr error_;  ///< the error that ended the NamedCalls, if any
 
   // Used by the running cycle.
   std::unique_ptr<coordinator::Coordinator> coordinator_;  ///< on rank 0

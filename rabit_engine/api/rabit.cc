@@ -1,4 +1,4 @@
-// The C++ API: the functions called by the inline functions of rabit/rabit.h.
+// Rabit's C++ API: the functions called by the inline functions of rabit/rabit.h.
 #include <dmlc/logging.h>
 
 #include <cstddef>

@@ -43,7 +43,7 @@ Share ShareOf(const Operation& operation, int rank) {
   return {operation.count, 0, gets_result ? operation.count : 0};
 }
 
-/// The same operation in place on `buffer`, without the division.
+/// Returns the operation with `reduction`, in place on `buffer`, and without the division of averages.
 Operation InPlace(const Operation& operation, void* buffer, const Reduction& reduction) {
   Operation in_place = operation;
   in_place.send = in_place.receive = buffer;
@@ -53,7 +53,7 @@ Operation InPlace(const Operation& operation, void* buffer, const Reduction& red
   return in_place;
 }
 
-/// Averages elements of a type that rounds: computes in float, and rounds once, after the division.
+/// Averages 16-bit floats: computes in float, and rounds once, after the division.
 void AverageInFloats(const Operation& operation, const Share& share, void* result, int world_size,
                      const RunInPlace& run) {
   const Reduction& reduction = *operation.reduction;

@@ -40,7 +40,7 @@ struct Registry {
   std::mutex mutex;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with their numbers
   std::uint64_t last_number = 0;
-  int num_met = 0;                    // sessions made by Meet, or from such sessions
+  int num_met = 0;                    // number of existing sessions made by Meet, or from such sessions
   std::optional<int> rank_that_left;  // the most recent one, for messages
   // Set in a process forked while sessions existed: the parent process, which owns the sessions, their links,
   // their shared memory and their place at the tracker.
@@ -99,7 +99,8 @@ std::string Place(const std::string& who, const Call& call) {
   return fmt::format("{}: {}", who, Describe(call));
 }
 
-// Rethrows the current exception as the same type, with a message that names the user's call.
+// Rethrows the current exception as the same type (Refused as Misuse), with a message that names the user's
+// call.
 [[noreturn]] void RethrowFor(const std::string& place) {
   try {
     throw;
@@ -309,7 +310,7 @@ std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) con
                "a timeout of {} s, but this engine has no timeouts; set WARREN_ENGINE=native, or omit it",
                seconds));
   }
-  constexpr double kLongest = 1e9;  // longer timeouts would not fit a clock
+  constexpr double kLongest = 1e9;  // longer timeouts could overflow the clock's time points
   return std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(std::min(seconds, kLongest)));
 }
@@ -323,7 +324,7 @@ void Session::SetUsualTimeout(const Call& call, double seconds) {
 }
 
 Session::CallLock::CallLock(Session& session, const Call& call) : session_(session) {
-  RequireOwner(call);  // again: some callers have not found the session with Require
+  RequireOwner(call);  // checked again: some callers have not found the session with Require
   constexpr int kTurnsOfYielding = 100;
   constexpr std::chrono::microseconds kTurnPause{100};
   int turns = 0;

@@ -2,8 +2,9 @@
 // implements the rules that all APIs share: which thread uses which rank, what may be called when, which
 // arguments are valid, and what errors say.
 //
-// Errors are EngineError; the APIs translate them to their own types. Messages start with
-// "rank R: <call> (<where>): ".
+// Errors are EngineError; the APIs translate them to their own types. Messages about a session's calls start
+// with "rank R: <call> (<file>:<line> in <function>): "; the place is left out if it is unknown. "rank R" is
+// followed by the communicator unless the communicator is the world.
 #pragma once
 
 #include <atomic>
@@ -73,17 +74,19 @@ enum class Threads {
 
 class Session {
  public:
-  /// Joins the job for this thread unless it has joined already: the job of the tracker or bootstrap in the
-  /// settings, else that of the launcher that started this process, else a job of this process alone.
+  /// Joins a job for this thread unless the thread has joined one already: the job of the tracker, bootstrap
+  /// or MPI engine in the settings, else the job of the launcher that started this process, else a job of
+  /// this process alone. If the process was started in a role other than worker, exits with 0.
   static void Init(const Call& call, int argc, const char* const* argv);
   /// Returns the session this thread uses, or null.
   static std::shared_ptr<Session> Find(Threads threads);
-  /// Returns the session this thread uses. Throws Misuse if it has none.
+  /// Returns the session this thread uses. Throws Misuse if there is none, or in a process forked from one
+  /// that has sessions.
   static std::shared_ptr<Session> Require(const Call& call, Threads threads);
   /// Makes a session of the ranks that meet over this bootstrap; the session is not bound to a thread. Each
   /// rank leaves independently, by destroying its session.
   static std::shared_ptr<Session> Meet(const Call& call, std::unique_ptr<Bootstrap> bootstrap);
-  /// Ends this thread's session, if it has one. Returns false if an error had already ended the job.
+  /// Ends the session this thread uses, if there is one. Returns false if an error had already ended the job.
   static bool Finalize(const Call& call, Threads threads);
 
   explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
@@ -94,10 +97,10 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const SessionOptions& options() const { return options_; }
-  /// Stops tracing; the caller records these calls itself.
+  /// Stops recording calls on the timeline; the caller records them itself.
   void StayOffTimeline() { timeline_ = nullptr; }
-  /// Registers a function to call before this session, or the world from which it was made, ends. The
-  /// function is not called if `whose` has expired by then.
+  /// Registers a function that Finalize calls before it ends the world's session: this session, or the one
+  /// from which it was made. The function is not called if `whose` has expired by then.
   void BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function);
   /// Sets how long further calls may wait for a rank that is alive; overrides rabit_timeout. Does nothing if
   /// the engine has no timeouts.
@@ -112,8 +115,9 @@ class Session {
   std::vector<int> Hosts(const Call& call);
   /// Translates a rank of this session to its rank in the job.
   int RankInJob(const Call& call, int rank) const;
-  /// Makes a session of the ranks that give the same color, ordered by key; null for a negative color.
-  /// Different sessions may have calls in progress at the same time. The session ends when it is destroyed.
+  /// Makes a session of the ranks that give the same color, ordered by key. Returns null if `color` is
+  /// negative. Different sessions may have calls in progress at the same time. The session ends when it is
+  /// destroyed.
   std::shared_ptr<Session> Split(const Call& call, int color, int key);
   /// Makes a session of these ranks, in this order; only these ranks make the call. See Communicator::Group.
   std::shared_ptr<Session> Group(const Call& call, std::span<const int> ranks, const std::string& name,
@@ -168,10 +172,11 @@ class Session {
 
   /// The number of checkpoints that the job has made.
   int version() const { return version_; }
-  /// A checkpoint. The pointers are valid until the next checkpoint.
+  /// A checkpoint. The pointers are valid until the next checkpoint. Each is null unless its model was
+  /// requested.
   struct Loaded {
     int version;
-    const std::string* global;  ///< null unless requested
+    const std::string* global;
     const std::string* local;
   };
   /// Returns the newest checkpoint, or nullopt before the first one. Throws Misuse if it lacks a requested
@@ -193,9 +198,9 @@ class Session {
   [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
   void CheckClosely(const Call& call, const Operation& operation) const;
   void CheckDeviceCall(const Call& call, const device::Operation& operation) const;
-  // Gives this thread exclusive use of the communicator during the lock's lifetime. Waits while WhenIdle or,
-  // once calls have been enqueued, any other thread uses the communicator; otherwise, throws Misuse if
-  // another thread uses it, or if this is a forked process.
+  // Gives this thread exclusive use of the communicator during the lock's lifetime. Waits while WhenIdle uses
+  // the communicator and, once calls have been enqueued, while any other thread does; until then, throws
+  // Misuse if another thread uses it. Always throws Misuse in a forked process.
   class CallLock {
    public:
     CallLock(Session& session, const Call& call);
@@ -230,7 +235,7 @@ class Session {
   std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
   std::unique_ptr<device::DeviceCollectives> devices_;  ///< made on first use
   SessionOptions options_;
-  Timeline* timeline_;  ///< null if no timeline is written
+  Timeline* timeline_;  ///< null if calls are not recorded
   struct Endings {
     std::mutex mutex;
     std::vector<std::pair<std::weak_ptr<void>, std::function<void()>>> functions;

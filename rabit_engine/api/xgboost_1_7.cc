@@ -140,7 +140,7 @@ const OwnEngine* Own() {
 
 // --- Warren's engine ---
 
-/// The number of checkpoints outside a job, which XGBoost counts, too.
+/// The number of checkpoints of this thread outside a job, which XGBoost counts, too.
 thread_local int version_outside = 0;
 
 class Seam final : public IEngine {

@@ -1,7 +1,8 @@
 // The API for XGBoost 2.1 and later. warren.xgboost calls the functions WarrenXGBoost* with ctypes, to turn
 // the engine on for an XGBoost communicator. The other functions replace XGBoost's if this library is linked
 // or preloaded before libxgboost: XGCommunicatorInit and XGCommunicatorFinalize, with which C++ and Java
-// programs join and leave, then also turn the engine on and off.
+// programs join and leave, then also turn the engine on and off, and XGBGetLastError also returns this
+// library's errors.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -58,7 +59,8 @@ Function* OwnFunction(const char* name) {
   return reinterpret_cast<Function*>(address);
 }
 
-/// Returns the timeout for peers from the JSON that XGCommunicatorInit takes; 0 if it has none.
+/// Returns the timeout for peers from the JSON that XGCommunicatorInit takes; 0 if the JSON contains no valid
+/// timeout.
 std::chrono::seconds TimeoutOf(const char* config) {
   for (const char* name : {"dmlc_timeout", "DMLC_TIMEOUT"}) {  // the names XGBoost looks for, in its order
     try {
@@ -87,7 +89,8 @@ bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
   const auto world_size = reinterpret_cast<int (*)()>(own("XGCommunicatorGetWorldSize"));
-  // Before 2.1 there is no class that could be served; XGBoost 1.7 is served in another way.
+  // Before 2.1, XGBoost has no class Coll whose calls could be served; XGBoost 1.7 is served by
+  // xgboost_1_7.cc.
   if (world_size == nullptr || own("XGCommunicatorAllgather") == nullptr) return true;
   warren::api::NoteXgboostsUse();
   if (world_size() < 2) return true;

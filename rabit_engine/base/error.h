@@ -1,6 +1,7 @@
-// Errors of the engine. Every message says which rank and host failed, what was being done, what was
-// observed, and what to do next. Errors are always reported as exceptions; the APIs in api/ translate them
-// into what their callers expect.
+// Errors of the engine. A message says what was being done, what was observed, and what to do next. It names
+// the rank, unless the rank is not known yet, as in errors of settings; if a peer is lost, it also names the
+// peer's host. Errors are always reported as exceptions; the APIs in api/ translate them into what their
+// callers expect.
 #pragma once
 
 #include <stdexcept>

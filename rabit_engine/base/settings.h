@@ -50,7 +50,8 @@ struct Settings {
   /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: forever. The death
   /// of a peer's process is noticed immediately in any case.
   std::chrono::seconds collective_timeout{0};
-  std::chrono::seconds connect_timeout{30};  ///< WARREN_CONNECT_TIMEOUT: per connection or handshake
+  /// WARREN_CONNECT_TIMEOUT: the timeout of a connection attempt or a handshake.
+  std::chrono::seconds connect_timeout{30};
   std::chrono::seconds host_timeout{30};  ///< WARREN_HOST_TIMEOUT: silence after which a host counts as lost
   bool tcp_no_delay = true;               ///< rabit_enable_tcp_no_delay
   bool debug = false;                     ///< rabit_debug

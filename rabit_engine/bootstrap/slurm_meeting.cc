@@ -387,7 +387,8 @@ class MeetingGuest : public Bootstrap {
   void Shutdown() override { host_.Close(); }
 
  private:
-  /// Tries one port after the other until rank 0 of this step answers.
+  /// Tries one port after the other until rank 0 of this step answers. Throws TimedOut if rank 0 has not
+  /// answered by the deadline, or LocalShortage if this process lacks the resources to connect.
   void Enter(const std::optional<tls::Context>& tls, Clock::time_point deadline) {
     constexpr auto kPause = 20ms;
     std::string seen;

@@ -18,9 +18,9 @@ struct CallTag {
   std::uint8_t type = 0xff;       ///< DataType; 0xff for bytes and custom reductions
   std::uint8_t operation = 0xff;  ///< ReduceOp; 0xff if none or custom
   std::uint8_t algorithm = 0;     ///< choice made by collective/choice.h; ranks must agree on it too
-  std::uint64_t count = 0;        ///< elements (bytes for broadcast and allgather)
-  /// Root of a broadcast, reduce, gather or scatter; for collectives with slices, a digest of the slice
-  /// lengths.
+  std::uint64_t count = 0;        ///< elements of a reduction; otherwise bytes
+  /// Root of a broadcast, reduce, gather or scatter; for an allgather or reduce-scatter, a digest of the
+  /// slice lengths.
   std::int32_t root = 0;
   std::uint32_t element_bytes = 1;
   /// Digest of all earlier calls. Some calls end before any two ranks have compared tags; this reveals a

@@ -73,9 +73,9 @@ class Communicator {
     Run(Operation::SendReceive(sends, receives));
   }
 
-  /// Makes a communicator of the ranks that give the same color, ordered by key, then by rank; nullptr for a
-  /// negative color. All ranks call it. A rank leaves the new communicator by destroying it; the others may
-  /// continue with calls that do not need this rank.
+  /// Makes a communicator of the ranks that give the same color, ordered by key, then by rank. Returns
+  /// nullptr if `color` is negative. All ranks call it. A rank leaves the new communicator by destroying it;
+  /// the others may continue with calls that do not need this rank.
   virtual std::unique_ptr<Communicator> Split(int color, int key);
   /// Makes a communicator of these ranks, in this order; only these ranks make the call. They find each other
   /// through `members`, whose ranks are the positions in the list. `name` must be unique in the job. A rank

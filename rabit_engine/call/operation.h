@@ -31,11 +31,12 @@ struct Operation {
   Collective kind = Collective::kBarrier;
   const void* send = nullptr;
   void* receive = nullptr;
-  /// The number of elements of a reduction. Otherwise a number of bytes: the buffer of a broadcast or an
-  /// allgather, this rank's contribution to a gather, or its slice of a scatter.
+  /// The number of elements of an allreduce or a reduce. Otherwise a size in bytes: that of the buffer of a
+  /// broadcast or of an allgather without offsets, this rank's contribution to a gather, or its slice of a
+  /// scatter.
   std::size_t count = 0;
-  /// Slices, one per rank, of `send` and of `receive`: rank r's is [offsets[r], offsets[r + 1]), in elements
-  /// for a reduce-scatter, otherwise in bytes.
+  /// Slices, one per rank, of `send` and of `receive`: rank r's slice is [offsets[r], offsets[r + 1]), in
+  /// elements for a reduce-scatter, otherwise in bytes.
   std::span<const std::size_t> send_offsets{};
   std::span<const std::size_t> receive_offsets{};
   /// Set for an allgather whose ranks know only their own slices; this rank's slice is [begin, end) of the
@@ -45,9 +46,9 @@ struct Operation {
   std::size_t end = 0;
   const Reduction* reduction = nullptr;
   /// Whether `send` and `receive` of a reduction are one buffer of all elements. Then this rank's part of the
-  /// result replaces the corresponding elements, and the others are undefined afterwards. Otherwise `receive`
-  /// has room for this rank's result only: it is `send`, this rank's slice of `send`, or memory that does not
-  /// overlap `send`, and `send` is not changed unless the two overlap.
+  /// result replaces the corresponding elements, and the other elements are undefined afterwards. Otherwise
+  /// `receive` has room for this rank's result only: it is `send`, this rank's slice of `send`, or memory
+  /// that does not overlap `send`, and `send` is not changed unless the two overlap.
   bool in_place = false;
   bool average = false;  ///< the result is divided by the number of ranks
   int root = 0;
@@ -71,7 +72,7 @@ struct Operation {
             .count = count,
             .reduction = &reduction};
   }
-  /// Like Allreduce, but only the root's buffer holds the result; the other ranks' are undefined.
+  /// Like Allreduce, but only the root's buffer holds the result; the other ranks' buffers are undefined.
   static Operation Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
     return {.kind = Collective::kReduce,
             .send = buffer,
@@ -96,8 +97,8 @@ struct Operation {
   static Operation Broadcast(void* buffer, std::size_t bytes, int root) {
     return {.kind = Collective::kBroadcast, .send = buffer, .receive = buffer, .count = bytes, .root = root};
   }
-  /// Each rank contributes its own slice of the buffer and receives the others'. The offsets are the same on
-  /// all ranks. If `send` is set, this rank's slice is copied from there first.
+  /// Each rank contributes its own slice of the buffer and receives the other ranks' slices. The offsets are
+  /// the same on all ranks. If `send` is set, this rank's slice is copied from there first.
   static Operation Allgather(void* buffer, std::span<const std::size_t> offsets) {
     return {.kind = Collective::kAllgather, .receive = buffer, .receive_offsets = offsets};
   }
@@ -125,7 +126,8 @@ struct Operation {
             .receive_offsets = offsets,
             .root = root};
   }
-  /// The reverse of Gather: each rank receives its slice of the root's `buffer`, `bytes` bytes, in `data`.
+  /// The reverse of Gather: each rank receives its slice of the root's `buffer` in `data`. The slice has
+  /// `bytes` bytes.
   static Operation Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
                            std::size_t bytes, int root) {
     return {.kind = Collective::kScatter,
@@ -146,8 +148,8 @@ struct Operation {
             .send_offsets = sent,
             .receive_offsets = received};
   }
-  /// Sends and receives several messages concurrently. Returns when all have arrived or been accepted for
-  /// sending.
+  /// Sends and receives several messages concurrently. Returns when all receives have ended and all sends
+  /// have been accepted for sending.
   static Operation SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
     return {.kind = Collective::kSendReceive, .sends = sends, .receives = receives};
   }
@@ -157,8 +159,8 @@ struct Operation {
 /// ranks are 0 to 3"; "" if the arguments are valid.
 std::string Complaint(const Operation& operation, int rank, int world_size);
 
-/// Like Complaint, for communicators, which run reductions in place and no averages; an allreduce may go from
-/// one buffer to another.
+/// Like Complaint, but for communicators: also objects to averages, and to reductions that are not in place,
+/// except allreduces.
 std::string EngineComplaint(const Operation& operation, int rank, int world_size);
 
 /// A fast check that accepts almost all allreduces. If it returns false, Complaint or EngineComplaint must

@@ -1,4 +1,4 @@
-// The slices of one buffer, one per rank, for calls in which each rank knows only its own slice.
+// The slices of one buffer, one per rank, and allgathers in which each rank knows only its own slice or text.
 #pragma once
 
 #include <cstddef>

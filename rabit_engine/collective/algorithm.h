@@ -2,7 +2,7 @@
 // collective that it serves. Algorithms are free functions named <Collective><Algorithm>: AllreduceTree,
 // AllgatherRing.
 //
-// All of them guarantee:
+// All algorithms guarantee:
 //  - The result has the bits of the engine's order of reduction (reduce/order.h) over the group's indices,
 //    for every group size, count and chunk size. Another order may be used only if it does not affect the
 //    result (Reduction::order_matters()).
@@ -34,7 +34,7 @@ using AllreduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t c
 using AllreduceIntoFunction = void (*)(PeerGroup& group, const void* input, void* buffer, std::size_t count,
                                        const Reduction& reduction);
 
-/// Like allreduce, but only the root's buffer holds the result; the others' are undefined.
+/// Like allreduce, but only the root's buffer holds the result; the other buffers are undefined.
 using ReduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction,
                                 int root);
 
@@ -43,16 +43,16 @@ using ReduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t coun
 using ReduceScatterFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
                                        const Reduction& reduction);
 
-/// Every member contributes bytes [offsets[index], offsets[index + 1]) of the buffer and receives the
-/// others'. There are size() + 1 offsets in bytes, the same on all members.
+/// Every member contributes bytes [offsets[index], offsets[index + 1]) of the buffer and receives the other
+/// members' slices. There are size() + 1 offsets in bytes, the same on all members.
 using AllgatherFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
 
 /// Copies the root's buffer to all members.
 using BroadcastFunction = void (*)(PeerGroup& group, void* buffer, std::size_t bytes, int root);
 
-/// The root receives every member's data: member m's data goes to bytes [offsets[m], offsets[m + 1]) of the
-/// root's `buffer`, which already contains the root's own data. Only the root passes offsets; the others pass
-/// `data` and `bytes`.
+/// The root receives every other member's data: member m's data goes to bytes [offsets[m], offsets[m + 1]) of
+/// the root's `buffer`, which already contains the root's own data. Only the root passes offsets; the others
+/// pass `data` and `bytes`.
 using GatherFunction = void (*)(PeerGroup& group, const void* data, std::size_t bytes, void* buffer,
                                 std::span<const std::size_t> offsets, int root);
 
@@ -82,13 +82,13 @@ enum Need : unsigned {
   kOneHost = 1U << 0,      ///< all ranks share memory
   kLevels = 1U << 1,       ///< several hosts, some with several ranks
   kFits = 1U << 2,         ///< elements fit the stages in shared memory
-  kMayReduce = 1U << 3,    ///< hosts are allowed to reduce first
+  kMayReduce = 1U << 3,    ///< hosts may reduce first, or the order does not matter
   kConsecutive = 1U << 4,  ///< the ranks of each host are consecutive
 };
 
 /// One row of the registry. A null function means that the algorithm does not serve that collective.
 struct Algorithm {
-  std::string_view name;  ///< its name in WARREN_ALGORITHM
+  std::string_view name;  ///< the algorithm's name in WARREN_ALGORITHM
   unsigned needs = kNothing;
   /// For reductions: whether all members' values of an element are combined by a single CombineAll, so that
   /// no partial results are combined further.

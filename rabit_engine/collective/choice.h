@@ -20,8 +20,8 @@ struct Situation {
   bool levels = false;    ///< several hosts, some with several ranks
   /// Elements are small enough for the stages in shared memory.
   bool fits = true;
-  /// Hosts may reduce first: that keeps the order of the ranks, or the order does not matter, or the user
-  /// allows it (WARREN_REPRODUCIBLE=0).
+  /// Hosts may reduce first even if the order matters: that keeps the order of the ranks, or the user allows
+  /// another order (WARREN_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
   bool consecutive = true;  ///< the ranks of each host are consecutive
   int hosts = 1;

@@ -16,7 +16,7 @@ namespace warren::collective {
 /// even for 0 elements, so that members that disagree about the count still meet.
 using RunOnFloats = std::function<void(const Operation& on_floats)>;
 
-/// Runs a reduction that rounds (Reduction::rounds()). `member` is the calling member.
+/// Runs a reduction that rounds (Reduction::rounds()). `member` is the calling member's index.
 void RunInFloats(const Operation& operation, int member, const RunOnFloats& run);
 
 }  // namespace warren::collective

@@ -9,7 +9,8 @@
 
 namespace warren::collective {
 
-/// Two neighbours under one node. If the right one is not empty, the left one has 2^level members.
+/// Two neighbouring nodes under one node. If `right` is not empty, `left` has 2^k members, where k is the
+/// level at which the two meet.
 struct Siblings {
   Subtree left;
   Subtree right;
@@ -27,8 +28,8 @@ inline int NumLevels(int size) {
   return std::bit_width(static_cast<unsigned>(size - 1));
 }
 
-/// The siblings that meet at `level`, one of which contains `index`. If the right one is empty, there is
-/// nothing to do.
+/// Returns the siblings that meet at `level`, one of which contains `index`. If `right` is empty, there is
+/// nothing to combine at this level.
 inline Siblings SiblingsAbove(int index, int level, int size) {
   const int begin = index >> (level + 1) << (level + 1);
   const int middle = std::min(begin + (1 << level), size);

@@ -36,7 +36,7 @@ class PartialSums {
   /// The values of a range of elements of all partial sums, in as few pieces as possible.
   std::vector<std::span<const std::byte>> ValuesOf(Range range) const;
 
-  /// Drops all elements outside the range.
+  /// Drops the elements outside the range from all partial sums.
   void Keep(Range range);
 
   /// Adds the value of a subtree, whose ranks must follow those added last.

@@ -1,6 +1,6 @@
-// The ranks that participate in one collective, and the bytes they exchange. This is the algorithms' only
-// interface for communication. A group numbers its members 0, 1, ...; `peer` is always such a number. The
-// members may be all ranks of the world, those of one host, or one of each host.
+// The ranks that participate in one collective, and the bytes they exchange. Algorithms communicate only
+// through this class, or in shared memory (hosts()). A group numbers its members 0, 1, ...; `peer` is always
+// such a number. The members may be all ranks of the world, those of one host, or one of each host.
 //
 // On every link a collective begins with a CallTag, which the receiver compares with its own call: if two
 // ranks call different collectives, or pass different counts, both throw Misuse instead of producing garbage.
@@ -46,8 +46,9 @@ struct Hosts {
 
 /// Not thread-safe; one collective at a time.
 ///
-/// A message of 0 bytes transfers only the tag, and not even that if another message on its link preceded it
-/// in this collective. That is enough for a barrier in which no member sends to the same peer twice.
+/// A message of 0 bytes transfers only the tag, and not even that if an earlier message to the same peer has
+/// carried the tag of this collective. That is enough for a barrier in which no member sends to the same peer
+/// twice.
 class PeerGroup {
  public:
   /// `members` are the ranks of the group, `index` is this rank's position among them. The transport and the

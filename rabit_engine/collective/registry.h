@@ -17,9 +17,10 @@ const Algorithm* FindAlgorithm(std::string_view name);
 /// call.
 std::uint8_t IdOf(const Algorithm& algorithm);
 
-/// Adds a program's own algorithm, which must outlive all communicators. Call it before the first
-/// communicator is made, and in the same order on all ranks. From then on, WARREN_ALGORITHM can request it.
-/// Throws Misuse if its name is taken or it serves no collective. Not thread-safe.
+/// Adds a program's own algorithm, which must outlive all communicators. All ranks must register the same
+/// algorithms in the same order, before the first communicator is made. From then on, WARREN_ALGORITHM can
+/// request the algorithm. Throws Misuse if the algorithm's name is taken, it serves no collective, or 255
+/// algorithms exist already. Not thread-safe.
 void Register(const Algorithm& algorithm);
 
 }  // namespace warren::collective

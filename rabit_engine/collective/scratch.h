@@ -1,4 +1,4 @@
-// Memory for one call of a collective: uninitialised, aligned to a cache line.
+// Memory for the work of collectives: uninitialised, aligned to a cache line.
 #pragma once
 
 #include <cstddef>

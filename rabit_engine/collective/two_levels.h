@@ -10,8 +10,8 @@
 
 namespace warren::collective {
 
-/// From this size on, all ranks of a host use the network, with a slice each; below it, only the leaders do,
-/// because slices cost two more synchronisations inside the host.
+/// From this vector size on, if all hosts have the same number of ranks, all ranks of a host use the network,
+/// with a slice each. Otherwise only the leaders do: slices cost two more synchronisations inside the host.
 inline constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 
 /// All slices of a host share its network interface, so each takes longer than the same number of bytes would

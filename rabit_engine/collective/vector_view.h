@@ -21,8 +21,9 @@ class VectorView {
   Send SendOf(int peer, Range range) const { return {peer, At(range.begin), Bytes(range)}; }
   Receive ReceiveInto(int peer, Range range) const { return {peer, At(range.begin), Bytes(range), {}}; }
 
-  /// Combines data from the peer with the range, piece by piece while it is in the cache. The peer's values
-  /// are the left operand if `peer_is_left`. The reduction must outlive the message.
+  /// Returns a Receive that combines the peer's data with the range, piece by piece while the pieces are in
+  /// the cache. The peer's values are the left operand if `peer_is_left`. The reduction must outlive the
+  /// message.
   Receive CombineFrom(int peer, Range range, const Reduction& reduction, bool peer_is_left) const {
     const auto combine = [&reduction, target = At(range.begin), peer_is_left](
                              const std::byte* piece, std::size_t offset, std::size_t bytes) {

@@ -1,4 +1,4 @@
-// Rank 0's decisions, computed from the messages of all ranks. No clock, no communication.
+// Rank 0's decisions, computed from the messages of all ranks. Uses no clock and does no communication.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@
 namespace warren::coordinator {
 
 struct Patience {
-  /// Seconds until a warning names the ranks that a name waits for; repeated whenever the wait has doubled.
+  /// Seconds until a warning names the ranks that a name waits for. The warning is repeated whenever the wait
+  /// has doubled.
   double warns_after = 60;
   /// Seconds until the operation ends with that warning as its error; 0: never.
   double fails_after = 0;
@@ -29,7 +30,7 @@ class Coordinator {
   /// `rank_in_job`: maps a rank to its rank in the job, which error messages and warnings show.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
 
-  /// Whether all ranks must send their messages even if none has asked for it.
+  /// Whether all ranks must send their reports even if no rank has anything to say.
   bool IsDue(double now) const { return has_proposal_ || now >= next_due_; }
   /// Sets the settings that the ranks use from the next answer on.
   void Propose(const Settings& settings);
@@ -40,15 +41,15 @@ class Coordinator {
 
  private:
   struct Row {
-    Request request;  ///< as submitted by rank `first`
-    int first = 0;    ///< the first rank that submitted it
+    Request request;  ///< as submitted by rank `first`, with rank 0's priority
+    int first = 0;    ///< the first rank that submitted the name
     std::vector<bool> has;
     int num = 0;
     double since = 0;
     double next_warning = 0;
     std::string error;
     bool is_complete = false;                      ///< ready on all ranks, but waiting for its group
-    std::vector<std::string> groups;               ///< the groups into which ranks have put it
+    std::vector<std::string> groups;               ///< the groups in which ranks have submitted the name
     std::vector<std::vector<std::uint64_t>> sent;  ///< for an all-to-all, by rank
     std::vector<std::vector<std::uint64_t>> received;
   };

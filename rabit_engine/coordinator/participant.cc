@@ -90,7 +90,7 @@ bool Participant::Agree(std::span<const std::uint64_t> all) {
     const Request& request = *known.request;
     if (!request.group.empty() && of_group[request.group] < request.group_size) continue;
     const auto waiting = waiting_.find(request.name);
-    if (waiting != waiting_.end()) {  // a rank that has joined need not have it
+    if (waiting != waiting_.end()) {  // a rank that has joined need not have submitted the name
       LoseBit(waiting->second);
       --num_untold_;
       waiting_.erase(waiting);
@@ -191,7 +191,7 @@ void Participant::Remember(const std::shared_ptr<const Request>& request, const 
 }
 
 /// Forgets the name together with its whole group: a group can be agreed on by bits only if all its names
-/// have one.
+/// have bits.
 void Participant::Forget(const std::string& name) {
   const auto place = places_.find(name);
   if (place == places_.end()) return;

@@ -28,7 +28,8 @@ class Participant {
   /// the least recently used name loses its bit.
   Participant(int rank, Settings settings, std::size_t capacity);
 
-  /// Times are seconds on any clock of this rank. The name must not be waiting already (see IsWaiting).
+  /// Adds an operation that is ready on this rank. Its name must not be waiting already (see IsWaiting).
+  /// Times, here and below, are seconds on any clock of this rank.
   void Add(Request request, double now);
   bool IsWaiting(const std::string& name) const { return waiting_.contains(name); }
   /// From this call on, this rank submits nothing more. Once none of its operations is waiting, it
@@ -52,14 +53,14 @@ class Participant {
   const ReadyList& ready() const { return ready_; }
   const Settings& settings() const { return settings_; }
   bool Knows(const std::string& name) const { return places_.contains(name); }
-  /// Names that all ranks know and that must be forgotten when a rank requests `request`, which has no bit:
-  /// the same name in another shape, and one name of the request's group, with which the whole group is
-  /// forgotten.
+  /// Returns the names that all ranks know and that must be forgotten when a rank requests `request`, which
+  /// has no bit: the same name in another shape, and one name of the request's group, with which the whole
+  /// group is forgotten.
   std::vector<std::string> KnownBeside(const Request& request) const;
-  /// Returns, once, the rank that joined last, after all ranks have joined and everything agreed on before
-  /// has been run; else nullopt.
+  /// Returns, once, the rank (in the job) that joined last, after all ranks have joined and everything agreed
+  /// on before has been run; else nullopt.
   std::optional<int> TakeLastJoined();
-  /// The rank that has left, or -1.
+  /// The rank, in the job, that has called Leave; -1 if none has.
   int left() const { return left_; }
 
  private:
@@ -68,8 +69,8 @@ class Participant {
     Request request;
     double since = 0;
     std::uint64_t number = 0;        ///< submission order
-    bool told = false;               ///< rank 0 has been told about it
-    std::optional<std::size_t> bit;  ///< its bit in the words, if it has one
+    bool told = false;               ///< rank 0 has been told about the request
+    std::optional<std::size_t> bit;  ///< the name's bit in the words, if it has one
   };
   struct Known {
     std::shared_ptr<const Request> request;

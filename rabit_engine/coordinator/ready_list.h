@@ -21,7 +21,7 @@ struct Ready {
 
 class ReadyList {
  public:
-  /// Inserts after all entries of the same or a higher priority.
+  /// Inserts `ready` after all entries of the same or a higher priority.
   void Add(Ready ready);
   bool empty() const { return ready_.empty(); }
   /// Takes the first entry. If it is an allreduce with a built-in operation, also takes, in order, the others

@@ -35,7 +35,7 @@ struct Signature {
   std::int32_t root = 0;
   /// The number of elements of an allreduce, a broadcast, or all slices together; 0 for an all-to-all.
   std::uint64_t count = 0;
-  std::uint64_t digest = 0;  ///< hash of the slice counts
+  std::uint64_t digest = 0;  ///< hash of the slices' offsets; 0 if there are none
 
   bool operator==(const Signature&) const = default;
   std::uint64_t bytes() const { return count * element_bytes; }
@@ -52,7 +52,7 @@ struct Request {
   Signature signature;
   std::int32_t priority = 0;     ///< larger values run first; rank 0's value counts
   std::string group;             ///< empty if in no group
-  std::uint32_t group_size = 0;  ///< names in the group; they run when all of them are ready
+  std::uint32_t group_size = 0;  ///< number of names in the group, which run when all are ready
   /// For an all-to-all: the bytes that this rank sends to, and expects from, each rank.
   std::vector<std::uint64_t> sent;
   std::vector<std::uint64_t> received;
@@ -78,7 +78,7 @@ struct Settings {
 struct RankReport {
   struct Entry {
     Request request;
-    double waiting = 0;  ///< seconds since it was submitted
+    double waiting = 0;  ///< seconds since the request was submitted
   };
   std::vector<Entry> requests;
   bool joins = false;
@@ -90,9 +90,9 @@ struct Answer {
   std::vector<std::string> forgotten;  ///< names to remove from the cache before anything else
   std::vector<Agreed> agreed;
   std::vector<std::int32_t> joined;  ///< ranks that have just joined
-  /// The rank that joined last, if all ranks have joined (joining then starts over); else -1.
+  /// The rank, in the job, that joined last, if all ranks have joined (joining then starts over); else -1.
   std::int32_t last_joined = -1;
-  std::int32_t left = -1;  ///< the rank that closes the coordinator for all; -1 if none
+  std::int32_t left = -1;  ///< the rank, in the job, that closes the coordinator for all; -1 if none
   Settings settings;
 };
 

@@ -45,9 +45,9 @@ struct KernelTable {
 
 /// The kernels for any CPU.
 const KernelTable& PlainKernels();
-/// Null when the CPU lacks AVX2 or F16C, or the build is not for x86-64.
+/// Returns null if the CPU lacks AVX2 or F16C, or the build is not for x86-64.
 const KernelTable* Avx2Kernels();
-/// Null when the CPU lacks AVX-512 F, BW, DQ or VL, or the build is not for x86-64.
+/// Returns null if the CPU lacks AVX-512 F, BW, DQ or VL, or the build is not for x86-64.
 const KernelTable* Avx512Kernels();
 /// The widest kernels that this CPU supports. Queries the CPU once.
 const KernelTable& BestKernels();

@@ -1,4 +1,4 @@
-// Kernels for AVX2 and F16C. Only this file is compiled for them: see kernels_impl.h.
+// Kernels for AVX2 and F16C. Only kernels are compiled for such instruction sets: see kernels_impl.h.
 #define WARREN_VECTOR_BYTES 32
 #include "rabit_engine/reduce/kernels_impl.h"
 

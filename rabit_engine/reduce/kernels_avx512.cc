@@ -1,4 +1,5 @@
-// Kernels for AVX-512 F, BW, DQ and VL. Only this file is compiled for them: see kernels_impl.h.
+// Kernels for AVX-512 F, BW, DQ and VL. Only kernels are compiled for such instruction sets: see
+// kernels_impl.h.
 #define WARREN_VECTOR_BYTES 64
 #include "rabit_engine/reduce/kernels_impl.h"
 

@@ -6,13 +6,13 @@
 // program, which would then crash on a CPU without AVX.
 //
 // Why all tables produce the same bits:
-// - integers are combined as unsigned numbers, which wrap;
+// - sums and products of integers are computed in unsigned types, which wrap;
 // - max and min compare and select, so that NaN and signed zeros behave like the `?:` in reduction.h;
 // - a sum or product of two NaN is the left one, made quiet. The hardware does that, but compilers swap the
 //   operands of + and *, so Add and Multiply fix the operands' order;
 // - 16-bit floats are combined as floats, and the stored result is rounded once, for any number of inputs;
 //   a NaN keeps the upper bits of its payload. All operations on binary16 make a NaN quiet, because widening
-//   does (F16C); max and min of bfloat16 select one operand bit by bit.
+//   does (F16C); max and min of bfloat16 return one operand with unchanged bits.
 #pragma once
 
 #include <cstddef>
@@ -97,7 +97,7 @@ WARREN_PINNED(Multiply, double, "mulpd")
 #undef WARREN_PINNED
 #undef WARREN_ENCODING
 #else
-/// Returns `value` with its NaN made quiet. Other lanes are unspecified; callers do not use them.
+/// Returns `value` with each NaN made quiet. The other lanes are unspecified, and callers do not use them.
 inline Floats Quiet(Floats value) {
   return Bits<Floats>(Bits<Words>(value) | 0x0040'0000u);
 }

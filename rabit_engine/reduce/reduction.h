@@ -94,7 +94,8 @@ class Reduction {
 
   /// The same operation on floats; for reductions that round.
   Reduction Wide() const;
-  /// Convert elements to floats, and back with rounding to nearest even. Not in place; no alignment needed.
+  /// Convert elements to floats, and back with rounding to nearest even, for reductions that round. Not in
+  /// place; no alignment needed.
   void Widen(void* floats, const void* elements, std::size_t count) const;
   void Narrow(void* elements, const void* floats, std::size_t count) const;
 

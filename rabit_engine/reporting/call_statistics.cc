@@ -10,7 +10,7 @@ double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// Describe() without its call number, which is reported separately.
+/// Returns Describe(tag) without "(call N)": the call's number is reported separately.
 std::string NameOf(const CallTag& tag) {
   const std::string text = Describe(tag);
   return text.substr(0, text.rfind(" (call "));

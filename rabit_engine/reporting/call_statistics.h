@@ -1,4 +1,4 @@
-// Statistics for reports: the traffic of this process's collectives, and its current call.
+// Statistics for reports: the traffic of this process's collectives, its current call, and its long calls.
 #pragma once
 
 #include <array>
@@ -34,7 +34,8 @@ class CallStatistics {
   void Count(Collective collective, std::string_view algorithm, std::uint64_t bytes,
              std::chrono::nanoseconds time);
 
-  /// A new world communicator begins, which counts its calls from the start.
+  /// A new world communicator begins, which numbers its calls from the start again. Drops waits that have not
+  /// been taken.
   void BeginWorld();
 
   struct Snapshot {

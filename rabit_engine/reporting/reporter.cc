@@ -31,8 +31,8 @@ constexpr int kReportsPerInterval = 256;
 constexpr milliseconds kFirstBackoff{1000};
 constexpr milliseconds kMaxBackoff{60'000};
 constexpr std::chrono::seconds kPatience{10};
-/// How often the tracker is asked for its time. The fastest answer counts; its error is at most half its
-/// round trip.
+/// How many times the tracker is asked for its time. Only the fastest answer is used: the error is at most
+/// half the round-trip time.
 constexpr int kClockQuestions = 8;
 constexpr std::chrono::seconds kClockPatience{2};
 

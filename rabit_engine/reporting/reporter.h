@@ -28,7 +28,7 @@ namespace warren::reporting {
 
 /// The longest wait for the last report.
 inline constexpr std::chrono::milliseconds kLastReportPatience{200};
-/// The longest wait if events of a timeline must be sent first.
+/// The longest further wait if timeline events are still unsent.
 inline constexpr std::chrono::seconds kLastEventsPatience{5};
 inline constexpr std::size_t kMostUnsentEvents = std::size_t{1} << 16;
 /// The shortest time between two reports, unless the timeline fills a report or the second one is the last.
@@ -43,7 +43,8 @@ class Reporter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Returns the reporter of this process, or null if reports are turned off or there is no tracker.
+  /// Returns the reporter of this process; null if reports are turned off, there is no tracker, this process
+  /// is not a worker or was forked from one that has a reporter, or a setting is invalid.
   static Reporter* OfThisProcess();
   /// False in a process forked since construction. Such a process must not use any other method: locks may
   /// be held forever.
@@ -55,7 +56,8 @@ class Reporter {
   /// Called once the world communicator is set up. Returns false if the reporter already serves another
   /// communicator. `owner` is any address that identifies the communicator.
   bool Attach(const void* owner, int rank, int world_size);
-  /// The communicator is about to be left: the last counts are sent immediately.
+  /// Called before the communicator is left: the last counts are sent immediately. Does nothing if `owner` is
+  /// not attached.
   void Detach(const void* owner);
   void Tell(wire::ReportedProgress progress);
   void Tell(wire::ReportedReading reading);

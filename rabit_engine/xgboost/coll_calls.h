@@ -13,7 +13,7 @@
 namespace warren::xgboost {
 
 using Word = std::uintptr_t;
-/// The number of words of the longest of these calls, in the widest convention.
+/// The number of words that the longest of these calls passes in the widest convention.
 inline constexpr std::size_t kNumWords = 12;
 using Words = std::array<Word, kNumWords>;
 

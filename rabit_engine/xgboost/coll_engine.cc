@@ -52,7 +52,7 @@ struct Tables {
   std::span<void* const> rabit_comm;
 };
 
-/// Throws Refusal.
+/// Throws Refusal unless both tables are found.
 Tables FindTables(const LoadedLibrary& library) {
   constexpr std::size_t kSome = 5;  // enough of RabitComm's functions to recognize its table
   return {FindCollTable(library.image()),
@@ -120,7 +120,7 @@ class Probe final : public CallHandler {
     return false;
   }
 
-  /// To be called after one call of each kind. Throws Refusal.
+  /// To be called after one call of each kind. Throws Refusal if the arguments of a call were not recognized.
   Caller Result() const {
     if (num_calls_ != 3) throw Refusal("its collective calls do not use the functions of its class Coll");
     for (const auto& [known, call] :
@@ -218,8 +218,8 @@ class Serving final : public CallHandler {
     return false;
   }
 
-  /// Whether this is the agreed communicator, unchanged: a communicator that XGBoost has finalized has no
-  /// world, and another may have been created at its address. A forked process is not a rank.
+  /// Whether `comm` is still the communicator for which Begin was called: XGBoost may have finalized that
+  /// one, or created another at its address. A forked process is not a rank.
   bool IsServed(const void* comm, std::size_t bytes) const {
     if (comm != caller_.comm || bytes > kMostBytes || NumForks() != num_forks_) return false;
     const auto& head = *static_cast<const HeadOfComm*>(comm);
@@ -303,8 +303,8 @@ class Serving final : public CallHandler {
   std::string first_error_;
 };
 
-/// Makes calls whose results are known through XGBoost's functions and checks the results. Throws Refusal or
-/// EngineError.
+/// Calls XGBoost's functions with data whose results are known, and checks the results. Throws Refusal if a
+/// result is wrong or a call was not served, EngineError if a call fails.
 void TestItself(const OwnCommunicator& own, Serving& serving) {
   const int rank = own.rank();
   const int world_size = own.world_size();

@@ -26,16 +26,16 @@ class CallHandler {
   virtual bool Handle(CollFunction function, const Words& words) = 0;
 };
 
-/// Finds Coll's table in this library, even if Intercept has replaced its functions. Throws Refusal.
-/// Thread-safe.
+/// Finds Coll's table in this library, even if Intercept has replaced its functions. Throws Refusal if the
+/// table is not found. Thread-safe.
 std::span<void* const> FindCollTable(const LibraryImage& image);
 
 /// Puts our functions into Coll's table, once per process and forever: this library is never unloaded. Throws
 /// Refusal if another table of this process was intercepted, or the memory cannot be written. Thread-safe.
 void Intercept(std::span<void* const> table, const LibraryImage& image);
 
-/// While this object lives, the calls of this thread go to the handler first; if that is null, straight to
-/// XGBoost's own functions.
+/// While this object lives, the calls of this thread go to the handler first; if the handler is null,
+/// straight to XGBoost's own functions.
 class HandledBy {
  public:
   explicit HandledBy(CallHandler* handler);

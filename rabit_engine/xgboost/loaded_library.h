@@ -11,7 +11,7 @@
 
 namespace warren::xgboost {
 
-/// The bytes [begin, end) of this process.
+/// The bytes [begin, end) of this process's memory.
 struct MemoryRange {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;
@@ -22,7 +22,7 @@ struct MemoryRange {
 
 /// Where the parts of a library are.
 struct LibraryImage {
-  std::vector<MemoryRange> read_only;   ///< constants
+  std::vector<MemoryRange> read_only;   ///< constants, and code, which may contain constants
   std::vector<MemoryRange> executable;  ///< code
   /// Constants that contain addresses written by the loader (PT_GNU_RELRO); may be empty.
   MemoryRange relocated;
@@ -30,15 +30,15 @@ struct LibraryImage {
 
 class LoadedLibrary {
  public:
-  /// Returns the library that contains this address.
+  /// Returns the library whose code or constants contain this address.
   static std::optional<LoadedLibrary> Containing(const void* address);
   /// Returns the first library whose file name begins with `begin_of_name`, e.g. "libxgboost.so".
   static std::optional<LoadedLibrary> Named(std::string_view begin_of_name);
   /// Returns the first library that exports this symbol, except the one that contains this code.
   static std::optional<LoadedLibrary> Defining(std::string_view symbol);
 
-  /// Returns the address of the exported symbol, or null if it is not exported. Reads the loader's hash table
-  /// (DT_GNU_HASH); without one it finds nothing.
+  /// Returns the address of the exported symbol, or null if it is not exported. Reads the library's hash
+  /// table (DT_GNU_HASH); without that table, no symbol is found.
   void* Find(std::string_view symbol) const;
 
   const std::string& path() const { return path_; }

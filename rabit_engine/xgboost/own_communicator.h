@@ -14,7 +14,7 @@
 
 namespace warren::xgboost {
 
-/// The communicator of the calling thread. Throws EngineError for errors of XGBoost.
+/// The communicator of the calling thread. Throws EngineError if XGBoost reports an error.
 class OwnCommunicator {
  public:
   /// Throws Refusal if the library lacks one of the functions.
@@ -61,7 +61,7 @@ class Rounds {
   /// if one objects.
   std::uint64_t Greatest(std::uint64_t number);
   /// Runs `something` and tells the other ranks whether it succeeded. If it threw on any rank, throws
-  /// AgreedRefusal on all. `something` may itself run rounds.
+  /// AgreedRefusal on all ranks. `something` may itself run rounds.
   void Do(const std::function<void()>& something);
 
  private:

@@ -13,8 +13,8 @@ namespace {
 
 using Word = std::uintptr_t;
 
-/// Whether the word is the address of this text, including its terminating 0. Looks only where the words
-/// point: libraries with GPU code have hundreds of megabytes of constants.
+/// Whether the word is the address of this text, including its terminating 0. Looks only where the word
+/// points: libraries with GPU code have hundreds of megabytes of constants.
 bool PointsTo(const LibraryImage& image, Word word, const std::string& text) {
   const auto* address = reinterpret_cast<const std::byte*>(word);  // NOLINT(performance-no-int-to-ptr)
   return std::any_of(image.read_only.begin(), image.read_only.end(), [&](const MemoryRange& range) {
@@ -56,7 +56,7 @@ std::span<void* const> FindVtable(const LibraryImage& image, std::string_view ty
   }
   if (types.empty()) throw Refusal(fmt::format("it has no class of the type {}", type_name));
   // A vtable has this layout: {offset to the whole object, which is 0, the type_info object, the functions}.
-  // Derived types point to the type_info object too, but not after a 0.
+  // The type_info objects of derived types point to this one too, but not after a 0.
   std::vector<const Word*> tables;
   bool outside = false;
   for (std::size_t i = 1; i < words.size(); ++i) {

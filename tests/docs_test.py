@@ -194,7 +194,7 @@ class Reference(unittest.TestCase):
         self.assertGreater(count, 200)
 
     def test_what_is_named_elsewhere_exists(self):
-        """Files, environment variables and options that the text names exist. Options may be those of another program."""
+        """Checks that the files, environment variables and options mentioned in the text exist. Options may belong to another program."""
         files = tracked("*.cc", "*.h", "*.py", "*.sh", "*CMakeLists.txt", "*.cmake", "CMakePresets.json", ".ci", "scripts", "bench",
                         ":!bench/results", ":!tests/docs_test.py")
         sources = "\n".join(read(SOURCE / file) for file in files if not file.endswith(".md"))

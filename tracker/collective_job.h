@@ -39,8 +39,8 @@ class CollectiveJob final : public DialectJob {
  public:
   CollectiveJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Running workers are only counted as they end, since the connections to their error ports closed with the
-  /// previous tracker.
+  /// Takes over a job. The new tracker cannot signal the running workers, because the connections to their
+  /// error ports closed with the previous tracker; it only counts the workers as they end.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }

@@ -50,7 +50,7 @@ class Fiber {
   Task<std::string> Receive(const Descriptor& socket, std::size_t limit);
   /// Sends without waiting: messages are far smaller than a socket's buffer.
   void Send(const Descriptor& socket, std::string_view bytes) const;
-  /// Listens at a free port of `address` and stores the port there.
+  /// Listens on a free port at `address` and stores the port in `address`.
   Descriptor Listen(sockaddr_in& address);
 
   /// Resumes the fiber upon an event at one of its sockets.

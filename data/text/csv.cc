@@ -43,7 +43,7 @@ std::string_view Trim(std::string_view cell) {
 
 /// The text between delimiters, without surrounding blanks or quotes.
 struct Cell {
-  const char* place;  ///< beginning of the cell, including a quote
+  const char* place;  ///< where the cell begins: at the opening quote, if any
   const char* begin;
   const char* end;
 

@@ -73,7 +73,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
 
 }  // namespace
 
-/// The objects of a gang, which the controller identifies by its GangId.
+/// What GangCluster keeps for a gang. The controller knows the gang only by its GangId.
 struct GangCluster::Gang {
   PlannedProcess example;  ///< the first process of the gang
   Launch launch;

@@ -27,8 +27,8 @@ bool StackRequests::Take(const AgentMessage& message) {
   if (message.kind == "stacks") {
     End(message.index, "");
   } else {
-    const std::size_t line = message.text.find(' ');  // after the attempt
-    if (line != std::string::npos) found->second->text += message.text.substr(line + 1);
+    const std::size_t space = message.text.find(' ');  // between the attempt and a line of the stack
+    if (space != std::string::npos) found->second->text += message.text.substr(space + 1);
     found->second->text += '\n';
   }
   return true;

@@ -141,7 +141,7 @@ Leftovers Watch(int pipe) {
 /// Replaces the watchdog process with the command.
 void RunCleanupCommand(const std::string& command) {
   if (command.empty()) return;
-  // The pipe's end is the only open descriptor.
+  // Only standard input is open, and it is the pipe. The command gets /dev/null for all three streams.
   const int null = open("/dev/null", O_RDWR);
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) dup2(null, fd);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);

@@ -107,7 +107,7 @@ class Fetching(unittest.TestCase):
         self.assertNotIn("fetched", said)
 
     def install(self, version):
-        """Installs the library with a CMake package that regards each major version as incompatible."""
+        """Installs the library with a CMake package that accepts only requests for its own major version."""
         folder = self.root / "installed/lib/cmake/Sample"
         folder.mkdir(parents=True)
         (folder / "SampleConfig.cmake").write_text('message(STATUS "found that of the system")\n')

@@ -171,7 +171,7 @@ def complex_numbers():
             if is_async:
                 work.wait()
             expect(output, total)
-        # A conjugate on one rank only. In its functions for the other collectives, PyTorch itself refuses conjugates.
+        # A conjugated tensor on one rank only. torch.distributed itself refuses conjugated tensors in the collectives that are not tested here.
         data = own().conj() if rank == 0 else own(2, complex(1, -rank))
         world.allreduce([data]).wait()
         expect(data, total.conjugate())

@@ -31,9 +31,9 @@ class PageFolder {
 /// Removes the folders, of any part of this cache, that killed processes (kill -9) have left.
 void RemovePageFoldersOfDeadProcesses(const std::string& cache);
 
-/// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the process's page folders before they end the process as
-/// usual. Must be called before any thread is started, so that all threads block the signals and leave them
-/// to the waiting thread.
+/// Starts a thread that waits for SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes the process's page folders, and
+/// then ends the process as usual. Must be called before any other thread is started, so that all threads
+/// block these signals.
 void RemovePageFoldersOnSignals();
 
 }  // namespace warren::xgb_train

@@ -28,7 +28,7 @@ constexpr int kFollowerTries = 4;
 constexpr int kReadsAfterTheEnd = 2;
 /// After this many reports of a failed Job, no better explanation than the Job's is expected.
 constexpr int kAsksAboutFailure = 6;
-/// How many times kubectl may fail to answer before the user is told.
+/// After how many failures of kubectl in a row the user is told.
 constexpr int kFailedAsks = 5;
 /// How long pods may be missing before the user is told.
 constexpr std::chrono::seconds kPodPatience{10};

@@ -180,7 +180,7 @@ TEST_P(MailboxOf, WhoHasLeftIsNamed) {
       messages = nullptr;
     } else {
       std::vector<std::uint8_t> got(8);
-      // Rank 0 waits for rank 2, which is lost, and rank 1 for rank 0.
+      // Rank 0 waits for rank 2, which has left, and rank 1 waits for rank 0; both must name rank 2.
       Outcome received = Receive(*messages, world.rank() == 0 ? 2 : 0, 0, got);
       try {
         received.Wait();

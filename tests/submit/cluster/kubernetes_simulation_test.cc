@@ -297,7 +297,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     const int number = followers_;
     follower_of_[follow.pod] = number;
     if (found == pods_.end() || Trouble()) {
-      gives_up_.insert(follow.pod);  // following may keep failing
+      gives_up_.insert(follow.pod);  // if following keeps failing, the log may be read only in part
       return After(Between(50, 1000), [this, pod = follow.pod, number] {
         if (follower_of_[pod] == number) EndFollower(pod, 1);
       });

@@ -109,8 +109,8 @@ def _join_as(found: Dict[str, Any], join: Callable[[], Any]) -> None:
 
 
 def _check_not_left(arguments: Mapping[str, Any]) -> None:
-    """Raises RuntimeError if this process has left the job named by these arguments or the environment: its tracker would take a worker
-    that joins again for a failed one, and end the job."""
+    """Raises RuntimeError if this process has left the job named by these arguments or the environment: the tracker would treat a
+    worker that joins again as a failed one, and end the job."""
     global _tracker  # pylint: disable=global-statement
     given = {name.lower().replace("rabit_", "dmlc_"): str(value) for name, value in {**os.environ, **arguments}.items()}
     _tracker = given.get("dmlc_tracker_uri", ""), given.get("dmlc_tracker_port", "")

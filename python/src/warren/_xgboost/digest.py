@@ -283,8 +283,8 @@ class _Plain:
             self._around.discard(id(value))
 
     def _of_object(self, value: Any, depth: int) -> Any:
-        """The name of an object's type, and the state that pickle would save; for an array-like, its values. None for a module or a class:
-        either may be the owner of a function."""
+        """The name of an object's type, and the state that pickle would save; for an array-like, its values. None for a module or a
+        class, which may be the `__self__` of a built-in function or a class method and has no state to compare."""
         if value is None or isinstance(value, (type, types.ModuleType)):
             return None
         name = f"{type(value).__module__}.{type(value).__qualname__}"

@@ -96,7 +96,8 @@ class Wanted:
         return self.options.format or (said[-1] if said else "libsvm")
 
     def _looks_like_columns(self) -> bool:
-        """Whether the first non-empty file has named columns, judging by its name or contents. For data sets whose names do not show it."""
+        """Whether the first non-empty file of the data set has named columns, judging by that file's name or contents. Used if the data
+        set's own URI does not show this."""
         try:
             files = _files.find(self.uri, storage_options=self.options.storage_options)
         except (OSError, ValueError):

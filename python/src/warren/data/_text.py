@@ -110,7 +110,8 @@ class _OpenFile:
 
 
 class _OpenFiles:
-    """Opens files when they are first read. The `most` files used last stay open. Thread-safe."""
+    """Opens files when they are first read. Keeps up to `most` of them open, the most recently used ones, besides those in use.
+    Thread-safe."""
 
     def __init__(self, open_one: Callable[[Any], Any], most: int) -> None:
         self._open_one = open_one

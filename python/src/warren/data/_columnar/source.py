@@ -385,7 +385,8 @@ class Source:
             yield Batch(table, one, row)
 
     def _stored_tables(self, piece: Piece, needed: Sequence[str]) -> Iterator[Tuple[int, Any]]:
-        """Yields a piece as it is stored: the number of the first row, and a table of the columns that are stored."""
+        """Yields a piece's batches as they are stored: for each, the number of its first row within the piece, and a table of those needed
+        columns that the file contains."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         file = self.files[piece.file]

@@ -27,7 +27,7 @@ class Handle:
     etag = ""  # an ETag that listings do not contain, in addition to the tag
 
     def __init__(self, entry: Optional[Entry], missing: str) -> None:
-        """`missing` is the message of the FileNotFoundError raised without an entry."""
+        """Raises FileNotFoundError with the message `missing` if `entry` is None."""
         if entry is None:
             raise FileNotFoundError(missing)
         self.size, self.tag = entry.size, entry.tag

@@ -1,5 +1,6 @@
-"""A worker of pickles_test.py. Through the call DOOR, rank 1 sends a pickle that runs code when it is loaded. ARMS says whether it
-uses the job's token, a wrong token or none. Rank 0 makes the same call and prints the result or the error. The code creates the file $RAN, a different one for each worker."""
+"""A worker of pickles_test.py. Through the call DOOR, rank 1 sends a pickle that runs code when it is loaded. ARMS says whether it uses the
+job's token, a wrong token or none. Rank 0 makes the same call and prints the result or the error. The code creates the file $RAN, a
+different one for each worker."""
 import os
 import sys
 

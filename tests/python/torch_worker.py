@@ -171,7 +171,7 @@ def complex_numbers():
             if is_async:
                 work.wait()
             expect(output, total)
-        # A conjugated tensor on one rank only. torch.distributed itself refuses conjugated tensors in the collectives that are not tested here.
+        # A conjugated tensor on one rank only. The collectives that are not tested here are refused by torch.distributed itself.
         data = own().conj() if rank == 0 else own(2, complex(1, -rank))
         world.allreduce([data]).wait()
         expect(data, total.conjugate())

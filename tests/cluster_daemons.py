@@ -59,7 +59,7 @@ class ClusterOfDaemons:
         self.log = open(self.directory / "daemons.log", "ab")
 
     def _daemon(self, *words, **environment):
-        """Starts a server, in a session of its own: SIGINT from a terminal must not reach it."""
+        """Starts a server in a new session, so that SIGINT from a terminal does not reach it."""
         self.processes.append(subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
                                                start_new_session=True, cwd=self.directory,
                                                env={**os.environ, **self.environment(), **environment}))

@@ -1,5 +1,5 @@
 // How the processes of --cluster ssh share the cores of their hosts, and what each is told about its place.
-// Values only.
+// Besides the arguments, these functions read only dmlc-submit's own environment.
 #pragma once
 
 #include <cstddef>

@@ -28,6 +28,15 @@ at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
 without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED: Python cannot load a library with a sanitizer")
 
 
+def memory_bound(limit_bytes):
+    """The memory that a process may use in this build if it may use `limit_bytes` in a build without a sanitizer: the thread sanitizer has
+    a shadow of all memory, and the address sanitizer keeps 256 MiB of what was freed."""
+    sanitizers = os.environ.get("WARREN_SANITIZE", "").split(",")
+    if "thread" in sanitizers:
+        return 5 * limit_bytes
+    return limit_bytes * 3 // 2 + (256 << 20) if "address" in sanitizers else limit_bytes
+
+
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
     """Polls until `condition()` is true, and returns its value. Fails with `what` after `seconds`."""
     end = time.monotonic() + seconds

@@ -117,7 +117,7 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }  // extern "C"
 #pragma GCC visibility pop
 
-void warren::CopyToShared(void* to, const void* from, std::size_t bytes) {
+void warren::CopyToShared(void* to, const void* from, std::size_t bytes, Reader /*reader*/) {
   Count(counts.copied, bytes);
   Copy(to, from, bytes);
 }

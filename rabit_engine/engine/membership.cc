@@ -142,6 +142,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
     offers.push_back(std::move(record.offer));
     addresses.push_back(std::move(record.addresses));
   }
+  job.may_spin = static_cast<int>(cores_here.size()) <= CoresOfQuota() && EachHasACore(cores_here) &&
+                 ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   // All ranks know whether any rank makes an offer. If so, all of them participate in finding out which ranks
   // share memory.
   const bool any_offer =
@@ -149,11 +151,9 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
   if (any_offer) {
     if (!offer) offer = std::make_unique<HostSegment::Offer>(settings.host_group);
     std::vector<int> leaders;
-    membership.segment = offer->Join(bootstrap, offers, leaders);
+    membership.segment = offer->Join(bootstrap, offers, !job.may_spin, leaders);
     membership.layout = job.layout = HostLayout(leaders);
   }
-  job.may_spin = static_cast<int>(cores_here.size()) <= CoresOfQuota() && EachHasACore(cores_here) &&
-                 ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   if (membership.segment) membership.segment->SetOversubscribed(!job.may_spin);
   job.SetSegment(membership.segment);
   membership.tcp = MakeTcp(membership.rank, std::move(listening), std::move(addresses),

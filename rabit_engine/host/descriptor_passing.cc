@@ -18,12 +18,14 @@ namespace {
 
 /// Begins each message. Ranks whose builds lay out the segment differently share no memory: the last digits
 /// change with the layout.
-constexpr std::uint64_t kMagic = 0x5741'5252'454e'0007;  // "WARREN", layout 7
+constexpr std::uint64_t kMagic = 0x5741'5252'454e'0008;  // "WARREN", layout 8
 
 struct Greeting {
   std::uint64_t magic = kMagic;
   std::int32_t rank = -1;
   std::int32_t num_descriptors = 0;
+  std::uint64_t cache_bytes = 0;
+  std::uint64_t is_crowded = 0;
 };
 
 /// The kernel accepts at most 253 descriptors per message.
@@ -83,8 +85,11 @@ CloseOnForkDescriptor AcceptLocally(int listener) {
   return socket;
 }
 
-bool SendDescriptors(int socket, int rank, std::span<const int> descriptors) {
-  Greeting greeting{.rank = rank, .num_descriptors = static_cast<std::int32_t>(descriptors.size())};
+bool SendDescriptors(int socket, int rank, std::span<const int> descriptors, const HostCores& cores) {
+  Greeting greeting{.rank = rank,
+                    .num_descriptors = static_cast<std::int32_t>(descriptors.size()),
+                    .cache_bytes = cores.cache_bytes,
+                    .is_crowded = cores.is_crowded ? 1U : 0U};
   std::size_t sent = 0;
   do {
     const std::size_t now = std::min(kDescriptorsPerMessage, descriptors.size() - sent);
@@ -146,7 +151,8 @@ std::optional<PassedDescriptors> ReceiveDescriptors(int socket) {
     if (greeting.num_descriptors < 0 || (message.msg_flags & MSG_CTRUNC) != 0) return std::nullopt;
   } while (descriptors.size() < static_cast<std::size_t>(greeting.num_descriptors));
   if (descriptors.size() != static_cast<std::size_t>(greeting.num_descriptors)) return std::nullopt;
-  return PassedDescriptors{greeting.rank, std::move(descriptors)};
+  const HostCores cores{greeting.cache_bytes, greeting.is_crowded != 0};
+  return PassedDescriptors{greeting.rank, cores, std::move(descriptors)};
 }
 
 }  // namespace warren

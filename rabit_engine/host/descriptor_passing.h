@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rabit_engine/base/descriptor.h"
+#include "rabit_engine/host/host_segment.h"
 
 namespace warren {
 
@@ -26,13 +27,14 @@ bool ConnectLocally(int socket, const std::string& name);
 /// descriptor and sets errno.
 CloseOnForkDescriptor AcceptLocally(int listener);
 
-/// Sends descriptors, which the sender keeps, and the sender's rank. Returns false if sending takes too long
-/// or the peer has ended.
-bool SendDescriptors(int socket, int rank, std::span<const int> descriptors);
+/// Sends descriptors, which the sender keeps, with what PassedDescriptors has. Returns false if sending takes
+/// too long or the peer has ended.
+bool SendDescriptors(int socket, int rank, std::span<const int> descriptors, const HostCores& cores = {});
 
 /// What SendDescriptors sent.
 struct PassedDescriptors {
-  int rank = -1;  ///< the sender's rank
+  int rank = -1;    ///< the sender's rank
+  HostCores cores;  ///< from the leader: see HostSegment's constructor
   std::vector<CloseOnForkDescriptor> descriptors;
 };
 /// Returns nullopt if nothing arrives in time, if the sender uses another layout of the segment, or if this

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "rabit_engine/base/error.h"
@@ -12,27 +13,46 @@ namespace warren {
 namespace {
 
 /// With up to this many ranks, each rank reads the others' whole vectors: no more cache lines cross between
-/// cores than in three stages, and there is one wait fewer.
-constexpr int kOneStageRanks = 2;
-/// Bytes of a round of a one-stage allreduce: as many as possible while the data in flight fits the
+/// cores than in three steps, and there is one wait fewer.
+constexpr int kRanksWithoutPieces = 2;
+/// Bytes of a round of a reduction of two ranks: as many as possible while the data in flight fits the
 /// second-level cache. Vectors of at most two long rounds use long rounds.
-constexpr std::size_t kOneStageBytes = kEntryBytes / 2;
-constexpr std::size_t kLongOneStageBytes = kEntryBytes;
+constexpr std::size_t kOfTwoBytes = kMostRoundBytes / 2;
+constexpr std::size_t kLongOfTwoBytes = kMostRoundBytes;
 
-/// Bytes that are combined before they are copied into the entry.
+/// The largest vector that each rank shows whole. Above it, reading those of all ranks costs more than the
+/// two additional rounds of waiting that rounds take. Measured with 2 to 16 ranks on 2 cores
+/// (docs/explanation/engine.md).
+constexpr std::size_t kSmallBytes = std::size_t{16} << 10;
+
+/// The largest payload that ranks with a core each put into their slots. A larger one is read sooner from
+/// lines that are used again later than those of the slots.
+constexpr std::size_t kMostInSlot = std::size_t{1} << 10;
+
+/// One of so many small calls learns how far other cores are, and every large one.
+constexpr std::uint64_t kCallsPerMeasurement = 8;
+
+/// Bytes that are combined before they are copied into the stage.
 constexpr std::size_t kCombineBytes = std::size_t{8} << 10;
 
 std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
   return (value + by - 1) / by;
 }
 
+std::size_t RoundUpToLine(std::size_t bytes) {
+  return DivideRoundingUp(bytes, kCacheLine) * kCacheLine;
+}
+
 /// From this many ranks on, the rounds of a reduction are half as long: otherwise the data that all ranks
 /// have in flight would not stay in the cache. With fewer ranks, long rounds need half the waits.
 constexpr int kManyRanks = 9;
 
+std::size_t RoundBytes(int size) {
+  return size < kManyRanks ? kMostRoundBytes : kMostRoundBytes / 2;
+}
+
 std::size_t PieceBytes(int size) {
-  const std::size_t round_bytes = size < kManyRanks ? kEntryBytes : kEntryBytes / 2;
-  return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
+  return RoundBytes(size) / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
 /// Results are copied past the caches once the output of all members fills about half of a last-level cache
@@ -49,11 +69,11 @@ void CopyOut(void* to, const void* from, std::size_t bytes, bool past_caches) {
 /// next round, only the first round is not overlapped, so rounds are short. With more readers each round
 /// costs more waits, so rounds are long.
 std::size_t BroadcastBytes(int size, std::size_t bytes) {
-  constexpr std::size_t kRounds = 4;
+  constexpr std::size_t kRounds = 16;
   constexpr std::size_t kLeast = std::size_t{16} << 10;
-  constexpr std::size_t kMost = std::size_t{128} << 10;
+  constexpr std::size_t kMost = std::size_t{64} << 10;
   return size == 2 ? std::clamp(DivideRoundingUp(bytes, kRounds * kCacheLine) * kCacheLine, kLeast, kMost)
-                   : kEntryBytes;
+                   : kMostRoundBytes;
 }
 
 }  // namespace
@@ -64,6 +84,8 @@ HostCollectives::HostCollectives(HostSegment& segment)
       me_(segment.local_index()),
       size_(segment.local_size()),
       piece_bytes_(PieceBytes(size_)),
+      most_in_slot_(segment.cores().is_crowded ? kSlotPayloadBytes : kMostInSlot),
+      unit_(segment.cores().is_crowded ? RoundBytes(size_) : kCacheLine),
       inputs_(static_cast<std::size_t>(size_)) {}
 
 bool HostCollectives::Fits(std::size_t element_bytes, int size) {
@@ -72,30 +94,68 @@ bool HostCollectives::Fits(std::size_t element_bytes, int size) {
 
 // --- meeting the others ---
 
-void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t bytes) {
+void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t bytes, std::size_t room) {
   tag_ = tag;
   ++call_;
+  before_ = position_;
+  first_end_ = 0;
+  const bool is_short = room > 0 && room <= most_in_slot_;
+  measures_ = room == 0 || (!is_short && call_ % kCallsPerMeasurement == 0);
+  if (!is_short) readers_ = ReaderAtFarthest();
   // The slot still holds an earlier call, which all members must have completed.
   if (all_done_ + kSlots < call_) all_done_ = AwaitAll(&RankLines::completed, call_ - kSlots);
   Slot& slot = segment_.slot(me_, call_);
   slot.tag = tag;
-  CopyToShared(slot.payload, payload, bytes);
+  slot.is_staged = bytes > most_in_slot_;
+  if (room > most_in_slot_) payload_ = Claim(room);
+  if (slot.is_staged) {
+    AwaitRoom(payload_);
+    CopyToShared(segment_.stage(me_) + payload_.offset, payload, bytes, readers_);
+  } else if (bytes > 0) {
+    std::memcpy(slot.payload, payload, bytes);
+  }
   slot.sequence.store(call_, std::memory_order_seq_cst);
   segment_.RingBell();
 }
 
+Reader HostCollectives::ReaderAtFarthest() const {
+  for (int local = 0; local < size_; ++local) {
+    if (local != me_ && segment_.ReaderAt(local) == Reader::kFar) return Reader::kFar;
+  }
+  return segment_.cores().is_crowded ? Reader::kCrowded : Reader::kNear;
+}
+
 void HostCollectives::End() {
-  segment_.lines(me_).completed.store(call_, std::memory_order_seq_cst);
+  RankLines& lines = segment_.lines(me_);
+  if (position_ != before_) lines.output.store(position_, std::memory_order_release);
+  lines.completed.store(call_, std::memory_order_seq_cst);
   segment_.RingBell();
 }
 
-const Slot& HostCollectives::AwaitSlot(int local) {
+void HostCollectives::EndOfMeeting() {
+  // A rank that has begun this call has completed the previous one.
+  all_done_ = call_ - 1;
+  drained_ = std::max(drained_, before_);
+}
+
+HostCollectives::Span HostCollectives::Claim(std::size_t bytes) {
+  const std::size_t stage = segment_.stage_bytes();
+  bytes = DivideRoundingUp(bytes, unit_) * unit_;
+  const std::size_t left = stage - position_ % stage;
+  if (left < bytes) position_ += left;
+  const Span span{position_ % stage, position_ + bytes};
+  position_ = span.end;
+  if (first_end_ == 0) first_end_ = span.end;
+  return span;
+}
+
+const std::byte* HostCollectives::AwaitPayload(int local) {
   const Slot& slot = segment_.slot(local, call_);
-  waiter_.Until(local, [&] { return slot.sequence.load(std::memory_order_acquire) == call_; });
+  AwaitWord(local, slot.sequence, [this](std::uint64_t sequence) { return sequence == call_; });
   if (std::memcmp(&slot.tag, &tag_, sizeof(tag_)) != 0) [[unlikely]] {
     LookForMisuse(local);
   }
-  return slot;
+  return slot.is_staged ? segment_.stage(local) + payload_.offset : slot.payload;
 }
 
 void HostCollectives::LookForMisuse(int local) const {
@@ -105,6 +165,21 @@ void HostCollectives::LookForMisuse(int local) const {
   ThrowDifferentCalls(segment_.ranks()[me_], tag_, segment_.ranks()[local], slot.tag);
 }
 
+template <typename Ready>
+void HostCollectives::AwaitWord(int local, const std::atomic<std::uint64_t>& word, Ready ready) {
+  if (!measures_) {
+    return waiter_.Until(local, [&] { return ready(word.load(std::memory_order_acquire)); });
+  }
+  std::uint64_t ticks = 0;
+  waiter_.Until(local, [&] {
+    const std::uint64_t before = ReadTicks();
+    const std::uint64_t value = word.load(std::memory_order_acquire);
+    ticks = ReadTicks() - before;
+    return ready(value);
+  });
+  segment_.NoteRead(local, ticks);
+}
+
 void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
   const std::atomic<std::uint64_t>& word = segment_.lines(local).*counter;
   waiter_.Until(local, [&] { return word.load(std::memory_order_acquire) >= value; });
@@ -112,9 +187,10 @@ void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
 
 /// Awaits a member's input. In the first round, also compares the calls, since the member has published its
 /// tag by then.
-void HostCollectives::AwaitInput(int local, std::uint64_t value) {
-  Await(local, &RankLines::input, value);
-  if (value == round_ + 1) LookForMisuse(local);
+void HostCollectives::AwaitInput(int local, const Span& span) {
+  if (span.end != first_end_) return Await(local, &RankLines::input, span.end);
+  AwaitWord(local, segment_.lines(local).input, [&](std::uint64_t now) { return now >= span.end; });
+  LookForMisuse(local);
 }
 
 std::uint64_t HostCollectives::AwaitAll(Counter counter, std::uint64_t value) {
@@ -127,8 +203,9 @@ std::uint64_t HostCollectives::AwaitAll(Counter counter, std::uint64_t value) {
   return least;
 }
 
-void HostCollectives::AwaitEntry(std::uint64_t number) {
-  if (number >= drained_ + kEntries) drained_ = AwaitAll(&RankLines::output, number + 1 - kEntries);
+void HostCollectives::AwaitRoom(const Span& span) {
+  const std::size_t stage = segment_.stage_bytes();
+  if (span.end > drained_ + stage) drained_ = AwaitAll(&RankLines::output, span.end - stage);
 }
 
 void HostCollectives::Publish(Counter counter, std::uint64_t value) {
@@ -138,10 +215,10 @@ void HostCollectives::Publish(Counter counter, std::uint64_t value) {
 
 // --- small ---
 
-void HostCollectives::CombineSlots(const void* input, void* output, std::size_t count,
-                                   const Reduction& reduction) {
+void HostCollectives::CombinePayloads(const void* input, void* output, std::size_t count,
+                                      const Reduction& reduction) {
   for (int local = 0; local < size_; ++local) {
-    inputs_[local] = local == me_ ? input : AwaitSlot(local).payload;
+    inputs_[local] = local == me_ ? input : AwaitPayload(local);
   }
   reduction.CombineAll(output, inputs_, count);
 }
@@ -149,79 +226,80 @@ void HostCollectives::CombineSlots(const void* input, void* output, std::size_t 
 void HostCollectives::Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
                                 const Reduction& reduction) {
   const std::size_t bytes = count * reduction.element_bytes();
-  if (bytes <= kSlotPayloadBytes) {
-    Begin(tag, input, bytes);
-    CombineSlots(input, output, count, reduction);
+  if (bytes <= kSmallBytes) {
+    Begin(tag, input, bytes, bytes);
+    CombinePayloads(input, output, count, reduction);
   } else {
-    Begin(tag, nullptr, 0);
+    BeginLarge(tag);
     ReduceVector(static_cast<const std::byte*>(input), static_cast<std::byte*>(output), count, reduction,
                  kAllMembers);
   }
-  all_done_ = call_ - 1;  // a rank that has begun this call has completed the previous one
+  EndOfMeeting();
   End();
 }
 
 void HostCollectives::Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction,
                              int root) {
   const std::size_t bytes = count * reduction.element_bytes();
-  if (bytes <= kSlotPayloadBytes) {
-    Begin(tag, buffer, bytes);
-    if (me_ == root) CombineSlots(buffer, buffer, count, reduction);
+  if (bytes <= kSmallBytes) {
+    Begin(tag, buffer, bytes, bytes);
+    if (me_ == root) CombinePayloads(buffer, buffer, count, reduction);
   } else {
-    Begin(tag, nullptr, 0);
+    BeginLarge(tag);
     ReduceVector(static_cast<std::byte*>(buffer), static_cast<std::byte*>(buffer), count, reduction, root);
   }
   End();
 }
 
 void HostCollectives::Barrier(const CallTag& tag) {
-  Begin(tag, nullptr, 0);
-  for (int local = 0; local < size_; ++local) AwaitSlot(local);
-  all_done_ = call_ - 1;
+  Begin(tag, nullptr, 0, 1);
+  for (int local = 0; local < size_; ++local) AwaitPayload(local);
+  EndOfMeeting();
   End();
 }
 
-// --- large: through the entries ---
+// --- large: through the stages, in rounds ---
 
 template <typename In, typename Combine, typename Out>
-void HostCollectives::RunThreeStages(std::size_t rounds, In in, Combine combine, Out out) {
-  for (std::size_t step = 0; step < rounds + 2; ++step) {
-    if (step < rounds) {
-      const std::uint64_t number = round_ + step;
-      AwaitEntry(number);
-      in(step, number);
-      Publish(&RankLines::input, number + 1);
+void HostCollectives::RunThreeSteps(std::size_t rounds, std::size_t bytes, In in, Combine combine, Out out) {
+  std::array<Span, 3> spans;
+  for (std::size_t turn = 0; turn < rounds + 2; ++turn) {
+    if (turn < rounds) {
+      const Span& span = spans[turn % 3] = Claim(bytes);
+      AwaitRoom(span);
+      in(turn, span);
+      Publish(&RankLines::input, span.end);
     }
-    if (step >= 1 && step - 1 < rounds) {
-      const std::uint64_t number = round_ + step - 1;
-      combine(step - 1, number);
-      Publish(&RankLines::result, number + 1);
+    if (turn >= 1 && turn - 1 < rounds) {
+      const Span& span = spans[(turn - 1) % 3];
+      combine(turn - 1, span);
+      Publish(&RankLines::result, span.end);
     }
-    if (step >= 2) {
-      const std::uint64_t number = round_ + step - 2;
-      out(step - 2, number);
-      Publish(&RankLines::output, number + 1);
+    if (turn >= 2) {
+      const Span& span = spans[(turn - 2) % 3];
+      out(turn - 2, span);
+      Publish(&RankLines::output, span.end);
     }
   }
-  round_ += rounds;
 }
 
 template <typename In, typename Last>
-void HostCollectives::RunTwoStages(std::size_t rounds, bool writes, In in, Last last) {
-  for (std::size_t step = 0; step < rounds + 1; ++step) {
-    if (writes && step < rounds) {
-      const std::uint64_t number = round_ + step;
-      AwaitEntry(number);
-      in(step, number);
-      Publish(&RankLines::input, number + 1);
+void HostCollectives::RunTwoSteps(std::size_t rounds, std::size_t bytes, bool writes, In in, Last last) {
+  std::array<Span, 2> spans;
+  for (std::size_t turn = 0; turn < rounds + 1; ++turn) {
+    if (turn < rounds) spans[turn % 2] = Claim(bytes);
+    if (writes && turn < rounds) {
+      const Span& span = spans[turn % 2];
+      AwaitRoom(span);
+      in(turn, span);
+      Publish(&RankLines::input, span.end);
     }
-    if (step >= 1) {
-      const std::uint64_t number = round_ + step - 1;
-      last(step - 1, number);
-      Publish(&RankLines::output, number + 1);
+    if (turn >= 1) {
+      const Span& span = spans[(turn - 1) % 2];
+      last(turn - 1, span);
+      Publish(&RankLines::output, span.end);
     }
   }
-  round_ += rounds;
 }
 
 void HostCollectives::CombineInputs(const Outputs& outputs, std::size_t offset, std::size_t count,
@@ -238,86 +316,88 @@ void HostCollectives::CombineInputs(const Outputs& outputs, std::size_t offset, 
 
 template <typename PieceOf>
 void HostCollectives::ReducePieces(const std::byte* input, const Outputs& outputs, const Reduction& reduction,
-                                   std::size_t rounds, PieceOf piece_of, int receiver) {
+                                   std::size_t rounds, std::size_t most, PieceOf piece_of, int receiver) {
+  const std::size_t stride = RoundUpToLine(most);
   const bool receives = receiver == kAllMembers || receiver == me_;
   const std::size_t members = static_cast<std::size_t>(size_);
   const bool in_place = outputs.first == input;
   // The product is the number of bytes that all members write, rounded up to whole rounds.
   const bool past_caches =
-      rounds * piece_bytes_ * members * members >= (in_place ? kCachedInputBytes : kCachedBytes);
-  const auto in = [&](std::size_t round, std::uint64_t number) {
+      rounds * stride * members * members >= (in_place ? kCachedInputBytes : kCachedBytes);
+  const auto in = [&](std::size_t round, const Span& span) {
+    std::byte* const own = segment_.stage(me_) + span.offset;
     for (int local = 0; local < size_; ++local) {
       const Piece piece = piece_of(round, local);
       if (local == me_ || piece.bytes == 0) continue;
-      CopyToShared(segment_.entry(me_, number) + local * piece_bytes_, input + piece.offset, piece.bytes);
+      CopyToShared(own + local * stride, input + piece.offset, piece.bytes, segment_.ReaderAt(local));
     }
   };
-  const auto combine = [&](std::size_t round, std::uint64_t number) {
+  const auto combine = [&](std::size_t round, const Span& span) {
     const Piece piece = piece_of(round, me_);
-    const std::size_t place = me_ * piece_bytes_;
-    for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, number + 1);
+    const std::size_t place = span.offset + me_ * stride;
+    for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, span);
     if (piece.bytes == 0) return;
-    for (int local = 0; local < size_; ++local) inputs_[local] = segment_.entry(local, number) + place;
+    for (int local = 0; local < size_; ++local) inputs_[local] = segment_.stage(local) + place;
     inputs_[me_] = input + piece.offset;
-    // Combine in blocks that stay in the first-level cache on their way into the entry.
+    // Combine in blocks that stay in the first-level cache on their way into the stage.
     const std::size_t block =
         std::max<std::size_t>(1, kCombineBytes / reduction.element_bytes()) * reduction.element_bytes();
     for (std::size_t done = 0; done < piece.bytes; done += block) {
       const std::size_t now = std::min(block, piece.bytes - done);
       CombineInputs(outputs, piece.offset + done, now / reduction.element_bytes(), reduction);
-      // This rank's own input is not in the entry, so its place there is free for the result.
+      // This rank's own input is not in its stage, so the place there is free for the result.
       if (receiver != kNobody) {
-        CopyToShared(segment_.entry(me_, number) + place + done, outputs.first + piece.offset + done, now);
+        CopyToShared(segment_.stage(me_) + place + done, outputs.first + piece.offset + done, now, readers_);
       }
       for (const void*& from : inputs_) from = static_cast<const std::byte*>(from) + now;
     }
   };
-  const auto out = [&](std::size_t round, std::uint64_t number) {
+  const auto out = [&](std::size_t round, const Span& span) {
     if (!receives) return;
     for (int turn = 1; turn < size_; ++turn) {
       const int local = (me_ + turn) % size_;
       const Piece piece = piece_of(round, local);
       if (piece.bytes == 0) continue;
-      Await(local, &RankLines::result, number + 1);
-      CopyOut(outputs.first + piece.offset, segment_.entry(local, number) + local * piece_bytes_, piece.bytes,
+      Await(local, &RankLines::result, span.end);
+      CopyOut(outputs.first + piece.offset, segment_.stage(local) + span.offset + local * stride, piece.bytes,
               past_caches);
     }
   };
-  RunThreeStages(rounds, in, combine, out);
+  RunThreeSteps(rounds, stride * members, in, combine, out);
 }
 
-void HostCollectives::ReduceInOneStage(const std::byte* input, std::byte* output, std::size_t count,
-                                       const Reduction& reduction, int receiver) {
+void HostCollectives::ReduceOfTwo(const std::byte* input, std::byte* output, std::size_t count,
+                                  const Reduction& reduction, int receiver) {
   const std::size_t element = reduction.element_bytes();
   const std::size_t bytes = count * element;
-  const std::size_t most = bytes <= 2 * kLongOneStageBytes ? kLongOneStageBytes : kOneStageBytes;
+  const std::size_t most = bytes <= 2 * kLongOfTwoBytes ? kLongOfTwoBytes : kOfTwoBytes;
   const std::size_t per_round = DivideRoundingUp(count, DivideRoundingUp(count, most / element));
   const std::size_t rounds = DivideRoundingUp(count, per_round);
   const auto piece_of = [=](std::size_t round) {
     const std::size_t begin = std::min(count, round * per_round);
     return Piece{begin * element, (std::min(count, begin + per_round) - begin) * element};
   };
-  const auto in = [&](std::size_t round, std::uint64_t number) {
+  const auto in = [&](std::size_t round, const Span& span) {
     const Piece piece = piece_of(round);
-    CopyToShared(segment_.entry(me_, number), input + piece.offset, piece.bytes);
+    CopyToShared(segment_.stage(me_) + span.offset, input + piece.offset, piece.bytes, readers_);
   };
-  const auto combine = [&](std::size_t round, std::uint64_t number) {
+  const auto combine = [&](std::size_t round, const Span& span) {
     if (receiver != kAllMembers && receiver != me_) return;
     const Piece piece = piece_of(round);
-    for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, number + 1);
-    for (int local = 0; local < size_; ++local) inputs_[local] = segment_.entry(local, number);
+    for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, span);
+    for (int local = 0; local < size_; ++local) inputs_[local] = segment_.stage(local) + span.offset;
     inputs_[me_] = input + piece.offset;
     reduction.CombineAll(output + piece.offset, inputs_, piece.bytes / element);
   };
-  RunTwoStages(rounds, true, in, combine);
+  RunTwoSteps(rounds, per_round * element, true, in, combine);
 }
 
 void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, std::size_t count,
                                    const Reduction& reduction, int receiver) {
   const std::size_t element = reduction.element_bytes();
   const std::size_t members = static_cast<std::size_t>(size_);
-  if (size_ <= kOneStageRanks) {
-    ReduceInOneStage(input, output, count, reduction, receiver);
+  if (size_ <= kRanksWithoutPieces) {
+    ReduceOfTwo(input, output, count, reduction, receiver);
     return;
   }
   // The rounds have equal lengths: a short last one would cost as much waiting as the others.
@@ -326,16 +406,21 @@ void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, st
   const std::size_t per_round = DivideRoundingUp(count, rounds);
   // Pieces begin on cache lines of the buffer if the element size allows it.
   const std::size_t granule = kCacheLine % element == 0 ? kCacheLine / element : 1;
+  const auto share_of = [=](std::size_t length) {
+    return std::min(DivideRoundingUp(DivideRoundingUp(length, members), granule) * granule, most / members);
+  };
   const auto piece_of = [=](std::size_t round, int local) {
     const std::size_t begin = round * per_round;
     const std::size_t length = std::min(per_round, count - begin);
-    const std::size_t share =
-        std::min(DivideRoundingUp(DivideRoundingUp(length, members), granule) * granule, most / members);
+    const std::size_t share = share_of(length);
     const std::size_t from = std::min(length, local * share);
     const std::size_t to = local + 1 == static_cast<int>(members) ? length : std::min(length, from + share);
     return Piece{(begin + from) * element, (to - from) * element};
   };
-  ReducePieces(input, OneOutput(output), reduction, rounds, piece_of, receiver);
+  // The last member's piece has what is left of the round.
+  const std::size_t last = per_round - std::min(per_round, share_of(per_round) * (members - 1));
+  const std::size_t longest = std::max(share_of(per_round), last) * element;
+  ReducePieces(input, OneOutput(output), reduction, rounds, longest, piece_of, receiver);
 }
 
 void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
@@ -357,18 +442,18 @@ void HostCollectives::ReduceScatterSubtrees(const CallTag& tag, const void* buff
 void HostCollectives::ReduceSlices(const CallTag& tag, const std::byte* input, const Outputs& outputs,
                                    std::span<const std::size_t> offsets, const Reduction& reduction) {
   const std::size_t element = reduction.element_bytes();
-  if (offsets[size_] * element <= kSlotPayloadBytes) {
-    Begin(tag, input, offsets[size_] * element);
+  if (const std::size_t bytes = offsets[size_] * element; bytes <= kSmallBytes) {
+    Begin(tag, input, bytes, bytes);
     const std::size_t begin = offsets[me_] * element;
     for (int local = 0; local < size_; ++local) {
-      inputs_[local] = (local == me_ ? input : AwaitSlot(local).payload) + begin;
+      inputs_[local] = (local == me_ ? input : AwaitPayload(local)) + begin;
     }
     CombineInputs(outputs, begin, offsets[me_ + 1] - offsets[me_], reduction);
-    all_done_ = call_ - 1;
+    EndOfMeeting();
     End();
     return;
   }
-  Begin(tag, nullptr, 0);
+  BeginLarge(tag);
   const std::size_t per_round = piece_bytes_ / element;
   std::size_t longest = 0;
   for (int local = 0; local < size_; ++local)
@@ -378,7 +463,8 @@ void HostCollectives::ReduceSlices(const CallTag& tag, const std::byte* input, c
     const std::size_t end = std::min(begin + per_round, offsets[local + 1]);
     return Piece{begin * element, (end - begin) * element};
   };
-  ReducePieces(input, outputs, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
+  ReducePieces(input, outputs, reduction, DivideRoundingUp(longest, per_round),
+               std::min(longest, per_round) * element, piece_of, kNobody);
   End();
 }
 
@@ -387,88 +473,83 @@ void HostCollectives::Allgather(const CallTag& tag, void* buffer, std::span<cons
   std::size_t longest = 0;
   for (int local = 0; local < size_; ++local)
     longest = std::max(longest, offsets[local + 1] - offsets[local]);
-  if (longest <= kSlotPayloadBytes) {
-    Begin(tag, bytes + offsets[me_], offsets[me_ + 1] - offsets[me_]);
+  if (longest <= kSmallBytes) {
+    Begin(tag, bytes + offsets[me_], offsets[me_ + 1] - offsets[me_], longest);
     for (int local = 0; local < size_; ++local) {
       const std::size_t length = offsets[local + 1] - offsets[local];
-      const Slot& slot = AwaitSlot(local);
-      if (local != me_ && length > 0) std::memcpy(bytes + offsets[local], slot.payload, length);
+      const std::byte* const payload = AwaitPayload(local);
+      if (local != me_ && length > 0) std::memcpy(bytes + offsets[local], payload, length);
     }
-    all_done_ = call_ - 1;
+    EndOfMeeting();
     End();
     return;
   }
-  Begin(tag, nullptr, 0);
+  BeginLarge(tag);
+  const std::size_t most = std::min(longest, kMostRoundBytes);
   const bool past_caches = offsets[size_] * static_cast<std::size_t>(size_) >= kCachedBytes;
   const auto piece_of = [&](std::size_t round, int local) {
-    const std::size_t begin = std::min(offsets[local] + round * kEntryBytes, offsets[local + 1]);
-    return Piece{begin, std::min(begin + kEntryBytes, offsets[local + 1]) - begin};
+    const std::size_t begin = std::min(offsets[local] + round * most, offsets[local + 1]);
+    return Piece{begin, std::min(begin + most, offsets[local + 1]) - begin};
   };
-  const auto in = [&](std::size_t round, std::uint64_t number) {
+  const auto in = [&](std::size_t round, const Span& span) {
     const Piece piece = piece_of(round, me_);
-    CopyToShared(segment_.entry(me_, number), bytes + piece.offset, piece.bytes);
+    CopyToShared(segment_.stage(me_) + span.offset, bytes + piece.offset, piece.bytes, readers_);
   };
-  const auto out = [&](std::size_t round, std::uint64_t number) {
+  const auto out = [&](std::size_t round, const Span& span) {
     for (int turn = 1; turn < size_; ++turn) {
       const int local = (me_ + turn) % size_;
       const Piece piece = piece_of(round, local);
       if (piece.bytes == 0) continue;
-      AwaitInput(local, number + 1);
-      CopyOut(bytes + piece.offset, segment_.entry(local, number), piece.bytes, past_caches);
+      AwaitInput(local, span);
+      CopyOut(bytes + piece.offset, segment_.stage(local) + span.offset, piece.bytes, past_caches);
     }
   };
-  RunTwoStages(DivideRoundingUp(longest, kEntryBytes), true, in, out);
+  RunTwoSteps(DivideRoundingUp(longest, most), most, true, in, out);
   End();
 }
 
 void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root) {
   auto* data = static_cast<std::byte*>(buffer);
-  if (bytes <= kSlotPayloadBytes) {
-    Begin(tag, me_ == root ? data : nullptr, me_ == root ? bytes : 0);
+  if (bytes <= kSmallBytes) {
+    Begin(tag, me_ == root ? data : nullptr, me_ == root ? bytes : 0, bytes);
     if (me_ != root) {
-      const Slot& slot = AwaitSlot(root);
-      if (bytes > 0) std::memcpy(data, slot.payload, bytes);
+      const std::byte* const payload = AwaitPayload(root);
+      if (bytes > 0) std::memcpy(data, payload, bytes);
     }
     End();
     return;
   }
-  Begin(tag, nullptr, 0);
-  const std::size_t most = BroadcastBytes(size_, bytes);
+  BeginLarge(tag);
+  const std::size_t most = std::min(BroadcastBytes(size_, bytes), bytes);
   const bool past_caches = bytes * (static_cast<std::size_t>(size_) - 1) >= kCachedBytes;
-  // Small pieces are written at rotating places of their entries, to cache lines that the reader has not used
-  // for some time.
-  const auto place = [&](std::uint64_t number) {
-    return segment_.entry(root, number) + number / kEntries % (kEntryBytes / most) * most;
-  };
   const auto piece_of = [&](std::size_t round) {
     const std::size_t begin = round * most;
     return Piece{begin, std::min(most, bytes - begin)};
   };
-  const auto in = [&](std::size_t round, std::uint64_t number) {
+  const auto in = [&](std::size_t round, const Span& span) {
     const Piece piece = piece_of(round);
-    CopyToShared(place(number), data + piece.offset, piece.bytes);
+    CopyToShared(segment_.stage(me_) + span.offset, data + piece.offset, piece.bytes, readers_);
   };
-  const auto out = [&](std::size_t round, std::uint64_t number) {
+  const auto out = [&](std::size_t round, const Span& span) {
     if (me_ == root) return;
     const Piece piece = piece_of(round);
-    AwaitInput(root, number + 1);
-    CopyOut(data + piece.offset, place(number), piece.bytes, past_caches);
+    AwaitInput(root, span);
+    CopyOut(data + piece.offset, segment_.stage(root) + span.offset, piece.bytes, past_caches);
   };
-  RunTwoStages(DivideRoundingUp(bytes, most), me_ == root, in, out);
+  RunTwoSteps(DivideRoundingUp(bytes, most), most, me_ == root, in, out);
   End();
 }
 
 namespace {
 
-/// The contents of a slot in an all-to-all: the lengths of the slices for all members, and the slices if they
-/// fit.
+/// The payload of an all-to-all: the lengths of the slices for all members, and the slices if they are small.
 class SentRow {
  public:
   SentRow(const std::byte* payload, int size) : payload_(payload), size_(static_cast<std::size_t>(size)) {}
 
   static std::size_t HeadBytes(std::size_t size) { return size * sizeof(std::uint64_t); }
   static bool HasRoomFor(std::size_t slices_bytes, std::size_t size) {
-    return slices_bytes <= kSlotPayloadBytes - HeadBytes(size);
+    return slices_bytes <= kSmallBytes - HeadBytes(size);
   }
 
   std::size_t length(std::size_t member) const {
@@ -503,57 +584,60 @@ void HostCollectives::AllToAll(const CallTag& tag, const void* from, std::span<c
   const auto size = static_cast<std::size_t>(size_);
   const auto* const source = static_cast<const std::byte*>(from);
   auto* const target = static_cast<std::byte*>(to);
-  const bool all_in_slot = SentRow::HasRoomFor(sent.back(), size);
-  row_.resize(SentRow::HeadBytes(size) + (all_in_slot ? sent.back() : 0));
+  const bool shows_slices = SentRow::HasRoomFor(sent.back(), size);
+  row_.resize(SentRow::HeadBytes(size) + (shows_slices ? sent.back() : 0));
   for (std::size_t i = 0; i < size; ++i) {
     const std::uint64_t length = sent[i + 1] - sent[i];
     std::memcpy(row_.data() + SentRow::HeadBytes(i), &length, sizeof(length));
   }
-  if (all_in_slot && sent.back() > 0)
+  if (shows_slices && sent.back() > 0)
     std::memcpy(row_.data() + SentRow::HeadBytes(size), source, sent.back());
-  Begin(tag, row_.data(), row_.size());
+  Begin(tag, row_.data(), row_.size(), kSmallBytes);
   if (const std::size_t own = sent[me_ + 1] - sent[me_]; own > 0) {
     std::memcpy(target + received[me_], source + sent[me_], own);
   }
 
-  const std::size_t part = kEntryBytes / size / kCacheLine * kCacheLine;
-  std::size_t rounds = 0;
+  std::size_t longest = 0;   // slice that is sent in rounds
   std::vector<int> senders;  // members that send their slices in rounds
   for (int turn = 0; turn < size_; ++turn) {
     const int local = (me_ + turn) % size_;
-    const SentRow row(AwaitSlot(local).payload, size_);
+    const SentRow row(AwaitPayload(local), size_);
     const std::size_t expected = received[local + 1] - received[local];
     if (row.length(me_) != expected) ThrowOtherLength(local, row.length(me_), expected);
     if (!row.has_slices()) {
-      rounds = std::max(rounds, DivideRoundingUp(row.longest(), part));
+      longest = std::max(longest, row.longest());
       if (local != me_) senders.push_back(local);
     } else if (local != me_ && expected > 0) {
       std::memcpy(target + received[local], row.slice(me_), expected);
     }
   }
-  all_done_ = call_ - 1;
+  EndOfMeeting();
+  const std::size_t part = std::min(kMostRoundBytes / size / kCacheLine * kCacheLine, RoundUpToLine(longest));
   const bool past_caches = received.back() * size >= kCachedBytes;
   const auto piece_of = [&](std::span<const std::size_t> offsets, std::size_t round, int local) {
     const std::size_t begin = std::min(offsets[local] + round * part, offsets[local + 1]);
     return Piece{begin, std::min(part, offsets[local + 1] - begin)};
   };
-  const auto in = [&](std::size_t round, std::uint64_t number) {
+  const auto in = [&](std::size_t round, const Span& span) {
+    std::byte* const own = segment_.stage(me_) + span.offset;
     for (int turn = 1; turn < size_; ++turn) {
       const int local = (me_ + turn) % size_;
       const Piece piece = piece_of(sent, round, local);
       if (piece.bytes == 0) continue;
-      CopyToShared(segment_.entry(me_, number) + local * part, source + piece.offset, piece.bytes);
+      CopyToShared(own + local * part, source + piece.offset, piece.bytes, segment_.ReaderAt(local));
     }
   };
-  const auto out = [&](std::size_t round, std::uint64_t number) {
+  const auto out = [&](std::size_t round, const Span& span) {
     for (const int local : senders) {
       const Piece piece = piece_of(received, round, local);
       if (piece.bytes == 0) continue;
-      AwaitInput(local, number + 1);
-      CopyOut(target + piece.offset, segment_.entry(local, number) + me_ * part, piece.bytes, past_caches);
+      AwaitInput(local, span);
+      CopyOut(target + piece.offset, segment_.stage(local) + span.offset + me_ * part, piece.bytes,
+              past_caches);
     }
   };
-  RunTwoStages(rounds, !all_in_slot, in, out);
+  const std::size_t rounds = part == 0 ? 0 : DivideRoundingUp(longest, part);
+  RunTwoSteps(rounds, part * size, !shows_slices, in, out);
   End();
 }
 

@@ -1,22 +1,26 @@
 // Collectives among the ranks of one host, through the memory they share (host_segment.h).
 //
-// Small vectors: every rank writes its contribution into its slot, reads all slots and combines them, which
-// takes one round of waiting. (Graham and Shipman, "MPI support for multi-core architectures: optimized
-// shared memory collectives", 2008.)
+// Small vectors: every rank shows its contribution, in its slot or its stage, reads those of all ranks and
+// combines them, which takes one round of waiting. (Graham and Shipman, "MPI support for multi-core
+// architectures: optimized shared memory collectives", 2008.)
 //
-// Large vectors: the vector is cut into rounds, each round into one piece per rank. There are three stages,
-// with several rounds in flight:
-//   input    each rank copies the others' pieces of its vector into its entry
-//   combine  each rank combines its own piece of all entries, into its vector and into its entry
-//   output   each rank copies the others' results out of their entries
-// The entries stay in the cache, so that each rank's vector is read from memory once and written once.
+// Large vectors: the vector is cut into rounds, each round into one piece per rank. A round has three steps,
+// and several rounds are in flight:
+//   input    each rank copies the others' pieces of its vector into its stage
+//   combine  each rank combines its own piece of all stages, into its vector and into its stage
+//   output   each rank copies the others' results out of their stages
+// The stages stay in the cache, so that each rank's vector is read from memory once and written once.
 //
-// With two ranks, each combines the other's whole vector in the second stage, and there is no third stage.
-// Broadcast, allgather and all-to-all have no combine stage.
+// With two ranks, each combines the other's whole vector in the second step, and there is no third step.
+// Broadcast, allgather and all-to-all do not combine.
 //
-// In an all-to-all a rank knows only what it sends and receives. Its slot holds the lengths of its slices,
-// and the slices themselves if they fit: small slices take one round of waiting, and for larger ones the
-// lengths tell all ranks how many rounds are needed.
+// A round takes the next bytes of all stages, the same ones in each: every rank computes from the call which
+// these are. So a rank writes to a line again only after a whole stage, by when the line has left the caches
+// of the cores that read it.
+//
+// In an all-to-all a rank knows only what it sends and receives. It shows the lengths of its slices, and the
+// slices themselves if they are small: these take one round of waiting, and for larger ones the lengths tell
+// all ranks how many rounds are needed.
 //
 // A rank may be several calls and rounds ahead of ranks that only read its data. It checks their progress
 // only when this lead is used up, because reading their counters fetches cache lines that they write.
@@ -50,7 +54,7 @@ class HostCollectives {
   /// Sets the observer that is called while this rank sleeps; none by default.
   void SetWaitObserver(WaitObserver* observer) { waiter_.SetWaitObserver(observer); }
 
-  /// Whether elements of this size fit the entries of a host with `size` ranks; larger ones need another
+  /// Whether elements of this size fit the rounds of a host with `size` ranks; larger ones need another
   /// algorithm.
   static bool Fits(std::size_t element_bytes, int size);
 
@@ -86,6 +90,11 @@ class HostCollectives {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
+  /// The place of a round in all stages.
+  struct Span {
+    std::size_t offset = 0;  ///< from the beginning of a stage
+    std::uint64_t end = 0;   ///< the position where it ends: see RankLines
+  };
   /// Where the results of a reduction are stored: one for each group of members. The groups end at `ends`.
   struct Outputs {
     std::span<const int> ends;
@@ -97,18 +106,30 @@ class HostCollectives {
   static constexpr int kAllMembers = -1;
   static constexpr int kNobody = -2;
 
-  void Begin(const CallTag& tag, const void* payload, std::size_t bytes);
+  /// Shows the others this call and its payload. `room`: the most bytes that a member's payload has in this
+  /// call, the same for all members.
+  void Begin(const CallTag& tag, const void* payload, std::size_t bytes, std::size_t room);
+  void BeginLarge(const CallTag& tag) { Begin(tag, nullptr, 0, 0); }
+  Reader ReaderAtFarthest() const;
   void End();
-  const Slot& AwaitSlot(int local);
+  /// Notes what is known once all members have begun this call.
+  void EndOfMeeting();
+  /// Takes the next bytes of all stages.
+  Span Claim(std::size_t bytes);
+  /// Returns the payload that the member shows.
+  const std::byte* AwaitPayload(int local);
   void LookForMisuse(int local) const;
   [[noreturn]] void ThrowOtherLength(int local, std::size_t sent, std::size_t expected) const;
+  /// Waits until `ready` is true of the word's value, and learns how far the member's core is.
+  template <typename Ready>
+  void AwaitWord(int local, const std::atomic<std::uint64_t>& word, Ready ready);
   void Await(int local, Counter counter, std::uint64_t value);
-  void AwaitInput(int local, std::uint64_t value);
+  void AwaitInput(int local, const Span& span);
   /// Waits until the counters of all other members reach `value`. Returns the lowest counter of all members,
   /// this one included.
   std::uint64_t AwaitAll(Counter counter, std::uint64_t value);
-  /// Waits until no member needs the old contents of the entries that the round with this number uses.
-  void AwaitEntry(std::uint64_t number);
+  /// Waits until no member needs what the span held before.
+  void AwaitRoom(const Span& span);
   void Publish(Counter counter, std::uint64_t value);
 
   Outputs OneOutput(std::byte* output) const { return {{&size_, 1}, output, 0, 0}; }
@@ -116,20 +137,21 @@ class HostCollectives {
                      const Reduction& reduction);
   void ReduceSlices(const CallTag& tag, const std::byte* input, const Outputs& outputs,
                     std::span<const std::size_t> offsets, const Reduction& reduction);
-  void CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction);
-  /// Runs the three stages of all rounds. `in`, `combine` and `out` are called with a round's index in this
-  /// call and its number among all rounds.
+  void CombinePayloads(const void* input, void* output, std::size_t count, const Reduction& reduction);
+  /// Runs the three steps of all rounds, each of which takes `bytes` of the stages. `in`, `combine` and `out`
+  /// are called with a round's index and its span.
   template <typename In, typename Combine, typename Out>
-  void RunThreeStages(std::size_t rounds, In in, Combine combine, Out out);
-  /// Runs two of the stages; `last` is combine or out. `writes`: whether this member has input.
+  void RunThreeSteps(std::size_t rounds, std::size_t bytes, In in, Combine combine, Out out);
+  /// Runs two of the steps; `last` is combine or out. `writes`: whether this member has input.
   template <typename In, typename Last>
-  void RunTwoStages(std::size_t rounds, bool writes, In in, Last last);
-  /// Reduces pieces: `piece_of(round, member)` is the piece that the member combines in that round.
+  void RunTwoSteps(std::size_t rounds, std::size_t bytes, bool writes, In in, Last last);
+  /// Reduces pieces: `piece_of(round, member)` is the piece that the member combines in that round. No piece
+  /// has more than `most` bytes.
   template <typename PieceOf>
   void ReducePieces(const std::byte* input, const Outputs& outputs, const Reduction& reduction,
-                    std::size_t rounds, PieceOf piece_of, int receiver);
-  void ReduceInOneStage(const std::byte* input, std::byte* output, std::size_t count,
-                        const Reduction& reduction, int receiver);
+                    std::size_t rounds, std::size_t most, PieceOf piece_of, int receiver);
+  void ReduceOfTwo(const std::byte* input, std::byte* output, std::size_t count, const Reduction& reduction,
+                   int receiver);
   void ReduceVector(const std::byte* input, std::byte* output, std::size_t count, const Reduction& reduction,
                     int receiver);
 
@@ -137,13 +159,22 @@ class HostCollectives {
   Waiter waiter_;
   const int me_;
   const int size_;
-  const std::size_t piece_bytes_;  ///< bytes of one rank's piece in one round, a multiple of the cache line
+  const std::size_t piece_bytes_;   ///< bytes of one rank's piece in one round, a multiple of the cache line
+  const std::size_t most_in_slot_;  ///< the largest payload that is put into a slot
+  /// Spans are multiples of this. Crowded ranks use the same places again soon, as their core's cache has
+  /// them.
+  const std::size_t unit_;
   CallTag tag_;
-  std::uint64_t call_ = 0;      ///< number of calls begun
-  std::uint64_t all_done_ = 0;  ///< calls that all members are known to have completed
-  std::uint64_t round_ = 0;     ///< rounds of all large calls so far
-  std::uint64_t drained_ = 0;   ///< rounds that all members are known to no longer need
-  std::vector<std::byte> row_;  ///< in an all-to-all, the contents of the slot
+  std::uint64_t call_ = 0;          ///< number of calls begun
+  std::uint64_t all_done_ = 0;      ///< calls that all members are known to have completed
+  std::uint64_t position_ = 0;      ///< end of the last span
+  std::uint64_t drained_ = 0;       ///< position up to which no member is known to need anything more
+  std::uint64_t before_ = 0;        ///< position_ when this call began
+  Span payload_;                    ///< the place of this call's payload, if that is staged
+  std::uint64_t first_end_ = 0;     ///< end of this call's first span; 0 if it has none
+  bool measures_ = false;           ///< whether this call learns how far other cores are
+  Reader readers_ = Reader::kNear;  ///< where the other members run, as far as one choice can suit all
+  std::vector<std::byte> row_;      ///< in an all-to-all, the payload
   std::vector<const void*> inputs_;
 };
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -37,36 +39,58 @@ constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) 
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// A whole message of usual size fits into a ring. With many ranks there are many rings, so they are smaller.
-std::size_t RingBytes(std::size_t local_size) {
-  return local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
+/// A whole message of usual size fits into a ring. With many ranks there are many rings, so they are smaller;
+/// a few are larger than two cores' own caches together, for the reason that HostCores::StageBytes gives.
+std::size_t RingBytes(std::size_t local_size, const HostCores& cores) {
+  const std::size_t least = local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
+  if (cores.is_crowded || local_size < 2) return least;
+  const std::size_t share = 8 * cores.cache_bytes / (local_size * (local_size - 1));
+  return std::bit_floor(std::clamp(share, least, std::max(least, 2 * cores.cache_bytes)));
 }
 
-/// Entries begin half a page away from where large buffers of a program begin. If both have the same offset
+/// Stages begin half a page away from where large buffers of a program begin. If both have the same offset
 /// in their pages, the processor assumes that each load of a copy depends on the last store, and waits for it
 /// (4K aliasing): 256 KiB with two ranks took 1.2 times as long between near cores and 2.6 times between far
 /// ones.
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kEntryOffset = kPageBytes / 2;
+constexpr std::size_t kStageOffset = kPageBytes / 2;
 
 struct Layout {
-  explicit Layout(std::size_t local_size) {
+  Layout(std::size_t local_size, const HostCores& cores) {
     std::size_t at = kCacheLine;
     const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + RoundUp(bytes)); };
     lines = place(local_size * sizeof(RankLines));
     slots = place(local_size * kSlots * sizeof(Slot));
-    at = RoundUp(at, kPageBytes) + kEntryOffset;
-    entries = place(local_size * kEntries * kEntryBytes);
-    rings = place(local_size * local_size * (Ring::kHeaderBytes + RingBytes(local_size)));
+    at = RoundUp(at, kPageBytes) + kStageOffset;
+    stages = place(local_size * cores.StageBytes(local_size));
+    rings = place(local_size * local_size * (Ring::kHeaderBytes + RingBytes(local_size, cores)));
     bytes = at;
   }
-  std::size_t lines, slots, entries, rings, bytes;
+  std::size_t lines, slots, stages, rings, bytes;
 };
 
 }  // namespace
 
-std::size_t HostSegment::Bytes(std::size_t local_size) {
-  return Layout(local_size).bytes;
+HostCores HostCores::OfThisHost(bool is_crowded) {
+  HostCores cores;
+  cores.is_crowded = is_crowded;
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  constexpr std::size_t kLeast = std::size_t{256} << 10;
+  constexpr std::size_t kMost = std::size_t{4} << 20;
+  const long known = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  if (known > 0) cores.cache_bytes = std::clamp(static_cast<std::size_t>(known), kLeast, kMost);
+#endif
+  return cores;
+}
+
+std::size_t HostCores::StageBytes(std::size_t local_size) const {
+  if (is_crowded) return kLeastStageBytes;
+  const std::size_t most = std::max(kLeastStageBytes, 4 * cache_bytes);
+  return std::bit_floor(std::clamp(8 * cache_bytes / local_size, kLeastStageBytes, most));
+}
+
+std::size_t HostSegment::Bytes(std::size_t local_size, const HostCores& cores) {
+  return Layout(local_size, cores).bytes;
 }
 
 HostSegment::Memory HostSegment::Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor,
@@ -84,19 +108,22 @@ HostSegment::Memory HostSegment::Map(std::shared_ptr<const CloseOnForkDescriptor
   return {std::move(descriptor), offset, std::move(mapped)};
 }
 
-HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_index,
+HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_index, const HostCores& cores,
                          std::optional<bool> oversubscribed)
     : memory_(std::move(memory)),
       members_(std::move(members)),
       local_index_(local_index),
-      ring_bytes_(RingBytes(members_.size())) {
+      cores_(cores),
+      stage_bytes_(cores.StageBytes(members_.size())),
+      ring_bytes_(RingBytes(members_.size(), cores)),
+      distances_(members_.size()) {
   for (const Member& member : members_) ranks_.push_back(member.rank);
-  const Layout layout(members_.size());
+  const Layout layout(members_.size(), cores);
   std::byte* const base = memory_.mapped.get();
   header_ = reinterpret_cast<Header*>(base);
   lines_ = reinterpret_cast<RankLines*>(base + layout.lines);
   slots_ = reinterpret_cast<Slot*>(base + layout.slots);
-  entries_ = base + layout.entries;
+  stages_ = base + layout.stages;
   rings_ = base + layout.rings;
   // A new memfd is all zeros, which is the initial state of everything in it.
   oversubscribed_ = oversubscribed ? *oversubscribed : local_size() > UsableCores();
@@ -108,7 +135,8 @@ HostSegment::~HostSegment() {
   RingBell();
   const bool is_last = header_->have_left.fetch_add(1) + 1 == members_.size();
   if (!is_last || memory_.offset == 0) return;
-  GiveBackPages(memory_.descriptor->fd(), memory_.offset, RoundUp(Bytes(members_.size()), kPageBytes));
+  GiveBackPages(memory_.descriptor->fd(), memory_.offset,
+                RoundUp(Bytes(members_.size(), cores_), kPageBytes));
 }
 
 // --- segments of some of the members ---
@@ -116,8 +144,8 @@ HostSegment::~HostSegment() {
 std::optional<std::size_t> HostSegment::Reserve(std::size_t local_size) {
   struct stat memory {};
   if (fstat(memory_.descriptor->fd(), &memory) != 0) return std::nullopt;
-  const std::size_t bytes = RoundUp(Bytes(local_size), kPageBytes);
-  const std::size_t begin = RoundUp(memory_.offset + Bytes(members_.size()), kPageBytes);
+  const std::size_t bytes = RoundUp(Bytes(local_size, cores_), kPageBytes);
+  const std::size_t begin = RoundUp(memory_.offset + Bytes(members_.size(), cores_), kPageBytes);
   const auto end = static_cast<std::size_t>(memory.st_size);
   std::uint64_t reserved = header_->reserved.load();
   do {
@@ -133,8 +161,9 @@ std::unique_ptr<HostSegment> HostSegment::Within(std::size_t offset, std::span<c
     if (local == local_index_) index = static_cast<int>(some.size());
     some.push_back(members_[local]);
   }
-  auto segment = std::make_unique<HostSegment>(Map(memory_.descriptor, offset, Bytes(some.size())),
-                                               std::move(some), index, oversubscribed_);
+  Memory memory = Map(memory_.descriptor, offset, Bytes(some.size(), cores_));
+  auto segment =
+      std::make_unique<HostSegment>(std::move(memory), std::move(some), index, cores_, oversubscribed_);
   segment->members_may_leave_ = true;
   return segment;
 }
@@ -155,6 +184,11 @@ std::uint32_t HostSegment::SayCore() {
     lines_[local_index_].core_plus_1.store(core, std::memory_order_relaxed);
   }
   return core;
+}
+
+void HostSegment::NoteRead(int local, std::uint64_t ticks) {
+  if (!distances_[local].Note(ticks)) return;
+  lines_[local_index_].far[local].store(distances_[local].is_far() ? 1 : 0, std::memory_order_relaxed);
 }
 
 void HostSegment::Abort(int lost_rank, int shortage) noexcept {

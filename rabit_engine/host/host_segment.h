@@ -18,10 +18,10 @@
 // draws it):
 //   header      the lost rank, if any; how much of the memfd is reserved; how many ranks have left
 //   lines       per rank: its progress (RankLines), read by the others, written only by itself
-//   slots       per rank: kSlots small messages, by call number
-//   entries     per rank: kEntries buffers of kEntryBytes, the stages of large collectives
+//   slots       per rank: kSlots messages, by call number
+//   stages      per rank: a ring of bytes, through which it shows its data to the others in collectives
 //   rings       per ordered pair of ranks: a byte ring, the links of ShmTransport
-// An unused ring takes no memory.
+// Memory that is not used does not exist.
 #pragma once
 
 #include <poll.h>
@@ -38,7 +38,9 @@
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/oob_allgather.h"
 #include "rabit_engine/call/call_tag.h"
+#include "rabit_engine/host/core_distance.h"
 #include "rabit_engine/host/doorbell.h"
+#include "rabit_engine/host/shared_copy.h"
 #include "rabit_engine/transport/wait_record.h"
 #include "rabit_engine/transport/waiting.h"
 
@@ -48,16 +50,31 @@ inline constexpr std::size_t kCacheLine = 64;
 /// The ranks of a host with more ranks than this use TCP: each would need two descriptors of every other
 /// rank.
 inline constexpr int kMaxLocalRanks = 256;
-/// The largest payload of a slot. Above it, reading every slot whole costs more than the two additional
-/// rounds of waiting that large vectors take. Measured with 2 to 16 ranks on 2 cores
-/// (docs/explanation/engine.md).
-inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
+/// The room for a payload in a slot. Larger ones are in the stage.
+inline constexpr std::size_t kSlotPayloadBytes = std::size_t{4} << 10;
 /// Slots per rank, i.e. the number of calls that a rank may be ahead of the ranks that read its slots.
 inline constexpr std::size_t kSlots = 8;
-/// Rounds of a large collective in flight, and the bytes of each: 4 x 256 KiB stay in the cache of a core, so
-/// that only the caller's own buffers are read from memory.
-inline constexpr std::size_t kEntries = 4;
-inline constexpr std::size_t kEntryBytes = std::size_t{256} << 10;
+/// The largest round of a collective. Up to three rounds are in flight, so a stage has room for four.
+inline constexpr std::size_t kMostRoundBytes = std::size_t{256} << 10;
+inline constexpr std::size_t kLeastStageBytes = 4 * kMostRoundBytes;
+
+/// What the segment of a host depends on besides the number of ranks. The leader finds it out, so that it is
+/// the same for all members.
+struct HostCores {
+  /// The size of a core's own cache (L2).
+  std::size_t cache_bytes = kLeastStageBytes;
+  /// Whether there are more ranks than cores.
+  bool is_crowded = false;
+
+  /// Fills in the size of this core's own cache, within reasonable limits.
+  static HostCores OfThisHost(bool is_crowded);
+  /// The bytes of a stage. A line that is written again while the reader's own cache still holds it must
+  /// first be taken from there. So a stage is larger than two such caches, unless there are so many ranks
+  /// that all stages together are; and all of them together fit the cache that the cores share, as far as
+  /// that is possible. Crowded ranks often find each other's data in their own core's cache, so there a stage
+  /// is small.
+  std::size_t StageBytes(std::size_t local_size) const;
+};
 
 /// The number of calls that a rank remembers. If a rank that needs nothing from the others is further ahead
 /// of them, their calls cannot be compared.
@@ -79,11 +96,12 @@ struct alignas(kCacheLine) WaitLines {
 
 /// One rank's progress, which the rank writes and the others poll; each counter has its own cache line.
 struct RankLines {
-  /// Number of rounds whose input is in this rank's entries.
+  /// The position up to which the input of rounds is in this rank's stage. A position counts the bytes of all
+  /// rounds so far, and is the same in all stages.
   alignas(kCacheLine) std::atomic<std::uint64_t> input;
-  /// Number of rounds whose result is in this rank's entries.
+  /// The position up to which the results of rounds are in this rank's stage.
   alignas(kCacheLine) std::atomic<std::uint64_t> result;
-  /// Number of rounds whose entries (of all ranks) this rank no longer needs.
+  /// The position up to which this rank needs nothing more in any stage.
   alignas(kCacheLine) std::atomic<std::uint64_t> output;
   /// Number of calls that this rank has completed.
   alignas(kCacheLine) std::atomic<std::uint64_t> completed;
@@ -96,6 +114,8 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint32_t> core_plus_1;
   /// Set when the rank has left normally; no rank may wait for it after that.
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
+  /// Nonzero for the members (by local index) whose cores this rank has found to be far from its own.
+  alignas(kCacheLine) std::atomic<std::uint8_t> far[kMaxLocalRanks];
   /// The rank's last collectives, by sequence: a rank that waits for this one checks whether both are in the
   /// same call.
   CallRecord calls[kRememberedCalls];
@@ -103,11 +123,13 @@ struct RankLines {
   WaitLines wait;
 };
 
-/// A small message: the call it belongs to and its payload. Valid if `sequence` is the number of the call.
+/// The beginning of a call: its tag, and the payload if that is small. Valid if `sequence` is the number of
+/// the call.
 struct alignas(kCacheLine) Slot {
   std::atomic<std::uint64_t> sequence;
   CallTag tag;
-  std::byte payload[kSlotPayloadBytes];
+  bool is_staged;  ///< whether the payload is in the stage
+  alignas(kCacheLine) std::byte payload[kSlotPayloadBytes];
 };
 
 /// One direction between two ranks: a ring of bytes. `written` and `read` only grow.
@@ -136,11 +158,11 @@ class HostSegment {
     std::shared_ptr<std::byte> mapped;
   };
 
-  /// `memory`: Bytes(members.size()) zero bytes that all members share. `oversubscribed`: see
+  /// `memory`: Bytes(members.size(), cores) zero bytes that all members share. `oversubscribed`: see
   /// oversubscribed().
-  HostSegment(Memory memory, std::vector<Member> members, int local_index,
+  HostSegment(Memory memory, std::vector<Member> members, int local_index, const HostCores& cores,
               std::optional<bool> oversubscribed = {});
-  static std::size_t Bytes(std::size_t local_size);
+  static std::size_t Bytes(std::size_t local_size, const HostCores& cores);
   /// Maps a range of a descriptor's memory. Throws EngineError.
   static Memory Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor, std::size_t offset,
                     std::size_t bytes);
@@ -163,12 +185,19 @@ class HostSegment {
   PeerCore CoreOf(int local);
   /// Publishes the core that this rank runs on, and returns the core's number plus 1. CoreOf calls it, too.
   std::uint32_t SayCore();
+  /// Reports in how many ticks (ReadTicks) this rank has read a line that member `local` wrote last.
+  void NoteRead(int local, std::uint64_t ticks);
+  /// Where member `local` runs, which reads what this rank writes.
+  Reader ReaderAt(int local) const {
+    if (lines_[local].far[local_index_].load(std::memory_order_relaxed) != 0) return Reader::kFar;
+    return cores_.is_crowded ? Reader::kCrowded : Reader::kNear;
+  }
 
   RankLines& lines(int local) { return lines_[local]; }
   Slot& slot(int local, std::uint64_t sequence) { return slots_[kSlots * local + sequence % kSlots]; }
-  std::byte* entry(int local, std::uint64_t round) {
-    return entries_ + (static_cast<std::size_t>(local) * kEntries + round % kEntries) * kEntryBytes;
-  }
+  std::byte* stage(int local) { return stages_ + static_cast<std::size_t>(local) * stage_bytes_; }
+  std::size_t stage_bytes() const { return stage_bytes_; }
+  const HostCores& cores() const { return cores_; }
   Ring& ring(int from, int to) { return *reinterpret_cast<Ring*>(RingAt(from, to)); }
   std::byte* ring_bytes(int from, int to) { return RingAt(from, to) + Ring::kHeaderBytes; }
   std::size_t ring_capacity() const { return ring_bytes_; }
@@ -233,11 +262,14 @@ class HostSegment {
   bool members_may_leave_ = false;
   const std::uint64_t num_forks_ = NumForks();
   std::uint32_t core_plus_1_ = 0;  ///< the value that SayCore published last
+  HostCores cores_;
+  std::size_t stage_bytes_ = 0;
   std::size_t ring_bytes_ = 0;
+  std::vector<CoreDistance> distances_;
   Header* header_ = nullptr;
   RankLines* lines_ = nullptr;
   Slot* slots_ = nullptr;
-  std::byte* entries_ = nullptr;
+  std::byte* stages_ = nullptr;
   std::byte* rings_ = nullptr;
 };
 
@@ -251,10 +283,11 @@ class HostSegment::Offer {
   const std::string& text() const { return text_; }
 
   /// Joins the segment of this host. `offers` holds every rank's text (empty if that rank does not share).
-  /// All ranks call it, and agree through `oob`. Returns nullptr if this rank shares memory with no other. On
+  /// All ranks call it, and agree through `oob`. `is_crowded`: see HostCores; the leader's
+  /// opinion counts. Returns nullptr if this rank shares memory with no other. On
   /// return all ranks know all hosts: `hosts[r]` is the lowest of the ranks that share memory with r, r
   /// included.
-  std::unique_ptr<HostSegment> Join(OobAllgather& oob, std::span<const std::string> offers,
+  std::unique_ptr<HostSegment> Join(OobAllgather& oob, std::span<const std::string> offers, bool is_crowded,
                                     std::vector<int>& hosts);
 
  private:

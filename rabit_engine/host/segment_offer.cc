@@ -146,7 +146,8 @@ bool AcceptMembers(int listener, std::span<const int> expected,
 class SegmentSetup {
  public:
   /// `group`: the ranks that may share memory with `rank`, itself included, the leader first.
-  SegmentSetup(int rank, std::vector<int> group) : rank_(rank), group_(std::move(group)) {}
+  SegmentSetup(int rank, std::vector<int> group, bool is_crowded)
+      : rank_(rank), group_(std::move(group)), cores_(HostCores::OfThisHost(is_crowded)) {}
 
   bool is_leader() const { return !group_.empty() && group_.front() == rank_; }
   const std::vector<int>& group() const { return group_; }
@@ -160,7 +161,7 @@ class SegmentSetup {
     doorbell_ = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!trouble_.Check("eventfd", static_cast<bool>(doorbell_))) return false;
     if (is_leader()) {
-      memory_ = MakeMemory(HostSegment::Bytes(group_.size()), rank_, trouble_);
+      memory_ = MakeMemory(HostSegment::Bytes(group_.size(), cores_), rank_, trouble_);
       return static_cast<bool>(memory_);
     }
     leader_ = OpenLocalSocket();
@@ -183,8 +184,9 @@ class SegmentSetup {
     const int local = static_cast<int>(std::find(group_.begin(), group_.end(), rank_) - group_.begin());
     try {
       auto descriptor = std::make_shared<const CloseOnForkDescriptor>(std::move(memory_));
-      auto memory = HostSegment::Map(std::move(descriptor), 0, HostSegment::Bytes(group_.size()));
-      return std::make_unique<HostSegment>(std::move(memory), std::move(members_), local);
+      const std::size_t bytes = HostSegment::Bytes(group_.size(), cores_);
+      auto memory = HostSegment::Map(std::move(descriptor), 0, bytes);
+      return std::make_unique<HostSegment>(std::move(memory), std::move(members_), local, cores_);
     } catch (const std::exception& error) {
       trouble_.Note(error.what());
       return nullptr;
@@ -206,7 +208,7 @@ class SegmentSetup {
       all.push_back(member.doorbell->fd());
     }
     bool ok = true;
-    for (auto& [rank, socket] : sockets) ok = SendDescriptors(socket.fd(), rank_, all) && ok;
+    for (auto& [rank, socket] : sockets) ok = SendDescriptors(socket.fd(), rank_, all, cores_) && ok;
     return ok;
   }
 
@@ -216,6 +218,7 @@ class SegmentSetup {
       trouble_.IsOutOfDescriptors();
       return false;
     }
+    cores_ = passed->cores;
     std::vector<CloseOnForkDescriptor>& all = passed->descriptors;
     memory_ = std::move(all[0]);
     for (std::size_t i = 0; i < group_.size(); ++i) {
@@ -227,6 +230,7 @@ class SegmentSetup {
   int rank_;
   std::vector<int> group_;
   Trouble trouble_;
+  HostCores cores_;  ///< as the leader sees them
   CloseOnForkDescriptor lifeline_, doorbell_, memory_;
   CloseOnForkDescriptor leader_;  ///< the connection to the leader
   std::vector<HostSegment::Member> members_;
@@ -250,13 +254,13 @@ HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName())
 }
 
 std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::span<const std::string> offers,
-                                                      std::vector<int>& hosts) {
+                                                      bool is_crowded, std::vector<int>& hosts) {
   const int me = oob.rank();
   std::vector<int> group;
   if (!offers[me].empty()) group = GroupsOf(offers)[GroupOf(offers[me])];
   if (group.size() > static_cast<std::size_t>(kMaxLocalRanks)) group.clear();
 
-  SegmentSetup setup(me, std::move(group));
+  SegmentSetup setup(me, std::move(group), is_crowded);
   const std::string leader = setup.group().empty() ? "" : offers[setup.group().front()];
   const bool has_reached = setup.Reach(leader.substr(leader.rfind(' ') + 1));
   const std::vector<std::string> reached = oob.Allgather(has_reached ? "1" : "0");

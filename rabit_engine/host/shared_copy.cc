@@ -8,7 +8,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace warren {
@@ -16,8 +16,12 @@ namespace warren {
 #if defined(__x86_64__)
 namespace {
 
-/// A copy that fits the store buffer gains nothing from the string copy.
-constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
+/// Copies with the C library, up to the first beginning of a cache line in `to`; returns the number of bytes.
+std::size_t CopyHead(void* to, const void* from, std::size_t bytes) {
+  const std::size_t head = std::min<std::size_t>(bytes, -reinterpret_cast<std::uintptr_t>(to) % kCacheLine);
+  std::memcpy(to, from, head);
+  return head;
+}
 
 /// Whether the processor has "enhanced rep movsb", without which the string copy is slow.
 bool HasStringCopy() {
@@ -29,31 +33,48 @@ bool HasStringCopy() {
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & kErms) != 0;
 }
 
+/// Copies `bytes` to the beginning of a cache line.
+__attribute__((target("avx"))) void CopyLines(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::size_t done = 0;
+  for (; done + kCacheLine <= bytes; done += kCacheLine) {
+    const auto* in = reinterpret_cast<const __m256i*>(from + done);
+    auto* out = reinterpret_cast<__m256i*>(to + done);
+    const __m256i low = _mm256_loadu_si256(in);
+    const __m256i high = _mm256_loadu_si256(in + 1);
+    _mm256_store_si256(out, low);
+    _mm256_store_si256(out + 1, high);
+  }
+  std::memcpy(to + done, from + done, bytes - done);
+}
+
+/// Below this size the C library's copy is as fast.
+constexpr std::size_t kLeastBytes = std::size_t{1} << 10;
+
 }  // namespace
 
-void CopyToShared(void* to, const void* from, std::size_t bytes) {
+void CopyToShared(void* to, const void* from, std::size_t bytes, Reader reader) {
+  static const bool has_avx = __builtin_cpu_supports("avx") != 0;
   static const bool has_string_copy = HasStringCopy();
-  if (bytes < kLeastBytes || !has_string_copy) {
+  const bool has_quick_copy = reader == Reader::kCrowded ? has_string_copy : has_avx;
+  if (bytes < kLeastBytes || (reader != Reader::kFar && !has_quick_copy)) {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return;
   }
-  // The string copy overwrites whole lines only if it starts at the beginning of one.
-  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
-  std::memcpy(to, from, head);
-  to = static_cast<std::byte*>(to) + head;
-  from = static_cast<const std::byte*>(from) + head;
+  if (reader == Reader::kFar) return CopyPastCaches(to, from, bytes);
+  // Both copies need the beginning of a line: the string copy overwrites whole lines only from there.
+  const std::size_t head = CopyHead(to, from, bytes);
+  auto* target = static_cast<std::byte*>(to) + head;
+  const auto* source = static_cast<const std::byte*>(from) + head;
   bytes -= head;
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+  if (reader == Reader::kNear) return CopyLines(target, source, bytes);
+  asm volatile("rep movsb" : "+D"(target), "+S"(source), "+c"(bytes) : : "memory");
 }
 
 void CopyPastCaches(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   auto* target = static_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);
-  const std::size_t head =
-      std::min<std::size_t>(bytes, -reinterpret_cast<std::uintptr_t>(target) % kCacheLine);
-  std::memcpy(target, source, head);
-  std::size_t done = head;
+  std::size_t done = CopyHead(to, from, bytes);
   for (; done + kCacheLine <= bytes; done += kCacheLine) {
     const auto* in = reinterpret_cast<const __m128i*>(source + done);
     auto* out = reinterpret_cast<__m128i*>(target + done);
@@ -66,7 +87,7 @@ void CopyPastCaches(void* to, const void* from, std::size_t bytes) {
   _mm_sfence();
 }
 #else
-void CopyToShared(void* to, const void* from, std::size_t bytes) {
+void CopyToShared(void* to, const void* from, std::size_t bytes, Reader /*reader*/) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 

@@ -30,13 +30,14 @@ class ShmTransport::RingLink : public Link {
 
   std::size_t TrySend(const void* data, std::size_t bytes) override {
     const std::uint64_t written = out_.written.load(std::memory_order_relaxed);
-    const std::uint64_t room = capacity_ - (written - out_.read.load(std::memory_order_acquire));
+    const std::uint64_t room = capacity_ - (written - PeersProgress(bytes));
     const std::size_t now = std::min<std::size_t>(bytes, room);
     if (now == 0) return 0;
     const std::size_t at = written % capacity_;
     const std::size_t first = std::min(now, capacity_ - at);
-    CopyToShared(out_bytes_ + at, data, first);
-    CopyToShared(out_bytes_, static_cast<const std::byte*>(data) + first, now - first);
+    const Reader peer = segment_.ReaderAt(peer_);
+    CopyToShared(out_bytes_ + at, data, first, peer);
+    CopyToShared(out_bytes_, static_cast<const std::byte*>(data) + first, now - first, peer);
     out_.written.store(written + now, std::memory_order_seq_cst);
     RingDoorbell();
     return now;
@@ -57,6 +58,17 @@ class ShmTransport::RingLink : public Link {
   }
 
  private:
+  /// Returns how much the peer has read. If `bytes` are so many that the time does not matter, learns from it
+  /// how far the peer's core is.
+  std::uint64_t PeersProgress(std::size_t bytes) {
+    constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
+    if (bytes < kLeastBytes) return out_.read.load(std::memory_order_acquire);
+    const std::uint64_t before = ReadTicks();
+    const std::uint64_t read = out_.read.load(std::memory_order_acquire);
+    segment_.NoteRead(peer_, ReadTicks() - before);
+    return read;
+  }
+
   void RingDoorbell() {
     if (segment_.lines(peer_).needs_doorbell.load(std::memory_order_seq_cst) != 0) {
       segment_.members()[peer_].doorbell->Ring();

@@ -24,7 +24,7 @@ HostSegment::Offer::Offer(const std::string& /*group*/) {}
 
 // Called if a rank on Linux has made an offer: participates in the exchanges of the ranks that made offers.
 std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::span<const std::string> offers,
-                                                      std::vector<int>& hosts) {
+                                                      bool /*is_crowded*/, std::vector<int>& hosts) {
   const std::vector<std::string> reached = oob.Allgather("0");
   hosts = LeadersOf(offers, reached, oob.Allgather("-1"));
   for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from warren_testing import BIN
+from warren_testing import BIN, memory_bound
 
 RABIT_DATA = BIN / "rabit-data"
 LIMIT_S = 60
@@ -59,9 +59,7 @@ class LongestRow(RabitDataTest):
                 process.returncode = os.waitstatus_to_exitcode(status)
             self.assertEqual(process.returncode, 1, name)
             self.assertIn("expected rows of text, of at most 128 MiB", (self.folder / "error").read_text())
-            # The thread sanitizer's shadow of the memory counts, too.
-            times_the_limit = 2 if os.environ.get("WARREN_SANITIZE") != "thread" else 5
-            self.assertLess(usage.ru_maxrss << 10, times_the_limit * self.LIMIT_BYTES, name)
+            self.assertLess(usage.ru_maxrss << 10, memory_bound(2 * self.LIMIT_BYTES), name)
 
 
 class Inspect(RabitDataTest):

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -24,9 +27,11 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr std::size_t kSmall = 100;
-/// Slightly more elements than six entries hold, so that reductions and broadcasts take at least seven
-/// rounds, and each rank's four entries are reused.
-constexpr std::size_t kLarge = 6 * kEntryBytes / sizeof(std::int64_t) + 11;
+/// Elements of a payload that is too large for a slot but is not sent in rounds.
+constexpr std::size_t kStaged = 1000;
+/// Slightly more elements than six rounds hold, so that reductions and broadcasts take at least seven
+/// rounds, and each stage is reused.
+constexpr std::size_t kLarge = 6 * kMostRoundBytes / sizeof(std::int64_t) + 11;
 
 std::int64_t ValueOf(int local, std::size_t i, int turn) {
   return static_cast<std::int64_t>(i) * (local + 1) + 1000 * turn;
@@ -113,6 +118,24 @@ class Caller {
         Require(values[i] == ValueOf(local, i, turn_), "allgather", i);
     }
   }
+  /// Sends count * (i + 1) / size elements to each member i, so that some slices may be empty.
+  void AllToAll(std::size_t count) {
+    const std::vector<std::int64_t> values = Fill(me_, count * static_cast<std::size_t>(size_), ++turn_);
+    std::vector<std::size_t> sent{0};
+    std::vector<std::size_t> received{0};
+    const std::size_t own = count * static_cast<std::size_t>(me_ + 1) / static_cast<std::size_t>(size_);
+    for (int local = 0; local < size_; ++local) {
+      const std::size_t theirs =
+          count * static_cast<std::size_t>(local + 1) / static_cast<std::size_t>(size_);
+      sent.push_back(sent.back() + theirs * sizeof values[0]);
+      received.push_back(received.back() + own * sizeof values[0]);
+    }
+    std::vector<std::int64_t> got(own * static_cast<std::size_t>(size_));
+    host_.AllToAll(Tag(Collective::kAllToAll, 0), values.data(), sent, got.data(), received);
+    const std::size_t begin = sent[me_] / sizeof values[0];
+    for (std::size_t i = 0; i < got.size(); ++i)
+      Require(got[i] == ValueOf(static_cast<int>(i / own), begin + i % own, turn_), "all-to-all", i);
+  }
   void Barrier() { host_.Barrier(Tag(Collective::kBarrier, 0)); }
 
  private:
@@ -139,9 +162,11 @@ class Caller {
   int turn_ = 0;
 };
 
-void OnMembers(int size, const std::function<void(Caller&)>& calls) {
-  Members members(size);
+void OnMembers(int size, const std::function<void(Caller&)>& calls,
+               const HostCores& cores = Members::kSmallCaches, bool are_far = false) {
+  Members members(size, cores);
   members.OnAll([&](int local) {
+    for (int other = 0; other < size; ++other) members[local].lines(local).far[other].store(are_far ? 1 : 0);
     Caller caller(members[local]);
     try {
       calls(caller);
@@ -150,14 +175,20 @@ void OnMembers(int size, const std::function<void(Caller&)>& calls) {
       throw;
     }
     caller.Barrier();  // no member leaves while another is in a call
+    // No collective uses rings, which are behind the stages.
+    const std::byte* const ring = members[local].ring_bytes(0, 0);
+    EXPECT_EQ(members[local].ring(0, 0).written.load(), 0U);
+    EXPECT_TRUE(std::all_of(ring, ring + members[local].ring_capacity(),
+                            [](std::byte b) { return b == std::byte{0}; }));
   });
 }
 
 TEST(HostCollectives, EachOfThemSmallAndLarge) {
   for (const int size : {2, 3, 5}) {
     OnMembers(size, [size](Caller& caller) {
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kSmall, kLarge}) {
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kSmall, kStaged, kLarge}) {
         caller.Allreduce(count);
+        caller.AllToAll(count);
         caller.ReduceScatter(count);
         caller.Allgather(count);
         caller.ReduceScatterSubtrees(count, true);
@@ -189,6 +220,8 @@ TEST(HostCollectives, AMemberThatNeedsNobodyDoesNotRunAway) {
   OnMembers(4, [](Caller& caller) {
     for (int turn = 0; turn < 200; ++turn) caller.Broadcast(kSmall, 0);
     for (int turn = 0; turn < 200; ++turn) caller.Reduce(kSmall, 1);
+    for (int turn = 0; turn < 400; ++turn) caller.Broadcast(kStaged, 0);
+    for (int turn = 0; turn < 400; ++turn) caller.Reduce(kStaged, 1);
     for (int turn = 0; turn < 6; ++turn) caller.Broadcast(kLarge, 2);
     for (int turn = 0; turn < 6; ++turn) caller.Reduce(kLarge, 3);
     for (int turn = 0; turn < 4; ++turn) caller.Allgather(kLarge);
@@ -207,6 +240,61 @@ TEST(HostCollectives, SmallAndLargeInTurn) {
       caller.ReduceScatter(kSmall);
     }
   });
+}
+
+/// Makes a random call of a random size; equal generators choose equal calls.
+void CallSomething(Caller& caller, int size, std::mt19937& random) {
+  constexpr std::array<std::size_t, 4> kMost{200, 2'100, 20'000, 200'000};
+  const std::size_t count = random() % kMost[random() % kMost.size()];
+  const int root = static_cast<int>(random() % static_cast<unsigned>(size));
+  switch (random() % 7) {
+    case 0:
+      return caller.Allreduce(count);
+    case 1:
+      return caller.ReduceScatter(count);
+    case 2:
+      return caller.ReduceScatterSubtrees(count, root % 2 == 0);
+    case 3:
+      return caller.Reduce(count, root);
+    case 4:
+      return caller.Broadcast(count, root);
+    case 5:
+      return caller.Allgather(count);
+    default:
+      return caller.AllToAll(count / static_cast<std::size_t>(size));
+  }
+}
+
+TEST(HostCollectives, RandomCallsOnEveryKindOfHost) {
+  const HostCores large_caches{.cache_bytes = std::size_t{2} << 20};
+  const HostCores crowded{.is_crowded = true};
+  for (const HostCores& cores : {Members::kSmallCaches, large_caches, crowded}) {
+    for (const int size : {2, 3, 4, 9}) {
+      for (const bool are_far : {false, true}) {
+        OnMembers(
+            size,
+            [size](Caller& caller) {
+              std::mt19937 random(static_cast<unsigned>(size));
+              for (int turn = 0; turn < 60; ++turn) CallSomething(caller, size, random);
+            },
+            cores, are_far);
+      }
+    }
+  }
+}
+
+TEST(HostCores, StagesAreLargerThanTheCachesOfTwoCoresIfThereIsRoom) {
+  for (const std::size_t cache : {std::size_t{256} << 10, std::size_t{1} << 20, std::size_t{2} << 20}) {
+    const HostCores cores{.cache_bytes = cache};
+    EXPECT_GT(cores.StageBytes(2), 2 * cache);
+    for (std::size_t ranks = 1; ranks <= kMaxLocalRanks; ++ranks) {
+      const std::size_t bytes = cores.StageBytes(ranks);
+      EXPECT_GE(bytes, 4 * kMostRoundBytes) << ranks;
+      EXPECT_EQ(bytes % kCacheLine, 0U) << ranks;
+      EXPECT_LE(bytes * ranks, std::max(8 * cache, ranks * kLeastStageBytes)) << ranks;
+      EXPECT_EQ((HostCores{cache, true}.StageBytes(ranks)), kLeastStageBytes) << ranks;
+    }
+  }
 }
 
 TEST(HostCollectives, MembersThatCallDifferentThingsAreToldBoth) {

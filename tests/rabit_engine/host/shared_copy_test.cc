@@ -36,7 +36,18 @@ TEST_P(SharedCopy, OfNothingNeedsNoAddresses) {
   GetParam()(nullptr, nullptr, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, SharedCopy, testing::Values(CopyToShared, CopyPastCaches));
+void CopyToNear(void* to, const void* from, std::size_t bytes) {
+  CopyToShared(to, from, bytes, Reader::kNear);
+}
+void CopyToFar(void* to, const void* from, std::size_t bytes) {
+  CopyToShared(to, from, bytes, Reader::kFar);
+}
+void CopyAmongCrowded(void* to, const void* from, std::size_t bytes) {
+  CopyToShared(to, from, bytes, Reader::kCrowded);
+}
+
+INSTANTIATE_TEST_SUITE_P(, SharedCopy,
+                         testing::Values(CopyToNear, CopyToFar, CopyAmongCrowded, CopyPastCaches));
 
 }  // namespace
 }  // namespace warren

@@ -18,8 +18,8 @@ namespace warren {
 
 class Members {
  public:
-  explicit Members(int size) {
-    const std::size_t bytes = HostSegment::Bytes(static_cast<std::size_t>(size));
+  explicit Members(int size, const HostCores& cores = kSmallCaches) {
+    const std::size_t bytes = HostSegment::Bytes(static_cast<std::size_t>(size), cores);
     const auto descriptor =
         std::make_shared<const CloseOnForkDescriptor>(memfd_create("warren-test", MFD_CLOEXEC));
     if (ftruncate(descriptor->fd(), static_cast<off_t>(bytes)) != 0) std::abort();
@@ -35,9 +35,12 @@ class Members {
         members.push_back({RankOf(j), std::make_shared<const CloseOnForkDescriptor>(dup(lifelines_[j].fd())),
                            std::make_shared<Doorbell>(CloseOnForkDescriptor(dup(doorbells_[j].fd())))});
       }
-      segments_.push_back(std::make_unique<HostSegment>(memory, std::move(members), i));
+      segments_.push_back(std::make_unique<HostSegment>(memory, std::move(members), i, cores));
     }
   }
+
+  /// With these a stage is as small as it can be, so that tests reuse it often.
+  static constexpr HostCores kSmallCaches{.cache_bytes = kLeastStageBytes / 4};
 
   /// The world rank of a member, which differs from its local index.
   static int RankOf(int local) { return 2 * local + 1; }

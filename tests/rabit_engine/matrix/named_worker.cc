@@ -66,7 +66,8 @@ std::vector<T> Numbers(std::mt19937& random, std::size_t count) {
 
 template <typename T>
 bool Same(const std::vector<T>& one, const std::vector<T>& two) {
-  return one.size() == two.size() && std::memcmp(one.data(), two.data(), one.size() * sizeof(T)) == 0;
+  return one.size() == two.size() &&
+         (one.empty() || std::memcmp(one.data(), two.data(), one.size() * sizeof(T)) == 0);
 }
 
 template <typename T>

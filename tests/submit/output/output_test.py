@@ -13,7 +13,7 @@ import time
 import unittest
 
 from submit_case import IDLE, LIMIT_S, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, SubmitCase, python
-from warren_testing import wait_for
+from warren_testing import memory_bound, wait_for
 
 
 class Output(SubmitCase):
@@ -107,7 +107,7 @@ class Output(SubmitCase):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = status
         self.assertEqual(status, 0)
-        self.assertLess(usage.ru_maxrss, (megabytes << 10) // 2)  # ru_maxrss is in KiB
+        self.assertLess(usage.ru_maxrss << 10, memory_bound((megabytes << 20) // 2))  # ru_maxrss is in KiB
 
     def test_line_in_pieces_is_not_torn_by_another_worker_without_a_new_prefix(self):
         code = (

@@ -1,0 +1,66 @@
+#include "rabit_engine/host/core_distance.h"
+
+#include <gtest/gtest.h>
+
+namespace warren {
+namespace {
+
+constexpr double kNear = 55;
+constexpr double kFar = 150;
+
+/// Reports `count` reads of this time; returns how often the answer changed.
+int Note(CoreDistance& distance, double ns, int count) {
+  int changes = 0;
+  for (int i = 0; i < count; ++i) changes += distance.NoteNanoseconds(ns) ? 1 : 0;
+  return changes;
+}
+
+TEST(CoreDistance, IsNearUntilSeveralReadsWereSlow) {
+  CoreDistance distance;
+  EXPECT_EQ(Note(distance, kFar, 2), 0);
+  EXPECT_FALSE(distance.is_far());
+  EXPECT_EQ(Note(distance, kFar, 100), 1);
+  EXPECT_TRUE(distance.is_far());
+}
+
+TEST(CoreDistance, FollowsACoreThatMoves) {
+  CoreDistance distance;
+  for (int move = 0; move < 5; ++move) {
+    EXPECT_EQ(Note(distance, kFar, 10), 1);
+    EXPECT_TRUE(distance.is_far());
+    EXPECT_EQ(Note(distance, kNear, 10), 1);
+    EXPECT_FALSE(distance.is_far());
+  }
+}
+
+TEST(CoreDistance, IsNotChangedBySingleOutliers) {
+  CoreDistance distance;
+  for (int i = 0; i < 100; ++i) {
+    Note(distance, kNear, 2);
+    EXPECT_EQ(Note(distance, kFar, 1), 0);
+  }
+  EXPECT_FALSE(distance.is_far());
+}
+
+TEST(CoreDistance, IgnoresReadsFromTheOwnCacheAndInterruptedOnes) {
+  CoreDistance distance;
+  Note(distance, kFar, 10);
+  EXPECT_EQ(Note(distance, 20, 100), 0);
+  EXPECT_EQ(Note(distance, 5000, 100), 0);
+  EXPECT_TRUE(distance.is_far());
+  Note(distance, kNear, 10);
+  EXPECT_EQ(Note(distance, 5000, 100), 0);
+  EXPECT_FALSE(distance.is_far());
+}
+
+TEST(CoreDistance, TicksNeverGoBack) {
+  std::uint64_t last = ReadTicks();
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t now = ReadTicks();
+    EXPECT_GE(now, last);
+    last = now;
+  }
+}
+
+}  // namespace
+}  // namespace warren

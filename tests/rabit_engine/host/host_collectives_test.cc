@@ -15,6 +15,7 @@
 
 #include "rabit_engine/base/error.h"
 #include "tests/rabit_engine/host/shm_members.h"
+#include "tests/random_cases.h"
 
 namespace warren::collective {
 namespace {
@@ -275,7 +276,7 @@ TEST(HostCollectives, RandomCallsOnEveryKindOfHost) {
             size,
             [size](Caller& caller) {
               std::mt19937 random(static_cast<unsigned>(size));
-              for (int turn = 0; turn < 60; ++turn) CallSomething(caller, size, random);
+              for (unsigned turn = 0; turn < RandomCases(60); ++turn) CallSomething(caller, size, random);
             },
             cores, are_far);
       }

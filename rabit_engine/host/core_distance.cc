@@ -20,7 +20,8 @@ constexpr double kOwnCacheNs = 25;
 constexpr double kFarNs = 105;
 /// A read that took longer was interrupted.
 constexpr double kInterruptedNs = 1000;
-/// As many more reads of one kind than of the other change the answer.
+/// The answer changes when the balance of slow and quick reads, which stays within this, is all slow or all
+/// quick.
 constexpr int kEnough = 3;
 
 #if defined(__x86_64__)
@@ -37,16 +38,37 @@ bool HasSteadyTicks() noexcept {
 }
 #endif
 
-/// Returns the ticks of a nanosecond; 0 in the first millisecond, when this is not known yet.
+/// A time as both clocks show it.
+struct Instant {
+  Clock::time_point time;
+  std::uint64_t ticks = 0;
+  bool is_exact = false;  ///< whether both were read at once
+};
+
+Instant ReadBoth() noexcept {
+  Instant now{Clock::now(), ReadTicks()};
+  now.is_exact = Clock::now() - now.time < std::chrono::microseconds(1);
+  return now;
+}
+
+Instant ReadBothExactly() noexcept {
+  constexpr int kAttempts = 20;
+  Instant now;
+  for (int attempt = 0; attempt < kAttempts && !now.is_exact; ++attempt) now = ReadBoth();
+  return now;
+}
+
+/// Returns the ticks of a nanosecond; 0 for the first milliseconds, when this is not known yet.
 double TicksPerNanosecond() noexcept {
-  static const Clock::time_point begin = Clock::now();
-  static const std::uint64_t first = ReadTicks();
+  constexpr auto kLeast = std::chrono::milliseconds(10);
+  static const Instant begin = ReadBothExactly();
   static std::atomic<double> known{0};
   double rate = known.load(std::memory_order_relaxed);
   if (rate > 0) return rate;
-  const auto passed = Clock::now() - begin;
-  if (passed < std::chrono::milliseconds(1)) return 0;
-  rate = static_cast<double>(ReadTicks() - first) / std::chrono::duration<double, std::nano>(passed).count();
+  const Instant now = ReadBoth();
+  if (!now.is_exact || now.time - begin.time < kLeast) return 0;
+  const std::chrono::duration<double, std::nano> passed = now.time - begin.time;
+  rate = static_cast<double>(now.ticks - begin.ticks) / passed.count();
   known.store(rate, std::memory_order_relaxed);
   return rate;
 }
@@ -67,6 +89,7 @@ std::uint64_t ReadTicks() noexcept {
 }
 
 bool CoreDistance::Note(std::uint64_t ticks) noexcept {
+  if (ticks == 0) return false;
   const double rate = TicksPerNanosecond();
   return rate > 0 && NoteNanoseconds(static_cast<double>(ticks) / rate);
 }

@@ -14,7 +14,7 @@ namespace warren {
 /// has no such counter.
 std::uint64_t ReadTicks() noexcept;
 
-/// Thread-safe.
+/// Thread-safe; of reads that several threads report at once, some may not count.
 class CoreDistance {
  public:
   /// Reports that reading a line took so many ticks. The line may have been in this core's own cache. Returns

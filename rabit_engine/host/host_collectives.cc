@@ -29,7 +29,8 @@ constexpr std::size_t kSmallBytes = std::size_t{16} << 10;
 /// lines that are used again later than those of the slots.
 constexpr std::size_t kMostInSlot = std::size_t{1} << 10;
 
-/// One of so many small calls learns how far other cores are, and every large one.
+/// One of so many calls with staged payloads learns how far other cores are, and every call in rounds that
+/// has no payload.
 constexpr std::uint64_t kCallsPerMeasurement = 8;
 
 /// Bytes that are combined before they are copied into the stage.
@@ -47,12 +48,9 @@ std::size_t RoundUpToLine(std::size_t bytes) {
 /// have in flight would not stay in the cache. With fewer ranks, long rounds need half the waits.
 constexpr int kManyRanks = 9;
 
-std::size_t RoundBytes(int size) {
-  return size < kManyRanks ? kMostRoundBytes : kMostRoundBytes / 2;
-}
-
 std::size_t PieceBytes(int size) {
-  return RoundBytes(size) / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
+  const std::size_t round_bytes = size < kManyRanks ? kMostRoundBytes : kMostRoundBytes / 2;
+  return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
 /// Results are copied past the caches once the output of all members fills about half of a last-level cache
@@ -85,7 +83,7 @@ HostCollectives::HostCollectives(HostSegment& segment)
       size_(segment.local_size()),
       piece_bytes_(PieceBytes(size_)),
       most_in_slot_(segment.cores().is_crowded ? kSlotPayloadBytes : kMostInSlot),
-      unit_(segment.cores().is_crowded ? RoundBytes(size_) : kCacheLine),
+      unit_(segment.cores().is_crowded ? kMostRoundBytes : kCacheLine),
       inputs_(static_cast<std::size_t>(size_)) {}
 
 bool HostCollectives::Fits(std::size_t element_bytes, int size) {
@@ -95,25 +93,44 @@ bool HostCollectives::Fits(std::size_t element_bytes, int size) {
 // --- meeting the others ---
 
 void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t bytes, std::size_t room) {
-  tag_ = tag;
-  ++call_;
-  before_ = position_;
-  first_end_ = 0;
-  const bool is_short = room > 0 && room <= most_in_slot_;
-  measures_ = room == 0 || (!is_short && call_ % kCallsPerMeasurement == 0);
-  if (!is_short) readers_ = ReaderAtFarthest();
-  // The slot still holds an earlier call, which all members must have completed.
-  if (all_done_ + kSlots < call_) all_done_ = AwaitAll(&RankLines::completed, call_ - kSlots);
-  Slot& slot = segment_.slot(me_, call_);
-  slot.tag = tag;
+  Slot& slot = OpenSlot(tag);
+  const bool has_stage = room > most_in_slot_;
+  measures_ = has_stage && ++staged_calls_ % kCallsPerMeasurement == 0;
+  if (has_stage) {
+    readers_ = ReaderAtFarthest();
+    payload_ = Claim(room);
+  }
   slot.is_staged = bytes > most_in_slot_;
-  if (room > most_in_slot_) payload_ = Claim(room);
   if (slot.is_staged) {
     AwaitRoom(payload_);
     CopyToShared(segment_.stage(me_) + payload_.offset, payload, bytes, readers_);
   } else if (bytes > 0) {
     std::memcpy(slot.payload, payload, bytes);
   }
+  ShowSlot(slot);
+}
+
+void HostCollectives::BeginLarge(const CallTag& tag) {
+  Slot& slot = OpenSlot(tag);
+  measures_ = true;
+  readers_ = ReaderAtFarthest();
+  slot.is_staged = false;
+  ShowSlot(slot);
+}
+
+Slot& HostCollectives::OpenSlot(const CallTag& tag) {
+  tag_ = tag;
+  ++call_;
+  before_ = position_;
+  first_end_ = 0;
+  // The slot still holds an earlier call, which all members must have completed.
+  if (all_done_ + kSlots < call_) all_done_ = AwaitAll(&RankLines::completed, call_ - kSlots);
+  Slot& slot = segment_.slot(me_, call_);
+  slot.tag = tag;
+  return slot;
+}
+
+void HostCollectives::ShowSlot(Slot& slot) {
   slot.sequence.store(call_, std::memory_order_seq_cst);
   segment_.RingBell();
 }
@@ -185,12 +202,11 @@ void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
   waiter_.Until(local, [&] { return word.load(std::memory_order_acquire) >= value; });
 }
 
-/// Awaits a member's input. In the first round, also compares the calls, since the member has published its
-/// tag by then.
+/// Awaits a member's input; in the first round, its slot first: a member that makes another call may never
+/// get to the end of this span.
 void HostCollectives::AwaitInput(int local, const Span& span) {
-  if (span.end != first_end_) return Await(local, &RankLines::input, span.end);
-  AwaitWord(local, segment_.lines(local).input, [&](std::uint64_t now) { return now >= span.end; });
-  LookForMisuse(local);
+  if (span.end == first_end_) AwaitPayload(local);
+  Await(local, &RankLines::input, span.end);
 }
 
 std::uint64_t HostCollectives::AwaitAll(Counter counter, std::uint64_t value) {

@@ -16,7 +16,7 @@
 //
 // A round takes the next bytes of all stages, the same ones in each: every rank computes from the call which
 // these are. So a rank writes to a line again only after a whole stage, by when the line has left the caches
-// of the cores that read it.
+// of the cores that read it (unless there are more ranks than cores: see unit_).
 //
 // In an all-to-all a rank knows only what it sends and receives. It shows the lengths of its slices, and the
 // slices themselves if they are small: these take one round of waiting, and for larger ones the lengths tell
@@ -109,7 +109,10 @@ class HostCollectives {
   /// Shows the others this call and its payload. `room`: the most bytes that a member's payload has in this
   /// call, the same for all members.
   void Begin(const CallTag& tag, const void* payload, std::size_t bytes, std::size_t room);
-  void BeginLarge(const CallTag& tag) { Begin(tag, nullptr, 0, 0); }
+  /// Shows the others this call, whose data go in rounds.
+  void BeginLarge(const CallTag& tag);
+  Slot& OpenSlot(const CallTag& tag);
+  void ShowSlot(Slot& slot);
   Reader ReaderAtFarthest() const;
   void End();
   /// Notes what is known once all members have begun this call.
@@ -172,6 +175,7 @@ class HostCollectives {
   std::uint64_t before_ = 0;        ///< position_ when this call began
   Span payload_;                    ///< the place of this call's payload, if that is staged
   std::uint64_t first_end_ = 0;     ///< end of this call's first span; 0 if it has none
+  std::uint64_t staged_calls_ = 0;  ///< number of calls with room for payloads in the stages
   bool measures_ = false;           ///< whether this call learns how far other cores are
   Reader readers_ = Reader::kNear;  ///< where the other members run, as far as one choice can suit all
   std::vector<std::byte> row_;      ///< in an all-to-all, the payload

@@ -40,7 +40,7 @@ constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) 
 }
 
 /// A whole message of usual size fits into a ring. With many ranks there are many rings, so they are smaller;
-/// a few are larger than two cores' own caches together, for the reason that HostCores::StageBytes gives.
+/// a few are as large as two cores' own caches together, for the reason that HostCores::StageBytes gives.
 std::size_t RingBytes(std::size_t local_size, const HostCores& cores) {
   const std::size_t least = local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
   if (cores.is_crowded || local_size < 2) return least;
@@ -91,6 +91,12 @@ std::size_t HostCores::StageBytes(std::size_t local_size) const {
 
 std::size_t HostSegment::Bytes(std::size_t local_size, const HostCores& cores) {
   return Layout(local_size, cores).bytes;
+}
+
+std::size_t HostSegment::MostBytes(std::size_t local_size, const HostCores& cores) {
+  std::size_t most = 0;
+  for (std::size_t ranks = 1; ranks <= local_size; ++ranks) most = std::max(most, Bytes(ranks, cores));
+  return most;
 }
 
 HostSegment::Memory HostSegment::Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor,
@@ -187,8 +193,10 @@ std::uint32_t HostSegment::SayCore() {
 }
 
 void HostSegment::NoteRead(int local, std::uint64_t ticks) {
-  if (!distances_[local].Note(ticks)) return;
-  lines_[local_index_].far[local].store(distances_[local].is_far() ? 1 : 0, std::memory_order_relaxed);
+  distances_[local].Note(ticks);
+  const std::uint8_t far = distances_[local].is_far() ? 1 : 0;
+  std::atomic<std::uint8_t>& published = lines_[local_index_].far[local];
+  if (published.load(std::memory_order_relaxed) != far) published.store(far, std::memory_order_relaxed);
 }
 
 void HostSegment::Abort(int lost_rank, int shortage) noexcept {

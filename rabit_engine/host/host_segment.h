@@ -163,6 +163,8 @@ class HostSegment {
   HostSegment(Memory memory, std::vector<Member> members, int local_index, const HostCores& cores,
               std::optional<bool> oversubscribed = {});
   static std::size_t Bytes(std::size_t local_size, const HostCores& cores);
+  /// The largest Bytes of up to `local_size` ranks: fewer ranks may have larger stages.
+  static std::size_t MostBytes(std::size_t local_size, const HostCores& cores);
   /// Maps a range of a descriptor's memory. Throws EngineError.
   static Memory Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor, std::size_t offset,
                     std::size_t bytes);
@@ -189,7 +191,10 @@ class HostSegment {
   void NoteRead(int local, std::uint64_t ticks);
   /// Where member `local` runs, which reads what this rank writes.
   Reader ReaderAt(int local) const {
-    if (lines_[local].far[local_index_].load(std::memory_order_relaxed) != 0) return Reader::kFar;
+    // Either of the two may have measured the distance.
+    const bool is_far =
+        lines_[local].far[local_index_].load(std::memory_order_relaxed) != 0 || distances_[local].is_far();
+    if (is_far) return Reader::kFar;
     return cores_.is_crowded ? Reader::kCrowded : Reader::kNear;
   }
 

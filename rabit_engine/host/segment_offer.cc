@@ -161,7 +161,7 @@ class SegmentSetup {
     doorbell_ = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!trouble_.Check("eventfd", static_cast<bool>(doorbell_))) return false;
     if (is_leader()) {
-      memory_ = MakeMemory(HostSegment::Bytes(group_.size(), cores_), rank_, trouble_);
+      memory_ = MakeMemory(HostSegment::MostBytes(group_.size(), cores_), rank_, trouble_);
       return static_cast<bool>(memory_);
     }
     leader_ = OpenLocalSocket();

@@ -129,7 +129,8 @@ struct alignas(kCacheLine) Slot {
   std::atomic<std::uint64_t> sequence;
   CallTag tag;
   bool is_staged;  ///< whether the payload is in the stage
-  alignas(kCacheLine) std::byte payload[kSlotPayloadBytes];
+  /// Begins in the line of the sequence, so that a few bytes arrive with it.
+  alignas(std::uint64_t) std::byte payload[kSlotPayloadBytes];
 };
 
 /// One direction between two ranks: a ring of bytes. `written` and `read` only grow.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -88,22 +90,18 @@ std::uint64_t ReadTicks() noexcept {
 #endif
 }
 
-bool CoreDistance::Note(std::uint64_t ticks) noexcept {
-  if (ticks == 0) return false;
-  const double rate = TicksPerNanosecond();
-  return rate > 0 && NoteNanoseconds(static_cast<double>(ticks) / rate);
+double NanosecondsOf(std::uint64_t ticks) noexcept {
+  const double rate = ticks == 0 ? 0 : TicksPerNanosecond();
+  return rate > 0 ? static_cast<double>(ticks) / rate : std::numeric_limits<double>::quiet_NaN();
 }
 
-bool CoreDistance::NoteNanoseconds(double ns) noexcept {
-  if (ns < kOwnCacheNs || ns > kInterruptedNs) return false;
+void CoreDistance::Note(double ns) noexcept {
+  if (std::isnan(ns) || ns < kOwnCacheNs || ns > kInterruptedNs) return;
   const int balance =
       std::clamp(balance_.load(std::memory_order_relaxed) + (ns < kFarNs ? -1 : 1), -kEnough, kEnough);
   balance_.store(balance, std::memory_order_relaxed);
-  const bool was_far = is_far_.load(std::memory_order_relaxed);
-  const bool is_far = balance == kEnough || (was_far && balance > -kEnough);
-  if (is_far == was_far) return false;
-  is_far_.store(is_far, std::memory_order_relaxed);
-  return true;
+  if (balance == kEnough) is_far_.store(true, std::memory_order_relaxed);
+  if (balance == -kEnough) is_far_.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace warren

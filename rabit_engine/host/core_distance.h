@@ -13,15 +13,16 @@ namespace warren {
 /// A number that grows at a constant rate, read after all earlier loads have completed; 0 if the processor
 /// has no such counter.
 std::uint64_t ReadTicks() noexcept;
+/// How long so many ticks are; NaN without a counter, and in the first milliseconds, before its rate is
+/// known.
+double NanosecondsOf(std::uint64_t ticks) noexcept;
 
 /// Thread-safe; of reads that several threads report at once, some may not count.
 class CoreDistance {
  public:
-  /// Reports that reading a line took so many ticks. The line may have been in this core's own cache. Returns
-  /// whether this changed is_far().
-  bool Note(std::uint64_t ticks) noexcept;
-  /// The same for a time in nanoseconds.
-  bool NoteNanoseconds(double ns) noexcept;
+  /// Reports that reading a line took so many nanoseconds; NaN if this is unknown. The line may have been in
+  /// this core's own cache.
+  void Note(double ns) noexcept;
   /// Whether the cores share no cache. False until measurements say otherwise.
   bool is_far() const noexcept { return is_far_.load(std::memory_order_relaxed); }
 

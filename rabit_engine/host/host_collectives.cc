@@ -194,7 +194,7 @@ void HostCollectives::AwaitWord(int local, const std::atomic<std::uint64_t>& wor
     ticks = ReadTicks() - before;
     return ready(value);
   });
-  segment_.NoteRead(local, ticks);
+  segment_.NoteRead(local, NanosecondsOf(ticks));
 }
 
 void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {

@@ -192,8 +192,8 @@ std::uint32_t HostSegment::SayCore() {
   return core;
 }
 
-void HostSegment::NoteRead(int local, std::uint64_t ticks) {
-  distances_[local].Note(ticks);
+void HostSegment::NoteRead(int local, double ns) {
+  distances_[local].Note(ns);
   const std::uint8_t far = distances_[local].is_far() ? 1 : 0;
   std::atomic<std::uint8_t>& published = lines_[local_index_].far[local];
   if (published.load(std::memory_order_relaxed) != far) published.store(far, std::memory_order_relaxed);

@@ -188,8 +188,9 @@ class HostSegment {
   PeerCore CoreOf(int local);
   /// Publishes the core that this rank runs on, and returns the core's number plus 1. CoreOf calls it, too.
   std::uint32_t SayCore();
-  /// Reports in how many ticks (ReadTicks) this rank has read a line that member `local` wrote last.
-  void NoteRead(int local, std::uint64_t ticks);
+  /// Reports in how many nanoseconds this rank has read a line that member `local` wrote last: see
+  /// CoreDistance.
+  void NoteRead(int local, double ns);
   /// Where member `local` runs, which reads what this rank writes.
   Reader ReaderAt(int local) const {
     // Either of the two may have measured the distance.

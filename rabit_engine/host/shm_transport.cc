@@ -65,7 +65,7 @@ class ShmTransport::RingLink : public Link {
     if (bytes < kLeastBytes) return out_.read.load(std::memory_order_acquire);
     const std::uint64_t before = ReadTicks();
     const std::uint64_t read = out_.read.load(std::memory_order_acquire);
-    segment_.NoteRead(peer_, ReadTicks() - before);
+    segment_.NoteRead(peer_, NanosecondsOf(ReadTicks() - before));
     return read;
   }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace warren {
 namespace {
 
@@ -11,7 +13,11 @@ constexpr double kFar = 150;
 /// Reports `count` reads of this time; returns how often the answer changed.
 int Note(CoreDistance& distance, double ns, int count) {
   int changes = 0;
-  for (int i = 0; i < count; ++i) changes += distance.NoteNanoseconds(ns) ? 1 : 0;
+  for (int i = 0; i < count; ++i) {
+    const bool was_far = distance.is_far();
+    distance.Note(ns);
+    changes += distance.is_far() != was_far ? 1 : 0;
+  }
   return changes;
 }
 
@@ -47,6 +53,7 @@ TEST(CoreDistance, IgnoresReadsFromTheOwnCacheAndInterruptedOnes) {
   Note(distance, kFar, 10);
   EXPECT_EQ(Note(distance, 20, 100), 0);
   EXPECT_EQ(Note(distance, 5000, 100), 0);
+  EXPECT_EQ(Note(distance, std::nan(""), 100), 0);
   EXPECT_TRUE(distance.is_far());
   Note(distance, kNear, 10);
   EXPECT_EQ(Note(distance, 5000, 100), 0);

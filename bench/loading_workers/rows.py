@@ -1,4 +1,5 @@
-"""Creates the data set of bench/loading: Parquet files in the shape of HIGGS, with 28 float32 features and a label."""
+"""Creates the data sets of bench/loading and bench/reproducible: Parquet files with float32 features and a label; by default in the shape of
+HIGGS, with 28 features. rows.py FOLDER ROWS FILES [FEATURES]"""
 import pathlib
 import sys
 
@@ -7,11 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 folder, rows, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+features = int(sys.argv[4]) if len(sys.argv) > 4 else 28
 folder.mkdir(parents=True)
 for number in range(files):
     rng = np.random.default_rng(number)
     count = rows // files
-    values = rng.standard_normal((count, 28)).astype("float32")
+    values = rng.standard_normal((count, features)).astype("float32")
     label = (values[:, 0] + values[:, 1] * values[:, 2] + rng.standard_normal(count) > 0).astype("int8")
-    pq.write_table(pa.table({**{f"f{at}": values[:, at] for at in range(28)}, "y": label}), folder / f"part-{number}.parquet",
-                   row_group_size=125_000)
+    pq.write_table(pa.table({**{f"f{at}": values[:, at] for at in range(features)}, "y": label}), folder / f"part-{number}.parquet",
+                   row_group_size=max(5000, 3_500_000 // features))

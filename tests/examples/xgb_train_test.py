@@ -71,6 +71,11 @@ class BadConfiguration(XgbTrainTest):
         self.assertIn("nowhere.conf: cannot read", self.run_badly(2, XGB_TRAIN, "nowhere.conf"))
         self.assertIn("found a folder", self.run_badly(2, XGB_TRAIN, "."))
 
+    def test_the_model_of_one_process_is_refused_with_what_has_it(self):
+        message = self.refused(CONFIG + "reproducible = 1\n")
+        self.assertIn("bad.conf:9: found reproducible = 1; expected 0: the model of one process", message)
+        self.assertIn("warren.xgboost.train", message)
+
     def test_an_argument_that_is_no_setting_is_refused(self):
         self.assertIn("argument 'eta': expected key=value", self.refused(CONFIG, "eta"))
         self.assertIn("argument '--eta=3': no such option", self.refused(CONFIG, "--eta=3"))

@@ -62,6 +62,14 @@ void AcceptRowSplit(const Setting& setting) {
   if (setting.value != "auto" && setting.value != "row") Reject(setting, "auto or row");
 }
 
+void AcceptUsualModel(const Setting& setting) {
+  if (ParseBool(setting)) {
+    Reject(setting,
+           "0: the model of one process with any number of workers needs XGBoost 2.1, from Python: "
+           "warren.xgboost.train(..., reproducible=True)");
+  }
+}
+
 // clang-format off
 constexpr Rule<Parameters> kRules[] = {
     {"task", "", "train", "What to do: train, pred (predict) or dump (write the model as text).",
@@ -108,6 +116,8 @@ constexpr Rule<Parameters> kRules[] = {
      [](Parameters& p, const Setting& s) { if (ParseBool(s)) p.verbosity = 0; }},
     {"dsplit", "", "auto", "How workers split the data: only by rows (auto, row).",
      [](Parameters&, const Setting& s) { AcceptRowSplit(s); }},
+    {"reproducible", "", "0", "Only 0: the model of one process with any number of workers is trained from Python.",
+     [](Parameters&, const Setting& s) { AcceptUsualModel(s); }},
     {"use_buffer", "", "0", "Accepted for old configurations; does nothing.",
      [](Parameters&, const Setting& s) { ParseBool(s); }},
 };

@@ -18,7 +18,9 @@ from warren._xgboost import acceleration as _acceleration
 from warren._xgboost import communicator as _communicator
 from warren._xgboost import versions as _versions
 from warren._xgboost import matrices as _matrices
+from warren._xgboost import rows as _rows
 from warren._xgboost import training as _training
+from warren._xgboost.same_model import training as _same_model
 from warren.data._exchange import predictions as _predictions
 
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
@@ -135,7 +137,7 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                  delimiter: Optional[str] = None, storage_options: Optional[Dict[str, Any]] = None, quantile: bool = False,
                  external_memory: Union[bool, str, None] = False, cache_dir: Optional[str] = None, check: Optional[bool] = None,
-                 progress: bool = True, nthread: int = 0, **options: Any) -> "xgb.DMatrix":
+                 progress: bool = True, nthread: int = 0, reproducible: bool = False, **options: Any) -> "xgb.DMatrix":
     """Returns this worker's share of a data set as a DMatrix, with labels, weights and queries.
 
         load_dmatrix("s3://bucket/train/*.parquet", label="y")
@@ -153,18 +155,79 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     the folder for temporary files). True always uses pages: an ExtMemQuantileDMatrix from XGBoost 3.0 on; earlier versions can train on
     pages only outside a job. Batches are read again for each pass that XGBoost makes.
 
+    `reproducible`: makes a QuantileDMatrix with the cuts that one process would make from the rows of all workers, for `train` with the same
+    argument. Rows of Parquet and Arrow are read twice: each worker reads its rows, and some columns of all rows. Other rows are exchanged
+    between the workers. `ref=` another such matrix takes its cuts, for evaluation.
+
     `options` are passed to the matrix.
 
     All workers of a job call it. Raises a ValueError or OSError that names the file, row group, line and column of the problem."""
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=base_margin, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
                         delimiter=delimiter, storage_options=storage_options, nthread=nthread)
+    if reproducible:
+        _same_model.require_version()
     peers = data.current_peers()
     matrix = _matrices.load(asked, peers, quantile=quantile, external_memory=external_memory, cache_dir=cache_dir, check=check,
-                                progress=progress, options=options)
+                            progress=progress, reproducible=reproducible, options=options)
     if peers.world > 1:
         _matrices.warn_of_workers_without_rows(uri, matrix.num_row(), len(matrix.get_weight()))
     return matrix
+
+
+class Data:
+    """A data set that `train` loads: files, or rows in memory.
+
+        Data("s3://bucket/train/*.parquet", label="y")
+        Data(X, label=y)
+
+    `uri_or_rows`: files, as for `load_dmatrix`, whose arguments follow. Or this worker's rows: a NumPy array, a SciPy CSR matrix or a
+    pandas DataFrame of numbers, booleans and categories (the same ones on all workers, as `warren.data.scatter` makes them); the rows of
+    all workers, in the order of ranks, are the data set. `label`, `weight`, `qid` (one query's rows are together, on one worker) and
+    `base_margin` are then arrays with an element for each row. `options` are those of `load_dmatrix`; rows in memory take those of
+    QuantileDMatrix."""
+
+    def __init__(self, uri_or_rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, base_margin: Any = None,
+                 **options: Any) -> None:
+        self._given, self._options = uri_or_rows, options
+        self._fields = {name: value for name, value in (("label", label), ("weight", weight), ("qid", qid), ("base_margin", base_margin))
+                        if value is not None}
+
+    def load(self, **options: Any) -> "xgb.DMatrix":
+        """Returns this worker's rows as a matrix; `options` are added to those of the constructor. All workers call it. Raises the errors
+        of `load_dmatrix`, and TypeError or ValueError for rows in memory that cannot be used, on the worker that has them."""
+        options = {**options, **self._options}
+        if isinstance(self._given, (str, os.PathLike, list, tuple)):
+            return load_dmatrix(self._given, **self._fields, **options)
+        return _matrices.of_rows(_rows.table(self._given, **self._fields), data.current_peers(), options)
+
+
+def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint: disable=redefined-outer-name
+          num_boost_round: int = 10, *, evals: Optional[Sequence[Tuple[Union["xgb.DMatrix", Data], str]]] = None,
+          reproducible: bool = False, **options: Any) -> "xgb.Booster":
+    """Trains as `xgboost.train` does, with all of its arguments (`options`: obj, custom_metric, early_stopping_rounds, ...), and loads
+    what is given as a `Data`.
+
+    `reproducible`: the model has, byte for byte, `save_raw` of the one that one process trains with these parameters on all rows, and each
+    evaluation has its values, with any number of workers and however the rows are divided among them. `data` is a `Data`, or a matrix of
+    `load_dmatrix(..., reproducible=True)`; each of `evals` is a `Data`, such a matrix, or a DMatrix. The workers share out the computation
+    of the quantile cuts; rank 0 estimates the intercept and evaluates, for which it needs memory for the labels, weights and predictions of
+    all rows. A custom metric is called on rank 0, with the predictions of all rows and a matrix of their labels, weights and queries,
+    without features. What XGBoost computes from one worker's rows (`subsample`, some objectives, gblinear) is refused with a ValueError
+    that names it: docs/how-to/xgboost.md has the list, docs/explanation/same-model.md the reasons and the costs.
+
+    All workers call it. Raises RuntimeError with `reproducible` before XGBoost 2.1."""
+    if reproducible:
+        _same_model.check(params)
+    bins = {"max_bin": params["max_bin"]} if "max_bin" in params else {}
+    matrix = data
+    if isinstance(data, Data):
+        matrix = data.load(**{"quantile": True, "reproducible": reproducible, **bins})
+    loaded = [(one.load(**{"quantile": True, "reproducible": reproducible, "ref": matrix, **bins}) if isinstance(one, Data) else one, name)
+              for one, name in evals or ()]
+    if reproducible:
+        return _same_model.train(params, matrix, num_boost_round, loaded, options)
+    return xgb.train(dict(params), matrix, num_boost_round, evals=loaded, **options)
 
 
 def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:

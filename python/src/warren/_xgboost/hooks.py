@@ -44,15 +44,24 @@ def _compare_rows(matrix: Any, model: "xgb.Booster") -> None:
 
 
 def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
-    """Wraps Booster.update, which all ranks call for each round, and which makes collective calls itself. All ranks must agree on whether
+    """Wraps Booster.update to look at the rows after the first round: all ranks call for each round, and which makes collective calls itself. All ranks must agree on whether
     they compare their rows. The number of the round decides this, because the matrix may be a new object in each round on one rank only.
     The comparison follows the round: before its first round, querying a model makes a collective call, which would be matched with the
     other ranks' update."""
     def comparing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
         if iteration == 0:
+            _name_features(dtrain, self)
             _compare_rows(dtrain, self)
     return comparing
+
+
+def _name_features(matrix: Any, model: "xgb.Booster") -> None:
+    """Gives the model the names and types of a matrix without rows, from which XGBoost does not take them: this worker may save it."""
+    if matrix.num_row() == 0:
+        for name in ("feature_names", "feature_types"):
+            if getattr(model, name) is None and getattr(matrix, name) is not None:
+                setattr(model, name, getattr(matrix, name))
 
 
 _HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")

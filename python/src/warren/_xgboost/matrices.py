@@ -1,5 +1,6 @@
 """Makes DMatrix and its variants from the data read by warren.data."""
 import contextlib
+import dataclasses
 import inspect
 import os
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import xgboost as xgb
 
 from warren._system.locks import LockedFolder
+from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.versions import VERSION, collective
 from warren.data import _check, _load, _memory, _table
 from warren.data._columnar import converter as _converter
@@ -37,11 +39,21 @@ def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
     return {**{name: value for name, value in found.items() if value is not None}, **described(table, options), **options}
 
 
+def _of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any]) -> Any:
+    """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, and rank 0 saves its own in the
+    model."""
+    matrix = kind(table.features, **given)
+    if len(table) == 0:
+        for name in ("feature_names", "feature_types"):
+            if given.get(name) is not None:
+                setattr(matrix, name, given[name])
+    return matrix
+
+
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """The DMatrix options that describe the features: their names, types and `enable_categorical`; empty if they have no names."""
-    if table.names is None:
-        return {}
-    found: Dict[str, Any] = {"feature_names": table.names, "feature_types": table.types}
+    """The DMatrix options that describe the features, as far as they are known: their names, types and `enable_categorical`."""
+    known = {"feature_names": table.names, "feature_types": table.types}
+    found: Dict[str, Any] = {name: value for name, value in known.items() if value is not None}
     if table.types and "c" in table.types:
         found["enable_categorical"] = options.get("enable_categorical", True)
     return found
@@ -111,8 +123,15 @@ def _iterator(pages: Pages, **how: Any) -> Any:
 
 
 def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: Any, cache_dir: Optional[str], check: Optional[bool],
-         progress: bool, options: Dict[str, Any]) -> Any:
+         progress: bool, reproducible: bool, options: Dict[str, Any]) -> Any:
     """See warren.xgboost.load_dmatrix."""
+    matrix = _loaded(asked, peers, quantile or reproducible, external_memory, cache_dir, check, progress, reproducible, options)
+    matrix.warren_is_reproducible = reproducible
+    return matrix
+
+
+def _loaded(asked: _load.Wanted, peers: Peers, quantile: bool, external_memory: Any, cache_dir: Optional[str], check: Optional[bool],
+            progress: bool, reproducible: bool, options: Dict[str, Any]) -> Any:
     if external_memory not in (False, True, None, "auto"):
         raise ValueError(f"external_memory is {external_memory!r}, expected False, True or 'auto'")
     kind = xgb.QuantileDMatrix if quantile else xgb.DMatrix
@@ -123,39 +142,77 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
     if asked.categories is None and options.get("ref") is not None:
         asked.categories = getattr(options["ref"], "warren_categories", None) or None
     same_on_all(peers, {"text": asked.is_text, "quantile": quantile, "external_memory": external_memory, "check": _check.wanted(check),
-                        "categories": asked.categories, "max_bin": options.get("max_bin")})
+                        "categories": asked.categories, "max_bin": options.get("max_bin"), "reproducible": reproducible,
+                        "ref": options.get("ref") is not None})
+    how = _how(options, asked.nthread, peers) if reproducible else None
     if asked.is_text:
         if external_memory is True:
             raise ValueError(f"{shown_uri(asked.uri)}: text is read into memory: convert it to Parquet (warren data convert) for "
                              "external memory")
         table = asked.text(peers)
         _checked(asked, table, peers, check)
-        matrix = kind(table.features, **arguments(table, options))
+        matrix = _of_table(kind, table, arguments(table, _with_cuts_of_shares(options, table, peers, how)))
         matrix.warren_categories = table.categories
         _require_labels(matrix, table, peers)
         return matrix
     with contextlib.ExitStack() as kept:
         source = asked.source(peers)
         kept.callback(source.close)
-        how = "external" if external_memory is True else "matrix" if not external_memory else _fitting(source, quantile, options)
-        if how == "matrix":
+        fits = "external" if external_memory is True else "matrix" if not external_memory else _fitting(source, quantile, options)
+        converter = _converter.Converter(source, asked.categories)
+        if how is not None and (fits != "matrix" or source.has_columns):
+            options = {**options, "ref": _cuts.matrix_of(_cuts.of_files(converter, how), converter.layout.types(), how)}
+            how = None
+        if fits == "matrix":
             with contextlib.closing(_load.bar(source, progress)) as shown:
-                table = _converter.loaded(source, asked.categories, shown)
+                table = _converter.loaded(converter, shown)
             _checked(asked, table, peers, check)
             if external_memory and not quantile:
                 # These options are for binned data, which a DMatrix does not have.
                 options = {name: value for name, value in options.items() if name not in _OF_BINS}
-            matrix = kind(table.features, **arguments(table, options))
+            matrix = _of_table(kind, table, arguments(table, _with_cuts_of_shares(options, table, peers, how)))
         else:
-            converter = _converter.Converter(source, asked.categories)
-            matrix = _from_pages(source, converter, how, cache_dir, check, options)
+            matrix = _from_pages(source, converter, fits, cache_dir, check, options)
             converter.check_queries()
-            if how == "external":
+            if fits == "external":
                 kept.pop_all()  # XGBoost may read the source again
             table = converter.empty()
         matrix.warren_categories = table.categories
         _require_labels(matrix, table, peers)
         return matrix
+
+
+def of_rows(table: _table.Table, peers: Peers, options: Dict[str, Any]) -> Any:
+    """Makes a matrix of this worker's rows. `options` are those of the matrix, `quantile` and `reproducible`. A collective call."""
+    given = dict(options)
+    reproducible = bool(given.pop("reproducible", False))
+    kind = xgb.QuantileDMatrix if given.pop("quantile", False) or reproducible else xgb.DMatrix
+    if kind is xgb.DMatrix:
+        given = {name: value for name, value in given.items() if name not in _OF_BINS}
+    table = dataclasses.replace(table, types=given.pop("feature_types", table.types), names=given.pop("feature_names", table.names))
+    same_on_all(peers, {"features": table.names or table.features.shape[1], "types": table.types, "categories": table.categories,
+                        "weight": table.weight is not None, "qid": table.qid is not None, "reproducible": reproducible,
+                        "max_bin": given.get("max_bin")})
+    how = _how(given, int(given.get("nthread") or 0), peers) if reproducible else None
+    matrix = _of_table(kind, table, arguments(table, _with_cuts_of_shares(given, table, peers, how)))
+    matrix.warren_is_reproducible, matrix.warren_categories = reproducible, table.categories
+    _require_labels(matrix, table, peers)
+    return matrix
+
+
+def _how(options: Dict[str, Any], nthread: int, peers: Peers) -> Optional[_cuts.How]:
+    """How to compute the cuts of all workers' rows; None if they come from `ref`, or this is the only worker."""
+    if options.get("ref") is not None or peers.world == 1:
+        return None
+    return _cuts.How(int(options.get("max_bin") or _DEFAULT_BINS), nthread)
+
+
+def _with_cuts_of_shares(options: Dict[str, Any], table: _table.Table, peers: Peers, how: Optional[_cuts.How]) -> Dict[str, Any]:
+    """Returns the options with the cuts of all workers' rows, or unchanged if `how` is None. A collective call."""
+    if how is None:
+        return options
+    values = _cuts.of_shares(peers, table.features, table.weight, table.types, how)
+    return {**options, "ref": _cuts.matrix_of(values, table.types, how)}
 
 
 def _require_labels(matrix: Any, table: _table.Table, peers: Peers) -> None:

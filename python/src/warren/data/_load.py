@@ -151,7 +151,7 @@ class Wanted:
             table = self.text(readers)
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
-                table = _converter.loaded(source, self.categories, shown)
+                table = _converter.loaded(_converter.Converter(source, self.categories), shown)
         # All ranks that read the whole data set have the same rows, which are shown once, as one worker's.
         if _check.wanted(check) and not (whole and peers.rank > 0):
             _check.show(shown_uri(self.uri), table, readers)

@@ -1,13 +1,14 @@
 """Converts batches of a source to tables of numbers."""
+import contextlib
 import dataclasses
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warren.data import _queries
 from warren.data._columnar import columns as _columns
-from warren.data._columnar.columns import Categories
+from warren.data._columnar.columns import Categories, Column
 from warren.data._columnar.source import Batch, Source, shown_uri
 from warren.data._files import shown
 from warren.data._peers import together
@@ -85,20 +86,39 @@ class Converter:
         features = np.empty((len(table), len(layout.names())), "float32") if out is None else out
         # Done first, to keep track of queries even if the rows have another problem.
         runs = self._runs(batch) if layout.request.qid else None
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                _columns.fill(features, table, layout.features, self.categories)
-            request = layout.request
+        request = layout.request
+        with self._at(batch):
+            _columns.fill(features, table, layout.features, self.categories)
             label = self._numbers(batch, request.label, "label")
             weight = self._numbers(batch, [request.weight] if request.weight else [], "weight")
-        except ValueError as error:
-            where = self.source.where(batch.slice)
-            raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
         margin = self._numbers(batch, request.base_margin, "base_margin")
         if runs is not None and weight is not None:
             self._require_one_weight(batch, runs, weight)
         return Table(features, layout.names(), layout.types(), label, weight, None if runs is None else runs.numbers, margin,
                      self.categories.values)
+
+    def columns_of_all(self, columns: Sequence[Column]) -> Iterator[Tuple[NDArray[Any], Optional[NDArray[Any]]]]:
+        """Yields some features of the rows of all workers, in the order of the data set: batches of float32 (rows, features), and the rows'
+        weights, float32, or None without weights. Raises a ValueError as `table` does."""
+        weight = self.layout.request.weight
+        width = sum(column.width for column in columns)
+        names = [*(column.name for column in columns), *([weight] if weight else [])]
+        for batch in self.source.batches_of_all(list(dict.fromkeys(names))):
+            features = np.empty((len(batch.table), width), "float32")
+            with self._at(batch):
+                _columns.fill(features, batch.table, columns, self.categories)
+                weights = self._numbers(batch, [weight] if weight else [], "weight")
+            yield features, weights
+
+    @contextlib.contextmanager
+    def _at(self, batch: Batch) -> Iterator[None]:
+        """Prefixes errors with the position of the batch. NumPy does not warn of values that overflow float32."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield
+        except ValueError as error:
+            where = self.source.where(batch.slice)
+            raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
 
     def _numbers(self, batch: Batch, names: Sequence[str], what: str) -> Optional[NDArray[Any]]:
         """The columns as float32, (rows) or (rows, names), or None without names."""
@@ -212,10 +232,9 @@ def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]
         raise ValueError(f"{source.where(batch.slice)}: {error}") from None
 
 
-def loaded(source: Source, categories: Optional[Mapping[str, Sequence[Any]]], progress: Callable[[int, int], None]) -> Table:
+def loaded(converter: Converter, progress: Callable[[int, int], None]) -> Table:
     """Returns all of this worker's share. `progress` is called with the numbers of new rows and bytes."""
-    converter = Converter(source, categories)
-    table = together(source.peers, lambda: _filled(converter, progress))
+    table = together(converter.source.peers, lambda: _filled(converter, progress))
     converter.check_queries()
     return table
 

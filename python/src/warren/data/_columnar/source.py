@@ -331,11 +331,16 @@ class Source:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Yields this worker's rows, in order, that pass the filters; a thread reads ahead. Close the generator if it is not exhausted."""
-        return ahead(functools.partial(self._all_batches, columns), _AHEAD)
+        return ahead(functools.partial(self._batches_of, self.slices, columns), _AHEAD)
 
-    def _all_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        last = {one.piece.file: number for number, one in enumerate(self.slices)}
-        for number, one in enumerate(self.slices):
+    def batches_of_all(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Like `batches`, for the rows of all workers, in the order of the data set."""
+        slices = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces)]
+        return ahead(functools.partial(self._batches_of, slices, columns), _AHEAD)
+
+    def _batches_of(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[Batch]:
+        last = {one.piece.file: number for number, one in enumerate(slices)}
+        for number, one in enumerate(slices):
             yield from self._batches(one, columns, filtered=True)
             file = self.files[one.piece.file]
             if last[one.piece.file] == number and _is_remote(file):
@@ -365,6 +370,11 @@ class Source:
     def format_name(self) -> str:
         """The format's name, such as "parquet"."""
         return str(self._format.name)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether a column can be read without the others."""
+        return self._format is not _formats.Csv
 
     def _batches(self, one: Slice, columns: Sequence[str], filtered: bool) -> Iterator[Batch]:
         """Yields the rows of a slice; if `filtered`, only those that pass the filters."""

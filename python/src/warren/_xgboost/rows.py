@@ -1,0 +1,78 @@
+"""Rows that a program has in memory, as a table."""
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warren.data._table import Table
+
+
+def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, base_margin: Any = None) -> Table:
+    """Returns the rows of warren.xgboost.Data. Raises TypeError for rows of another kind, and ValueError for columns and fields that cannot
+    be used."""
+    names: Optional[List[str]] = None
+    types: Optional[List[str]] = None
+    categories: Dict[str, List[Any]] = {}
+    if hasattr(rows, "columns") and hasattr(rows, "dtypes") and hasattr(rows, "iloc"):
+        features, names, types, categories = _of_pandas(rows)
+    elif hasattr(rows, "tocsr"):
+        features = rows.tocsr().astype(np.float32, copy=False)
+    elif isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "biuf":
+        features = np.ascontiguousarray(rows, np.float32)
+    else:
+        raise TypeError(f"Data: found a {type(rows).__name__}{_shape(rows)}, expected files, a NumPy array of numbers with two dimensions, a "
+                        "SciPy CSR matrix, or a pandas DataFrame")
+    count = features.shape[0]
+    return Table(features, names, types, _field("label", label, count), _field("weight", weight, count), _queries(qid, count),
+                 _field("base_margin", base_margin, count), categories)
+
+
+def _shape(rows: Any) -> str:
+    return f" of {rows.dtype} with the shape {rows.shape}" if isinstance(rows, np.ndarray) else ""
+
+
+def _of_pandas(frame: Any) -> Tuple[NDArray[Any], List[str], List[str], Dict[str, List[Any]]]:
+    names = [str(name) for name in frame.columns]
+    types: List[str] = []
+    categories: Dict[str, List[Any]] = {}
+    features = np.empty(frame.shape, np.float32)
+    for number, name in enumerate(names):
+        column = frame.iloc[:, number]
+        if hasattr(column, "cat"):
+            codes = column.cat.codes.to_numpy()
+            features[:, number] = np.where(codes < 0, np.nan, codes)
+            categories[name] = column.cat.categories.tolist()
+            types.append("c")
+            continue
+        kind = getattr(column.dtype, "kind", "O")
+        if kind not in "biuf":
+            raise ValueError(f"Data: column {name!r} is {column.dtype}, expected numbers, booleans or categories")
+        features[:, number] = column.to_numpy(dtype=np.float32, na_value=np.nan)
+        types.append({"b": "i", "f": "q"}.get(kind, "int"))
+    return features, names, types, categories
+
+
+def _field(name: str, values: Any, rows: int) -> Optional[NDArray[Any]]:
+    if values is None:
+        return None
+    found: NDArray[Any] = np.asarray(values, np.float32)
+    if found.ndim not in (1, 2) or len(found) != rows:
+        raise ValueError(f"Data: {name} has the shape {found.shape}, expected a value for each of {rows} rows")
+    return found
+
+
+def _queries(qid: Any, rows: int) -> Optional[NDArray[Any]]:
+    """The queries, counted from 0."""
+    if qid is None:
+        return None
+    found = np.asarray(qid)
+    if found.shape != (rows,):
+        raise ValueError(f"Data: qid has the shape {found.shape}, expected a value for each of {rows} rows")
+    begins = np.ones(rows, bool)
+    begins[1:] = found[1:] != found[:-1]
+    runs = found[begins]
+    if len(np.unique(runs)) != len(runs):
+        values, counts = np.unique(runs, return_counts=True)
+        raise ValueError(f"Data: the rows of query {values[counts > 1][0]!s} are not together: sort the rows by qid")
+    numbers: NDArray[Any] = np.cumsum(begins) - 1
+    return numbers

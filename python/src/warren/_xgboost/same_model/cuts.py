@@ -1,0 +1,263 @@
+"""The quantile cuts that one process would compute from the rows of all workers.
+
+A column's cuts depend on that column and on the weights alone, and XGBoost computes them from the rows in their order. So the workers share
+out the columns: each takes all rows of its columns, block by block, and lets XGBoost compute their cuts. For files of columns (Parquet,
+Arrow) a worker reads its columns of all files; other rows are in the workers' memory, from where each block is gathered. All workers then
+exchange the results, and each makes a small matrix whose cuts are those of one process, as `ref` for its own rows: a column of the small
+matrix has fewer values than bins, so that XGBoost makes a cut of each."""
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+
+from warren._xgboost.same_model.alone import alone
+from warren.data import _memory
+from warren.data._columnar.converter import Converter
+from warren.data._exchange import gather
+from warren.data._peers import Peers, together
+
+#: The most bytes of a block that is kept in memory; a block has one column at least.
+BLOCK_BYTES = 64 << 20
+#: A block of files that would take more than this part of a worker's memory is read anew in each of XGBoost's passes.
+_PART_OF_MEMORY = 8
+
+#: Rows of a block, in order: float32 (rows, columns) with NaN for missing values, or a scipy.sparse.csr_matrix; and their weights or None.
+Batch = Tuple[Any, Optional[NDArray[Any]]]
+
+
+class How(NamedTuple):
+    """The arguments of QuantileDMatrix on which the cuts depend, and the number of its threads."""
+
+    max_bin: int
+    nthread: int
+
+
+class Block(NamedTuple):
+    """Some columns of the rows of all workers."""
+
+    types: Optional[List[str]]  #: XGBoost's letters for the columns, as in Table; None if all are numbers
+    batches: Callable[[], Iterator[Batch]]  #: begins a pass over the rows
+
+
+class Values(NamedTuple):
+    """The values of which a small matrix consists, column by column."""
+
+    ends: NDArray[np.int64]  #: (columns + 1): where each column begins and ends
+    values: NDArray[np.float32]
+
+    @staticmethod
+    def of(columns: Sequence[NDArray[Any]]) -> "Values":
+        """The values of these columns."""
+        ends = np.cumsum([0, *map(len, columns)], dtype=np.int64)
+        return Values(ends, np.concatenate([np.empty(0, np.float32), *columns]).astype(np.float32, copy=False))
+
+    @staticmethod
+    def joined(parts: Sequence["Values"]) -> "Values":
+        """All columns of `parts`."""
+        sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(part.ends) for part in parts)])
+        return Values(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+                      np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]))
+
+
+def owned(sizes: Sequence[int], rank: int, world: int) -> Tuple[int, int]:
+    """The columns of which a worker computes the cuts: from the first to before the last. `sizes`: the number of features of each."""
+    begins = np.cumsum([0, *sizes])
+    places = np.searchsorted(begins[:-1], [begins[-1] * rank / world, begins[-1] * (rank + 1) / world])
+    return int(places[0]), int(places[1]) if rank + 1 < world else len(sizes)
+
+
+class _Extremes:
+    """The smallest and the greatest value of each column of a block, and the categories of its categorical columns."""
+
+    def __init__(self, types: Optional[List[str]]) -> None:
+        self._categorical = [number for number, letter in enumerate(types or ()) if letter == "c"]
+        self.least: Any = None
+        self.greatest: Any = None
+        self.categories = {number: np.empty(0, np.float32) for number in self._categorical}
+
+    def add(self, features: Any) -> None:
+        """Takes the next rows into account."""
+        with np.errstate(invalid="ignore"):
+            if isinstance(features, np.ndarray):
+                if len(features):
+                    self._extend(np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0))
+                for number in self._categorical:
+                    self._add_categories(number, features[:, number])
+            else:
+                self._add_sparse(features)
+
+    def _add_categories(self, number: int, values: Any) -> None:
+        known = np.unique(values)
+        self.categories[number] = np.union1d(self.categories[number], known[~np.isnan(known)])
+
+    def _add_sparse(self, features: Any) -> None:
+        columns = features.tocsc()
+        least, greatest = (np.full(features.shape[1], np.nan, np.float32) for _ in range(2))
+        filled = np.flatnonzero(np.diff(columns.indptr))
+        if filled.size:
+            starts = columns.indptr[filled]
+            least[filled], greatest[filled] = np.fmin.reduceat(columns.data, starts), np.fmax.reduceat(columns.data, starts)
+        self._extend(least, greatest)
+        for number in self._categorical:
+            self._add_categories(number, columns.data[columns.indptr[number]:columns.indptr[number + 1]])
+
+    def _extend(self, least: Any, greatest: Any) -> None:
+        self.least = least if self.least is None else np.fmin(self.least, least)
+        self.greatest = greatest if self.greatest is None else np.fmax(self.greatest, greatest)
+
+
+#: The passes over the rows that XGBoost makes for a QuantileDMatrix. In the first two it counts values and computes cuts, in the others it
+#: stores the bin of each value.
+_PASSES, _PASSES_FOR_CUTS = 4, 2
+
+
+class _Rows(xgb.DataIter):  # type: ignore[misc]
+    """The rows of a block. In the passes for bins no row has a value: only the cuts matter, and finding bins takes nearly as long as
+    computing cuts. Each pass begins with a row without values, so that XGBoost expects missing values in all of them."""
+
+    def __init__(self, block: Block, extremes: _Extremes, has_bins: bool) -> None:
+        self._block, self._extremes, self._has_bins = block, extremes, has_bins
+        self._batches: Optional[Iterator[Batch]] = None
+        self.passes = 0
+        super().__init__()
+
+    def next(self, input_data: Any) -> int:
+        """Passes on the next batch."""
+        if self._batches is None:
+            self._batches = self._pass(self.passes)
+            self.passes += 1
+        batch = next(self._batches, None)
+        if batch is None:
+            return 0
+        features, weights = batch
+        input_data(data=features, **({} if weights is None else {"weight": weights}),
+                   **({} if self._block.types is None else {"feature_types": self._block.types}))
+        return 1
+
+    def reset(self) -> None:
+        """Restarts at the first row."""
+        self._batches = None
+
+    def _pass(self, done: int) -> Iterator[Batch]:
+        is_first, is_empty = done == 0, done >= _PASSES_FOR_CUTS and not self._has_bins
+        for number, (features, weights) in enumerate(self._block.batches()):
+            if number == 0:
+                yield self._without_values(1, features.shape[1]), None if weights is None else np.ones(1, np.float32)
+            if is_first:
+                self._extremes.add(features)
+            yield (self._without_values(*features.shape) if is_empty else features), weights
+
+    @staticmethod
+    def _without_values(rows: int, columns: int) -> Any:
+        import scipy.sparse  # pylint: disable=import-outside-toplevel
+
+        return scipy.sparse.csr_matrix((rows, columns), dtype=np.float32)
+
+
+def _cuts(block: Block, extremes: _Extremes, how: How, has_bins: bool = False) -> Tuple[Any, Any]:
+    """XGBoost's cuts: where each column begins, and the values."""
+    categorical = {"enable_categorical": True} if block.types and "c" in block.types else {}
+    rows = _Rows(block, extremes, has_bins)
+    found = xgb.QuantileDMatrix(rows, max_bin=how.max_bin, nthread=how.nthread or None, **categorical).get_quantile_cut()
+    if rows.passes != _PASSES and not has_bins:  # an unknown version, which may compute the cuts in another pass
+        return _cuts(block, extremes, how, True)
+    return found  # type: ignore[no-any-return]
+
+
+def values_of(block: Block, how: How) -> Values:
+    """The values for a block's columns. A column of numbers has its smallest value, the cuts between its bins, and its greatest value, a
+    column of categories has its categories, and a column without values has none."""
+    extremes = _Extremes(block.types)
+    begins, found = alone(lambda: _cuts(block, extremes, how))
+    begins = np.asarray(begins, np.int64)
+    values = np.array(found, np.float32)
+    # XGBoost's first and last cut lie outside of the values, at a distance that it computes from the extreme values.
+    values[begins[:-1]], values[begins[1:] - 1] = extremes.least, extremes.greatest
+    if not extremes.categories and not np.isnan(extremes.least).any():
+        return Values(begins, values)
+    columns = [np.empty(0, np.float32) if np.isnan(extremes.least[number]) else
+               extremes.categories.get(number, values[begins[number]:begins[number + 1]]) for number in range(len(begins) - 1)]
+    return Values.of(columns)
+
+
+def _blocks_of_files(converter: Converter) -> Iterator[Block]:
+    """Yields the blocks of this worker's columns."""
+    peers, columns = converter.source.peers, converter.layout.features
+    first, last = owned([column.width for column in columns], peers.rank, peers.world)
+    rows = sum(abs(piece.rows) for piece in converter.source.pieces)
+    while first < last:
+        end, size = first + 1, 4 * rows * columns[first].width
+        while end < last and size + 4 * rows * columns[end].width <= BLOCK_BYTES:
+            size += 4 * rows * columns[end].width
+            end += 1
+        mine = columns[first:end]
+        types = converter.layout._replace(features=mine).types()
+
+        def read(mine: Any = mine) -> Iterator[Batch]:
+            return converter.columns_of_all(mine)
+
+        if size > _memory.limit() // _PART_OF_MEMORY:
+            yield Block(types, read)
+        else:
+            kept = list(read())
+            yield Block(types, lambda kept=kept: iter(kept))  # type: ignore[misc]
+        first = end
+
+
+def of_files(converter: Converter, how: How) -> Values:
+    """The values for all features of a data set of columns. All workers call it. Raises the errors of reading, the same on all workers."""
+    peers = converter.source.peers
+    return _of_all(peers, together(peers, lambda: Values.joined([values_of(block, how) for block in _blocks_of_files(converter)])))
+
+
+def of_shares(peers: Peers, features: Any, weights: Optional[NDArray[Any]], types: Optional[List[str]], how: How) -> Values:
+    """The values for all columns of rows that are in the workers' memory: float32 (rows, columns) or a scipy.sparse.csr_matrix, with the
+    rows' weights, float32, or None. All workers call it, with the same columns; in the order of ranks their rows are those of the data set.
+    Raises the errors of XGBoost, the same on all workers."""
+    width = features.shape[1]
+    is_dense = isinstance(features, np.ndarray)
+    sizes = peers.allgather(4 * features.size if is_dense else 8 * int(features.nnz) + 8 * features.shape[0])
+    columns_at_once = max(1, BLOCK_BYTES * width // max(1, sum(sizes)))
+    ranges = [owned([1] * width, rank, peers.world) for rank in range(peers.world)]
+    found: List[Values] = []
+    errors: List[Exception] = []
+    for done in range(0, max(last - first for first, last in ranges), columns_at_once):
+        mine: Any = None
+        for owner, (first, last) in enumerate(ranges):
+            begin, end = min(first + done, last), min(first + done + columns_at_once, last)
+            if begin < end:
+                gathered = gather((features[:, begin:end], weights), root=owner)
+                if owner == peers.rank:
+                    mine = (gathered, None if types is None else types[begin:end])
+        if mine is not None and not errors:
+            try:
+                found.append(values_of(Block(mine[1], lambda rows=mine[0]: iter([rows])), how))  # type: ignore[misc]
+            except Exception as error:  # pylint: disable=broad-except
+                errors.append(error)  # raised below, on all workers: the others wait in `gather`
+
+    def joined() -> Values:
+        if errors:
+            raise errors[0]
+        return Values.joined(found)
+
+    return _of_all(peers, together(peers, joined))
+
+
+def _of_all(peers: Peers, mine: Values) -> Values:
+    """The values of all workers' columns."""
+    if peers.world == 1:
+        return mine
+    return Values.joined([Values(ends, values) for ends, values in peers.allgather((mine.ends, mine.values))])
+
+
+def matrix_of(values: Values, types: Optional[List[str]], how: How) -> Any:
+    """Returns a QuantileDMatrix whose cuts are the values': the `ref` of the workers' rows."""
+    import scipy.sparse  # pylint: disable=import-outside-toplevel
+
+    sizes = np.diff(values.ends)
+    rows = np.arange(values.ends[-1]) - np.repeat(values.ends[:-1], sizes)
+    whole = scipy.sparse.csc_matrix((values.values, rows, values.ends), shape=(max(1, int(sizes.max(initial=0))), len(sizes)))
+    categorical = {"enable_categorical": True} if types and "c" in types else {}
+    named = {} if types is None else {"feature_types": types}
+    return alone(lambda: xgb.QuantileDMatrix(whole.tocsr(), max_bin=how.max_bin, nthread=how.nthread or None, **named, **categorical))

@@ -1,0 +1,67 @@
+"""The values that one process would get from all rows when a model is evaluated. XGBoost's own are means of the workers' metrics (auc,
+aucpr, functions of the caller), or sums whose last bits depend on the number of workers, which early stopping writes into the model."""
+import contextlib
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+
+import xgboost as xgb
+
+from warren._frameworks.replacing import replaced
+from warren._xgboost.same_model.alone import alone
+from warren._xgboost.same_model.intercept import of_objective
+from warren._xgboost.same_model.rows import OfAllRows, gathered
+from warren.data._peers import Peers, together
+
+
+class _Evaluation:
+    """Evaluates models on the rows of all workers: rank 0 has the labels and weights of all rows, and receives their margins in each
+    round. `eval_set` is XGBoost's own method."""
+
+    def __init__(self, params: Mapping[str, Any], peers: Peers, eval_set: Callable[..., str]) -> None:
+        self._params, self._peers, self._eval_set = of_objective(params), peers, eval_set
+        for name in ("eval_metric", "disable_default_eval_metric"):
+            if name in params:
+                self._params[name] = params[name]
+        self._known: Dict[int, Tuple[Any, Any]] = {}  # by id: a matrix, and rank 0's matrix of the fields of all rows
+
+    def line(self, model: "xgb.Booster", evals: Any, iteration: int, feval: Optional[Callable[..., Any]], output_margin: bool) -> str:
+        """Returns the line of values, as eval_set does. A collective call."""
+        peers = self._peers
+        for matrix, _ in evals:
+            if id(matrix) not in self._known:
+                self._known[id(matrix)] = matrix, self._on_root(OfAllRows(matrix, peers).matrix)
+        margins = [gathered(model.predict(matrix, output_margin=True), peers) for matrix, _ in evals]
+
+        def evaluated() -> str:
+            wholes = [self._known[id(matrix)][1] for matrix, _ in evals]
+            for whole, margin in zip(wholes, margins):
+                whole.set_base_margin(margin)
+            # A model without trees: its margins are the base margins.
+            empty = xgb.Booster({**self._params, "verbosity": 0}, wholes)
+            return self._eval_set(empty, [(whole, name) for whole, (_, name) in zip(wholes, evals)], iteration, feval, output_margin)
+
+        return str(peers.broadcast(self._on_root(lambda: alone(evaluated)), 0))
+
+    def _on_root(self, work: Callable[[], Any]) -> Any:
+        """The result of `work` on rank 0, None on other ranks; an error is raised on all ranks."""
+        found: Any = together(self._peers, lambda: work() if self._peers.rank == 0 else None)
+        return found
+
+
+@contextlib.contextmanager
+def of_all_rows(params: Mapping[str, Any], peers: Peers) -> Iterator[None]:
+    """Within the block, the models that this thread trains are evaluated on the rows of all workers. All workers call it."""
+    def of_all(inner: Callable[..., str]) -> Callable[..., str]:
+        evaluation = _Evaluation(params, peers, inner)
+
+        def eval_set(self: Any, evals: Any, iteration: int = 0, feval: Optional[Callable[..., Any]] = None,
+                     output_margin: bool = True) -> str:
+            if not evals:
+                return inner(self, evals, iteration, feval, output_margin)
+            return evaluation.line(self, list(evals), iteration, feval, output_margin)
+        return eval_set
+
+    def as_it_is(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda score: score
+
+    with replaced("eval_set", of_all, xgb.Booster), replaced("_allreduce_metric", as_it_is, xgb.callback):
+        yield

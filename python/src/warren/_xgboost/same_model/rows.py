@@ -1,0 +1,56 @@
+"""What all rows have besides features: labels, weights, queries and bounds, on rank 0."""
+from typing import Any, Dict, Optional
+
+import numpy as np
+import scipy.sparse
+import xgboost as xgb
+
+from warren._xgboost.same_model.alone import alone
+from warren.data._exchange import gather
+from warren.data._peers import Peers
+
+#: XGBoost's fields with values for each row.
+_PER_ROW = ("label", "label_lower_bound", "label_upper_bound")
+
+
+class OfAllRows:
+    """The fields of all workers' rows of a matrix, in the order of ranks and rows. They are on rank 0, and the other workers have only
+    their own. All workers create it together."""
+
+    def __init__(self, matrix: Any, peers: Peers) -> None:
+        groups = np.diff(matrix.get_uint_info("group_ptr").astype(np.int64))
+        rows = matrix.num_row()
+        self._rows = sum(peers.allgather(rows))
+        weights = matrix.get_weight()
+        # A worker without rows has no weights, and knows no queries.
+        by_query = any(peers.allgather(bool(groups.size)))
+        self._fields: Dict[str, Any] = {}
+        for name in _PER_ROW:
+            values = matrix.get_label() if name == "label" else matrix.get_float_info(name)
+            self._fields[name] = gathered(values.astype(np.float32, copy=False), peers)
+        self._fields["weight"] = gathered(weights.astype(np.float32, copy=False), peers)
+        self._fields["group"] = gathered(groups, peers) if by_query else None
+
+    def matrix(self) -> Any:
+        """Returns a DMatrix with these fields and one feature without values. On rank 0 only."""
+        return alone(self._matrix)
+
+    def _matrix(self) -> Any:
+        empty = scipy.sparse.csr_matrix((self._rows, 1), dtype=np.float32)
+        found = xgb.DMatrix(empty)
+        if self._fields["group"] is not None:
+            found.set_group(self._fields["group"])
+        for name, values in self._fields.items():
+            if name != "group" and values is not None and values.size:
+                found.set_info(**{name: values})
+        return found
+
+
+def gathered(values: Any, peers: Peers) -> Optional[Any]:
+    """Returns the values of all workers on rank 0, None elsewhere. Those of a worker without rows may have another shape."""
+    if peers.world == 1:
+        return values
+    widths = peers.allgather(values.shape[1] if values.ndim == 2 and values.size else 0)
+    if values.size == 0:
+        values = np.empty((0, max(widths)) if max(widths) else 0, values.dtype)
+    return gather(values, root=0)

@@ -1,0 +1,50 @@
+"""Checks what warren.xgboost refuses with reproducible=True, in one process."""
+import warnings
+
+import numpy as np
+import xgboost
+
+import warren.xgboost
+
+#: Parameters that are refused, and what the error must name besides the parameter.
+REFUSED = [({"tree_method": "approx"}, "hist"), ({"tree_method": "exact"}, "hist"), ({"booster": "gblinear"}, "gbtree"),
+           ({"updater": "grow_colmaker"}, "hist"), ({"process_type": "update"}, "leave it out"), ({"device": "cuda"}, "cpu"),
+           ({"subsample": 0.5}, "colsample_bytree"), ({"sampling_method": "gradient_based"}, "leave it out"),
+           ({"objective": "reg:absoluteerror"}, "reg:pseudohubererror"), ({"objective": "reg:quantileerror"}, "reg:pseudohubererror"),
+           ({"objective": "survival:cox"}, "survival:aft"), ({"lambdarank_pair_method": "mean"}, "topk"),
+           ({"lambdarank_unbiased": True}, "leave it out")]
+
+
+def error_of(work):
+    """The message of the ValueError or TypeError that `work` raises."""
+    try:
+        work()
+    except (ValueError, TypeError) as error:
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+
+def main():
+    warnings.simplefilter("ignore")
+    features = np.arange(20, dtype="float32").reshape(10, 2)
+    data = warren.xgboost.Data(features, label=features[:, 0])
+    for params, remedy in REFUSED:
+        text = error_of(lambda params=params: warren.xgboost.train(params, data, 1, reproducible=True))
+        (name, value), = params.items()
+        assert f"{name}={value!r}" in text and remedy in text and "number of workers" in text, text
+    for params in ({"subsample": 1}, {"tree_method": "hist"}, {"lambdarank_unbiased": False}, {"device": "cpu"}):
+        warren.xgboost.train(params, data, 1, reproducible=True)
+
+    usual = xgboost.QuantileDMatrix(features, label=features[:, 0])
+    assert "load_dmatrix" in error_of(lambda: warren.xgboost.train({}, usual, 1, reproducible=True))
+    evals = [(usual, "named")]
+    assert "'named'" in error_of(lambda: warren.xgboost.train({}, data, 1, evals=evals, reproducible=True))
+    rows = xgboost.DMatrix(features, label=features[:, 0])
+    warren.xgboost.train({}, data, 1, evals=[(rows, "rows")], reproducible=True, verbose_eval=False)
+
+    assert "array of numbers" in error_of(lambda: warren.xgboost.Data(np.array([["a"]])).load())
+    assert "10 rows" in error_of(lambda: warren.xgboost.Data(features, label=[1]).load())
+    assert "query 0 are not together" in error_of(lambda: warren.xgboost.Data(features, qid=[0, 0, 1, 1, 1, 1, 1, 1, 1, 0]).load())
+
+
+main()

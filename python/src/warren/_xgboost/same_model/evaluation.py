@@ -43,8 +43,10 @@ class _Evaluation:
 
     def _on_root(self, work: Callable[[], Any]) -> Any:
         """The result of `work` on rank 0, None on other ranks; an error is raised on all ranks."""
-        found: Any = together(self._peers, lambda: work() if self._peers.rank == 0 else None)
-        return found
+        def ours() -> Any:
+            return work() if self._peers.rank == 0 else None
+
+        return together(self._peers, ours)
 
 
 @contextlib.contextmanager

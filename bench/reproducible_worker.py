@@ -2,7 +2,7 @@
 
     reproducible_worker.py WAY FOLDER ROUNDS [MODEL]
 
-WAY: `usual` trains with xgboost.train, `reproducible` with warren.xgboost.train(..., reproducible=True). Without MODEL, the rounds after the
+WAY: `usual` trains with xgboost.train, `reproducible` and `exact` with warren.xgboost.train(..., reproducible=True or "exact"). Without MODEL, the rounds after the
 first are timed twice, without and with an evaluation of the training rows. With MODEL, the model is written there."""
 import json
 import os
@@ -31,18 +31,18 @@ class Clock(xgboost.callback.TrainingCallback):
 
 def main():
     way, folder, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    reproducible = way == "reproducible"
+    reproducible = {"usual": False, "reproducible": True}.get(way, way)
 
     def train(matrix, **options):
         clock = Clock()
         if reproducible:
-            model = warren.xgboost.train(PARAMS, matrix, rounds, reproducible=True, callbacks=[clock], verbose_eval=False, **options)
+            model = warren.xgboost.train(PARAMS, matrix, rounds, reproducible=reproducible, callbacks=[clock], verbose_eval=False, **options)
         else:
             model = xgboost.train(PARAMS, matrix, rounds, callbacks=[clock], verbose_eval=False, **options)
         return model, clock.times
 
     with warren.xgboost.communicator():
-        matrix = warren.xgboost.load_dmatrix(folder, label="y", quantile=True, reproducible=reproducible, progress=False)
+        matrix = warren.xgboost.load_dmatrix(folder, label="y", quantile=True, reproducible=bool(reproducible), progress=False)
         model, times = train(matrix)
         told = {"first": times[0], "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
         if len(sys.argv) > 4:

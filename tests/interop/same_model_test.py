@@ -72,6 +72,24 @@ class SameModel(unittest.TestCase):
         for form, several in FILES.items():
             self.check(form, several, .5)
 
+    def test_04_exact_sums_give_the_same_model(self):
+        self.check("exact", (2, 3, 7) if AT_NIGHT else (3,), .4)
+
+    def test_05_sums_on_the_grid_are_exact_in_any_order(self):
+        done = subprocess.run([PYTHON, str(WORKER.with_name("exact_sums.py"))], capture_output=True, text=True, env=environment(), check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_06_rounded_sums_are_reported_and_avoided(self):
+        job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", "3", "--quiet", "--"]
+        said = {}
+        for how in ("True", "exact"):
+            done = subprocess.run([*job, PYTHON, str(WORKER.with_name("large_gradients.py")), how], capture_output=True, text=True,
+                                  timeout=LIMIT_S, env={**environment(), "WARREN_CHECK_SUMS": "1"}, check=False)
+            said[how] = done.stdout + done.stderr
+            self.assertEqual(done.returncode, 0, said[how])
+        self.assertRegex(said["True"], "in [1-9][0-9]* of 5 rounds sums may have been rounded: they need up to [1-9][0-9]* bits")
+        self.assertRegex(said["exact"], "all sums of 5 rounds were exact: they need at most (4[0-9]|5[0-3]) of 53 bits")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -204,7 +204,7 @@ class Data:
 
 def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint: disable=redefined-outer-name
           num_boost_round: int = 10, *, evals: Optional[Sequence[Tuple[Union["xgb.DMatrix", Data], str]]] = None,
-          reproducible: bool = False, **options: Any) -> "xgb.Booster":
+          reproducible: Union[bool, str] = False, **options: Any) -> "xgb.Booster":
     """Trains as `xgboost.train` does, with all of its arguments (`options`: obj, custom_metric, early_stopping_rounds, ...), and loads
     what is given as a `Data`.
 
@@ -216,17 +216,25 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     without features. What XGBoost computes from one worker's rows (`subsample`, some objectives, gblinear) is refused with a ValueError
     that names it: docs/how-to/xgboost.md has the list, docs/explanation/same-model.md the reasons and the costs.
 
+    Sums of gradients are doubles, which depend on their order in the last bits; this nearly always disappears in the model, which is no
+    proof. With reproducible="exact", gradients are rounded so that all sums are exact: the model is the same for any number of workers, by
+    construction, and differs a little from that of xgboost.train. It has gradients for the objectives of squared error, logistic, softmax,
+    Poisson, gamma, Tweedie and pseudo-Huber regression, or takes those of `obj`; others are refused with a ValueError. With
+    WARREN_CHECK_SUMS=1 in the environment, rank 0 says after a training whether sums may have been rounded.
+
     All workers call it. Raises RuntimeError with `reproducible` before XGBoost 2.1."""
+    if reproducible not in (False, True, "exact"):
+        raise ValueError(f"reproducible is {reproducible!r}, expected False, True or 'exact'")
     if reproducible:
         _same_model.check(params)
     bins = {"max_bin": params["max_bin"]} if "max_bin" in params else {}
     matrix = data
+    how = {"quantile": True, "reproducible": bool(reproducible), **bins}
     if isinstance(data, Data):
-        matrix = data.load(**{"quantile": True, "reproducible": reproducible, **bins})
-    loaded = [(one.load(**{"quantile": True, "reproducible": reproducible, "ref": matrix, **bins}) if isinstance(one, Data) else one, name)
-              for one, name in evals or ()]
+        matrix = data.load(**how)
+    loaded = [(one.load(**how, ref=matrix) if isinstance(one, Data) else one, name) for one, name in evals or ()]
     if reproducible:
-        return _same_model.train(params, matrix, num_boost_round, loaded, options)
+        return _same_model.train(params, matrix, num_boost_round, loaded, reproducible == "exact", options)
     return xgb.train(dict(params), matrix, num_boost_round, evals=loaded, **options)
 
 

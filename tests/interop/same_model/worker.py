@@ -2,8 +2,8 @@
 
     worker.py FORM FIRST LAST FOLDER
 
-FORM: `rows` gives each worker random rows of each case, as an array or a CSR matrix; `parquet`, `arrow`, `csv` and `libsvm` are files, which
-the job of one worker writes."""
+FORM: `rows` gives each worker random rows of each case, as an array or a CSR matrix; `exact` the same, with exact sums; `parquet`, `arrow`,
+`csv` and `libsvm` are files, which the job of one worker writes."""
 import hashlib
 import json
 import pathlib
@@ -16,6 +16,7 @@ import xgboost
 
 import cases
 import warren.xgboost
+from warren._xgboost.same_model.gradients import OF_OBJECTIVES
 
 VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 FORM, FIRST, LAST, FOLDER = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), pathlib.Path(sys.argv[4])
@@ -23,13 +24,13 @@ FORM, FIRST, LAST, FOLDER = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), pat
 
 def may_be_empty(case):
     """Whether XGBoost can train this case if a worker has no rows."""
-    return VERSION >= (3, 2) and (case.function is None or VERSION < (3, 4))
+    return VERSION >= (3, 2) and (VERSION < (3, 4) or (case.function is None and FORM != "exact"))
 
 
 def rows_of(case, workers):
     """This worker's rows in memory; None if there are too few."""
     cuts = case.cuts(workers, may_be_empty(case))
-    if cuts is None:
+    if cuts is None or (FORM == "exact" and case.function is None and case.params["objective"] not in OF_OBJECTIVES):
         return None
     rank = warren.xgboost.get_rank()
     mine = slice(cuts[rank], cuts[rank + 1])
@@ -118,7 +119,7 @@ def trained(case, data):
     values = {}
     try:
         model = warren.xgboost.train(case.params, data, case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
-                                     evals_result=values, reproducible=True, obj=case.function, early_stopping_rounds=case.stop_after,
+                                     evals_result=values, reproducible="exact" if FORM == "exact" else True, obj=case.function, early_stopping_rounds=case.stop_after,
                                      verbose_eval=False)
     except (ValueError, xgboost.core.XGBoostError) as error:
         if "base_score must be in (0,1)" not in str(error):
@@ -135,7 +136,7 @@ def main():
         workers = warren.xgboost.get_world_size()
         for seed in range(FIRST, LAST):
             case = cases.make(seed)
-            data = rows_of(case, workers) if FORM == "rows" else file_of(case, workers)
+            data = rows_of(case, workers) if FORM in ("rows", "exact") else file_of(case, workers)
             if data is not None:
                 results[seed] = trained(case, data)
         if warren.xgboost.get_rank() == 0:

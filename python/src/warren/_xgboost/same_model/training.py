@@ -1,13 +1,16 @@
 """Trainings whose model is that of one process, for warren.xgboost."""
+import os
+import sys
 from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import xgboost as xgb
 
 from warren._xgboost.same_model import evaluation as _evaluation
+from warren._xgboost.same_model import exact as _exact
 from warren._xgboost.same_model import intercept as _intercept
 from warren._xgboost.same_model import refusals as _refusals
 from warren._xgboost.versions import VERSION, peers_of_job
-from warren.data._peers import same_on_all
+from warren.data._peers import Peers, same_on_all
 
 #: Matrices that consist of bins.
 _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
@@ -27,9 +30,38 @@ def check(params: Mapping[str, Any]) -> None:
     _refusals.check(params)
 
 
-def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]],
+def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]], is_exact: bool,
           options: Dict[str, Any]) -> "xgb.Booster":
     """See warren.xgboost.train, with reproducible=True. `params` have been checked."""
+    peers = peers_of_job()
+    _check_matrices(params, matrix, evals, peers)
+    given = {**params, "tree_method": params.get("tree_method") or "hist"}
+    if peers.world == 1 and not is_exact and not _wants_check():
+        return xgb.train(given, matrix, num_boost_round, evals=evals, **options)
+    same_on_all(peers, {"base_score": given.get("base_score"), "xgb_model": options.get("xgb_model") is not None, "is_exact": is_exact,
+                        "obj": options.get("obj") is not None, "num_boost_round": num_boost_round, "evals": [name for _, name in evals],
+                        "WARREN_CHECK_SUMS": _wants_check()})
+    rows = peers.allgather(matrix.num_row())
+    is_estimated = _intercept.is_needed(given, options)
+    if is_estimated:
+        given["base_score"] = _intercept.of_all_rows(given, matrix, peers)
+    if is_exact:
+        options = {**options, "obj": _exact.Grid(params, options.get("obj"), sum(rows), peers)}
+    if options.get("obj") is not None and VERSION >= (3, 4) and 0 in rows:
+        raise ValueError(f"rank {rows.index(0)} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with a function as "
+                         "objective in that case: start fewer workers")
+    if _wants_check():
+        check = _exact.Check(params, options.get("obj"), matrix, peers, _say)
+        options = {**options, "callbacks": [*(options.get("callbacks") or ()), check]}
+    with _evaluation.of_all_rows(params, peers):
+        model = xgb.train(given, matrix, num_boost_round, evals=evals, **options)
+    if is_estimated:
+        _intercept.mark_as_estimated(model)
+    return model
+
+
+def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
+    """Raises ValueError for a matrix with which the model would depend on the number of workers."""
     if not getattr(matrix, "warren_is_reproducible", False):
         raise ValueError("reproducible=True: the cuts of this matrix may be those of one worker's rows: make it with "
                          "warren.xgboost.load_dmatrix(..., reproducible=True), or pass a warren.xgboost.Data")
@@ -37,26 +69,18 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
         if isinstance(one, _WITH_CUTS) and not getattr(one, "warren_is_reproducible", False):
             raise ValueError(f"reproducible=True: the cuts of the evaluation matrix {name!r} may be those of one worker's rows: make it "
                              "with warren.xgboost.load_dmatrix(..., reproducible=True, ref=...), or make a DMatrix")
-    peers = peers_of_job()
-    is_weighted = peers.world > 1 and any(peers.allgather(len(matrix.get_weight()) > 0))
-    if is_weighted and str(params.get("objective", "")).startswith("rank:"):
+    is_weighted = any(peers.allgather(len(matrix.get_weight()) > 0))
+    if is_weighted and peers.world > 1 and str(params.get("objective", "")).startswith("rank:"):
         raise ValueError("reproducible=True: XGBoost divides the weights of queries by their mean on each worker, so that the model would "
                          "depend on the number of workers: leave the weights out, or repeat queries instead")
-    given = {**params, "tree_method": params.get("tree_method") or "hist"}
-    if peers.world == 1:
-        return xgb.train(given, matrix, num_boost_round, evals=evals, **options)
-    is_estimated = _intercept.is_needed(given, options)
-    same_on_all(peers, {"base_score": given.get("base_score"), "xgb_model": options.get("xgb_model") is not None,
-                        "obj": options.get("obj") is not None, "num_boost_round": num_boost_round, "evals": [name for _, name in evals]})
-    if is_estimated:
-        given["base_score"] = _intercept.of_all_rows(given, matrix, peers)
-    without = peers.allgather(matrix.num_row() == 0)
-    if options.get("obj") is not None and VERSION >= (3, 4) and any(without):
-        raise ValueError(f"rank {without.index(True)} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with obj in that "
-                         "case: start fewer workers")
-    with _evaluation.of_all_rows(params, peers):
-        model = xgb.train(given, matrix, num_boost_round, evals=evals, **options)
-    if is_estimated:
-        _intercept.mark_as_estimated(model)
-    return model
 
+
+def _wants_check() -> bool:
+    value = os.environ.get("WARREN_CHECK_SUMS") or "0"
+    if value not in ("0", "1"):
+        raise ValueError(f"WARREN_CHECK_SUMS is {value!r}, expected 0 or 1")
+    return value == "1"
+
+
+def _say(words: str) -> None:
+    print(f"warren: {words}", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@ tests/interop/matrix runs this file for each version of XGBoost, as any_xgboost_
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -89,6 +90,20 @@ class SameModel(unittest.TestCase):
             self.assertEqual(done.returncode, 0, said[how])
         self.assertRegex(said["True"], "in [1-9][0-9]* of 5 rounds sums may have been rounded: they need up to [1-9][0-9]* bits")
         self.assertRegex(said["exact"], "all sums of 5 rounds were exact: they need at most (4[0-9]|5[0-3]) of 53 bits")
+
+    def test_07_estimators_give_the_model_of_one_process(self):
+        said = {}
+        for workers in (1, 3):
+            job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), "--quiet", "--"]
+            done = subprocess.run([*job, PYTHON, str(WORKER.with_name("estimators.py"))], capture_output=True, text=True, timeout=LIMIT_S,
+                                  env=environment(sklearn=True), check=False)
+            said[workers] = done.stdout
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("subsample=0.5", done.stdout)
+        models = {workers: re.findall(r"\] model .*", text) for workers, text in said.items()}
+        self.assertEqual(len(models[1]), 5, said[1])
+        self.assertEqual(models[3], models[1])
+        self.assertIn("rank 0 has rows of 0, and rank 1 of 1", said[3])
 
 
 if __name__ == "__main__":

@@ -238,6 +238,18 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     return xgb.train(dict(params), matrix, num_boost_round, evals=loaded, **options)
 
 
+@contextlib.contextmanager
+def reproducible() -> Iterator[None]:
+    """Within the block, `fit` of XGBoost's scikit-learn estimators trains the model of one process on the rows of all workers, as `train` does
+    with reproducible=True. X and y are this worker's rows, of the kinds that `Data` takes, as are those of `eval_set`. All workers fit the same
+    estimators. Raises ValueError for parameters that `train` refuses, and from an XGBClassifier if not all workers have rows of the same
+    classes."""
+    from warren._xgboost.same_model import estimators as _estimators  # pylint: disable=import-outside-toplevel
+
+    with _estimators.reproducible():
+        yield
+
+
 def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
     """Returns the data from which `load_dmatrix` makes a matrix of a text data set: a scipy.sparse.csr_matrix, and the arguments `label`,
     `weight` and `group`, which are None on all workers if no row of the data set has them. `uri`, the errors, and which workers call it are

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from warren.data._table import Table
 
 
-def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, base_margin: Any = None) -> Table:
-    """Returns the rows of warren.xgboost.Data. Raises TypeError for rows of another kind, and ValueError for columns and fields that cannot
-    be used."""
+def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, base_margin: Any = None, missing: float = np.nan) -> Table:
+    """Returns the rows of warren.xgboost.Data; a value equal to `missing` becomes NaN. Raises TypeError for rows of another kind, and
+    ValueError for columns and fields that cannot be used."""
     names: Optional[List[str]] = None
     types: Optional[List[str]] = None
     categories: Dict[str, List[Any]] = {}
@@ -22,6 +22,10 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
     else:
         raise TypeError(f"Data: found a {type(rows).__name__}{_shape(rows)}, expected files, a NumPy array of numbers with two dimensions, a "
                         "SciPy CSR matrix, or a pandas DataFrame")
+    if not np.isnan(missing):
+        features = features.copy()  # it may be the caller's
+        values = features if isinstance(features, np.ndarray) else features.data
+        values[values == np.float32(missing)] = np.nan
     count = features.shape[0]
     return Table(features, names, types, _field("label", label, count), _field("weight", weight, count), _queries(qid, count),
                  _field("base_margin", base_margin, count), categories)

@@ -1,0 +1,69 @@
+"""XGBoost's scikit-learn estimators, with the model of one process, for warren.xgboost.reproducible."""
+import contextlib
+from typing import Any, Callable, Dict, Iterator
+
+import numpy as np
+
+from warren._frameworks.replacing import replaced
+from warren._xgboost import matrices as _matrices
+from warren._xgboost import rows as _rows
+from warren._xgboost.same_model import training as _training
+from warren.data import _peers
+
+#: The fields of rows among the arguments of XGBModel._create_dmatrix.
+_FIELDS = ("label", "weight", "qid", "base_margin")
+
+
+@contextlib.contextmanager
+def reproducible() -> Iterator[None]:
+    """See warren.xgboost.reproducible."""
+    _training.require_version()
+    import xgboost.sklearn as estimators  # pylint: disable=import-outside-toplevel
+
+    def creating(_: Callable[..., Any]) -> Callable[..., Any]:
+        def create(self: Any, ref: Any, **given: Any) -> Any:
+            _training.check(self.get_xgb_params())
+            return _matrix({**given, "ref": ref, "max_bin": self.max_bin, "nthread": self.n_jobs})
+        return create
+
+    def training(_: Callable[..., Any]) -> Callable[..., Any]:
+        def train(params: Dict[str, Any], dtrain: Any, num_boost_round: int = 10, *, evals: Any = None, **options: Any) -> Any:
+            _training.check(params)
+            return _training.train(params, dtrain, num_boost_round, list(evals or ()), False, options)
+        return train
+
+    def fitting(inner: Callable[..., Any]) -> Callable[..., Any]:
+        def fit(self: Any, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
+            _require_same_classes(y)
+            return inner(self, X, y, *more, **named)
+        return fit
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced("_create_dmatrix", creating, estimators.XGBModel))
+        stack.enter_context(replaced("train", training, estimators))
+        stack.enter_context(replaced("fit", fitting, estimators.XGBClassifier))
+        yield
+
+
+def _matrix(given: Dict[str, Any]) -> Any:
+    """Makes a matrix of this worker's rows from the arguments of XGBoost's matrices."""
+    options = {name: value for name, value in given.items() if value is not None}
+    rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
+    fields = {name: options.pop(name) for name in _FIELDS if name in options}
+    if group is not None:
+        fields["qid"] = np.repeat(np.arange(len(group)), group)
+    table = _rows.table(rows, missing=missing, **fields)
+    if table.types is not None or "feature_types" not in options:
+        options.pop("enable_categorical", None)
+    return _matrices.of_rows(table, _peers.current(), {**options, "reproducible": True})
+
+
+def _require_same_classes(labels: Any) -> None:
+    """Raises ValueError unless all workers have the same classes: XGBClassifier takes those that it sees."""
+    peers = _peers.current()
+    classes = np.unique(np.asarray(labels)).tolist()
+    for rank, theirs in enumerate(peers.allgather(classes)):
+        if theirs != classes:
+            here, there = (", ".join(map(repr, one[:5])) + (", ..." if len(one) > 5 else "") or "no class" for one in (classes, theirs))
+            raise ValueError(f"rank {peers.rank} has rows of {here}, and rank {rank} of {there}: XGBClassifier takes the classes that a worker "
+                             "has, so all workers need rows of each; or number them yourself, and use warren.xgboost.train")

@@ -16,6 +16,7 @@ import xgboost
 
 import cases
 import warren.xgboost
+from warren._xgboost.same_model import cuts
 from warren._xgboost.same_model.gradients import OF_OBJECTIVES
 
 VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
@@ -111,7 +112,18 @@ def file_of(case, workers):
     named = {name: column for name, column, values in (("weight", "w", case.weight), ("qid", "q", case.query),
                                                        ("base_margin", "m", case.margin)) if values is not None}
     words = [f"f{number}" for number, letter in enumerate(case.types) if letter == "c"]
-    return warren.xgboost.Data(str(place), label="y", format=FORM, categorical=words, **named)
+    how = {"shuffle": case.seed} if case.seed % 4 == 1 else {}
+    if case.seed % 4 == 2 and len(case.label) >= 300:
+        how["filters"] = [("y", ">", float(np.quantile(case.label, .1)) - .25)]
+    if case.seed % 5 == 0 and VERSION >= (3, 0):
+        how["external_memory"] = True
+    return warren.xgboost.Data(str(place), label="y", format=FORM, categorical=words, **named, **how)
+
+
+def set_blocks(seed):
+    """Makes blocks of columns as small as those of large data sets are in proportion, and lets some be read in each pass."""
+    cuts.BLOCK_BYTES = 30_000 if seed % 2 else 64 << 20
+    cuts._PART_OF_MEMORY = 1 << 40 if seed % 3 == 0 else 8  # pylint: disable=protected-access
 
 
 def trained(case, data):
@@ -136,6 +148,7 @@ def main():
         workers = warren.xgboost.get_world_size()
         for seed in range(FIRST, LAST):
             case = cases.make(seed)
+            set_blocks(seed)
             data = rows_of(case, workers) if FORM in ("rows", "exact") else file_of(case, workers)
             if data is not None:
                 results[seed] = trained(case, data)

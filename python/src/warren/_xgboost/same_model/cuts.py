@@ -67,6 +67,21 @@ def owned(sizes: Sequence[int], rank: int, world: int) -> Tuple[int, int]:
     return int(places[0]), int(places[1]) if rank + 1 < world else len(sizes)
 
 
+#: The values of several rows that _reduced treats as one row: NumPy is slow if rows are short.
+_WIDE = 1024
+
+
+def _reduced(function: Any, rows: Any) -> Any:
+    """`function.reduce` along the rows of an array."""
+    columns = rows.shape[1]
+    count = max(1, _WIDE // max(1, columns))
+    whole = len(rows) // count * count
+    if whole == 0:
+        return function.reduce(rows, axis=0)
+    wide = function.reduce(np.ascontiguousarray(rows[:whole]).reshape(-1, count * columns), axis=0)
+    return function.reduce(np.concatenate([wide.reshape(count, columns), rows[whole:]]), axis=0)
+
+
 class _Extremes:
     """The smallest and the greatest value of each column of a block, and the categories of its categorical columns."""
 
@@ -81,7 +96,7 @@ class _Extremes:
         with np.errstate(invalid="ignore"):
             if isinstance(features, np.ndarray):
                 if len(features):
-                    self._extend(np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0))
+                    self._extend(_reduced(np.fmin, features), _reduced(np.fmax, features))
                 for number in self._categorical:
                     self._add_categories(number, features[:, number])
             else:

@@ -11,7 +11,7 @@ import unittest
 from any_xgboost_test import PYTHON, VERSION, environment
 from warren_testing import AT_NIGHT, BIN
 
-WORKER = pathlib.Path(__file__).parent / "same_model/worker.py"
+FOLDER = pathlib.Path(__file__).parent / "same_model"
 #: The seeds of the random trainings for each form of data: the first, and how many.
 FIRST_CASE = int(os.environ.get("WARREN_FIRST_MODEL", "0"))
 CASES = int(os.environ.get("WARREN_SAME_MODELS", "300" if AT_NIGHT else "40"))
@@ -29,17 +29,32 @@ def has_arrow() -> bool:
     return subprocess.run([PYTHON, "-c", "import pyarrow.parquet"], capture_output=True, env=environment(), check=False).returncode == 0
 
 
-@unittest.skipIf(VERSION < FIRST, "needs XGBoost 2.1")
-class SameModel(unittest.TestCase):
+class Jobs(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def job(self, workers, form, first, last):
-        """Runs a job, and returns its results by the seeds of the cases."""
-        worker = [PYTHON, str(WORKER), form, str(first), str(last), str(self.folder)]
+    def run_program(self, name, *arguments, workers=0, sklearn=False, **variables):
+        """Runs a program of the folder same_model, in a job unless `workers` is 0, and returns its output."""
         job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), "--quiet", "--"]
-        done = subprocess.run([*job, *worker], capture_output=True, text=True, timeout=LIMIT_S, env=environment(), check=False)
-        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr)[-4000:])
+        done = subprocess.run([*(job if workers else []), PYTHON, str(FOLDER / name), *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT, timeout=LIMIT_S, env={**environment(sklearn), **variables}, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:])
+        return done.stdout
+
+
+@unittest.skipUnless(VERSION < FIRST, "of XGBoost before 2.1")
+class VersionsBefore(Jobs):
+    def test_00_the_model_of_one_process_is_refused_with_the_version_that_has_it(self):
+        self.run_program("refused_version.py")
+
+
+@unittest.skipIf(VERSION < FIRST, "needs XGBoost 2.1")
+class SameModel(Jobs):
+    def job(self, workers, form, first, last):
+        """Runs a job, and returns its results by the seeds of the cases. Three workers communicate over XGBoost's own links, seven over
+        TCP, others over shared memory."""
+        how = {3: {"WARREN_XGBOOST_ENGINE": "own"}, 7: {"WARREN_SHARED_MEMORY": "off"}}.get(workers, {})
+        self.run_program("worker.py", form, first, last, self.folder, workers=workers, **how)
         return json.loads((self.folder / f"{form}-{first}-{workers}.json").read_text(encoding="utf-8"))
 
     def check(self, form, several, fewest):
@@ -58,8 +73,7 @@ class SameModel(unittest.TestCase):
                     self.assertEqual(different, [], f"these seeds differ: {[(alone[seed], found[seed]) for seed in different[:2]]}")
 
     def test_00_what_depends_on_the_number_of_workers_is_refused(self):
-        done = subprocess.run([PYTHON, str(WORKER.with_name("refused.py"))], capture_output=True, text=True, env=environment(), check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.run_program("refused.py")
 
     def test_01_rows_in_memory_give_the_model_of_one_process(self):
         self.check("rows", (2, 3, 7), .7)
@@ -77,32 +91,19 @@ class SameModel(unittest.TestCase):
         self.check("exact", (2, 3, 7) if AT_NIGHT else (3,), .4)
 
     def test_05_sums_on_the_grid_are_exact_in_any_order(self):
-        done = subprocess.run([PYTHON, str(WORKER.with_name("exact_sums.py"))], capture_output=True, text=True, env=environment(), check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.run_program("exact_sums.py")
 
     def test_06_rounded_sums_are_reported_and_avoided(self):
-        job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", "3", "--quiet", "--"]
-        said = {}
-        for how in ("True", "exact"):
-            done = subprocess.run([*job, PYTHON, str(WORKER.with_name("large_gradients.py")), how], capture_output=True, text=True,
-                                  timeout=LIMIT_S, env={**environment(), "WARREN_CHECK_SUMS": "1"}, check=False)
-            said[how] = done.stdout + done.stderr
-            self.assertEqual(done.returncode, 0, said[how])
+        said = {how: self.run_program("large_gradients.py", how, workers=3, WARREN_CHECK_SUMS="1") for how in ("True", "exact")}
         self.assertRegex(said["True"], "in [1-9][0-9]* of 5 rounds sums may have been rounded: they need up to [1-9][0-9]* bits")
         self.assertRegex(said["exact"], "all sums of 5 rounds were exact: they need at most (4[0-9]|5[0-3]) of 53 bits")
 
     def test_07_estimators_give_the_model_of_one_process(self):
-        said = {}
-        for workers in (1, 3):
-            job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), "--quiet", "--"]
-            done = subprocess.run([*job, PYTHON, str(WORKER.with_name("estimators.py"))], capture_output=True, text=True, timeout=LIMIT_S,
-                                  env=environment(sklearn=True), check=False)
-            said[workers] = done.stdout
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertIn("subsample=0.5", done.stdout)
+        said = {workers: self.run_program("estimators.py", workers=workers, sklearn=True) for workers in (1, 3)}
         models = {workers: re.findall(r"\] model .*", text) for workers, text in said.items()}
         self.assertEqual(len(models[1]), 5, said[1])
         self.assertEqual(models[3], models[1])
+        self.assertIn("subsample=0.5", said[1])
         self.assertIn("rank 0 has rows of 0, and rank 1 of 1", said[3])
 
 

@@ -229,7 +229,8 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
         _same_model.check(params)
     bins = {"max_bin": params["max_bin"]} if "max_bin" in params else {}
     matrix = data
-    how = {"quantile": True, "reproducible": bool(reproducible), **bins}
+    is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
+    how = {"quantile": is_hist, "reproducible": bool(reproducible), **(bins if is_hist else {})}
     if isinstance(data, Data):
         matrix = data.load(**how)
     loaded = [(one.load(**how, ref=matrix) if isinstance(one, Data) else one, name) for one, name in evals or ()]

@@ -29,7 +29,7 @@ class Case:
     weight: Optional[Any]
     query: Optional[Any]  #: the query of each row
     margin: Optional[Any]
-    bounds: Optional[Tuple[Any, Any]]  #: of survival times
+    bounds: Optional[Tuple[Any, Any]]  #: the lower and upper bounds of survival times
     params: Dict[str, Any]
     function: Optional[Callable[..., Any]]  #: the objective, if it is a function
     rounds: int

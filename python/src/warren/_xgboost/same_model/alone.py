@@ -4,8 +4,8 @@ from typing import Any, Callable, List
 
 
 def alone(work: Callable[[], Any]) -> Any:
-    """Returns the result of `work`, called in a thread of its own: XGBoost's communicator belongs to a thread, so there this process is the
-    only worker, and nothing waits for the others. Raises the exception of `work`."""
+    """Calls `work` in a new thread, and returns its result. XGBoost's communicator belongs to the thread that has joined it, so in a new
+    thread XGBoost does not wait for the other workers. Raises the exception of `work`."""
     results: List[Any] = []
     errors: List[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""What all rows have besides features: labels, weights, queries and bounds, on rank 0."""
+"""The labels, weights, queries and bounds of the rows of all workers."""
 from typing import Any, Dict, Optional
 
 import numpy as np

@@ -70,7 +70,7 @@ def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tupl
             raise ValueError(f"reproducible=True: the cuts of the evaluation matrix {name!r} may be those of one worker's rows: make it "
                              "with warren.xgboost.load_dmatrix(..., reproducible=True, ref=...), or make a DMatrix")
     is_weighted = any(peers.allgather(len(matrix.get_weight()) > 0))
-    if is_weighted and peers.world > 1 and str(params.get("objective", "")).startswith("rank:"):
+    if is_weighted and str(params.get("objective", "")).startswith("rank:"):
         raise ValueError("reproducible=True: XGBoost divides the weights of queries by their mean on each worker, so that the model would "
                          "depend on the number of workers: leave the weights out, or repeat queries instead")
 

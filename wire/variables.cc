@@ -83,7 +83,8 @@ constexpr Variable kVariables[] = {
      "Which collectives XGBoost uses: its own (`own`) or Warren's (`warren`, an error where that is not possible). `auto`: Warren's where possible.",
      "librabit_xgboost, warren.xgboost"},
     {kCollectives, "WARREN_CHECK_SUMS", nullptr, kBool, "0",
-     "1: after a training with `reproducible`, rank 0 says whether sums of gradients may have been rounded.", "warren.xgboost"},
+     "1: after a training with `reproducible`, rank 0 says whether sums of gradients may have been rounded.",
+     "warren.xgboost"},
 
     {kLaunchers, "WARREN_MPI_LIBRARY", "RABIT_MPI_LIBRARY", kFile, "the one for the launcher's MPI",
      "The MPI plugin to load.", kRabit},

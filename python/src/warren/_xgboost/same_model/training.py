@@ -77,9 +77,9 @@ def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tupl
 
 def _wants_check() -> bool:
     value = os.environ.get("WARREN_CHECK_SUMS") or "0"
-    if value not in ("0", "1"):
-        raise ValueError(f"WARREN_CHECK_SUMS is {value!r}, expected 0 or 1")
-    return value == "1"
+    if value not in ("0", "1", "false", "true"):
+        raise ValueError(f"WARREN_CHECK_SUMS is {value!r}, expected 0, 1, true or false")
+    return value in ("1", "true")
 
 
 def _say(words: str) -> None:

@@ -183,8 +183,8 @@ class Data:
 
     `uri_or_rows`: files, as for `load_dmatrix`, whose arguments follow. Or this worker's rows: a NumPy array, a SciPy CSR matrix or a
     pandas DataFrame of numbers, booleans and categories (the same ones on all workers, as `warren.data.scatter` makes them); the rows of
-    all workers, in the order of ranks, are the data set. `label`, `weight`, `qid` (one query's rows are together, on one worker) and
-    `base_margin` are then arrays with an element for each row. `options` are those of `load_dmatrix`; rows in memory take those of
+    all workers, in the order of ranks, are the data set. Categories become their codes. `label`, `weight`, `qid` (one query's rows are
+    together, on one worker) and `base_margin` are then arrays with an element for each row. `options` are those of `load_dmatrix`; rows in memory take those of
     QuantileDMatrix."""
 
     def __init__(self, uri_or_rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, base_margin: Any = None,
@@ -197,16 +197,21 @@ class Data:
         """Returns this worker's rows as a matrix; `options` are added to those of the constructor. All workers call it. Raises the errors
         of `load_dmatrix`, and TypeError or ValueError for rows in memory that cannot be used, on the worker that has them."""
         options = {**options, **self._options}
-        if isinstance(self._given, (str, os.PathLike, list, tuple)):
+        if isinstance(self._given, (str, os.PathLike)) or (
+                isinstance(self._given, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in self._given)):
             return load_dmatrix(self._given, **self._fields, **options)
-        return _matrices.of_rows(_rows.table(self._given, **self._fields), data.current_peers(), options)
+        peers = data.current_peers()
+        _rows.require_whole_queries(self._fields.get("qid"), peers)
+        missing = options.pop("missing", None)
+        table = _rows.table(self._given, **self._fields, **({} if missing is None else {"missing": missing}))
+        return _matrices.of_rows(table, peers, options)
 
 
 def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint: disable=redefined-outer-name
           num_boost_round: int = 10, *, evals: Optional[Sequence[Tuple[Union["xgb.DMatrix", Data], str]]] = None,
           reproducible: Union[bool, str] = False, **options: Any) -> "xgb.Booster":
-    """Trains as `xgboost.train` does, with all of its arguments (`options`: obj, custom_metric, early_stopping_rounds, ...), and loads
-    what is given as a `Data`.
+    """Trains as `xgboost.train` does, with `data` in place of its `dtrain`, and all of its other arguments (`options`: obj, custom_metric,
+    early_stopping_rounds, ...); loads what is given as a `Data`.
 
     `reproducible`: the model has, byte for byte, `save_raw` of the one that one process trains with these parameters on all rows, and each
     evaluation has its values, with any number of workers and however the rows are divided among them. `data` is a `Data`, or a matrix of
@@ -225,24 +230,26 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     All workers call it. Raises RuntimeError with `reproducible` before XGBoost 2.1."""
     if reproducible not in (False, True, "exact"):
         raise ValueError(f"reproducible is {reproducible!r}, expected False, True or 'exact'")
+    params = dict(params)
     if reproducible:
         _same_model.check(params)
-    bins = {"max_bin": params["max_bin"]} if "max_bin" in params else {}
+    bins = {"max_bin": int(params["max_bin"])} if params.get("max_bin") is not None else {}
     matrix = data
     is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
     how = {"quantile": is_hist, "reproducible": bool(reproducible), **(bins if is_hist else {})}
     if isinstance(data, Data):
         matrix = data.load(**how)
-    loaded = [(one.load(**how, ref=matrix) if isinstance(one, Data) else one, name) for one, name in evals or ()]
+    cuts = {"ref": matrix} if is_hist else {}
+    loaded = [(matrix if one is data else one.load(**how, **cuts) if isinstance(one, Data) else one, name) for one, name in evals or ()]
     if reproducible:
         return _same_model.train(params, matrix, num_boost_round, loaded, reproducible == "exact", options)
-    return xgb.train(dict(params), matrix, num_boost_round, evals=loaded, **options)
+    return xgb.train(params, matrix, num_boost_round, evals=loaded, **options)
 
 
 @contextlib.contextmanager
 def reproducible() -> Iterator[None]:
-    """Within the block, `fit` of XGBoost's scikit-learn estimators trains the model of one process on the rows of all workers, as `train` does
-    with reproducible=True. X and y are this worker's rows, of the kinds that `Data` takes, as are those of `eval_set`. All workers fit the same
+    """Within the block, and in this thread, `fit` of XGBoost's scikit-learn estimators trains the model of one process on the rows of all
+    workers, as `train` does with reproducible=True. X and y are this worker's rows, of the kinds that `Data` takes, as are those of `eval_set`. All workers fit the same
     estimators. Raises ValueError for parameters that `train` refuses, and from an XGBClassifier if not all workers have rows of the same
     classes."""
     from warren._xgboost.same_model import estimators as _estimators  # pylint: disable=import-outside-toplevel

@@ -16,10 +16,10 @@ REFUSED = [({"tree_method": "approx"}, "hist"), ({"tree_method": "exact"}, "hist
 
 
 def error_of(work):
-    """The message of the ValueError or TypeError that `work` raises."""
+    """The message of the error that `work` raises."""
     try:
         work()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, xgboost.core.XGBoostError) as error:
         return str(error)
     raise AssertionError("nothing was refused")
 
@@ -35,6 +35,11 @@ def main():
     for params in ({"subsample": 1}, {"tree_method": "hist"}, {"lambdarank_unbiased": False}, {"device": "cpu"}):
         warren.xgboost.train(params, data, 1, reproducible=True)
 
+    sampled = xgboost.train({"subsample": 0.5}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
+    assert "subsample='0.5'" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=sampled, reproducible=True))
+    median = xgboost.train({"objective": "reg:absoluteerror"}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
+    assert "reg:absoluteerror" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=median.save_raw(), reproducible=True))
+
     usual = xgboost.QuantileDMatrix(features, label=features[:, 0])
     assert "load_dmatrix" in error_of(lambda: warren.xgboost.train({}, usual, 1, reproducible=True))
     evals = [(usual, "named")]
@@ -42,7 +47,19 @@ def main():
     rows = xgboost.DMatrix(features, label=features[:, 0])
     warren.xgboost.train({}, data, 1, evals=[(rows, "rows")], reproducible=True, verbose_eval=False)
 
+    assert "cuts of ref" in error_of(lambda: warren.xgboost.Data(features, label=features[:, 0], ref=usual).load(reproducible=True))
+    assert "cuts of ref" in error_of(lambda: warren.xgboost.load_dmatrix("missing.svm", ref=usual, reproducible=True))
+    assert "missing=-1" in error_of(lambda: warren.xgboost.load_dmatrix("missing.svm", missing=-1, reproducible=True))
+    for objective, wrong in (("binary:logistic", 0.5 + features[:, 0]), ("reg:gamma", -features[:, 0])):
+        text = error_of(lambda objective=objective, wrong=wrong: warren.xgboost.train(
+            {"objective": objective, "base_score": 0.5}, warren.xgboost.Data(features, label=wrong), 1, reproducible="exact"))
+        assert "label" in text, text
+    for method in ("approx", "exact"):
+        warren.xgboost.train({"tree_method": method, "max_bin": 8}, data, 1, evals=[(data, "same"), (
+            warren.xgboost.Data(features, label=features[:, 0]), "other")], verbose_eval=False)
+
     assert "array of numbers" in error_of(lambda: warren.xgboost.Data(np.array([["a"]])).load())
+    assert "list" in error_of(lambda: warren.xgboost.Data([[1, 2]]).load())
     assert "10 rows" in error_of(lambda: warren.xgboost.Data(features, label=[1]).load())
     assert "query 0 are not together" in error_of(lambda: warren.xgboost.Data(features, qid=[0, 0, 1, 1, 1, 1, 1, 1, 1, 0]).load())
 

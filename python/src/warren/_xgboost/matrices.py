@@ -125,6 +125,8 @@ def _iterator(pages: Pages, **how: Any) -> Any:
 def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: Any, cache_dir: Optional[str], check: Optional[bool],
          progress: bool, reproducible: bool, options: Dict[str, Any]) -> Any:
     """See warren.xgboost.load_dmatrix."""
+    if reproducible:
+        _require_cuts_of_all(options)
     matrix = _loaded(asked, peers, quantile or reproducible, external_memory, cache_dir, check, progress, reproducible, options)
     matrix.warren_is_reproducible = reproducible
     return matrix
@@ -186,18 +188,41 @@ def of_rows(table: _table.Table, peers: Peers, options: Dict[str, Any]) -> Any:
     """Makes a matrix of this worker's rows. `options` are those of the matrix, `quantile` and `reproducible`. A collective call."""
     given = dict(options)
     reproducible = bool(given.pop("reproducible", False))
+    if reproducible:
+        _require_cuts_of_all(given)
     kind = xgb.QuantileDMatrix if given.pop("quantile", False) or reproducible else xgb.DMatrix
     if kind is xgb.DMatrix:
         given = {name: value for name, value in given.items() if name not in _OF_BINS}
     table = dataclasses.replace(table, types=given.pop("feature_types", table.types), names=given.pop("feature_names", table.names))
     same_on_all(peers, {"features": table.names or table.features.shape[1], "types": table.types, "categories": table.categories,
-                        "weight": table.weight is not None, "qid": table.qid is not None, "reproducible": reproducible,
+                        **{name: getattr(table, name) is not None for name in _table.OF_ROWS}, "reproducible": reproducible,
+                        **{name: given.get(name) is not None for name in ("ref", "feature_weights", "label_lower_bound")},
                         "max_bin": given.get("max_bin")})
+    _require_same_categories(table, given.get("ref"))
     how = _how(given, int(given.get("nthread") or 0), peers) if reproducible else None
     matrix = _of_table(kind, table, arguments(table, _with_cuts_of_shares(given, table, peers, how)))
     matrix.warren_is_reproducible, matrix.warren_categories = reproducible, table.categories
     _require_labels(matrix, table, peers)
     return matrix
+
+
+def _require_cuts_of_all(options: Dict[str, Any]) -> None:
+    """Raises ValueError for options of a reproducible matrix whose cuts would depend on the number of workers."""
+    ref, missing = options.get("ref"), options.get("missing")
+    if ref is not None and not getattr(ref, "warren_is_reproducible", False):
+        raise ValueError("reproducible=True: the cuts of ref may be those of one worker's rows: make it with reproducible=True, too")
+    if missing is not None and not np.isnan(missing):
+        raise ValueError(f"reproducible=True: missing={missing!r} is not known when the cuts are computed: write missing values as empty "
+                         "ones or as NaN")
+
+
+def _require_same_categories(table: _table.Table, ref: Any) -> None:
+    """Raises ValueError if a column of rows in memory has other categories than that of the matrix whose cuts it takes."""
+    known = getattr(ref, "warren_categories", None) or {}
+    for name, values in table.categories.items():
+        if name in known and list(known[name]) != list(values):
+            raise ValueError(f"column {name!r} has the categories {list(values)[:8]!r}, and the training rows have {list(known[name])[:8]!r}: "
+                             "give both the same, as with pandas.CategoricalDtype")
 
 
 def _how(options: Dict[str, Any], nthread: int, peers: Peers) -> Optional[_cuts.How]:

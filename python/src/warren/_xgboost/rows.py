@@ -4,6 +4,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warren.data._peers import Peers
 from warren.data._table import Table
 
 
@@ -29,6 +30,20 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
     count = features.shape[0]
     return Table(features, names, types, _field("label", label, count), _field("weight", weight, count), _queries(qid, count),
                  _field("base_margin", base_margin, count), categories)
+
+
+def require_whole_queries(qid: Any, peers: Peers) -> None:
+    """Raises ValueError on all workers if a query begins on one worker and goes on on the next one that has rows. A collective call of the
+    workers that have queries."""
+    if qid is None or peers.world == 1:
+        return
+    queries = np.asarray(qid)
+    ends = peers.allgather([str(queries[0]), str(queries[-1])] if len(queries) else [])
+    last: Optional[str] = None
+    for rank, of_one in enumerate(ends):
+        if of_one and of_one[0] == last:
+            raise ValueError(f"Data: query {last} begins before the rows of rank {rank}, and goes on there: a query's rows must be on one worker")
+        last = of_one[1] if of_one else last
 
 
 def _shape(rows: Any) -> str:

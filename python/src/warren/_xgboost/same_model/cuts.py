@@ -187,6 +187,8 @@ def values_of(block: Block, how: How) -> Values:
     begins, found = alone(lambda: _cuts(block, extremes, how))
     begins = np.asarray(begins, np.int64)
     values = np.array(found, np.float32)
+    if extremes.least is None:  # no worker has rows
+        return Values.of([np.empty(0, np.float32)] * (len(begins) - 1))
     # XGBoost's first and last cut lie outside of the values, at a distance that it computes from the extreme values.
     values[begins[:-1]], values[begins[1:] - 1] = extremes.least, extremes.greatest
     if not extremes.categories and not np.isnan(extremes.least).any():

@@ -50,6 +50,9 @@ def _matrix(given: Dict[str, Any]) -> Any:
     options = {name: value for name, value in given.items() if value is not None}
     rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
     fields = {name: options.pop(name) for name in _FIELDS if name in options}
+    if "weight" in fields and (group is not None or "qid" in fields):
+        raise ValueError(_training.WEIGHTS_OF_QUERIES)
+    _rows.require_whole_queries(fields.get("qid"), _peers.current())
     if group is not None:
         fields["qid"] = np.repeat(np.arange(len(group)), group)
     table = _rows.table(rows, missing=missing, **fields)
@@ -62,8 +65,8 @@ def _require_same_classes(labels: Any) -> None:
     """Raises ValueError unless all workers have the same classes: XGBClassifier takes those that it sees."""
     peers = _peers.current()
     classes = np.unique(np.asarray(labels)).tolist()
-    for rank, theirs in enumerate(peers.allgather(classes)):
-        if theirs != classes:
-            here, there = (", ".join(map(repr, one[:5])) + (", ..." if len(one) > 5 else "") or "no class" for one in (classes, theirs))
+    for rank, theirs in enumerate(peers.allgather([repr(one) for one in classes])):
+        if theirs != [repr(one) for one in classes]:
+            here, there = (", ".join(one[:5]) + (", ..." if len(one) > 5 else "") or "no class" for one in ([repr(one) for one in classes], theirs))
             raise ValueError(f"rank {peers.rank} has rows of {here}, and rank {rank} of {there}: XGBClassifier takes the classes that a worker "
                              "has, so all workers need rows of each; or number them yourself, and use warren.xgboost.train")

@@ -50,12 +50,9 @@ class _Evaluation:
 
 
 @contextlib.contextmanager
-def of_all_rows(params: Mapping[str, Any], peers: Peers) -> Iterator[None]:
-    """Within the block, the models that this thread trains are evaluated on the rows of all workers. All workers call it."""
-    if peers.world == 1:
-        yield
-        return
-
+def of_all_rows(params: Mapping[str, Any], peers: Peers, gives_margins: bool) -> Iterator[None]:
+    """Within the block, the models that this thread trains are evaluated on the rows of all workers. `gives_margins`: whether a function of
+    the caller gets margins, as it does if the objective is a function of the caller, too. All workers call it."""
     def of_all(inner: Callable[..., str]) -> Callable[..., str]:
         evaluation = _Evaluation(params, peers, inner)
 
@@ -63,7 +60,7 @@ def of_all_rows(params: Mapping[str, Any], peers: Peers) -> Iterator[None]:
                      output_margin: bool = True) -> str:
             if not evals:
                 return inner(self, evals, iteration, feval, output_margin)
-            return evaluation.line(self, list(evals), iteration, feval, output_margin)
+            return evaluation.line(self, list(evals), iteration, feval, output_margin and gives_margins)
         return eval_set
 
     def as_it_is(_: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,13 +10,20 @@ _LEAST = 1e-16
 Function = Callable[[Any, Any, Mapping[str, Any]], Tuple[Any, Any]]
 
 
-def _squared_error(margins: Any, labels: Any, _: Mapping[str, Any]) -> Tuple[Any, Any]:
-    return margins - labels, np.ones_like(margins)
+def _weights_of_ones(labels: Any, params: Mapping[str, Any]) -> Any:
+    """The weights of labels by `scale_pos_weight`, which XGBoost applies to squared error, too."""
+    given = params.get("scale_pos_weight")
+    return np.where(labels == 1, float(1 if given is None else given), 1)
+
+
+def _squared_error(margins: Any, labels: Any, params: Mapping[str, Any]) -> Tuple[Any, Any]:
+    weights = _weights_of_ones(labels, params)
+    return weights * (margins - labels), weights * np.ones_like(margins)
 
 
 def _logistic(margins: Any, labels: Any, params: Mapping[str, Any]) -> Tuple[Any, Any]:
     chances = 1 / (1 + np.exp(-margins))
-    weights = np.where(labels == 1, float(params.get("scale_pos_weight") or 1), 1)
+    weights = _weights_of_ones(labels, params)
     return weights * (chances - labels), weights * np.maximum(chances * (1 - chances), _LEAST)
 
 

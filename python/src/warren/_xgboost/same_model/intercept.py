@@ -23,7 +23,8 @@ def of_objective(params: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def of_all_rows(params: Mapping[str, Any], matrix: Any, peers: Peers) -> str:
-    """Returns the intercept as the text of a `base_score` parameter. All workers call it."""
+    """Returns the intercept as the text of a `base_score` parameter. If `base_score` is given, only lets XGBoost refuse labels that do not fit
+    the objective. All workers call it."""
     rows = OfAllRows(matrix, peers)
 
     def estimated() -> Optional[str]:
@@ -34,6 +35,9 @@ def of_all_rows(params: Mapping[str, Any], matrix: Any, peers: Peers) -> str:
 
 def _estimated(params: Mapping[str, Any], rows: Any) -> str:
     how: Dict[str, Any] = {**of_objective(params), "tree_method": "hist", "max_depth": 1, "disable_default_eval_metric": 1, "verbosity": 0}
+    if params.get("base_score") is not None:
+        xgb.train({**how, "base_score": params["base_score"]}, rows, 1)
+        return str(params["base_score"])
     found = _base_score(xgb.train(how, rows, 1))
     # XGBoost before 3.1 may parse a number to a neighbour of the number that it has printed.
     for text in _texts(found):
@@ -70,6 +74,6 @@ def mark_as_estimated(model: "xgb.Booster") -> None:
     model.set_param({"boost_from_average": "1"})
 
 
-def is_needed(params: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+def is_needed(params: Mapping[str, Any], num_boost_round: int, options: Mapping[str, Any]) -> bool:
     """Whether XGBoost would estimate the intercept of this training."""
-    return params.get("base_score") is None and options.get("xgb_model") is None and options.get("obj") is None
+    return num_boost_round > 0 and params.get("base_score") is None and options.get("xgb_model") is None and options.get("obj") is None

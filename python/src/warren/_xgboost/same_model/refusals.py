@@ -37,6 +37,10 @@ _REFUSALS: List[_Refusal] = [
 ]
 
 
+#: The names of the parameters that may be refused.
+NAMES = frozenset(refusal.name for refusal in _REFUSALS) - {"updater"}
+
+
 def check(params: Mapping[str, Any]) -> None:
     """Raises ValueError if a model with these parameters would depend on the number of workers; names the parameter, the reason, and what
     to do."""

@@ -1,7 +1,8 @@
 """Trainings whose model is that of one process, for warren.xgboost."""
+import json
 import os
 import sys
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
 import xgboost as xgb
 
@@ -9,9 +10,13 @@ from warren._xgboost.same_model import evaluation as _evaluation
 from warren._xgboost.same_model import exact as _exact
 from warren._xgboost.same_model import intercept as _intercept
 from warren._xgboost.same_model import refusals as _refusals
+from warren._xgboost.same_model.alone import alone
 from warren._xgboost.versions import VERSION, peers_of_job
 from warren.data._peers import Peers, same_on_all
 
+#: Why weights of a ranking are refused.
+WEIGHTS_OF_QUERIES = ("reproducible=True: XGBoost divides the weights of queries by their mean on each worker, so that the model would depend "
+                      "on the number of workers: leave the weights out, or repeat queries instead")
 #: Matrices that consist of bins.
 _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
 #: The first version with which models have been compared.
@@ -34,7 +39,9 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
           options: Dict[str, Any]) -> "xgb.Booster":
     """See warren.xgboost.train, with reproducible=True. `params` have been checked."""
     peers = peers_of_job()
-    _check_matrices(params, matrix, evals, peers)
+    effective = {**_continued(params, options.get("xgb_model")), **params}
+    _refusals.check(effective)
+    _check_matrices(effective, matrix, evals, peers)
     given = {**params, "tree_method": params.get("tree_method") or "hist"}
     if peers.world == 1 and not is_exact and not _wants_check():
         return xgb.train(given, matrix, num_boost_round, evals=evals, **options)
@@ -42,18 +49,20 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
                         "obj": options.get("obj") is not None, "num_boost_round": num_boost_round, "evals": [name for _, name in evals],
                         "WARREN_CHECK_SUMS": _wants_check()})
     rows = peers.allgather(matrix.num_row())
-    is_estimated = _intercept.is_needed(given, options)
-    if is_estimated:
-        given["base_score"] = _intercept.of_all_rows(given, matrix, peers)
+    is_estimated, has_function = _intercept.is_needed(given, num_boost_round, options), options.get("obj") is not None
+    if is_estimated or (is_exact and not has_function):
+        intercept = _intercept.of_all_rows(effective, matrix, peers)  # XGBoost refuses wrong labels here
+        if is_estimated:
+            given["base_score"] = intercept
     if is_exact:
-        options = {**options, "obj": _exact.Grid(params, options.get("obj"), sum(rows), peers)}
+        options = {**options, "obj": _exact.Grid(effective, options.get("obj"), sum(rows), peers)}
     if options.get("obj") is not None and VERSION >= (3, 4) and 0 in rows:
         raise ValueError(f"rank {rows.index(0)} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with a function as "
                          "objective in that case: start fewer workers")
     if _wants_check():
-        check = _exact.Check(params, options.get("obj"), matrix, peers, _say)
+        check = _exact.Check(effective, options.get("obj"), matrix, peers, _say)
         options = {**options, "callbacks": [*(options.get("callbacks") or ()), check]}
-    with _evaluation.of_all_rows(params, peers):
+    with _evaluation.of_all_rows(effective, peers, has_function):
         model = xgb.train(given, matrix, num_boost_round, evals=evals, **options)
     if is_estimated:
         _intercept.mark_as_estimated(model)
@@ -71,8 +80,27 @@ def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tupl
                              "with warren.xgboost.load_dmatrix(..., reproducible=True, ref=...), or make a DMatrix")
     is_weighted = any(peers.allgather(len(matrix.get_weight()) > 0))
     if is_weighted and str(params.get("objective", "")).startswith("rank:"):
-        raise ValueError("reproducible=True: XGBoost divides the weights of queries by their mean on each worker, so that the model would "
-                         "depend on the number of workers: leave the weights out, or repeat queries instead")
+        raise ValueError(WEIGHTS_OF_QUERIES)
+
+
+def _continued(params: Mapping[str, Any], model: Any) -> Dict[str, Any]:
+    """The parameters that a training takes from the model that it continues: the objective with its parameters, and what refusals.py looks
+    at; empty without a model."""
+    if model is None:
+        return {}
+    config = json.loads(alone(lambda: xgb.Booster(dict(params), model_file=model).save_config()))["learner"]
+    found = {name: value for name, value in _leaves(config) if name in _refusals.NAMES}
+    found.update(_leaves(config["objective"]))
+    return {**found, "objective": config["objective"]["name"], "booster": config["gradient_booster"]["name"]}
+
+
+def _leaves(config: Any) -> Iterator[Tuple[str, str]]:
+    """The names and values of a configuration, at all depths."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        elif isinstance(value, str) and name != "name":
+            yield name, value
 
 
 def _wants_check() -> bool:

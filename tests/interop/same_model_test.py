@@ -15,18 +15,12 @@ FOLDER = pathlib.Path(__file__).parent / "same_model"
 #: The seeds of the random trainings for each form of data: the first, and how many.
 FIRST_CASE = int(os.environ.get("WARREN_FIRST_MODEL", "0"))
 CASES = int(os.environ.get("WARREN_SAME_MODELS", "300" if AT_NIGHT else "40"))
-#: The forms of files, and the numbers of workers that read them.
-FILES = {"parquet": (2, 3, 9), "arrow": (4,), "csv": (3,)} if AT_NIGHT else {"parquet": (2, 5), "csv": (3,)}
 #: tests/interop/same_model/table reads from this file how many models were compared.
 REPORT = os.environ.get("WARREN_SAME_MODELS_REPORT", os.devnull)
 #: The most trainings of one job.
 CASES_AT_ONCE = 100
 LIMIT_S = 300
 FIRST = (2, 1)
-
-
-def has_arrow() -> bool:
-    return subprocess.run([PYTHON, "-c", "import pyarrow.parquet"], capture_output=True, env=environment(), check=False).returncode == 0
 
 
 class Jobs(unittest.TestCase):
@@ -48,8 +42,9 @@ class VersionsBefore(Jobs):
         self.run_program("refused_version.py")
 
 
-@unittest.skipIf(VERSION < FIRST, "needs XGBoost 2.1")
-class SameModel(Jobs):
+class Compared(Jobs):
+    """Jobs of several workers, which are compared with jobs of one."""
+
     def job(self, workers, form, first, last):
         """Runs a job, and returns its results by the seeds of the cases. Three workers communicate over XGBoost's own links, seven over
         TCP, others over shared memory."""
@@ -72,6 +67,17 @@ class SameModel(Jobs):
                 with self.subTest(form=form, workers=workers, first=first):
                     self.assertEqual(different, [], f"these seeds differ: {[(alone[seed], found[seed]) for seed in different[:2]]}")
 
+    def check_program(self, name, count, **how):
+        """Compares the models that a program says it has trained with 1 and 3 workers; returns what it said by the number of workers."""
+        said = {workers: self.run_program(name, workers=workers, **how) for workers in (1, 3)}
+        models = {workers: re.findall(r"\] model .*", text) for workers, text in said.items()}
+        self.assertGreaterEqual(len(models[1]), count, said[1])
+        self.assertEqual(models[3], models[1])
+        return said
+
+
+@unittest.skipIf(VERSION < FIRST, "needs XGBoost 2.1")
+class SameModel(Compared):
     def test_00_what_depends_on_the_number_of_workers_is_refused(self):
         self.run_program("refused.py")
 
@@ -80,12 +86,6 @@ class SameModel(Jobs):
 
     def test_02_text_gives_the_model_of_one_process(self):
         self.check("libsvm", (2, 5), .2)
-
-    def test_03_columns_give_the_model_of_one_process(self):
-        if not has_arrow():
-            self.skipTest("pyarrow is not installed")
-        for form, several in FILES.items():
-            self.check(form, several, .5)
 
     def test_04_exact_sums_give_the_same_model(self):
         self.check("exact", (2, 3, 7) if AT_NIGHT else (3,), .4)
@@ -97,14 +97,6 @@ class SameModel(Jobs):
         said = {how: self.run_program("large_gradients.py", how, workers=3, WARREN_CHECK_SUMS="1") for how in ("True", "exact")}
         self.assertRegex(said["True"], "in [1-9][0-9]* of 5 rounds sums may have been rounded: they need up to [1-9][0-9]* bits")
         self.assertRegex(said["exact"], "all sums of 5 rounds were exact: they need at most (4[0-9]|5[0-3]) of 53 bits")
-
-    def check_program(self, name, count, **how):
-        """Compares the models that a program says it has trained with 1 and 3 workers; returns what it said by the number of workers."""
-        said = {workers: self.run_program(name, workers=workers, **how) for workers in (1, 3)}
-        models = {workers: re.findall(r"\] model .*", text) for workers, text in said.items()}
-        self.assertGreaterEqual(len(models[1]), count, said[1])
-        self.assertEqual(models[3], models[1])
-        return said
 
     def test_07_estimators_give_the_model_of_one_process(self):
         said = self.check_program("estimators.py", 5, sklearn=True)

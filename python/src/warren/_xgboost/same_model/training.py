@@ -56,7 +56,7 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
             given["base_score"] = intercept
     if is_exact:
         options = {**options, "obj": _exact.Grid(effective, options.get("obj"), sum(rows), peers)}
-    if options.get("obj") is not None and VERSION >= (3, 4) and 0 in rows:
+    if 0 in rows and (is_exact or has_function and VERSION >= (3, 4)):
         raise ValueError(f"rank {rows.index(0)} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with a function as "
                          "objective in that case: start fewer workers")
     if _wants_check():

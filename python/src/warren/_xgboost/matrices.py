@@ -233,7 +233,8 @@ def _how(options: Dict[str, Any], nthread: int, peers: Peers) -> Optional[_cuts.
 
 
 def _with_cuts_of_shares(options: Dict[str, Any], table: _table.Table, peers: Peers, how: Optional[_cuts.How]) -> Dict[str, Any]:
-    """Adds the cuts of all workers' rows to the options, as `ref`; returns the options unchanged if `how` is None. A collective call."""
+    """Returns the options with `ref`, a matrix that has the cuts of all workers' rows. Without `how`, returns the options as they are. A
+    collective call."""
     if how is None:
         return options
     values = _cuts.of_shares(peers, table.features, table.weight, table.types, how)

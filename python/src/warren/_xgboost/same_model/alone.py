@@ -2,6 +2,8 @@
 import threading
 from typing import Any, Callable, List
 
+from warren.data._peers import Peers, together
+
 
 def alone(work: Callable[[], Any]) -> Any:
     """Calls `work` in a new thread, and returns its result. XGBoost's communicator belongs to the thread that has joined it, so in a new
@@ -21,3 +23,12 @@ def alone(work: Callable[[], Any]) -> Any:
     if errors:
         raise errors[0]
     return results[0]
+
+
+def alone_on_root(work: Callable[[], Any], peers: Peers) -> Any:
+    """The result of `work` on rank 0, called as by `alone`; None on other ranks. All ranks call it. Raises the exception of `work` on all of
+    them."""
+    def ours() -> Any:
+        return alone(work) if peers.rank == 0 else None
+
+    return together(peers, ours)

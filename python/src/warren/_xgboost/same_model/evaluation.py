@@ -6,10 +6,10 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 import xgboost as xgb
 
 from warren._frameworks.replacing import replaced
-from warren._xgboost.same_model.alone import alone
+from warren._xgboost.same_model.alone import alone_on_root
 from warren._xgboost.same_model.intercept import of_objective
 from warren._xgboost.same_model.rows import OfAllRows, gathered
-from warren.data._peers import Peers, together
+from warren.data._peers import Peers
 
 
 class _Evaluation:
@@ -28,7 +28,7 @@ class _Evaluation:
         peers = self._peers
         for matrix, _ in evals:
             if id(matrix) not in self._known:
-                self._known[id(matrix)] = matrix, self._on_root(OfAllRows(matrix, peers).matrix)
+                self._known[id(matrix)] = matrix, alone_on_root(OfAllRows(matrix, peers).matrix, peers)
         margins = [gathered(model.predict(matrix, output_margin=True), peers) for matrix, _ in evals]
 
         def evaluated() -> str:
@@ -39,14 +39,7 @@ class _Evaluation:
             empty = xgb.Booster({**self._params, "verbosity": 0}, wholes)
             return self._eval_set(empty, [(whole, name) for whole, (_, name) in zip(wholes, evals)], iteration, feval, output_margin)
 
-        return str(peers.broadcast(self._on_root(lambda: alone(evaluated)), 0))
-
-    def _on_root(self, work: Callable[[], Any]) -> Any:
-        """The result of `work` on rank 0, None on other ranks; an error is raised on all ranks."""
-        def ours() -> Any:
-            return work() if self._peers.rank == 0 else None
-
-        return together(self._peers, ours)
+        return str(peers.broadcast(alone_on_root(evaluated, peers), 0))
 
 
 @contextlib.contextmanager

@@ -1,13 +1,13 @@
 """The intercept (base_score) that one process would estimate from the labels and weights of all rows."""
 import json
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Dict, Iterator, Mapping
 
 import numpy as np
 import xgboost as xgb
 
-from warren._xgboost.same_model.alone import alone
+from warren._xgboost.same_model.alone import alone_on_root
 from warren._xgboost.same_model.rows import OfAllRows
-from warren.data._peers import Peers, together
+from warren.data._peers import Peers
 
 #: Parameters of the trees, which have no influence on the intercept, and may not fit a matrix without features.
 _OF_TREES = ("base_score", "booster", "tree_method", "updater", "process_type", "grow_policy", "max_depth", "max_leaves", "max_bin",
@@ -26,11 +26,7 @@ def of_all_rows(params: Mapping[str, Any], matrix: Any, peers: Peers) -> str:
     """Returns the intercept as the text of a `base_score` parameter. If `base_score` is given, only lets XGBoost refuse labels that do not fit
     the objective. All workers call it."""
     rows = OfAllRows(matrix, peers)
-
-    def estimated() -> Optional[str]:
-        return alone(lambda: _estimated(params, rows.matrix())) if peers.rank == 0 else None
-
-    return str(peers.broadcast(together(peers, estimated), 0))
+    return str(peers.broadcast(alone_on_root(lambda: _estimated(params, rows.matrix()), peers), 0))
 
 
 def _estimated(params: Mapping[str, Any], rows: Any) -> str:

@@ -5,7 +5,6 @@ import numpy as np
 import scipy.sparse
 import xgboost as xgb
 
-from warren._xgboost.same_model.alone import alone
 from warren.data._exchange import gather
 from warren.data._peers import Peers
 
@@ -32,10 +31,7 @@ class OfAllRows:
         self._fields["group"] = gathered(groups, peers) if by_query else None
 
     def matrix(self) -> Any:
-        """Returns a DMatrix with these fields and one feature without values. On rank 0 only."""
-        return alone(self._matrix)
-
-    def _matrix(self) -> Any:
+        """Returns a DMatrix with these fields and one feature without values. On rank 0 only, by alone_on_root."""
         empty = scipy.sparse.csr_matrix((self._rows, 1), dtype=np.float32)
         found = xgb.DMatrix(empty)
         if self._fields["group"] is not None:

@@ -57,8 +57,8 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
     if is_exact:
         options = {**options, "obj": _exact.Grid(effective, options.get("obj"), sum(rows), peers)}
     if 0 in rows and (is_exact or has_function and VERSION >= (3, 4)):
-        raise ValueError(f"rank {rows.index(0)} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with a function as "
-                         "objective in that case: start fewer workers")
+        raise ValueError(f"rank {rows.index(0)} of {peers.world} has no rows, as it needs with {'exact sums' if is_exact else 'obj'} over XGBoost "
+                         f"{xgb.__version__}: start fewer workers")
     if _wants_check():
         check = _exact.Check(effective, options.get("obj"), matrix, peers, _say)
         options = {**options, "callbacks": [*(options.get("callbacks") or ()), check]}

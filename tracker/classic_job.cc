@@ -128,6 +128,7 @@ void ClassicJob::HandleMessage(ConnectionId connection, Peer& peer, classic::Wor
 void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic::Hello& hello,
                              TimePoint now) {
   peer.hello = hello;
+  peer.hello.task_id = OwnTask(options_, hello.task_id);
   peer.phase = Phase::kPrint;
   Name(connection, peer);
   switch (hello.command) {

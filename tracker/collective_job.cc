@@ -69,7 +69,7 @@ void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
 void CollectiveJob::Abandon() {
   for (const auto& [error_connection, port] : error_ports_) {
     // A worker that still waits is dropped without an error signal.
-    const bool is_member = port.rank >= 0;
+    const bool is_member = port.rank >= 0 && !options_.elastic;
     connections_.Send(error_connection,
                       collective::Encode(is_member ? collective::Signal::kError : collective::Signal::kEnd));
     connections_.Close(error_connection);
@@ -105,8 +105,10 @@ void CollectiveJob::HandleMessage(ConnectionId connection, collective::WorkerMes
 
 void CollectiveJob::HandleHello(ConnectionId connection, const collective::Hello& hello) {
   peers_.at(connection).hello = hello;
+  const std::string task_id = OwnTask(options_, hello.task_id);
+  peers_.at(connection).hello.task_id = task_id;
   std::string name;
-  if (!hello.task_id.empty()) name = fmt::format("task {}", wire::Printable(hello.task_id));
+  if (!task_id.empty()) name = fmt::format("task {}", wire::Printable(task_id));
   // A worker's first hello always carries rank 0, whatever its rank will be.
   if (hello.rank >= 0 && hello.world_size > 0)
     name += fmt::format("{}rank {}", name.empty() ? "" : ", ", hello.rank);
@@ -339,6 +341,14 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     what = kLost;
   }
   suspected_.reset();
+  const std::string story = fmt::format("{} {}", Describe(rank), what);
+  if (options_.elastic) {
+    // The members leave as usual, and come together again in another generation: XGBoost's signal would end them.
+    if (!std::exchange(was_broken_, true)) connections_.Add(Broken{members_[rank].task_id, rank, story});
+    num_lost_ = 0;
+    for (Member& member : members_) member.lost_since.reset();
+    return;
+  }
   stage_ = Stage::kBroken;
   incomplete_since_ = now;
   num_lost_ = 0;
@@ -357,7 +367,6 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     ++told;
   }
   Write({.kind = Note::Kind::kBroken, .rank = rank});
-  const std::string story = fmt::format("{} {}", Describe(rank), what);
   connections_.Log(Severity::kWarning, fmt::format("{}; told {} others to stop", story, told));
   connections_.Add(Broken{members_[rank].task_id, rank, story});
 }

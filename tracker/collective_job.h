@@ -147,6 +147,7 @@ class CollectiveJob final : public DialectJob {
   int num_lost_ = 0;
   int num_gone_ = 0;
   std::optional<SuspectedFailure> suspected_;
+  bool was_broken_ = false;  ///< in an elastic job: the loss of a member has been reported
   bool finished_ = false;
   TimePoint incomplete_since_;
 };

@@ -10,6 +10,7 @@
 
 #include "tracker/action.h"
 #include "tracker/admission.h"
+#include "tracker/generations.h"
 #include "tracker/unranked_workers.h"
 
 namespace warren::tracker {
@@ -29,10 +30,18 @@ struct JobOptions {
   /// Whether notes are written, from which another tracker can take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
+  /// Set if workers may come and go; num_workers is then the number of members of the current generation, and
+  /// `generation` its number.
+  std::optional<ElasticOptions> elastic = {};
+  int generation = 0;
   /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: never.
   /// Called for peers that prove nothing, if the answer decides their admission. Set by the server.
   std::function<bool(ConnectionId)> is_own_user = {};
 };
+
+/// The task of a worker that calls itself `task_id`. In an elastic job this is TASK@GENERATION
+/// (wire/membership.h). Throws wire::ProtocolError for another generation than the current one.
+std::string OwnTask(const JobOptions& options, const std::string& task_id);
 
 class DialectJob {
  public:

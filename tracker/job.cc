@@ -10,6 +10,7 @@
 #include "wire/classic.h"
 #include "wire/collective.h"
 #include "wire/dialect.h"
+#include "wire/membership.h"
 #include "wire/report.h"
 #include "wire/vouch.h"
 
@@ -42,7 +43,9 @@ bool WantsARank(bool is_classic, std::string_view said) {
 
 }  // namespace
 
-Job::Job(const JobOptions& options, TimePoint now) : options_(options), admission_(options.admission) {
+Job::Job(const JobOptions& options, TimePoint now)
+    : options_(options), admission_(options.admission), now_(now) {
+  if (options_.elastic) generations_.emplace(connections_, *options_.elastic, now);
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
 }
@@ -149,7 +152,12 @@ void Job::LimitPendingBytes() {
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
   // Reports are read even after the job is over: the last ones arrive together with the workers' last
   // messages.
+  now_ = now;
   if (reports_.Has(connection)) return reports_.Received(connection, bytes, now);
+  if (generations_ && generations_->Has(connection)) {
+    generations_->Received(connection, bytes, now);
+    return BeginGeneration(now);
+  }
   if (finished() || !connections_.Has(connection)) return;
   const auto found = inbound_.find(connection);
   if (found == inbound_.end()) return;  // it belongs to a worker's error port, which sends nothing
@@ -224,7 +232,11 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
       inbound.step = Inbound::Step::kVouch;
       return ReadHead(connection, inbound, bytes = {}, now);
     }
-    if (*magic != wire::kMagic && *magic != wire::kReportMagic) {
+    if (*magic == wire::kMembershipMagic && !generations_) {
+      throw wire::ProtocolError(
+          "it wants to be a member of an elastic job, but this job has a fixed number of workers: start it with --num-workers MIN:MAX");
+    }
+    if (*magic != wire::kMagic && *magic != wire::kReportMagic && *magic != wire::kMembershipMagic) {
       throw wire::ProtocolError(
           fmt::format("not a worker: its first four bytes are {:#010x}, expected {:#010x}",
                       static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
@@ -235,6 +247,12 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
           *magic == wire::kMagic && admission_.ExpectsFrom(connections_.host(connection));
       if (!may_show_ticket) throw wire::ProtocolError(*why);
       inbound.refusal = *why;
+    }
+    if (*magic == wire::kMembershipMagic) {
+      generations_->Open(connection);
+      generations_->Received(connection, inbound.head.Peek(inbound.head.available()), now);
+      BeginGeneration(now);
+      return false;
     }
     if (*magic == wire::kReportMagic) {
       reports_.Open(connection, world_size());
@@ -359,6 +377,8 @@ void Job::RequireAuthentication(TimePoint now) {
       if (inbound.job != nullptr) ours.push_back(connection);
     } else if (reports_.Has(connection)) {
       reports_.Drop(connection, *admission_.Refusal(connections_.host(connection), false));
+    } else if (generations_ && generations_->Has(connection)) {
+      generations_->Drop(connection, *admission_.Refusal(connections_.host(connection), false), now);
     } else if (inbound.job != nullptr || inbound.step == Inbound::Step::kDialect) {
       connections_.Log(Severity::kWarning,
                        fmt::format("dropped {}: {}", connections_.Name(connection),
@@ -405,7 +425,12 @@ void Job::Connected(ConnectionId connection) {
 void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   const auto found = inbound_.find(connection);
   if (!connections_.Has(connection)) return;
+  now_ = now;
   if (reports_.Has(connection)) return reports_.Closed(connection);
+  if (generations_ && generations_->Has(connection)) {
+    generations_->Closed(connection, why, now);
+    return BeginGeneration(now);
+  }
   if (found == inbound_.end()) {
     collective_->Closed(connection, why, now);  // a connection made by the tracker
   } else if (found->second.job != nullptr) {
@@ -426,8 +451,44 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
   }
 }
 
+/// If a generation has been formed, gives its members new jobs to join, and tells them.
+void Job::BeginGeneration(TimePoint now) {
+  if (!generations_->TakeFormed()) return;
+  collective_->Abandon();
+  for (const auto& [connection, inbound] : inbound_) {
+    if (inbound.job != nullptr && connections_.Has(connection)) connections_.Close(connection);
+  }
+  options_.num_workers = generations_->size();
+  options_.generation = generations_->number();
+  classic_.emplace(connections_, options_, now);
+  collective_.emplace(connections_, options_, now);
+  generations_->Announce();
+}
+
+void Job::Expect(int num_workers, TimePoint now) {
+  if (!generations_) return;
+  generations_->Expect(num_workers, now);
+  BeginGeneration(now);
+}
+
+std::string Job::DescribeMissing() const {
+  return generations_ && !Current().engaged() ? generations_->Describe() : Current().DescribeMissing();
+}
+
 std::vector<Action> Job::TakeActions() {
   std::vector<Action> actions = connections_.TakeActions();
+  if (generations_) {
+    // A generation that ends is not the end of the job.
+    for (const Action& action : actions) {
+      if (const auto* broken = std::get_if<Broken>(&action)) generations_->Break(broken->story, now_);
+    }
+    std::erase_if(actions, [this](const Action& action) {
+      const auto* finished = std::get_if<Finished>(&action);
+      return std::holds_alternative<Broken>(action) ||
+             (finished != nullptr && finished->failure.empty() && !generations_->finished());
+    });
+    for (Action& more : connections_.TakeActions()) actions.push_back(std::move(more));
+  }
   for (const Action& action : actions) {
     if (const auto* close = std::get_if<Close>(&action)) inbound_.erase(close->connection);
   }
@@ -441,11 +502,20 @@ void Job::WaitAnew(TimePoint now) {
 
 void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {
   collective_->TaskFailed(task_id, how, now);
+  if (!generations_) return;
+  generations_->TaskFailed(task_id, how, now);
+  BeginGeneration(now);
 }
 
 void Job::Tick(TimePoint now) {
   if (finished()) return;
+  now_ = now;
   while (const auto late = connections_.FirstLate(now)) Closed(*late, "it was silent for too long", now);
+  if (generations_) {
+    generations_->Tick(now);
+    BeginGeneration(now);
+  }
+  if (generations_ && options_.generation == 0) return;
   if (collective_->engaged()) {
     collective_->Tick(now);
   } else {
@@ -455,9 +525,14 @@ void Job::Tick(TimePoint now) {
 
 std::optional<TimePoint> Job::NextDeadline() const {
   if (finished()) return std::nullopt;
-  const auto connection = connections_.NextDeadline();
-  const auto job = Current().NextDeadline();
-  return connection && job ? std::min(connection, job) : connection ? connection : job;
+  std::optional<TimePoint> next = connections_.NextDeadline();
+  const auto consider = [&](const std::optional<TimePoint>& time) {
+    if (time) next = std::min(next.value_or(*time), *time);
+  };
+  // Until the first generation, there is nobody for whom the jobs could wait.
+  if (!generations_ || options_.generation > 0) consider(Current().NextDeadline());
+  if (generations_) consider(generations_->NextDeadline());
+  return next;
 }
 
 }  // namespace warren::tracker

@@ -20,6 +20,7 @@
 #include "tracker/collective_job.h"
 #include "tracker/connection_table.h"
 #include "tracker/dialect_job.h"
+#include "tracker/generations.h"
 #include "tracker/note.h"
 #include "tracker/report_connections.h"
 #include "wire/bytes.h"
@@ -71,6 +72,8 @@ class Job {
   /// killed by signal 9"). Workers of XGBoost 2.1 and later cannot continue without this task and are told to
   /// stop.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
+  /// In an elastic job: how many workers run or are about to start, as a launcher knows it.
+  void Expect(int num_workers, TimePoint now);
   /// Restarts the time limit for missing workers. Call it if they could not join until now, e.g. because they
   /// were queued.
   void WaitAnew(TimePoint now);
@@ -83,7 +86,11 @@ class Job {
   /// True if the workers run XGBoost 2.1 or later; they cannot continue after losing one of them.
   bool is_collective() const { return collective_->engaged(); }
   int world_size() const { return Current().world_size(); }
-  bool finished() const { return classic_->finished() || collective_->finished(); }
+  bool finished() const {
+    return generations_ ? generations_->finished() : classic_->finished() || collective_->finished();
+  }
+  /// Whether a worker of an elastic job has said that the job's work is done.
+  bool work_is_done() const { return generations_ && generations_->done(); }
   /// True while all workers are linked, as far as is known.
   bool linked() const { return Current().linked(); }
   /// The task's rank, if it has one.
@@ -98,7 +105,7 @@ class Job {
   /// True if every worker has been given a rank.
   bool all_assigned() const { return Current().all_assigned(); }
   /// Human-readable text about the workers that have joined and those that are missing.
-  std::string DescribeMissing() const { return Current().DescribeMissing(); }
+  std::string DescribeMissing() const;
 
  private:
   /// A connection made by a peer.
@@ -122,6 +129,7 @@ class Job {
   const DialectJob& Current() const;
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
+  void BeginGeneration(TimePoint now);
   void HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now);
   std::optional<std::string> WithTicketRedeemed(ConnectionId connection, const Inbound& inbound);
   std::optional<std::string> RefusalOfUnproved(ConnectionId connection) const;
@@ -142,6 +150,8 @@ class Job {
   ReportConnections reports_{connections_};
   JobOptions options_;
   Admission admission_;
+  std::optional<Generations> generations_;  ///< of an elastic job
+  TimePoint now_;                           ///< the time of the last event
   std::optional<ClassicJob> classic_;  ///< classic_ and collective_ always have a value
   std::optional<CollectiveJob> collective_;
   std::unordered_map<ConnectionId, Inbound> inbound_;

@@ -216,6 +216,12 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     Perform();
   }
 
+  void Expect(int num_workers) {
+    if (stopped_) return;
+    job_.Expect(num_workers, steady_clock::now());
+    Perform();
+  }
+
   void TaskFailed(const std::string& task_id, const std::string& how) {
     if (stopped_) return;
     job_.TaskFailed(task_id, how, steady_clock::now());
@@ -577,6 +583,9 @@ void Server::WaitAnew() {
 }
 void Server::TaskFailed(const std::string& task_id, const std::string& how) {
   impl_->TaskFailed(task_id, how);
+}
+void Server::Expect(int num_workers) {
+  impl_->Expect(num_workers);
 }
 void Server::Stop() {
   impl_->Stop();

@@ -65,6 +65,8 @@ class Server {
   void WaitAnew();
   /// See Job::TaskFailed.
   void TaskFailed(const std::string& task_id, const std::string& how);
+  /// See Job::Expect.
+  void Expect(int num_workers);
   /// Closes every connection and stops listening; `finished` is not called afterwards.
   void Stop();
 

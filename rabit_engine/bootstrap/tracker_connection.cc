@@ -192,14 +192,14 @@ void TrackerConnection::ThrowIfShort(const char* call, int error) const {
   ThrowIfShortage(fmt::format("this worker cannot talk to the tracker at {}", tracker_), call, error);
 }
 
-/// Waits for more bytes from the tracker.
-void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
+/// Waits for more bytes from the tracker. Returns false if none have come by the deadline.
+bool TrackerConnection::HasReceived(const char* what, Clock::time_point deadline) {
   for (;;) {
     std::array<char, 4096> bytes;
     const ssize_t count = connection_.Receive(bytes.data(), bytes.size());
     if (count > 0) {
       received_.assign(bytes.data(), static_cast<std::size_t>(count));
-      return;
+      return true;
     }
     if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
       if (count < 0) ThrowIfShort("recv", errno);
@@ -209,12 +209,15 @@ void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
               "the tracker at {} closed the connection where {} was expected ({}): it has ended, or refused this worker. See its output for the reason.",
               tracker_, what, count == 0 ? "end of stream" : connection_.TextOf(errno)));
     }
-    if (!tcp::WaitFor(connection_.fd(), POLLIN, deadline)) {
-      throw TimedOut(fmt::format(
-          "the tracker at {} has not sent {} in time: other workers are missing, or it is not a rabit tracker",
-          tracker_, what));
-    }
+    if (!tcp::WaitFor(connection_.fd(), POLLIN, deadline)) return false;
   }
+}
+
+void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
+  if (HasReceived(what, deadline)) return;
+  throw TimedOut(fmt::format(
+      "the tracker at {} has not sent {} in time: other workers are missing, or it is not a rabit tracker",
+      tracker_, what));
 }
 
 template <typename Message>
@@ -251,6 +254,20 @@ std::string TrackerConnection::ReadString(const char* what, std::size_t max_byte
   } catch (const wire::ProtocolError& error) {
     throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
                                   tracker_, what, error.what()));
+  }
+}
+
+std::optional<wire::GenerationMessage> TrackerConnection::HearOfGenerations(Clock::time_point deadline) {
+  constexpr const char* kWhat = "news of this worker's generation";
+  try {
+    for (;;) {
+      if (auto message = wire::NextGenerationMessage(strings_)) return message;
+      if (!HasReceived(kWhat, deadline)) return std::nullopt;
+      strings_.Append(received_);
+    }
+  } catch (const wire::ProtocolError& error) {
+    throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
+                                  tracker_, kWhat, error.what()));
   }
 }
 

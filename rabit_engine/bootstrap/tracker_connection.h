@@ -13,6 +13,7 @@
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/transport/tcp/stream.h"
 #include "wire/classic.h"
+#include "wire/membership.h"
 
 namespace warren {
 
@@ -36,6 +37,9 @@ class TrackerConnection {
   wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
   /// Reads a string that the tracker sends. `what` names the string in errors.
   std::string ReadString(const char* what, std::size_t max_bytes, Clock::time_point deadline);
+  /// In a membership (wire/membership.h): the tracker's next message, or nullopt if none comes before the
+  /// deadline. Throws TrackerLost.
+  std::optional<wire::GenerationMessage> HearOfGenerations(Clock::time_point deadline);
   /// To be called after WaitForOthers: returns true if this rank may leave, false if it must join again.
   /// Throws TimedOut, or TrackerLost if the tracker was lost before it decided.
   bool ReadRelease(Clock::time_point deadline);
@@ -54,6 +58,7 @@ class TrackerConnection {
   void Encrypt(const tls::Context& tls);
   void Authenticate();
   void ExchangeMagics();
+  bool HasReceived(const char* what, Clock::time_point deadline);
   void Receive(const char* what, Clock::time_point deadline);
   void ThrowIfShort(const char* call, int error) const;
   template <typename Message>

@@ -87,6 +87,7 @@ ClusterEntry LocalEntry() {
   entry.host = [](const Options&) { return JobHost{kLoopback}; };
   entry.known_hosts = [](const Options&) { return std::vector<std::string>{kLoopback}; };
   entry.runs_here = true;
+  entry.may_lose_workers = true;
   entry.shared_options = {"--bind"};
   entry.core_sharing = CoreSharing::kHere;
   return entry;

@@ -333,6 +333,7 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
 ClusterEntry SshEntry() {
   ClusterEntry entry;
   entry.name = "ssh";
+  entry.may_lose_workers = true;
   entry.where = "the hosts of a host file";
   entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
     return std::make_unique<SshCluster>(context.io, context.children, context.options,

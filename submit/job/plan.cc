@@ -15,6 +15,8 @@ namespace warren::submit {
 namespace {
 
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
+/// MIN:MAX of --num-workers, for warren.xgboost.
+constexpr std::string_view kElasticVariable = "WARREN_ELASTIC";
 constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
 /// The variable with the interval of the workers' reports (wire/report.h). A value set by the user takes
 /// precedence.
@@ -22,7 +24,7 @@ constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
 /// The variables that --env must not set, since the job sets them. Those that are inherited (in a job within
 /// a job) but not set by this job are removed, since they would send the process to the wrong tracker.
-constexpr std::array<std::string_view, 23> kJobVariables = {
+constexpr std::array<std::string_view, 24> kJobVariables = {
     "DMLC_TRACKER_URI",
     "DMLC_TRACKER_PORT",
     "DMLC_NUM_WORKER",
@@ -31,6 +33,7 @@ constexpr std::array<std::string_view, 23> kJobVariables = {
     "DMLC_TASK_ID",
     kAttemptVariable,
     kMaxAttemptVariable,
+    kElasticVariable,
     "DMLC_JOB_CLUSTER",
     "DMLC_PS_ROOT_URI",
     "DMLC_PS_ROOT_PORT",
@@ -107,6 +110,10 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.argv.front() = context.command.argv0;
   process.python_environment = context.command.python_environment;
   process.environment = EnvironmentOf(options, context.address, {role, task_id, 0, options.cluster});
+  if (options.min_workers && role == tracker::Role::kWorker) {
+    process.environment.emplace_back(kElasticVariable,
+                                     fmt::format("{}:{}", *options.min_workers, options.num_workers));
+  }
   // Tells the engine that a dead peer will be restarted.
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));

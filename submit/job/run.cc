@@ -76,7 +76,9 @@ class JobRun : public JobView {
         cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})) {
     if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
     MakePlan();
-    supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts}, plan_, *this);
+    supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers,
+                                      !ClusterOf(options).runs_here},
+                        plan_, *this);
     watch_.emplace(io, console, options, plan_, server_ != nullptr, token_, CallbacksOfWatch());
     OpenOutput();
     ListenToConsole();
@@ -176,6 +178,9 @@ class JobRun : public JobView {
     server.begin_anywhere = !options_.port_was_chosen;
     server.job = {options_.num_workers, options_.sort_by, true, options_.timeout};
     server.job.admission = AdmissionOf(options_, token_);
+    if (options_.min_workers) {
+      server.job.elastic = {*options_.min_workers, options_.num_workers, options_.replace_within, options_.timeout};
+    }
     server_ = std::make_unique<tracker::Server>(io_, server, EventsOfTracker());
     spdlog::debug("tracker listens at {} port {}", host, server_->port());
   }
@@ -278,6 +283,10 @@ class JobRun : public JobView {
     if (server_) server_->TaskFailed(failure.task_id, failure.how);
   }
 
+  void Do(const ExpectWorkers& expected) {
+    if (server_) server_->Expect(expected.num_workers);
+  }
+
   void Do(const StopTracker&) {
     if (server_) server_->Stop();
   }
@@ -344,6 +353,7 @@ class JobRun : public JobView {
   bool all_assigned() const override { return server_->job().all_assigned(); }
   bool linked() const override { return server_->job().linked(); }
   bool finished() const override { return server_->job().finished(); }
+  bool work_is_done() const override { return server_->job().work_is_done(); }
   Task TaskOf(const std::string& task_id) const override {
     const tracker::Job& job = server_->job();
     return {job.TaskHasLinked(task_id), job.TaskHasShutDown(task_id), job.GoneAfter(task_id)};

@@ -151,6 +151,8 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
           what +
               " after all workers had left the job; the job is complete, but the program may not have finished its work after Finalize"});
       OnSuccess(index);
+    } else if (IsLoss(status)) {
+      OnLoss(index, status);
     } else {
       OnFailure(index, status);
     }
@@ -162,12 +164,61 @@ void Supervisor::OnSuccess(std::size_t index) {
   processes_[index].succeeded = true;
   ++num_succeeded_;
   if (!view_.has_tracker()) return;
-  if (!view_.all_assigned()) {
+  if (!view_.all_assigned() && !policy_.min_workers) {
     left_unjoined_.push_back(index);
     CheckThatJobCanStart();
-  } else {
+  } else if (!policy_.min_workers || any_joined_) {
     settling_.push_back({now_ + kSettleTime, index});
   }
+}
+
+/// Whether a worker of an elastic job was lost, rather than failed: a signal ended it, or it ended as asked to
+/// by SIGTERM. An error that a program reports would occur in its new process, too.
+bool Supervisor::IsLoss(const ExitStatus& status) const {
+  const bool by_signal = status.signal != 0 || FromShellCode(status.code).signal != 0;
+  return policy_.min_workers && by_signal && view_.has_tracker() && !view_.work_is_done();
+}
+
+/// Starts the worker again if its place may be used. The others go on, as long as there are enough.
+void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
+  ProcessState& process = processes_[index];
+  const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
+  Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
+  const bool again = MayStartAgain(process);
+  process.left_out = !again;
+  const std::size_t left = NumLeft();
+  if (left < static_cast<std::size_t>(*policy_.min_workers)) {
+    culprit_ = index;
+    return FailOrBeginAgain(status.ShellCode(),
+                            fmt::format("{}; {} of at least {} workers are left", what, left, *policy_.min_workers));
+  }
+  const std::string others = num_running_ == 1 ? "the other one goes on" : fmt::format("the other {} go on", num_running_);
+  Do(LogLine{Severity::kWarning,
+             fmt::format("{}; {}{}", what, others,
+                         again ? ", and it is started again"
+                               : fmt::format(" without it: {} has lost {} workers within {} minutes",
+                                             policy_.places_are_hosts ? process.where.host : process.name,
+                                             kMostLosses, kLossMemory.count()))});
+  if (again) {
+    ++process.restarts;
+    StartOne(index);
+  }
+  Do(ExpectWorkers{static_cast<int>(left)});
+}
+
+/// Records a loss at the process's place. Returns whether another process may be started there.
+bool Supervisor::MayStartAgain(const ProcessState& process) {
+  std::deque<TimePoint>& losses = losses_[policy_.places_are_hosts ? process.where.host : process.name];
+  losses.push_back(now_);
+  while (now_ - losses.front() > kLossMemory) losses.pop_front();
+  return losses.size() < kMostLosses;
+}
+
+/// The processes that run or are about to start again.
+std::size_t Supervisor::NumLeft() const {
+  return static_cast<std::size_t>(std::count_if(processes_.begin(), processes_.end(), [](const ProcessState& one) {
+    return !one.left_out && !one.succeeded;
+  }));
 }
 
 /// Fails the job if a worker has ended without joining while another waits for it at the tracker: that wait
@@ -186,6 +237,10 @@ void Supervisor::CheckThatItWasLinked(std::size_t index) {
   if (!is_running() || num_running_ == 0) return;
   const ProcessState& process = processes_[index];
   if (!process.succeeded) return;  // counted as failed in the meantime
+  if (policy_.min_workers) {
+    if (!view_.work_is_done()) GiveUpOn(process, "before the job's work was done");
+    return;
+  }
   if (!linked_ && !TaskOf(process).has_linked) return GiveUpOn(process, "before it was linked");
   if (linked_ && !HasLeft(process)) {
     left_unfinished_.push_back(index);
@@ -339,9 +394,10 @@ void Supervisor::Replanned(TimePoint now) {
   for (ProcessState& process : processes_) {
     process.attempt = attempt;  // all continue from the highest attempt
     process.restarts = 0;
-    process.succeeded = false;
+    process.succeeded = process.left_out = false;
     process.rank.reset();
   }
+  losses_.clear();
   num_started_ = num_succeeded_ = 0;
   num_joined_ = 0;
   any_joined_ = false;
@@ -486,12 +542,14 @@ void Supervisor::ClusterIdle(TimePoint now) {
 void Supervisor::FinishWhenAllAreGone() {
   if (stop_is_due_) return;  // StopAll may still make the cluster busy
   if (num_running_ > 0 || (!is_running() && view_.cluster_is_busy())) return;
+  const auto num_left_out = static_cast<std::size_t>(std::count_if(
+      processes_.begin(), processes_.end(), [](const ProcessState& one) { return one.left_out; }));
   if (phase_ == Phase::kRestarting) {
     phase_ = Phase::kReplanning;
     patience_.reset();
     Do(ShowErrors{culprit_, false});
     Do(Replan{});
-  } else if (phase_ == Phase::kStopping || num_succeeded_ == processes_.size()) {
+  } else if (phase_ == Phase::kStopping || num_succeeded_ + num_left_out == processes_.size()) {
     Finish();
   }
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,6 +53,10 @@ struct ReportFailure {
   std::string task_id;
   std::string how;
 };
+/// Tells the tracker of an elastic job how many workers run or are about to start.
+struct ExpectWorkers {
+  int num_workers;
+};
 /// Stops the tracker, so that no more workers can join.
 struct StopTracker {};
 /// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
@@ -88,8 +93,8 @@ struct FinishJob {
   std::string story = {};                   ///< why the job failed; empty if it did not
   std::optional<std::size_t> culprit = {};  ///< the process that made the job fail, if any
 };
-using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
-                            KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
+using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, ExpectWorkers, StopTracker,
+                            StopAll, KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
                             TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
 
 // --- queries -----------------------------------------------------------------------------------------------
@@ -112,6 +117,7 @@ class JobView {
   virtual bool all_assigned() const = 0;   ///< every worker has its rank
   virtual bool linked() const = 0;         ///< all workers are linked, as far as is known
   virtual bool finished() const = 0;       ///< all workers have left the job
+  virtual bool work_is_done() const = 0;   ///< a worker of an elastic job has said that its work is done
   virtual Task TaskOf(const std::string& task_id) const = 0;
   /// Whether commands of the cluster itself still run; ClusterIdle follows.
   virtual bool cluster_is_busy() const = 0;
@@ -129,6 +135,7 @@ struct ProcessState {
   int restarts = 0;  ///< restarts of this process alone since the job began or was restarted
   bool running = false;
   bool succeeded = false;
+  bool left_out = false;  ///< lost, and not started again
   std::optional<int> rank;
 
   /// "worker 1 (rank 2, host vm, pid 4242)"
@@ -138,7 +145,15 @@ struct ProcessState {
 struct RestartPolicy {
   int num_restarts = 0;  ///< restarts of each process, within each start of the job
   int max_restarts = 0;  ///< restarts of the whole job
+  /// In an elastic job: it goes on while at least so many workers are left. A worker that is killed is started
+  /// again, unless its place has lost kMostLosses workers within kLossMemory.
+  std::optional<int> min_workers = {};
+  /// Whether a place is a host; otherwise it is the worker, of which all are on one host.
+  bool places_are_hosts = false;
 };
+
+inline constexpr std::size_t kMostLosses = 3;
+inline constexpr std::chrono::minutes kLossMemory{10};
 
 class Supervisor {
  public:
@@ -205,6 +220,10 @@ class Supervisor {
   void StartOne(std::size_t index);
 
   void OnSuccess(std::size_t index);
+  bool IsLoss(const ExitStatus& status) const;
+  void OnLoss(std::size_t index, const ExitStatus& status);
+  bool MayStartAgain(const ProcessState& process);
+  std::size_t NumLeft() const;
   void OnFailure(std::size_t index, const ExitStatus& status);
   void CheckThatJobCanStart();
   void CheckThatItWasLinked(std::size_t index);
@@ -247,6 +266,7 @@ class Supervisor {
   int num_joined_ = 0;
   bool any_joined_ = false;  ///< whether a worker has joined since the job began or was restarted
   int job_restarts_ = 0;
+  std::map<std::string, std::deque<TimePoint>> losses_;  ///< by place, in an elastic job
   bool linked_ = false;
   std::vector<Settling> settling_;
   std::vector<std::size_t> left_unjoined_;

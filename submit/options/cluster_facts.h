@@ -22,6 +22,7 @@ struct ClusterFacts {
   std::string where;  ///< where its processes run, in a few words for --help
 
   // Optional.
+  bool may_lose_workers = false;  ///< a job can go on without some of its workers: --num-workers MIN:MAX
   bool experimental = false;  ///< tested only with stand-ins, or by hand on a small cluster
   std::vector<std::string> shared_options = {};  ///< options that this cluster and some others support
   std::vector<Option> own_options = {};          ///< options for this cluster only

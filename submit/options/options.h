@@ -52,7 +52,10 @@ struct Options {
   bool cluster_was_chosen = false;  ///< by --cluster or DMLC_SUBMIT_CLUSTER
   std::vector<std::string> command;
 
-  int num_workers = 0;
+  int num_workers = 0;  ///< if min_workers is set: at most
+  /// With --num-workers MIN:MAX: the job goes on while at least so many workers are left.
+  std::optional<int> min_workers;
+  std::chrono::milliseconds replace_within{std::chrono::seconds{30}};  ///< used if min_workers is set
   int num_servers = 0;
   Mode mode = Mode::kPs;
   int num_restarts = 0;  ///< restarts of each process: --local-num-attempt

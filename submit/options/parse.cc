@@ -121,6 +121,18 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
         "--tls: parameter servers (--num-servers) use their own connections, which Warren does not encrypt");
   }
   const ClusterFacts& cluster = FindCluster(table.clusters(), options.cluster);
+  if (options.min_workers) {
+    const std::string workers = fmt::format("--num-workers {}:{}", *options.min_workers, options.num_workers);
+    const auto refuse = [&](std::string_view why) { throw UsageError(fmt::format("{}: {}", workers, why)); };
+    if (!cluster.may_lose_workers) {
+      refuse(fmt::format("--cluster {} cannot go on without a worker: give one number, and --max-restarts", cluster.name));
+    }
+    if (options.num_servers > 0) refuse("parameter servers (--num-servers) cannot go on without a worker");
+    if (options.no_tracker) refuse("needs a tracker, without --no-tracker");
+    if (options.num_restarts > 0) refuse("workers are started again as often as their host allows, without --local-num-attempt");
+  } else if (Contains(given, "--replace-within")) {
+    options.ignored.emplace_back("--replace-within");
+  }
   if (options.bind.value_or(Bind::kNone) != Bind::kNone && !Heeds(cluster, *table.Find("--bind"))) {
     throw UsageError(fmt::format("--bind {}: --cluster {} does not bind processes{}{}",
                                  BindName(*options.bind), cluster.name,

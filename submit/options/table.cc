@@ -28,6 +28,19 @@ void StoreWorkerCores(Options& options, const std::string& value) {
   options.worker_cores_were_chosen = true;
 }
 
+/// "4", or "2:4".
+void StoreWorkers(Options& options, const std::string& value) {
+  const std::size_t colon = value.find(':');
+  options.min_workers.reset();
+  if (colon == std::string::npos) return Count<&Options::num_workers, 1, kMaxWorkers>(options, value);
+  const int least = ParseCount(value.substr(0, colon), 1, kMaxWorkers);
+  options.num_workers = ParseCount(value.substr(colon + 1), 1, kMaxWorkers);
+  if (least > options.num_workers) {
+    throw std::runtime_error(fmt::format("'{}': MIN is greater than MAX", value));
+  }
+  options.min_workers = least;
+}
+
 template <Request request>
 void Ask(Options& options, const std::string&) {
   options.request = request;
@@ -119,6 +132,10 @@ void StoreTimeout(Options& options, const std::string& value) {
   options.timeout = Seconds(value, "wait forever");
 }
 
+void StoreReplaceWithin(Options& options, const std::string& value) {
+  options.replace_within = Seconds(value, "go on at once");
+}
+
 void StoreHangTimeout(Options& options, const std::string& value) {
   options.hang_timeout = Seconds(value, "no reports");
 }
@@ -180,10 +197,10 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
   add("The job", true,
       {
           {"--num-workers",
-           "N",
+           "N|MIN:MAX",
            "",
-           "Number of workers to start. Required.",
-           Count<&Options::num_workers, 1, kMaxWorkers>,
+           "Number of workers to start. Required. With MIN:MAX, MAX workers are started; one that is killed is started again, and the others go on with its rows or with the new process. The job fails when fewer than MIN are left. For programs that use warren.xgboost.train(..., elastic=True).",
+           StoreWorkers,
            false,
            {"-n", "-np"}},
           {.name = "--cluster",
@@ -207,6 +224,9 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--local-num-attempt", "K", "0",
            "Restart a failed process up to K times before the job fails. DMLC_NUM_ATTEMPT is 0 for the first start and counts the restarts.",
            Count<&Options::num_restarts, 0, kMaxCount>},
+          {"--replace-within", "SECONDS", "30",
+           "With --num-workers MIN:MAX: how long the others wait for the new process of a lost worker before they go on without it. A worker that comes later takes part from the next round on.",
+           StoreReplaceWithin},
           {"--max-restarts", "N", "0",
            "Restart the whole job up to N times if a process fails for good or workers are missing. For programs that resume from a saved model. DMLC_NUM_ATTEMPT counts the restarts.",
            Count<&Options::max_restarts, 0, kMaxCount>},

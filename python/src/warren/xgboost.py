@@ -20,8 +20,14 @@ from warren._xgboost import versions as _versions
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
 from warren._xgboost import training as _training
+from warren._xgboost.elastic import training as _elastic
 from warren._xgboost.same_model import training as _same_model
 from warren.data._exchange import predictions as _predictions
+
+#: A callback of an elastic training (`train(..., elastic=True)`) that has a state: `save()` returns it, as plain data or an object that can
+#: be pickled, and `restore(state)` sets it, on a worker that goes on from another one's state. A subclass of
+#: xgboost.callback.TrainingCallback, whose methods it may define, too.
+ElasticCallback = _elastic.ElasticCallback
 
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = _versions.VERSION
@@ -193,12 +199,22 @@ class Data:
         self._fields = {name: value for name, value in (("label", label), ("weight", weight), ("qid", qid), ("base_margin", base_margin))
                         if value is not None}
 
+    @property
+    def is_of_files(self) -> bool:
+        """Whether the rows are in files, and not in this process."""
+        given = self._given
+        return isinstance(given, (str, os.PathLike)) or (
+            isinstance(given, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in given))
+
+    def of_files(self) -> Any:
+        """For `train`: what an elastic training reads. Raises TypeError or ValueError for options that it cannot have."""
+        return _elastic.asked(self._given, {**self._fields, **self._options})
+
     def load(self, **options: Any) -> "xgb.DMatrix":
         """Returns this worker's rows as a matrix; `options` are added to those of the constructor. All workers call it. Raises the errors
         of `load_dmatrix`, and TypeError or ValueError for rows in memory that cannot be used, on the worker that has them."""
         options = {**options, **self._options}
-        if isinstance(self._given, (str, os.PathLike)) or (
-                isinstance(self._given, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in self._given)):
+        if self.is_of_files:
             return load_dmatrix(self._given, **self._fields, **options)
         peers = data.current_peers()
         _rows.require_whole_queries(self._fields.get("qid"), peers)
@@ -209,7 +225,7 @@ class Data:
 
 def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint: disable=redefined-outer-name
           num_boost_round: int = 10, *, evals: Optional[Sequence[Tuple[Union["xgb.DMatrix", Data], str]]] = None,
-          reproducible: Union[bool, str] = False, **options: Any) -> "xgb.Booster":
+          reproducible: Union[bool, str] = False, elastic: Optional[bool] = None, **options: Any) -> "xgb.Booster":
     """Trains as `xgboost.train` does, with `data` in place of its `dtrain`, and all of its other arguments (`options`: obj, custom_metric,
     early_stopping_rounds, ...); loads what is given as a `Data`.
 
@@ -227,10 +243,29 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     Poisson, gamma, Tweedie and pseudo-Huber regression, or takes those of `obj`; others are refused with a ValueError. With
     WARREN_CHECK_SUMS=1 in the environment, rank 0 says after a training whether sums may have been rounded.
 
+    `elastic`: the training goes on when workers are lost or come, in a job of dmlc-submit --num-workers MIN:MAX, and its model is still that
+    of one process. Implies `reproducible`; None means yes in such a job if `reproducible` is given and all rows are in files. `data` and
+    `evals` are `Data` of files, which all workers can read. Callbacks keep their state if they are XGBoost's own or an `ElasticCallback`.
+    Random draws (`colsample_*`) are those of XGBoost's `seed_per_iteration`, which needs version 3.3 or later for it; before, a model
+    with draws depends on when workers were lost, and rank 0 says so. Between such trainings, and after the last one, a program may make no
+    other collective calls: a worker that comes later would miss them. docs/how-to/elastic.md shows how it is used.
+
     All workers call it. Raises RuntimeError with `reproducible` before XGBoost 2.1."""
     if reproducible not in (False, True, "exact"):
         raise ValueError(f"reproducible is {reproducible!r}, expected False, True or 'exact'")
     params = dict(params)
+    if elastic or (elastic is None and reproducible and _elastic.is_in_job()):
+        sets = [(data, "data"), *(evals or ())]
+        in_memory = [name for one, name in sets if not (isinstance(one, Data) and one.is_of_files)]
+        if not in_memory:
+            files: Dict[int, Any] = {id(one): one.of_files() for one, _ in sets}
+            task = _elastic.Task(params, files[id(data)], num_boost_round, [(files[id(one)], name) for one, name in evals or ()],
+                                 reproducible == "exact", options)
+            return _elastic.train(task, communicator)
+        why = f"the rows of {', '.join(map(repr, in_memory))} are in this process, and would be lost with it: give a Data of files"
+        if elastic:
+            raise ValueError(f"elastic=True: {why}")
+        _elastic.say(f"this training cannot go on if a worker is lost: {why}")
     if reproducible:
         _same_model.check(params)
     bins = {"max_bin": int(params["max_bin"])} if params.get("max_bin") is not None else {}

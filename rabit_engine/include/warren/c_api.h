@@ -446,6 +446,35 @@ WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* n
 WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char* task_id,
                            const char* ticket);
 
+/* --- memberships of elastic jobs --- */
+
+/* In a job whose workers may come and go (dmlc-submit --num-workers MIN:MAX), a process keeps a membership: a
+ * connection to the tracker of its environment, which forms generations of the workers that train together.
+ * A member of generation G joins it with the task id TASK@G, by XGBoost's or rabit's protocol. Works without
+ * WarrenInit. One thread at a time may use a membership. */
+typedef struct WarrenMembershipState* WarrenMembership;
+
+/* What a worker tells. */
+#define WARREN_MEMBER_COMES 1  /* it waits for the next generation, and has left the last one */
+#define WARREN_MEMBER_DONE 2   /* the work of the job is done */
+#define WARREN_MEMBER_LEAVES 3 /* it has been asked to end, and has left its generation */
+/* What a worker hears. */
+#define WARREN_GENERATION_FORMED 1 /* it is a member of this generation */
+#define WARREN_GENERATION_BROKEN 2 /* a member was lost: leave the generation, and come again */
+#define WARREN_GENERATION_CHANGE 3 /* a worker waits: leave together with the other members, and come again */
+#define WARREN_GENERATION_OVER 4   /* the work of the job is done */
+
+/* Connects, and waits for the first generation (WARREN_MEMBER_COMES). */
+WARREN_DLL int WarrenMembershipOpen(WarrenMembership* membership);
+WARREN_DLL int WarrenMembershipTell(WarrenMembership membership, int word);
+/* Waits up to `seconds` for the tracker's next message. `*word` is what was heard, or 0 if nothing came.
+ * `*generation` counts from 1, `*size` is the number of its members, and `story` receives which member was
+ * lost, cut to `story_bytes` with its NUL; "" unless it is WARREN_GENERATION_BROKEN. */
+WARREN_DLL int WarrenMembershipHear(WarrenMembership membership, double seconds, int* word, int* generation,
+                                    int* size, char* story, size_t story_bytes);
+/* Ends the membership; the tracker takes a member that has not said that the work is done for lost. */
+WARREN_DLL int WarrenMembershipClose(WarrenMembership membership);
+
 /* --- progress reports --- */
 
 /* Reports for people who watch a job started by dmlc-submit. These functions work in any process of the job,

@@ -7,12 +7,14 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 import xgboost as xgb
 
 from warren._launch import leaving as _leaving
+from warren._launch import membership as _membership
 from warren._launch.launched import launched
 from warren._launch.shared_tracker import has_left, left, share_tracker
 from warren._xgboost import acceleration as _acceleration
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import vouch as _vouch
-from warren._xgboost.versions import VERSION, collective
+from warren._xgboost.elastic import session as _elastic
+from warren._xgboost.versions import VERSION, collective, peers_of_job
 from warren._xgboost.launcher_world import exchange_of
 from warren.data._peers import prove_over_xgboost
 
@@ -36,7 +38,6 @@ def in_job() -> bool:
 
 def join(arguments: Dict[str, Any]) -> None:
     """See warren.xgboost.init."""
-    global _joined  # pylint: disable=global-statement
     if not any(name.lower() in ("dmlc_tracker_uri", "rabit_tracker_uri") for name in arguments) and not in_job():
         process = launched()
         if process is None:
@@ -45,6 +46,34 @@ def join(arguments: Dict[str, Any]) -> None:
     if _joined:
         raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
     _check_not_left(arguments)
+    if _membership.is_elastic() and in_job():
+        if VERSION < (2, 1):
+            raise RuntimeError(f"--num-workers MIN:MAX needs XGBoost 2.1 or later; found {xgb.__version__}")
+        _elastic.begin(lambda generation: _join_generation(arguments, generation), _leave_generation)
+        return
+    _join_tracker(arguments)
+
+
+def _join_generation(arguments: Dict[str, Any], generation: _membership.Generation) -> None:
+    """Joins a generation of an elastic job (wire/membership.h)."""
+    os.environ["DMLC_NUM_WORKER"] = str(generation.size)
+    task_id = arguments.get("dmlc_task_id", os.environ.get("DMLC_TASK_ID", ""))
+    _join_tracker({**arguments, "dmlc_task_id": f"{task_id}@{generation.number}"})
+
+
+def _leave_generation(failed: bool) -> None:
+    """Leaves it; if it has `failed`, without the other members."""
+    global _joined  # pylint: disable=global-statement
+    if _joined:
+        _joined = False
+        try:
+            _acceleration.end(failed)
+        finally:
+            collective().finalize()
+
+
+def _join_tracker(arguments: Dict[str, Any]) -> None:
+    global _joined  # pylint: disable=global-statement
     if VERSION >= (2, 1):
         # CommunicatorContext also finds NCCL if it is installed as a Python package.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
@@ -123,16 +152,17 @@ def leave(failed: bool) -> None:
     """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave, so it waits for
     them only briefly."""
     global _joined  # pylint: disable=global-statement
-    if _joined:
-        _joined = False
-        try:
-            with _leaving.others_report_first():
-                _acceleration.end(failed=False)
-        finally:
+    with _elastic.ended(peers_of_job, failed):
+        if _joined:
+            _joined = False
             try:
-                collective().finalize()
+                with _leaving.others_report_first():
+                    _acceleration.end(failed=False)
             finally:
-                left(failed, _tracker)
+                try:
+                    collective().finalize()
+                finally:
+                    left(failed, _tracker)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import warnings
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 import xgboost as xgb
@@ -39,7 +39,7 @@ def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
     return {**{name: value for name, value in found.items() if value is not None}, **described(table, options), **options}
 
 
-def _of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any]) -> Any:
+def of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any]) -> Any:
     """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, and rank 0 saves its own in the
     model."""
     matrix = kind(table.features, **given)
@@ -48,6 +48,14 @@ def _of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, An
             if given.get(name) is not None:
                 setattr(matrix, name, given[name])
     return matrix
+
+
+def require_known(kind: Any, options: Mapping[str, Any], more: Sequence[str] = ()) -> None:
+    """Raises TypeError for an option that is neither an argument of the matrix nor one of `more`."""
+    known = {*inspect.signature(kind.__init__).parameters, *more}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"load_dmatrix() has no argument {name!r}, nor has {kind.__name__}")
 
 
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
@@ -137,10 +145,7 @@ def _loaded(asked: _load.Wanted, peers: Peers, quantile: bool, external_memory: 
     if external_memory not in (False, True, None, "auto"):
         raise ValueError(f"external_memory is {external_memory!r}, expected False, True or 'auto'")
     kind = xgb.QuantileDMatrix if quantile else xgb.DMatrix
-    known = {*inspect.signature(kind.__init__).parameters, *(_OF_BINS if external_memory else ())}
-    for name in options:
-        if name not in known:
-            raise TypeError(f"load_dmatrix() has no argument {name!r}, nor has {kind.__name__}")
+    require_known(kind, options, _OF_BINS if external_memory else ())
     if asked.categories is None and options.get("ref") is not None:
         asked.categories = getattr(options["ref"], "warren_categories", None) or None
     same_on_all(peers, {"text": asked.is_text, "quantile": quantile, "external_memory": external_memory, "check": _check.wanted(check),
@@ -153,7 +158,7 @@ def _loaded(asked: _load.Wanted, peers: Peers, quantile: bool, external_memory: 
                              "external memory")
         table = asked.text(peers)
         _checked(asked, table, peers, check)
-        matrix = _of_table(kind, table, arguments(table, _with_cuts_of_shares(options, table, peers, how)))
+        matrix = of_table(kind, table, arguments(table, _with_cuts_of_shares(options, table, peers, how)))
         matrix.warren_categories = table.categories
         _require_labels(matrix, table, peers)
         return matrix
@@ -172,7 +177,7 @@ def _loaded(asked: _load.Wanted, peers: Peers, quantile: bool, external_memory: 
             if external_memory and not quantile:
                 # These options are for binned data, which a DMatrix does not have.
                 options = {name: value for name, value in options.items() if name not in _OF_BINS}
-            matrix = _of_table(kind, table, arguments(table, _with_cuts_of_shares(options, table, peers, how)))
+            matrix = of_table(kind, table, arguments(table, _with_cuts_of_shares(options, table, peers, how)))
         else:
             matrix = _from_pages(source, converter, fits, cache_dir, check, options)
             converter.check_queries()
@@ -200,7 +205,7 @@ def of_rows(table: _table.Table, peers: Peers, options: Dict[str, Any]) -> Any:
                         "max_bin": given.get("max_bin")})
     _require_same_categories(table, given.get("ref"))
     how = _how(given, int(given.get("nthread") or 0), peers) if reproducible else None
-    matrix = _of_table(kind, table, arguments(table, _with_cuts_of_shares(given, table, peers, how)))
+    matrix = of_table(kind, table, arguments(table, _with_cuts_of_shares(given, table, peers, how)))
     matrix.warren_is_reproducible, matrix.warren_categories = reproducible, table.categories
     _require_labels(matrix, table, peers)
     return matrix

@@ -46,6 +46,10 @@ def _in_full(name: str) -> str:
 class Wanted:
     """A checked request: the arguments that the functions of this module share."""
 
+    #: Their names, without that of the data set.
+    ARGUMENTS = ("label", "weight", "qid", "base_margin", "features", "exclude", "categorical", "categories", "filters", "shuffle", "format",
+                 "delimiter", "storage_options", "nthread")
+
     def __init__(self, uri: Uri, *, label: Names = None, weight: Optional[str] = None, qid: Optional[str] = None,
                  base_margin: Names = None, features: Names = None, exclude: Names = None, categorical: Names = None,
                  categories: Optional[Mapping[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,

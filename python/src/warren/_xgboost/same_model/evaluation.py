@@ -8,7 +8,7 @@ import xgboost as xgb
 from warren._frameworks.replacing import replaced
 from warren._xgboost.same_model.alone import alone_on_root
 from warren._xgboost.same_model.intercept import of_objective
-from warren._xgboost.same_model.rows import OfAllRows, gathered
+from warren._xgboost.same_model.rows import OfAllRows, Order, gathered
 from warren.data._peers import Peers
 
 
@@ -21,18 +21,19 @@ class _Evaluation:
         for name in ("eval_metric", "disable_default_eval_metric"):
             if name in params:
                 self._params[name] = params[name]
-        self._known: Dict[int, Tuple[Any, Any]] = {}  # by id: a matrix, and rank 0's matrix of the fields of all rows
+        # By id: a matrix, the order of all rows, and rank 0's matrix of their fields.
+        self._known: Dict[int, Tuple[Any, Order, Any]] = {}
 
     def line(self, model: "xgb.Booster", evals: Any, iteration: int, feval: Optional[Callable[..., Any]], output_margin: bool) -> str:
         """Returns the line of values, as eval_set does. A collective call."""
         peers = self._peers
         for matrix, _ in evals:
             if id(matrix) not in self._known:
-                self._known[id(matrix)] = matrix, alone_on_root(OfAllRows(matrix, peers).matrix, peers)
-        margins = [gathered(model.predict(matrix, output_margin=True), peers) for matrix, _ in evals]
+                self._known[id(matrix)] = matrix, Order(matrix, peers), alone_on_root(OfAllRows(matrix, peers).matrix, peers)
+        margins = [self._known[id(matrix)][1].rows(gathered(model.predict(matrix, output_margin=True), peers)) for matrix, _ in evals]
 
         def evaluated() -> str:
-            wholes = [self._known[id(matrix)][1] for matrix, _ in evals]
+            wholes = [self._known[id(matrix)][2] for matrix, _ in evals]
             for whole, margin in zip(wholes, margins):
                 whole.set_base_margin(margin)
             # A model without trees: its margins are the base margins.

@@ -1,5 +1,5 @@
 """The labels, weights, queries and bounds of the rows of all workers."""
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -12,11 +12,38 @@ from warren.data._peers import Peers
 _PER_ROW = ("label", "label_lower_bound", "label_upper_bound")
 
 
-class OfAllRows:
-    """The fields of all workers' rows of a matrix, in the order of ranks and rows. They are on rank 0, and the other workers have only
-    their own. All workers create it together."""
+class Order:
+    """The order in which the workers' rows of a matrix are those of the data set: that of ranks and rows, unless the matrix says which parts
+    of the data set it has: `warren_parts`, with the place, the number of rows and the number of queries of each. All workers create it
+    together."""
 
     def __init__(self, matrix: Any, peers: Peers) -> None:
+        parts = [part for of_rank in peers.allgather(getattr(matrix, "warren_parts", None) or []) for part in of_rank]
+        self._moves = [place for place, _, _ in parts] != sorted(place for place, _, _ in parts)
+        self._parts = parts
+
+    def rows(self, values: Any) -> Any:
+        """Values of each row in the order of ranks, in the order of the data set."""
+        return self._ordered(values, [rows for _, rows, _ in self._parts])
+
+    def queries(self, values: Any) -> Any:
+        """The same for values of each query."""
+        return self._ordered(values, [queries for _, _, queries in self._parts])
+
+    def _ordered(self, values: Any, sizes: Sequence[int]) -> Any:
+        if not self._moves or values is None or len(values) == 0:
+            return values
+        ends = np.cumsum([0, *sizes])
+        by_place = sorted(range(len(sizes)), key=lambda number: self._parts[number][0])
+        return np.concatenate([values[ends[number]:ends[number + 1]] for number in by_place])
+
+
+class OfAllRows:
+    """The fields of all workers' rows of a matrix, in the order of the data set. They are on rank 0, and the other workers have only their
+    own. All workers create it together."""
+
+    def __init__(self, matrix: Any, peers: Peers) -> None:
+        order = Order(matrix, peers)
         groups = np.diff(matrix.get_uint_info("group_ptr").astype(np.int64))
         rows = matrix.num_row()
         self._rows = sum(peers.allgather(rows))
@@ -26,9 +53,10 @@ class OfAllRows:
         self._fields: Dict[str, Any] = {}
         for name in _PER_ROW:
             values = matrix.get_label() if name == "label" else matrix.get_float_info(name)
-            self._fields[name] = gathered(values.astype(np.float32, copy=False), peers)
-        self._fields["weight"] = gathered(weights.astype(np.float32, copy=False), peers)
-        self._fields["group"] = gathered(groups, peers) if by_query else None
+            self._fields[name] = order.rows(gathered(values.astype(np.float32, copy=False), peers))
+        in_order = order.queries if by_query else order.rows
+        self._fields["weight"] = in_order(gathered(weights.astype(np.float32, copy=False), peers))
+        self._fields["group"] = order.queries(gathered(groups, peers)) if by_query else None
 
     def matrix(self) -> Any:
         """Returns a DMatrix with these fields and one feature without values. On rank 0 only, by alone_on_root."""

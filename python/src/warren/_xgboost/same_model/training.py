@@ -2,7 +2,7 @@
 import json
 import os
 import sys
-from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Any, ContextManager, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import xgboost as xgb
 
@@ -35,25 +35,43 @@ def check(params: Mapping[str, Any]) -> None:
     _refusals.check(params)
 
 
-def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]], is_exact: bool,
-          options: Dict[str, Any]) -> "xgb.Booster":
-    """See warren.xgboost.train, with reproducible=True. `params` have been checked."""
-    peers = peers_of_job()
+class Prepared(NamedTuple):
+    """A training whose model will be that of one process."""
+
+    params: Dict[str, Any]
+    options: Dict[str, Any]  #: of xgboost.train
+    effective: Dict[str, Any]  #: the parameters, with those of the model that is continued
+    has_function: bool  #: whether the objective is a function of the caller
+    intercept: Optional[str]  #: the estimated one; None if it is given, or not needed
+
+    def evaluating(self, peers: Peers) -> ContextManager[None]:
+        """Within the block, models are evaluated on the rows of all workers."""
+        return _evaluation.of_all_rows(self.effective, peers, self.has_function)
+
+    def ended(self, model: "xgb.Booster") -> "xgb.Booster":
+        """The trained model, as one process would leave it."""
+        if self.intercept is not None:
+            _intercept.mark_as_estimated(model)
+        return model
+
+
+def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]], is_exact: bool,
+             options: Dict[str, Any], peers: Peers, intercept: Optional[str] = None) -> Prepared:
+    """Checks a training, and adds what one process would have computed from all rows. `intercept`: the one that was estimated before, if it
+    was. All workers call it. `params` have been checked."""
     effective = {**_continued(params, options.get("xgb_model")), **params}
     _refusals.check(effective)
     _check_matrices(effective, matrix, evals, peers)
     given = {**params, "tree_method": params.get("tree_method") or "hist"}
-    if peers.world == 1 and not is_exact and not _wants_check():
-        return xgb.train(given, matrix, num_boost_round, evals=evals, **options)
     same_on_all(peers, {"base_score": given.get("base_score"), "xgb_model": options.get("xgb_model") is not None, "is_exact": is_exact,
                         "obj": options.get("obj") is not None, "num_boost_round": num_boost_round, "evals": [name for _, name in evals],
                         "WARREN_CHECK_SUMS": _wants_check()})
     rows = peers.allgather(matrix.num_row())
     is_estimated, has_function = _intercept.is_needed(given, num_boost_round, options), options.get("obj") is not None
-    if is_estimated or (is_exact and not has_function):
+    if intercept is None and (is_estimated or (is_exact and not has_function)):
         intercept = _intercept.of_all_rows(effective, matrix, peers)  # XGBoost refuses wrong labels here
-        if is_estimated:
-            given["base_score"] = intercept
+    if is_estimated:
+        given["base_score"] = intercept
     if is_exact:
         options = {**options, "obj": _exact.Grid(effective, options.get("obj"), sum(rows), peers)}
     if 0 in rows and (is_exact or has_function and VERSION >= (3, 4)):
@@ -62,11 +80,21 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
     if _wants_check():
         check = _exact.Check(effective, options.get("obj"), matrix, peers, _say)
         options = {**options, "callbacks": [*(options.get("callbacks") or ()), check]}
-    with _evaluation.of_all_rows(effective, peers, has_function):
-        model = xgb.train(given, matrix, num_boost_round, evals=evals, **options)
-    if is_estimated:
-        _intercept.mark_as_estimated(model)
-    return model
+    return Prepared(given, options, effective, has_function, intercept if is_estimated else None)
+
+
+def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]], is_exact: bool,
+          options: Dict[str, Any]) -> "xgb.Booster":
+    """See warren.xgboost.train, with reproducible=True. `params` have been checked."""
+    peers = peers_of_job()
+    if peers.world == 1 and not is_exact and not _wants_check():
+        _refusals.check({**_continued(params, options.get("xgb_model")), **params})
+        _check_matrices(params, matrix, evals, peers)
+        return xgb.train({**params, "tree_method": params.get("tree_method") or "hist"}, matrix, num_boost_round, evals=evals, **options)
+    found = prepared(params, matrix, num_boost_round, evals, is_exact, options, peers)
+    with found.evaluating(peers):
+        model = xgb.train(found.params, matrix, num_boost_round, evals=evals, **found.options)
+    return found.ended(model)
 
 
 def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:

@@ -234,12 +234,13 @@ def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]
 
 def loaded(converter: Converter, progress: Callable[[int, int], None]) -> Table:
     """Returns all of this worker's share. `progress` is called with the numbers of new rows and bytes."""
-    table = together(converter.source.peers, lambda: _filled(converter, progress))
+    table = together(converter.source.peers, lambda: filled(converter, progress))
     converter.check_queries()
     return table
 
 
-def _filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
+def filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
+    """Like `loaded`, without the check for queries, and without the other workers."""
     source, width = converter.source, len(converter.layout.names())
     # If the number of rows is known, they are written directly to their final place, so that there are never two copies.
     features = None if source.rows is None else np.empty((source.rows, width), "float32")

@@ -291,8 +291,13 @@ class Source:
         return types
 
     def _share(self) -> List[Slice]:
-        peers, request = self.peers, self._request
-        begin, end = (_pieces.cut(self.pieces, peers.world, number) for number in (peers.rank, peers.rank + 1))
+        return self.between(self.peers.rank, self.peers.rank + 1, self.peers.world)
+
+    def between(self, first: int, last: int, count: int) -> List[Slice]:
+        """The rows of the shares from `first` up to, but not including, `last`, if there are `count` shares. With queries, reads the queries
+        at both ends."""
+        request = self._request
+        begin, end = (_pieces.cut(self.pieces, count, number) for number in (first, last))
         if request.qid is not None:
             qid = request.qid
 
@@ -306,8 +311,7 @@ class Source:
                 return self.options.shuffle is None or self.pieces[number - 1].file == self.pieces[number].file
 
             begin, end = (_pieces.cut_between_queries(place, len(self.pieces), queries_of, may_go_on)
-                          if 0 < number < peers.world else place
-                          for number, place in ((peers.rank, begin), (peers.rank + 1, end)))
+                          if 0 < number < count else place for number, place in ((first, begin), (last, end)))
         return _pieces.share(self.pieces, begin, end)
 
     @property

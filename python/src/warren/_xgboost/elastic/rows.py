@@ -1,0 +1,130 @@
+"""A data set of an elastic training, of which this worker holds some shares."""
+import contextlib
+import dataclasses
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+import xgboost as xgb
+
+from warren._xgboost import matrices as _matrices
+from warren._xgboost.elastic.shares import Range, dealt
+from warren._xgboost.same_model import cuts as _cuts
+from warren._xgboost.same_model.alone import alone
+from warren.data import _load, _peers, _table
+from warren.data._columnar import converter as _converter
+from warren.data._columnar.source import Source
+from warren.data._peers import Peers, together
+from warren.data._table import Table
+
+#: Options of load_dmatrix that have no meaning here; with their values if they are not given.
+_WITHOUT_MEANING = {"external_memory": (False, None), "cache_dir": (None,), "quantile": (False, True), "reproducible": (False, True)}
+
+
+class Asked(NamedTuple):
+    """What the caller wants to read, and the options of the matrix."""
+
+    wanted: _load.Wanted
+    options: Dict[str, Any]
+    progress: bool
+
+
+def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
+    """`given`: the arguments of load_dmatrix. Raises TypeError or ValueError for those that an elastic training does not take."""
+    options = dict(given)
+    for name, values in _WITHOUT_MEANING.items():
+        if options.pop(name, values[0]) not in values:
+            raise ValueError(f"elastic=True: {name}={given[name]!r} is not possible: the rows of a lost worker are read anew into memory")
+    options.pop("check", None)
+    progress = bool(options.pop("progress", True))
+    of_files = {name: options.pop(name) for name in list(options) if name in _load.Wanted.ARGUMENTS}
+    _matrices.require_known(xgb.QuantileDMatrix, options)
+    return Asked(_load.Wanted(uri, **of_files), options, progress)
+
+
+class Rows:
+    """See above. `count`: the number of shares."""
+
+    def __init__(self, what: Asked, count: int) -> None:
+        self._asked, self._count = what, count
+        self._source: Optional[Source] = None
+        self._converter: Optional[_converter.Converter] = None
+        self._read: Tuple[List[Range], List[Table]] = [], []
+        #: XGBoost's matrix of the shares that this worker holds.
+        self.matrix: Any = None
+        self.held: List[Range] = []
+
+    def open_together(self, peers: Peers, categories: Optional[Mapping[str, Any]]) -> None:
+        """Looks at the files; all workers call it, and agree on the categories unless they are given. Raises the errors of
+        warren.data.load, the same on all of them."""
+        self._asked.wanted.categories = categories if categories is not None else self._asked.wanted.categories
+        if not self._asked.wanted.is_text:
+            self._source = self._asked.wanted.source(peers)
+            self._converter = _converter.Converter(self._source, self._asked.wanted.categories)
+            self._asked.wanted.categories = dict(self._converter.categories.values)
+
+    def open_alone(self, categories: Mapping[str, Any]) -> None:
+        """Looks at the files without the other workers, with the categories that they have agreed on."""
+        self._asked.wanted.categories = categories
+        if not self._asked.wanted.is_text:
+            self._source = self._asked.wanted.source(_peers.of(0, self._count))
+            self._converter = _converter.Converter(self._source, categories)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the files have been looked at."""
+        return self._asked.wanted.is_text or self._converter is not None
+
+    @property
+    def categories(self) -> Dict[str, Any]:
+        """The values of categorical features."""
+        return dict(self._converter.categories.values) if self._converter is not None else {}
+
+    def cuts(self, peers: Peers, how: _cuts.How) -> _cuts.Values:
+        """The values whose cuts one process would compute from all rows. All workers call it, after open_together. Raises the errors of
+        reading, the same on all workers."""
+        if self._source is not None and self._source.has_columns:
+            assert self._converter is not None
+            return _cuts.of_files(self._converter, how)
+        mine = dealt([[]] * peers.world, self._count)[peers.rank]
+        self._read = mine, together(peers, lambda: self._tables(mine))
+        table = _joined(self._read[1])
+        return _cuts.of_shares(peers, table.features, table.weight, table.types, how)
+
+    def _tables(self, ranges: Sequence[Range]) -> List[Table]:
+        """The rows of each range, read without the other workers."""
+        if self._source is None:
+            return [_joined([self._asked.wanted.text(_peers.of(share, self._count)) for share in range(*one)]) for one in ranges]
+        assert self._converter is not None
+        found = []
+        for one in ranges:
+            self._source.slices = self._source.between(*one, self._count)
+            self._converter.start()
+            with contextlib.closing(_load.bar(self._source, self._asked.progress)) as shown:
+                found.append(_converter.filled(self._converter, shown))
+            self._converter.check_own_queries()
+        return found
+
+    def hold(self, ranges: List[Range], cuts: _cuts.Values, how: _cuts.How) -> None:
+        """Makes the matrix of these ranges, without the other workers. Raises the errors of reading."""
+        read, self._read = self._read, ([], [])
+        tables = read[1] if read[0] == ranges else self._tables(ranges)
+        table = _joined(tables)
+        given = _matrices.arguments(table, {**self._asked.options, "max_bin": how.max_bin, "nthread": how.nthread or None})
+        small = _cuts.matrix_of(cuts, table.types, how)
+        matrix = alone(lambda: _matrices.of_table(xgb.QuantileDMatrix, table, {**given, "ref": small}))
+        matrix.warren_is_reproducible, matrix.warren_categories = True, table.categories
+        matrix.warren_parts = [(one.first, len(part), 0 if part.group_sizes is None else len(part.group_sizes))
+                               for one, part in zip(ranges, tables)]
+        self.matrix, self.held = matrix, ranges
+
+
+def _joined(tables: Sequence[Table]) -> Table:
+    """The rows of all tables. A query of one is none of another."""
+    if len(tables) == 1:
+        return tables[0]
+    numbered, count = [], 0
+    for table in tables:
+        if table.qid is not None:
+            table, count = dataclasses.replace(table, qid=table.qid + count), count + int(np.max(table.qid, initial=-1)) + 1
+        numbered.append(table)
+    return _table.concatenated(numbered)

@@ -1,0 +1,178 @@
+"""This process in an elastic job: its generations, and the trainings that the job has ended."""
+import contextlib
+import signal
+import sys
+import threading
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+
+import xgboost as xgb
+
+from warren._launch.membership import Generation, JobIsOver, Membership
+from warren.data._peers import Peers
+
+#: What a collective call may raise when a worker is lost.
+_OF_COLLECTIVES = (xgb.core.XGBoostError, RuntimeError, OSError)
+#: How long a worker whose collective call has failed waits to hear from the tracker that another one is lost.
+_PATIENCE_S = 5.0
+#: The exit status of a process that has ended because of SIGTERM, as shells give it.
+_TERMINATED = 128 + signal.SIGTERM
+
+
+class Kept(NamedTuple):
+    """The result of a training."""
+
+    model: bytes
+    history: Dict[str, Any]  #: the values of each evaluation set and metric
+
+
+class Change(Exception):
+    """All members of the generation leave it together: another worker waits, or one has been asked to end."""
+
+
+class Session:
+    """The membership of this process. `join` joins XGBoost's communicator of a generation, `leave(failed)` leaves it."""
+
+    def __init__(self, join: Callable[[Generation], None], leave: Callable[[bool], None]) -> None:
+        self._join, self._leave = join, leave
+        self._is_asked_to_end = False
+        self._handler: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.signal(signal.SIGTERM, self._end_soon)
+        self._membership = Membership()
+        #: The results of the job's trainings that this process knows.
+        self.kept: List[Kept] = []
+        #: How many of them this process has returned to its program.
+        self.returned = 0
+        try:
+            self._next_generation()
+        except JobIsOver:
+            sys.stderr.write("warren: the job's work was done before this worker could take part in it\n")
+            raise SystemExit(0) from None
+
+    def _end_soon(self, *_: Any) -> None:
+        self._is_asked_to_end = True
+
+    def _next_generation(self) -> None:
+        """Joins the next generation. Raises JobIsOver, or SystemExit if this process has been asked to end."""
+        while True:
+            generation = self._membership.wait_for_generation(lambda: not self._is_asked_to_end)
+            if self._is_asked_to_end:
+                self._membership.leave()
+                raise SystemExit(_TERMINATED)
+            try:
+                return self._join(generation)
+            except _OF_COLLECTIVES as error:
+                self._require_loss(error)
+                with contextlib.suppress(Exception):
+                    self._leave(True)
+                self._membership.come_again()
+
+    def _require_loss(self, error: BaseException) -> None:
+        """Raises the error unless the generation has lost a member."""
+        if self._membership.loss(_PATIENCE_S) is None:
+            raise error
+
+    def at_boundary(self, peers: Peers) -> None:
+        """To be called by all members between two rounds. Raises Change on all of them if one has heard that another worker waits, or has
+        been asked to end."""
+        import numpy as np  # pylint: disable=import-outside-toplevel
+
+        wants = self._membership.wants_change() or self._is_asked_to_end
+        if peers.greatest(np.array([wants], np.uint64))[0]:
+            raise Change
+
+    def recovering(self, work: Callable[[], Any]) -> Any:
+        """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised."""
+        while True:
+            try:
+                return work()
+            except Change:
+                failed = False
+            except _OF_COLLECTIVES as error:
+                self._require_loss(error)
+                failed = True
+            with contextlib.suppress(Exception):
+                self._leave(failed)
+            if self._is_asked_to_end and not failed:
+                self._membership.leave()
+                raise SystemExit(_TERMINATED)
+            self._membership.come_again()
+            self._next_generation()
+
+    def behind(self, peers: Peers, is_at_end: bool = False) -> bool:
+        """To be called by all members before a training, and at the end of the program. Returns true if the others have ended the training
+        that this worker is to begin: `kept` then has its result. Workers that are ahead wait for those that are behind."""
+        while True:
+            told = [tuple(one) for one in peers.allgather((self.returned, is_at_end))]
+            furthest = max(told)
+            if min(told) == furthest:
+                return False
+            known = peers.broadcast([tuple(one) for one in self.kept], told.index(furthest), objects=True)
+            self.kept = [Kept(*one) for one in known]
+            if self.returned < furthest[0] and not is_at_end:
+                return True
+            if (self.returned, is_at_end) < furthest:
+                raise ValueError(f"the other workers have ended their program after {furthest[0]} trainings, and this one begins another: "
+                                   "all workers make the same trainings in the same order")
+
+    def result(self) -> Kept:
+        """The next training's result, which this process now returns."""
+        found = self.kept[self.returned]
+        self.returned += 1
+        return found
+
+    def finish(self, peers_of_job: Callable[[], Peers]) -> None:
+        """To be called at the end of the program. Waits until all members have come so far."""
+        while True:
+            try:
+                self.behind(peers_of_job(), is_at_end=True)
+                break
+            except _OF_COLLECTIVES as error:
+                # If a worker is lost now, another one may have seen all come so far.
+                self._membership.loss(_PATIENCE_S)
+                with contextlib.suppress(Exception):
+                    self._leave(True)
+                self._membership.come_again()
+                try:
+                    self._next_generation()
+                except JobIsOver:
+                    break
+                except _OF_COLLECTIVES:
+                    raise error from None
+        self._membership.done()
+
+    def close(self) -> None:
+        """Ends the membership."""
+        self._membership.close()
+        if self._handler is not None:
+            signal.signal(signal.SIGTERM, self._handler)
+
+
+_current: Optional[Session] = None
+
+
+def current() -> Optional[Session]:
+    """The session of this process, if it has joined an elastic job."""
+    return _current
+
+
+def begin(join: Callable[[Generation], None], leave: Callable[[bool], None]) -> None:
+    """Joins the elastic job of this process."""
+    global _current  # pylint: disable=global-statement
+    _current = Session(join, leave)
+
+
+@contextlib.contextmanager
+def ended(peers_of_job: Callable[[], Peers], failed: bool) -> Iterator[None]:
+    """Ends the session, if there is one, around the block in which this process leaves XGBoost's communicator."""
+    global _current  # pylint: disable=global-statement
+    session, _current = _current, None
+    if session is None:
+        yield
+        return
+    try:
+        if not failed:
+            session.finish(peers_of_job)
+        yield
+    finally:
+        session.close()

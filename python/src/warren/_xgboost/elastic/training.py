@@ -1,0 +1,294 @@
+"""One training of an elastic job, over all generations of its workers."""
+import copy
+import inspect
+import sys
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+import xgboost as xgb
+
+from warren._launch.membership import is_elastic, most_workers
+from warren._xgboost import hooks as _hooks
+from warren._xgboost.elastic import shares as _shares
+from warren._xgboost.elastic import session as _session
+from warren._xgboost.elastic.rows import Asked, Rows
+from warren._xgboost.elastic.rows import asked as asked
+from warren._xgboost.elastic.session import Kept, Session
+from warren._xgboost.same_model import cuts as _cuts
+from warren._xgboost.same_model import training as _same_model
+from warren._xgboost.versions import VERSION, collective, peers_of_job
+from warren.data._peers import Peers, together
+
+#: The shares of a data set, for each worker that the job may have: a lost worker's rows can then be dealt out evenly.
+_SHARES_PER_WORKER = 16
+_DEFAULT_BINS = 256
+#: The parameters with which XGBoost draws random numbers.
+_DRAWS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rate_drop", "skip_drop")
+#: The first version that draws all random numbers from one generator, which can be seeded anew in each round.
+_ONE_GENERATOR = (3, 3)
+
+
+class Task(NamedTuple):
+    """The arguments of warren.xgboost.train."""
+
+    params: Mapping[str, Any]
+    data: Asked
+    num_boost_round: int
+    evals: Sequence[Tuple[Asked, str]]  #: the same object as `data` for the training rows
+    is_exact: bool
+    options: Dict[str, Any]  #: of xgboost.train
+
+    def ended(self, kept: Kept) -> "xgb.Booster":
+        """Returns the result to the caller."""
+        if self.options.get("evals_result") is not None:
+            self.options["evals_result"].update(kept.history)
+        return xgb.Booster(dict(self.params), model_file=bytearray(kept.model))
+
+
+class _Common(NamedTuple):
+    """What the first generation has computed, and later workers need to know."""
+
+    categories: Dict[str, Any]
+    ends: Any  #: the values of _cuts.Values
+    values: Any
+    intercept: Optional[str]
+
+
+class _Progress(NamedTuple):
+    """How far a worker has come. The greatest one is the newest state."""
+
+    rounds: int = 0  #: that are complete, with their evaluation
+    is_updated: bool = False  #: the model has the next round, which has not been evaluated yet
+    has_stopped: bool = False  #: a callback has ended the training
+    has_begun: bool = False
+
+
+class ElasticCallback(xgb.callback.TrainingCallback):  # type: ignore[misc]
+    """See warren.xgboost.ElasticCallback."""
+
+    def save(self) -> Any:
+        """Returns the state."""
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> None:
+        """Sets the state."""
+        raise NotImplementedError
+
+
+def is_in_job() -> bool:
+    """Whether this process has joined an elastic job."""
+    return _session.current() is not None
+
+
+def say(words: str) -> None:
+    """Tells the user, once for all workers."""
+    if collective().get_rank() == 0:
+        print(f"warren: {words}", file=sys.stderr, flush=True)
+
+
+def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.Booster":
+    """See warren.xgboost.train, with elastic=True. `communicator` joins the job, and leaves it."""
+    _same_model.check(task.params)
+    _require_options(task.options)
+    if is_in_job():
+        return _train(task, _session.current())
+    with communicator():
+        session = _session.current()
+        if session is None and peers_of_job().world > 1:
+            raise RuntimeError("elastic=True needs a job that may lose workers: start it with dmlc-submit --num-workers MIN:MAX")
+        return _train(task, session)
+
+
+def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
+    training = _Training(task)
+    draws = [name for name in _DRAWS if task.params.get(name) not in (None, 0, 1)]
+    if draws and VERSION < _ONE_GENERATOR and session is not None:
+        say(f"elastic=True: XGBoost {xgb.__version__} draws random numbers ({', '.join(draws)}) from generators that a new worker cannot set: "
+            "the model will depend on when workers are lost")
+    if session is None:
+        return task.ended(training.run(peers_of_job(), None))
+
+    def work() -> Kept:
+        peers = peers_of_job()
+        if session.behind(peers):
+            return session.kept[session.returned]
+        found = training.run(peers, session)
+        session.kept.append(found)
+        return found
+
+    session.recovering(work)
+    return task.ended(session.result())
+
+
+class _Training:
+    """The state that this process keeps from one generation to the next."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        count = _SHARES_PER_WORKER * (most_workers() if is_elastic() else 1)
+        self._count = count
+        self._rows = Rows(task.data, count)
+        self._evals = [(self._rows if one is task.data else Rows(one, count), name) for one, name in task.evals]
+        self._all_rows = list({id(one): one for one in (self._rows, *(rows for rows, _ in self._evals))}.values())
+        params = dict(task.params)
+        if VERSION >= _ONE_GENERATOR and any(params.get(name) not in (None, 0, 1) for name in _DRAWS):
+            params["seed_per_iteration"] = 1
+        self._params = params
+        self._how = _cuts.How(int(params.get("max_bin") or _DEFAULT_BINS), int(params.get("nthread") or 0))
+        self._common: Optional[_Common] = None
+        self._progress = _Progress()
+        self._model: Any = None
+        self._callbacks = self._made_callbacks()
+        self._container: Any = None
+        # A callback of the caller may make collective calls, which may fail after the callbacks before it have counted the round.
+        self._may_fail_late = not all(map(_is_of_xgboost, self._callbacks))
+        self._before: List[Any] = []  # the callbacks' states at the beginning of an evaluation that has not ended
+
+    def _made_callbacks(self) -> List[Any]:
+        """The caller's callbacks, and those that xgboost.train adds."""
+        options = self._task.options
+        found = list(options.get("callbacks") or ())
+        verbose = options.get("verbose_eval", True)
+        if verbose:
+            found.append(xgb.callback.EvaluationMonitor(period=1 if verbose is True else verbose))
+        if options.get("early_stopping_rounds"):
+            found.append(xgb.callback.EarlyStopping(rounds=options["early_stopping_rounds"], maximize=options.get("maximize")))
+        return found
+
+    def run(self, peers: Peers, session: Optional[Session]) -> Kept:
+        """Trains with the workers of this generation; `session` is None outside an elastic job. Raises Change, or the error of a collective call if one is lost."""
+        self._know_what_is_common(peers)
+        self._hold_shares(peers)
+        task = self._task
+        evals = [(rows.matrix, name) for rows, name in self._evals]
+        assert self._common is not None
+        known = {name: value for name, value in task.options.items() if name in ("obj", "xgb_model")}
+        found = _same_model.prepared(self._params, self._rows.matrix, task.num_boost_round, evals, task.is_exact, known, peers,
+                                     self._common.intercept)
+        self._common = self._common._replace(intercept=found.intercept)
+        self._take_newest_state(found, evals, peers)
+        with found.evaluating(peers):
+            self._train(found, evals, peers, session)
+        model = self._container.after_training(self._model)
+        return Kept(bytes(found.ended(model).save_raw("ubj")), {name: dict(of_one) for name, of_one in self._container.history.items()})
+
+    # --- rows ---------------------------------------------------------------------------------------------------------------------------
+
+    def _know_what_is_common(self, peers: Peers) -> None:
+        """Computes the categories and cuts, or gets them from the worker that knows most."""
+        knows = peers.allgather(0 if self._common is None else 1 if self._common.intercept is None else 2)
+        if any(knows):
+            told = peers.broadcast(tuple(self._common) if self._common else None, knows.index(max(knows)), objects=True)
+            self._common = _Common(*told)
+            return
+        self._rows.open_together(peers, None)
+        found = self._rows.cuts(peers, self._how)
+        self._common = _Common(self._rows.categories, found.ends, found.values, None)
+
+    def _hold_shares(self, peers: Peers) -> None:
+        """Reads the shares that this worker is to hold from now on, unless it holds them."""
+        assert self._common is not None
+        common = self._common
+        held = [[_shares.Range(*one) for one in of_rank] for of_rank in
+                peers.allgather([tuple(one) for one in self._rows.held] if all(rows.matrix is not None for rows in self._all_rows) else [])]
+        mine = _shares.dealt(held, self._count)[peers.rank]
+        cuts = _cuts.Values(np.asarray(common.ends), np.asarray(common.values))
+
+        def load() -> None:
+            for rows in self._all_rows:
+                if rows.matrix is None or rows.held != mine:
+                    if not rows.is_open:
+                        rows.open_alone(common.categories)
+                    rows.hold(mine, cuts, self._how)
+
+        together(peers, load)
+
+    # --- rounds -------------------------------------------------------------------------------------------------------------------------
+
+    def _take_newest_state(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
+        """Makes all workers go on from the newest state that one of them has."""
+        own = self._container
+        if self._before:
+            self._restore(self._before)
+            self._before = []
+        all_progress = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
+        newest = max(all_progress)
+        matrices = [self._rows.matrix, *(matrix for matrix, _ in evals)]
+        if not newest.has_begun:
+            self._model = xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model"))
+            self._container = self._new_container(found)
+            self._model = self._container.before_training(self._model)
+            self._progress = _Progress(has_begun=True)
+            return
+        root = all_progress.index(newest)
+        ours: Any = None
+        if peers.rank == root:
+            ours = bytes(self._model.save_raw("ubj")), {name: dict(of_one) for name, of_one in own.history.items()}, self._saved()
+        raw, history, states = peers.broadcast(ours, root, objects=True)
+        if not self._progress.has_begun:
+            self._new_container(found).before_training(self._model or xgb.Booster(found.params, matrices))
+        self._model = xgb.Booster(found.params, matrices, model_file=bytearray(raw))
+        self._container = self._new_container(found)
+        for name, of_one in history.items():
+            self._container.history[name] = {metric: list(values) for metric, values in of_one.items()}
+        self._restore(states)
+        self._progress = newest
+
+    def _new_container(self, found: _same_model.Prepared) -> Any:
+        callbacks = [*self._callbacks, *(found.options.get("callbacks") or ()), _hooks.Progress(self._task.num_boost_round)]
+        return xgb.callback.CallbackContainer(callbacks, metric=self._task.options.get("custom_metric"), output_margin=found.has_function)
+
+    def _train(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers, session: Optional[Session]) -> None:
+        matrix, container = self._rows.matrix, self._container
+        while self._progress.rounds < self._task.num_boost_round and not self._progress.has_stopped:
+            done = self._progress.rounds
+            if not self._progress.is_updated:
+                if session is not None:
+                    session.at_boundary(peers)
+                if container.before_iteration(self._model, done, matrix, evals):
+                    return
+                self._model.update(matrix, iteration=done, fobj=found.options.get("obj"))
+                self._progress = self._progress._replace(is_updated=True)
+            self._before = self._saved() if self._may_fail_late else []
+            lengths = {name: {metric: len(values) for metric, values in of_one.items()} for name, of_one in container.history.items()}
+            try:
+                has_stopped = bool(container.after_iteration(self._model, done, matrix, evals))
+            except BaseException:
+                _shorten(container.history, lengths)
+                raise
+            self._before = []
+            self._progress = self._progress._replace(rounds=done + 1, is_updated=False, has_stopped=has_stopped)
+
+    # --- the states of callbacks --------------------------------------------------------------------------------------------------------
+
+    def _saved(self) -> List[Any]:
+        """The state of each callback."""
+        return [one.save() if isinstance(one, ElasticCallback) else copy.deepcopy(vars(one)) if _is_of_xgboost(one) else None
+                for one in self._callbacks]
+
+    def _restore(self, states: Sequence[Any]) -> None:
+        for one, state in zip(self._callbacks, states):
+            if isinstance(one, ElasticCallback):
+                one.restore(state)
+            elif state is not None:
+                vars(one).update(copy.deepcopy(state))
+
+
+def _is_of_xgboost(callback: Any) -> bool:
+    """Whether the callback's state consists of numbers and texts."""
+    return isinstance(callback, (xgb.callback.EarlyStopping, xgb.callback.EvaluationMonitor))
+
+
+def _shorten(history: Any, lengths: Mapping[str, Mapping[str, int]]) -> None:
+    """Removes the values that a failed evaluation has added."""
+    for name, of_one in history.items():
+        for metric, values in of_one.items():
+            del values[lengths.get(name, {}).get(metric, 0):]
+
+
+def _require_options(options: Mapping[str, Any]) -> None:
+    """Raises TypeError for an option that xgboost.train does not have."""
+    known = set(inspect.signature(xgb.train).parameters) - {"params", "dtrain", "num_boost_round", "evals", "feval"}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"train() has no argument {name!r}, nor has xgboost.train")

@@ -1,0 +1,253 @@
+#include "tracker/generations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tracker/unranked_workers.h"
+#include "wire/printable.h"
+
+namespace warren::tracker {
+
+using wire::GenerationWord;
+using wire::MemberWord;
+
+Generations::Generations(ConnectionTable& connections, const ElasticOptions& options, TimePoint now)
+    : connections_(connections),
+      options_(options),
+      expected_(options.max_workers),
+      incomplete_since_(now),
+      waiting_since_(now) {}
+
+// --- connections -----------------------------------------------------------------------------------------
+
+void Generations::Open(ConnectionId connection) {
+  connections_.SetIdentified(connection);
+  workers_.try_emplace(connection);
+}
+
+void Generations::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  workers_.at(connection).reader.Append(bytes);
+  try {
+    // Handling a message may end this connection.
+    for (auto found = workers_.find(connection); found != workers_.end(); found = workers_.find(connection)) {
+      const auto message = wire::NextMemberMessage(found->second.reader);
+      if (!message) return;
+      Handle(connection, *message, now);
+    }
+  } catch (const wire::ProtocolError& error) {
+    Drop(connection, error.what(), now);
+  }
+}
+
+void Generations::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
+  connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection), why));
+  Remove(connection, "was lost", now);
+}
+
+void Generations::Drop(ConnectionId connection, const std::string& reason, TimePoint now) {
+  connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+  Remove(connection, "was dropped", now);
+}
+
+/// Forgets a worker, without whom its generation cannot go on.
+void Generations::Remove(ConnectionId connection, const std::string& why, TimePoint now) {
+  const auto found = workers_.find(connection);
+  const bool was_member = found->second.state == State::kMember && found->second.generation == number_;
+  const std::string story =
+      fmt::format("task {} (host {}) {}", wire::Printable(found->second.task_id),
+                  connections_.host(connection), why);
+  workers_.erase(found);
+  connections_.Close(connection);
+  if (was_member) Break(story, now);
+  Evaluate(now);
+  FinishWhenAllAreGone();
+}
+
+// --- messages --------------------------------------------------------------------------------------------
+
+void Generations::Handle(ConnectionId connection, const wire::MemberMessage& message, TimePoint now) {
+  Worker& worker = workers_.at(connection);
+  const bool is_first = worker.state == State::kSilent;
+  if (is_first) {
+    if (message.word != MemberWord::kCome || message.task_id.empty()) {
+      throw wire::ProtocolError("its membership does not begin with its task id");
+    }
+    worker.task_id = message.task_id;
+    connections_.SetName(connection, fmt::format("task {}", wire::Printable(worker.task_id)));
+    RemoveOthersOf(worker.task_id, connection, now);
+  }
+  switch (message.word) {
+    case MemberWord::kCome:
+      return Come(connection, now);
+    case MemberWord::kLeave:
+      worker.state = State::kSilent;  // not lost: it has left its generation with the others
+      connections_.Log(Severity::kInfo, fmt::format("{} leaves the job", connections_.Name(connection)));
+      return Remove(connection, "left", now);
+    case MemberWord::kDone:
+      if (worker.state != State::kMember || worker.generation != number_) {
+        throw wire::ProtocolError("it says that the job is done, and is in no generation");
+      }
+      worker.state = State::kDone;
+      if (!std::exchange(done_, true)) {
+        for (const auto& [other, one] : workers_) {
+          if (one.state == State::kWaits) Tell(other, GenerationWord::kOver);
+        }
+      }
+  }
+}
+
+void Generations::Come(ConnectionId connection, TimePoint now) {
+  if (done_) return Tell(connection, GenerationWord::kOver);
+  Worker& worker = workers_.at(connection);
+  const bool is_other = worker.state != State::kMember || worker.generation != number_;
+  if (Count(State::kWaits) == 0) {
+    waiting_since_ = now;
+    if (!broken_) incomplete_since_ = now;
+  }
+  worker.state = State::kWaits;
+  if (is_other && !broken_ && number_ > 0 && !std::exchange(changing_, true)) {
+    TellMembers(GenerationWord::kChange);
+  }
+  Evaluate(now);
+}
+
+/// A process that was started again may connect before the end of the one before it is known.
+void Generations::RemoveOthersOf(const std::string& task_id, ConnectionId connection, TimePoint now) {
+  std::vector<ConnectionId> others;
+  for (const auto& [other, one] : workers_) {
+    if (other != connection && one.state != State::kSilent && one.task_id == task_id) others.push_back(other);
+  }
+  for (const ConnectionId other : others) Remove(other, "was started again", now);
+}
+
+void Generations::Tell(ConnectionId connection, GenerationWord word, const std::string& story) {
+  connections_.Send(connection, wire::Encode(wire::GenerationMessage{word, number_, size_, story}));
+}
+
+void Generations::TellMembers(GenerationWord word, const std::string& story) {
+  for (const auto& [connection, worker] : workers_) {
+    if (worker.state == State::kMember && worker.generation == number_) Tell(connection, word, story);
+  }
+}
+
+// --- generations -----------------------------------------------------------------------------------------
+
+void Generations::Expect(int num_workers, TimePoint now) {
+  expected_ = std::min(num_workers, options_.max_workers);
+  Evaluate(now);
+}
+
+void Generations::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {
+  for (const auto& [connection, worker] : workers_) {
+    if (worker.task_id == task_id && worker.state != State::kDone) return Remove(connection, how, now);
+  }
+}
+
+void Generations::Break(const std::string& story, TimePoint now) {
+  if (number_ == 0 || done_ || std::exchange(broken_, true)) return;
+  incomplete_since_ = now;
+  connections_.Log(Severity::kDebug, fmt::format("generation {} is broken: {}", number_, story));
+  TellMembers(GenerationWord::kBroken, story);
+}
+
+int Generations::Count(State state) const {
+  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [state](const auto& one) {
+    return one.second.state == state;
+  }));
+}
+
+/// The members that have not left the current generation yet.
+int Generations::NumMembers() const {
+  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [this](const auto& one) {
+    return one.second.state == State::kMember && one.second.generation == number_;
+  }));
+}
+
+/// The next generation does not wait for members of a broken one that do not leave it. Those that come later
+/// are like other workers.
+void Generations::GiveUpMembers(TimePoint now) {
+  if (!broken_ || now - incomplete_since_ < options_.replace_within) return;
+  for (auto& [connection, worker] : workers_) {
+    if (worker.state == State::kMember) worker.generation = 0;
+  }
+}
+
+void Generations::Evaluate(TimePoint now) {
+  GiveUpMembers(now);
+  if (done_ || formed_ || NumMembers() > 0) return;
+  const int waiting = Count(State::kWaits);
+  const bool is_late = now - waiting_since_ >= options_.replace_within;
+  if (waiting < options_.min_workers || (waiting < expected_ && !is_late)) return;
+  Form();
+}
+
+/// Makes a generation of all workers that wait.
+void Generations::Form() {
+  ++number_;
+  size_ = 0;
+  for (auto& [connection, worker] : workers_) {
+    if (worker.state != State::kWaits || size_ == options_.max_workers) continue;
+    worker.state = State::kMember;
+    worker.generation = number_;
+    ++size_;
+  }
+  broken_ = changing_ = false;
+  formed_ = true;
+}
+
+void Generations::Announce() {
+  std::vector<std::string> tasks;
+  for (const auto& [connection, worker] : workers_) {
+    if (worker.state == State::kMember && worker.generation == number_) {
+      tasks.push_back(wire::Printable(worker.task_id));
+    }
+  }
+  connections_.Log(number_ == 1 ? Severity::kDebug : Severity::kInfo,
+                   fmt::format("generation {} begins with {} worker{}: task {}", number_, size_,
+                               size_ == 1 ? "" : "s", ListSome(tasks)));
+  TellMembers(GenerationWord::kFormed);
+}
+
+/// The job is over when all workers have ended after the work was done.
+void Generations::FinishWhenAllAreGone() {
+  if (!done_ || NumMembers() > 0 || Count(State::kDone) > 0 || std::exchange(finished_, true)) {
+    return;
+  }
+  connections_.Add(Finished{});
+}
+
+// --- time ------------------------------------------------------------------------------------------------
+
+void Generations::Tick(TimePoint now) {
+  if (finished_) return;
+  Evaluate(now);
+  if (formed_ || done_ || NumMembers() > 0 || options_.timeout.count() == 0) return;
+  if (now - incomplete_since_ < options_.timeout) return;
+  finished_ = true;
+  connections_.Add(Finished{fmt::format("workers are missing after {:g} s: {}",
+                                        std::chrono::duration<double>(options_.timeout).count(), Describe())});
+}
+
+std::optional<TimePoint> Generations::NextDeadline() const {
+  if (finished_ || done_ || formed_) return std::nullopt;
+  if (NumMembers() > 0) {
+    return broken_ ? std::optional(incomplete_since_ + options_.replace_within) : std::nullopt;
+  }
+  if (Count(State::kWaits) >= options_.min_workers) return waiting_since_ + options_.replace_within;
+  if (options_.timeout.count() == 0) return std::nullopt;
+  return incomplete_since_ + options_.timeout;
+}
+
+std::string Generations::Describe() const {
+  std::vector<std::string> names;
+  for (const auto& [connection, worker] : workers_) {
+    if (worker.state == State::kWaits) names.push_back("task " + wire::Printable(worker.task_id));
+  }
+  return fmt::format("{} worker{} wait{} ({}), expected {}, and at least {}", names.size(),
+                     names.size() == 1 ? "" : "s", names.size() == 1 ? "s" : "",
+                     names.empty() ? "none" : ListSome(names), expected_, options_.min_workers);
+}
+
+}  // namespace warren::tracker

@@ -1,0 +1,116 @@
+// The generations of an elastic job (wire/membership.h): which workers train together, and when that changes.
+// A state machine without I/O.
+//
+// A worker waits for a generation, or is a member of the current one. A generation ends when one of its
+// members is lost, or when all have left it because another worker waits. The next one is formed of the
+// workers that wait: at once when all that can come have come, and otherwise when those missing have had
+// `replace_within`, provided that there are `min_workers`.
+//
+//                 kCome                 formed
+//   (connects) ----------> kWaits ------------------> kMember
+//                             ^                          |
+//                             +--------- kCome ----------+    after kBroken or kChange, or both
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tracker/connection_table.h"
+#include "wire/membership.h"
+
+namespace warren::tracker {
+
+struct ElasticOptions {
+  int min_workers = 1;
+  int max_workers = 1;
+  /// How long a generation waits for workers that may come once there are `min_workers`.
+  std::chrono::milliseconds replace_within{std::chrono::seconds{30}};
+  /// How long fewer than `min_workers` may be there; zero: forever.
+  std::chrono::milliseconds timeout{0};
+};
+
+class Generations {
+ public:
+  Generations(ConnectionTable& connections, const ElasticOptions& options, TimePoint now);
+
+  /// Adds a connection for a membership. It may stay silent.
+  void Open(ConnectionId connection);
+  bool Has(ConnectionId connection) const { return workers_.contains(connection); }
+  /// Handles bytes after the magic number.
+  void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
+  void Closed(ConnectionId connection, std::string_view why, TimePoint now);
+  /// Ends a connection whose peer misbehaves.
+  void Drop(ConnectionId connection, const std::string& reason, TimePoint now);
+
+  /// The number of workers that run or are about to start, as a launcher knows it; without a launcher, it is
+  /// max_workers. A generation does not wait for more.
+  void Expect(int num_workers, TimePoint now);
+  /// A launcher has seen that this task failed.
+  void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
+  /// The members of the current generation have lost one of them. Does nothing if that is known already.
+  void Break(const std::string& story, TimePoint now);
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  /// Whether a new generation has been formed since the last call. The caller prepares for its members, and then
+  /// calls Announce, which tells them.
+  bool TakeFormed() { return std::exchange(formed_, false); }
+  void Announce();
+
+  int number() const { return number_; }  ///< of the current or last generation; 0 before the first
+  int size() const { return size_; }      ///< the number of its members when it was formed
+  /// Whether a worker has said that the job's work is done.
+  bool done() const { return done_; }
+  /// Whether all workers have ended since then, or too few came in time.
+  bool finished() const { return finished_; }
+  /// "2 workers wait (task 0, task 3), expected 3"
+  std::string Describe() const;
+
+ private:
+  enum class State {
+    kSilent,  ///< has not said anything yet
+    kWaits,
+    kMember,
+    kDone
+  };
+  struct Worker {
+    State state = State::kSilent;
+    std::string task_id;
+    int generation = 0;  ///< of which it is a member; 0 for one that was given up
+    wire::Reader reader;
+  };
+
+  void Handle(ConnectionId connection, const wire::MemberMessage& message, TimePoint now);
+  void Come(ConnectionId connection, TimePoint now);
+  void RemoveOthersOf(const std::string& task_id, ConnectionId connection, TimePoint now);
+  void Remove(ConnectionId connection, const std::string& why, TimePoint now);
+  void Tell(ConnectionId connection, wire::GenerationWord word, const std::string& story = {});
+  void TellMembers(wire::GenerationWord word, const std::string& story = {});
+  int Count(State state) const;
+  int NumMembers() const;
+  void GiveUpMembers(TimePoint now);
+  void Evaluate(TimePoint now);
+  void Form();
+  void FinishWhenAllAreGone();
+
+  ConnectionTable& connections_;
+  ElasticOptions options_;
+  int expected_;
+  std::map<ConnectionId, Worker> workers_;  ///< in the order in which they connected
+  int number_ = 0;
+  int size_ = 0;
+  bool broken_ = false;    ///< the current generation has lost a member
+  bool changing_ = false;  ///< its members have been told that another worker waits
+  bool formed_ = false;
+  bool done_ = false;
+  bool finished_ = false;
+  TimePoint incomplete_since_;  ///< when the job began, or the last generation began to end
+  TimePoint waiting_since_;     ///< when the first of the workers that wait came
+};
+
+}  // namespace warren::tracker

@@ -75,6 +75,8 @@ void CollectiveJob::Abandon() {
     connections_.Close(error_connection);
   }
   error_ports_.clear();
+  // Those of workers that are about to leave.
+  for (auto& [connection, peer] : peers_) CloseErrorConnection(std::exchange(peer.error_connection, 0));
 }
 
 void CollectiveJob::Forget(ConnectionId connection) {

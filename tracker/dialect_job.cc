@@ -17,7 +17,7 @@ std::string OwnTask(const JobOptions& options, const std::string& task_id) {
   throw wire::ProtocolError(fmt::format("it belongs to generation {} of this job, and {}", generation,
                                         options.generation > 0
                                             ? fmt::format("generation {} has begun", options.generation)
-                                            : "none has begun"));
+                                            : "its workers have not come together yet"));
 }
 
 }  // namespace warren::tracker

@@ -107,10 +107,13 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
     if (!broken_) incomplete_since_ = now;
   }
   worker.state = State::kWaits;
-  if (is_other && !broken_ && number_ > 0 && !std::exchange(changing_, true)) {
-    TellMembers(GenerationWord::kChange);
-  }
+  if (is_other && !broken_ && !formed_) AskForChange();
   Evaluate(now);
+}
+
+/// Asks the members to leave their generation together, once.
+void Generations::AskForChange() {
+  if (NumMembers() > 0 && !std::exchange(changing_, true)) TellMembers(GenerationWord::kChange);
 }
 
 /// A process that was started again may connect before the end of the one before it is known.
@@ -165,10 +168,10 @@ int Generations::NumMembers() const {
   }));
 }
 
-/// The next generation does not wait for members of a broken one that do not leave it. Those that come later
-/// are like other workers.
+/// The next generation does not wait forever for members of a broken one that do not leave it. Those that come
+/// later are like other workers.
 void Generations::GiveUpMembers(TimePoint now) {
-  if (!broken_ || now - incomplete_since_ < options_.replace_within) return;
+  if (!broken_ || now - incomplete_since_ < LeavePatience()) return;
   for (auto& [connection, worker] : workers_) {
     if (worker.state == State::kMember) worker.generation = 0;
   }
@@ -208,6 +211,7 @@ void Generations::Announce() {
                    fmt::format("generation {} begins with {} worker{}: task {}", number_, size_,
                                size_ == 1 ? "" : "s", ListSome(tasks)));
   TellMembers(GenerationWord::kFormed);
+  if (Count(State::kWaits) > 0 && size_ < options_.max_workers) AskForChange();  // it came just now
 }
 
 /// The job is over when all workers have ended after the work was done.
@@ -233,7 +237,7 @@ void Generations::Tick(TimePoint now) {
 std::optional<TimePoint> Generations::NextDeadline() const {
   if (finished_ || done_ || formed_) return std::nullopt;
   if (NumMembers() > 0) {
-    return broken_ ? std::optional(incomplete_since_ + options_.replace_within) : std::nullopt;
+    return broken_ ? std::optional(incomplete_since_ + LeavePatience()) : std::nullopt;
   }
   if (Count(State::kWaits) >= options_.min_workers) return waiting_since_ + options_.replace_within;
   if (options_.timeout.count() == 0) return std::nullopt;

@@ -12,6 +12,7 @@
 //                             +--------- kCome ----------+    after kBroken or kChange, or both
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -33,6 +34,10 @@ struct ElasticOptions {
   /// How long fewer than `min_workers` may be there; zero: forever.
   std::chrono::milliseconds timeout{0};
 };
+
+/// How long at least the next generation waits for the members of a broken one: they notice the loss in their
+/// next collective call, until which they may compute for long.
+inline constexpr std::chrono::milliseconds kLeavePatience{std::chrono::seconds{30}};
 
 class Generations {
  public:
@@ -64,6 +69,8 @@ class Generations {
 
   int number() const { return number_; }  ///< of the current or last generation; 0 before the first
   int size() const { return size_; }      ///< the number of its members when it was formed
+  /// Whether the current generation has lost a member.
+  bool broken() const { return broken_; }
   /// Whether a worker has said that the job's work is done.
   bool done() const { return done_; }
   /// Whether all workers have ended since then, or too few came in time.
@@ -87,12 +94,14 @@ class Generations {
 
   void Handle(ConnectionId connection, const wire::MemberMessage& message, TimePoint now);
   void Come(ConnectionId connection, TimePoint now);
+  void AskForChange();
   void RemoveOthersOf(const std::string& task_id, ConnectionId connection, TimePoint now);
   void Remove(ConnectionId connection, const std::string& why, TimePoint now);
   void Tell(ConnectionId connection, wire::GenerationWord word, const std::string& story = {});
   void TellMembers(wire::GenerationWord word, const std::string& story = {});
   int Count(State state) const;
   int NumMembers() const;
+  std::chrono::milliseconds LeavePatience() const { return std::max(options_.replace_within, kLeavePatience); }
   void GiveUpMembers(TimePoint now);
   void Evaluate(TimePoint now);
   void Form();

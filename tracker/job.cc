@@ -156,7 +156,7 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   if (reports_.Has(connection)) return reports_.Received(connection, bytes, now);
   if (generations_ && generations_->Has(connection)) {
     generations_->Received(connection, bytes, now);
-    return BeginGeneration(now);
+    return FollowGenerations(now);
   }
   if (finished() || !connections_.Has(connection)) return;
   const auto found = inbound_.find(connection);
@@ -251,7 +251,7 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
     if (*magic == wire::kMembershipMagic) {
       generations_->Open(connection);
       generations_->Received(connection, inbound.head.Peek(inbound.head.available()), now);
-      BeginGeneration(now);
+      FollowGenerations(now);
       return false;
     }
     if (*magic == wire::kReportMagic) {
@@ -429,7 +429,7 @@ void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   if (reports_.Has(connection)) return reports_.Closed(connection);
   if (generations_ && generations_->Has(connection)) {
     generations_->Closed(connection, why, now);
-    return BeginGeneration(now);
+    return FollowGenerations(now);
   }
   if (found == inbound_.end()) {
     collective_->Closed(connection, why, now);  // a connection made by the tracker
@@ -451,24 +451,26 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
   }
 }
 
-/// If a generation has been formed, gives its members new jobs to join, and tells them.
-void Job::BeginGeneration(TimePoint now) {
-  if (!generations_->TakeFormed()) return;
+/// To be called after each event of generations_. If a generation has been formed, gives its members new jobs to
+/// join, and tells them. If one is broken before all have joined, the others do not wait for the lost member.
+void Job::FollowGenerations(TimePoint now) {
+  const bool formed = generations_->TakeFormed();
+  if (!formed && !(generations_->broken() && options_.generation > 0 && !Current().begun())) return;
   collective_->Abandon();
   for (const auto& [connection, inbound] : inbound_) {
     if (inbound.job != nullptr && connections_.Has(connection)) connections_.Close(connection);
   }
   options_.num_workers = generations_->size();
-  options_.generation = generations_->number();
+  options_.generation = formed ? generations_->number() : 0;
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
-  generations_->Announce();
+  if (formed) generations_->Announce();
 }
 
 void Job::Expect(int num_workers, TimePoint now) {
   if (!generations_) return;
   generations_->Expect(num_workers, now);
-  BeginGeneration(now);
+  FollowGenerations(now);
 }
 
 std::string Job::DescribeMissing() const {
@@ -504,7 +506,7 @@ void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoi
   collective_->TaskFailed(task_id, how, now);
   if (!generations_) return;
   generations_->TaskFailed(task_id, how, now);
-  BeginGeneration(now);
+  FollowGenerations(now);
 }
 
 void Job::Tick(TimePoint now) {
@@ -513,7 +515,7 @@ void Job::Tick(TimePoint now) {
   while (const auto late = connections_.FirstLate(now)) Closed(*late, "it was silent for too long", now);
   if (generations_) {
     generations_->Tick(now);
-    BeginGeneration(now);
+    FollowGenerations(now);
   }
   if (generations_ && options_.generation == 0) return;
   if (collective_->engaged()) {

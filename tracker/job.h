@@ -129,7 +129,7 @@ class Job {
   const DialectJob& Current() const;
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
-  void BeginGeneration(TimePoint now);
+  void FollowGenerations(TimePoint now);
   void HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now);
   std::optional<std::string> WithTicketRedeemed(ConnectionId connection, const Inbound& inbound);
   std::optional<std::string> RefusalOfUnproved(ConnectionId connection) const;

@@ -69,6 +69,10 @@ int WarrenMembershipHear(WarrenMembership membership, double seconds, int* word,
   });
 }
 
+int WarrenMembershipDescriptor(WarrenMembership membership, int* descriptor) {
+  return Attempt([&] { *descriptor = Require(membership).connection.descriptor(); });
+}
+
 int WarrenMembershipClose(WarrenMembership membership) {
   return Attempt([&] { delete membership; });
 }

@@ -451,7 +451,7 @@ WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char
 /* In a job whose workers may come and go (dmlc-submit --num-workers MIN:MAX), a process keeps a membership: a
  * connection to the tracker of its environment, which forms generations of the workers that train together.
  * A member of generation G joins it with the task id TASK@G, by XGBoost's or rabit's protocol. Works without
- * WarrenInit. One thread at a time may use a membership. */
+ * WarrenInit. Only one thread at a time may call a function with a membership. */
 typedef struct WarrenMembershipState* WarrenMembership;
 
 /* What a worker tells. */
@@ -472,6 +472,8 @@ WARREN_DLL int WarrenMembershipTell(WarrenMembership membership, int word);
  * lost, cut to `story_bytes` with its NUL; "" unless it is WARREN_GENERATION_BROKEN. */
 WARREN_DLL int WarrenMembershipHear(WarrenMembership membership, double seconds, int* word, int* generation,
                                     int* size, char* story, size_t story_bytes);
+/* The membership's socket, for poll: while it is readable, WarrenMembershipHear may have a message. */
+WARREN_DLL int WarrenMembershipDescriptor(WarrenMembership membership, int* descriptor);
 /* Ends the membership; the tracker takes a member that has not said that the work is done for lost. */
 WARREN_DLL int WarrenMembershipClose(WarrenMembership membership);
 

@@ -15,6 +15,7 @@ import scipy.sparse
 import xgboost
 
 import cases
+import files
 import warren.xgboost
 from warren._xgboost.same_model import cuts
 from warren._xgboost.same_model.gradients import OF_OBJECTIVES
@@ -49,75 +50,19 @@ def rows_of(case, workers):
     return warren.xgboost.Data(features, **given)
 
 
-def write_text(case, path):
-    """Writes LibSVM text, with a weight for each row, or a query."""
-    with path.open("w", encoding="ascii") as file:
-        for row, features in enumerate(case.features):
-            label = np.format_float_scientific(case.label.reshape(len(case.label), -1)[row, 0])
-            words = [f"{label}:{case.weight[row]!s}" if case.weight is not None else label]
-            words += [f"qid:{case.query[row]}"] if case.query is not None else []
-            words += [f"{number}:{value!s}" for number, value in enumerate(features) if not np.isnan(value)]
-            file.write(" ".join(words) + "\n")
-
-
-def write_table(case, folder):
-    """Writes Parquet, Arrow or CSV files, the categories as words."""
-    import pyarrow
-    import pyarrow.csv
-    import pyarrow.feather
-    import pyarrow.parquet
-
-    random = np.random.RandomState(case.seed)
-    columns = {}
-    for number, letter in enumerate(case.types):
-        values = case.features[:, number]
-        if letter == "c":
-            columns[f"f{number}"] = pyarrow.array([None if np.isnan(value) else f"word {int(value)}" for value in values])
-        else:
-            columns[f"f{number}"] = pyarrow.array(values, mask=np.isnan(values))
-    columns["y"] = case.label.reshape(len(case.label), -1)[:, 0]
-    columns.update({name: values for name, values in (("w", case.weight), ("q", case.query), ("m", case.margin)) if values is not None})
-    table = pyarrow.table(columns)
-    files = random.randint(1, 4)
-    places = np.linspace(0, len(table), files + 1).astype(int)
-    for number in range(files):
-        part = table.slice(places[number], places[number + 1] - places[number])
-        path = folder / f"part-{number}.{FORM}"
-        if FORM == "parquet":
-            pyarrow.parquet.write_table(part, path, row_group_size=int(random.choice([50, 700, 10000])))
-        elif FORM == "arrow":
-            pyarrow.feather.write_feather(part, str(path), chunksize=700, compression="uncompressed")
-        else:
-            pyarrow.csv.write_csv(part, path)
-
-
 def file_of(case, workers):
     """This worker's share of the files; None if the case cannot be written in this form."""
-    is_text = FORM == "libsvm"
-    # Text has as many features as the last one with a value says.
-    no_text = "c" in case.types or case.margin is not None or np.isnan(case.features[:, -1]).all()
-    if case.bounds is not None or (is_text and no_text):
+    if not files.can_be_written(case, FORM):
         return None
     if not may_be_empty(case) and workers > 1 and len(case.label) < 300:
         return None  # the reader may leave a worker without rows
     place = FOLDER / f"{FORM}-{case.seed}"
     if workers == 1:
-        place.mkdir()
-        if is_text:
-            write_text(case, place / "rows.svm")
-        else:
-            write_table(case, place)
-    if is_text:
-        return warren.xgboost.Data(f"{place}?format=libsvm&indexing_mode=0")
-    named = {name: column for name, column, values in (("weight", "w", case.weight), ("qid", "q", case.query),
-                                                       ("base_margin", "m", case.margin)) if values is not None}
-    words = [f"f{number}" for number, letter in enumerate(case.types) if letter == "c"]
-    how = {"shuffle": case.seed} if case.seed % 4 == 1 else {}
-    if case.seed % 4 == 2 and len(case.label) >= 300:
-        how["filters"] = [("y", ">", float(np.quantile(case.label, .1)) - .25)]
-    if case.seed % 5 == 0 and VERSION >= (3, 0):
+        files.write(case, FORM, place)
+    name, how = files.arguments(case, FORM, place)
+    if case.seed % 5 == 0 and VERSION >= (3, 0) and FORM != "libsvm":
         how["external_memory"] = True
-    return warren.xgboost.Data(str(place), label="y", format=FORM, categorical=words, **named, **how)
+    return warren.xgboost.Data(name, **how)
 
 
 def set_blocks(seed):

@@ -241,6 +241,7 @@ class SimulatedJob : public JobView {
   bool all_assigned() const override { return all_assigned_; }
   bool linked() const override { return linked_; }
   bool finished() const override { return finished_; }
+  bool work_is_done() const override { return false; }
   Task TaskOf(const std::string& task_id) const override {
     const Process& process = processes_.at(std::stoul(task_id));
     return {process.linked, process.shut_down, process.gone_after};
@@ -300,6 +301,7 @@ class SimulatedJob : public JobView {
     Happened("-> report " + failure.task_id);
     OnReported(failure.task_id);
   }
+  void Do(const ExpectWorkers&) { Wrong("a job with a fixed number of workers expects another one"); }
   void Do(const StopTracker&) {
     Happened("-> stop the tracker");
     tracker_runs_ = false;

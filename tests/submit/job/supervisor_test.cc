@@ -22,10 +22,12 @@ struct StandInView : JobView {
   bool all_assigned() const override { return assigned; }
   bool linked() const override { return all_linked; }
   bool finished() const override { return over; }
+  bool work_is_done() const override { return done; }
   Task TaskOf(const std::string&) const override { return task; }
   bool cluster_is_busy() const override { return busy; }
 
   bool tracker = true, collective = false, assigned = false, all_linked = false, over = false, busy = false;
+  bool done = false;
   Task task;
 };
 
@@ -57,6 +59,12 @@ class SupervisorTest : public testing::Test {
     supervisor_->Exited(index, status, now_);
   }
 
+  void Kill(std::size_t index, int signal) {
+    ExitStatus status;
+    status.signal = signal;
+    supervisor_->Exited(index, status, now_);
+  }
+
   /// Takes the pending actions. Returns them in short form, without those that only display something.
   std::vector<std::string> Settle() {
     std::vector<std::string> wanted;
@@ -72,6 +80,8 @@ class SupervisorTest : public testing::Test {
         wanted.emplace_back("replan");
       } else if (const auto* report = std::get_if<ReportFailure>(&*action)) {
         wanted.push_back("report " + report->task_id);
+      } else if (const auto* expected = std::get_if<ExpectWorkers>(&*action)) {
+        wanted.push_back("expect " + std::to_string(expected->num_workers));
       } else if (const auto* error = std::get_if<ShowErrorOf>(&*action)) {
         wanted.push_back("error " + std::to_string(error->index));
       } else if (const auto* errors = std::get_if<ShowErrors>(&*action)) {
@@ -110,6 +120,91 @@ TEST_F(SupervisorTest, AJobWhoseProcessesSucceedIsOver) {
   Exit(1, 0);
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
   EXPECT_EQ(supervisor_->NextDeadline(), std::nullopt);
+}
+
+RestartPolicy Elastic(int min_workers) {
+  return {0, 0, min_workers, false};
+}
+
+TEST_F(SupervisorTest, AnElasticJobStartsAKilledWorkerAgain) {
+  Begin(3, Elastic(1));
+  Kill(1, SIGKILL);
+  EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 3"));
+  EXPECT_THAT(said_, HasSubstr("worker 1 (host n1, pid 101) was killed by signal 9 (SIGKILL); the other 2 go on, and it is started again"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobTakesTheExitCodeOfSigtermForAKill) {
+  Begin(2, Elastic(1));
+  Exit(1, 128 + SIGTERM);
+  EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 2"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobFailsByAnErrorOfItsProgram) {
+  Begin(2, Elastic(1));
+  Exit(1, 3);
+  EXPECT_THAT(Settle(), testing::Contains("stop"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobGoesOnWithoutAWorkerThatIsLostAgainAndAgain) {
+  Begin(2, Elastic(1));
+  view_.assigned = true;
+  supervisor_->Joined(2, 2, now_);
+  for (int losses = 1; losses < 3; ++losses) {
+    Kill(1, SIGSEGV);
+    EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 2"));
+    supervisor_->Started(1, {200, "n1"}, now_);
+    PassTime(60s);
+  }
+  Kill(1, SIGSEGV);
+  EXPECT_THAT(Settle(), ElementsAre("report 1", "expect 1"));
+  EXPECT_THAT(said_, HasSubstr("the other one goes on without it: worker 1 has lost 3 workers within 10 minutes"));
+  view_.done = true;
+  Exit(0, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobForgetsLossesAfterTenMinutes) {
+  Begin(2, Elastic(1));
+  for (int losses = 0; losses < 9; ++losses) {
+    Kill(1, SIGKILL);
+    EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 2"));
+    supervisor_->Started(1, {200, "n1"}, now_);
+    PassTime(6min);
+  }
+}
+
+TEST_F(SupervisorTest, AnElasticJobNeedsItsLeastNumberOfWorkers) {
+  Begin(2, Elastic(2));
+  for (int losses = 0; losses < 3; ++losses) {
+    Kill(1, SIGKILL);
+    supervisor_->Started(1, {200, "n1"}, now_);
+  }
+  EXPECT_THAT(Settle(), testing::Contains("stop"));
+  Kill(0, SIGTERM);
+  Kill(1, SIGTERM);
+  Settle();
+  EXPECT_THAT(said_, HasSubstr("was killed by signal 9 (SIGKILL); 1 of at least 2 workers are left"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobFailsIfAWorkerIsKilledAfterItsWorkWasDone) {
+  Begin(2, Elastic(1));
+  view_.done = true;
+  Kill(1, SIGKILL);
+  EXPECT_THAT(Settle(), testing::Contains("stop"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobFailsIfAProgramEndsBeforeTheWorkIsDone) {
+  Begin(2, Elastic(1));
+  view_.assigned = true;
+  supervisor_->Joined(2, 2, now_);
+  supervisor_->Linked(now_);
+  Exit(1, 0);
+  Settle();
+  PassTime(1s);
+  EXPECT_THAT(Settle(), testing::Contains("stop"));
+  Exit(0, 1);
+  Settle();
+  EXPECT_THAT(said_, HasSubstr("worker 1 (host n1, pid 101) exited with code 0 before the job's work was done while others wait for it"));
 }
 
 TEST_F(SupervisorTest, AJobThatNoWorkerJoinedIsToldOf) {

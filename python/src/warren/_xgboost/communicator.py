@@ -133,7 +133,8 @@ def _join_as(found: Dict[str, Any], join: Callable[[], Any]) -> None:
     joined_by = _vouch.task_id_of(task_id, given("tracker_uri"), int(port) if port.isdigit() else 0)
     if joined_by != task_id:
         found["DMLC_TASK_ID" if upper else "dmlc_task_id"] = joined_by
-    with _vouch.hidden_in_log(xgb.core._LIB, joined_by, task_id):  # pylint: disable=protected-access
+    shown = os.environ.get("DMLC_TASK_ID", task_id) if _membership.is_elastic() else task_id
+    with _vouch.hidden_in_log(xgb.core._LIB, joined_by, shown):  # pylint: disable=protected-access
         join()
 
 

@@ -53,18 +53,15 @@ class Rows:
         self.matrix: Any = None
         self.held: List[Range] = []
 
-    def open_together(self, peers: Peers, categories: Optional[Mapping[str, Any]]) -> None:
-        """Looks at the files; all workers call it, and agree on the categories unless they are given. Raises the errors of
+    def open_together(self, peers: Peers) -> None:
+        """Looks at the files; all workers call it, and agree on the categories unless the caller has given them. Raises the errors of
         warren.data.load, the same on all of them."""
-        self._asked.wanted.categories = categories if categories is not None else self._asked.wanted.categories
         if not self._asked.wanted.is_text:
             self._source = self._asked.wanted.source(peers)
             self._converter = _converter.Converter(self._source, self._asked.wanted.categories)
-            self._asked.wanted.categories = dict(self._converter.categories.values)
 
     def open_alone(self, categories: Mapping[str, Any]) -> None:
         """Looks at the files without the other workers, with the categories that they have agreed on."""
-        self._asked.wanted.categories = categories
         if not self._asked.wanted.is_text:
             self._source = self._asked.wanted.source(_peers.of(0, self._count))
             self._converter = _converter.Converter(self._source, categories)

@@ -1,5 +1,6 @@
 """This process in an elastic job: its generations, and the trainings that the job has ended."""
 import contextlib
+import re
 import signal
 import sys
 import threading
@@ -12,6 +13,11 @@ from warren.data._peers import Peers
 
 #: What a collective call may raise when a worker is lost.
 _OF_COLLECTIVES = (xgb.core.XGBoostError, RuntimeError, OSError)
+#: How XGBoost and Warren's engine describe a connection between workers that broke.
+_OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused)|Broken pipe|closed the connection|has ended|"
+                       "was lost|gave up|has waited")
+#: A network that does not work is an error in the end.
+_MOST_BROKEN_LINKS = 5
 #: How long a worker whose collective call has failed waits to hear from the tracker that another one is lost.
 _PATIENCE_S = 5.0
 #: The exit status of a process that has ended because of SIGTERM, as shells give it.
@@ -36,6 +42,7 @@ class Session:
         self._join, self._leave = join, leave
         self._is_asked_to_end = False
         self._handler: Any = None
+        self._broken_links = 0  # since the last round
         if threading.current_thread() is threading.main_thread():
             self._handler = signal.signal(signal.SIGTERM, self._end_soon)
         self._membership = Membership()
@@ -43,6 +50,10 @@ class Session:
         self.kept: List[Kept] = []
         #: How many of them this process has returned to its program.
         self.returned = 0
+        self._take_part()
+
+    def _take_part(self) -> None:
+        """Joins the next generation. Ends the program if the job has no work left."""
         try:
             self._next_generation()
         except JobIsOver:
@@ -55,22 +66,28 @@ class Session:
     def _next_generation(self) -> None:
         """Joins the next generation. Raises JobIsOver, or SystemExit if this process has been asked to end."""
         while True:
-            generation = self._membership.wait_for_generation(lambda: not self._is_asked_to_end)
+            generation = self._membership.next_generation(lambda: not self._is_asked_to_end)
             if self._is_asked_to_end:
                 self._membership.leave()
                 raise SystemExit(_TERMINATED)
             try:
                 return self._join(generation)
             except _OF_COLLECTIVES as error:
-                self._require_loss(error)
+                self._require_end(error)
                 with contextlib.suppress(Exception):
                     self._leave(True)
                 self._membership.come_again()
 
-    def _require_loss(self, error: BaseException) -> None:
-        """Raises the error unless the generation has lost a member."""
-        if self._membership.loss(_PATIENCE_S) is None:
+    def _require_end(self, error: BaseException) -> None:
+        """Raises the error of a collective call, unless the reason is that the generation ends, or that a connection between workers
+        broke."""
+        if self._membership.is_known_to_end(_PATIENCE_S):
+            return
+        self._broken_links += 1
+        if not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
             raise error
+        words = str(error).strip().splitlines()
+        sys.stderr.write(f"warren: a connection between workers broke, so they meet again ({words[-1] if words else ''})\n")
 
     def at_boundary(self, peers: Peers) -> None:
         """To be called by all members between two rounds. Raises Change on all of them if one has heard that another worker waits, or has
@@ -78,7 +95,9 @@ class Session:
         import numpy as np  # pylint: disable=import-outside-toplevel
 
         wants = self._membership.wants_change() or self._is_asked_to_end
-        if peers.greatest(np.array([wants], np.uint64))[0]:
+        one_wants = peers.greatest(np.array([wants], np.uint64))[0]
+        self._broken_links = 0
+        if one_wants:
             raise Change
 
     def recovering(self, work: Callable[[], Any]) -> Any:
@@ -89,7 +108,7 @@ class Session:
             except Change:
                 failed = False
             except _OF_COLLECTIVES as error:
-                self._require_loss(error)
+                self._require_end(error)
                 failed = True
             with contextlib.suppress(Exception):
                 self._leave(failed)
@@ -97,7 +116,7 @@ class Session:
                 self._membership.leave()
                 raise SystemExit(_TERMINATED)
             self._membership.come_again()
-            self._next_generation()
+            self._take_part()
 
     def behind(self, peers: Peers, is_at_end: bool = False) -> bool:
         """To be called by all members before a training, and at the end of the program. Returns true if the others have ended the training
@@ -129,7 +148,7 @@ class Session:
                 break
             except _OF_COLLECTIVES as error:
                 # If a worker is lost now, another one may have seen all come so far.
-                self._membership.loss(_PATIENCE_S)
+                self._membership.is_known_to_end(_PATIENCE_S)
                 with contextlib.suppress(Exception):
                     self._leave(True)
                 self._membership.come_again()

@@ -16,6 +16,7 @@ from warren._xgboost.elastic.rows import asked as asked
 from warren._xgboost.elastic.session import Kept, Session
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model import training as _same_model
+from warren._xgboost.same_model.alone import alone
 from warren._xgboost.versions import VERSION, collective, peers_of_job
 from warren.data._peers import Peers, together
 
@@ -60,7 +61,6 @@ class _Progress(NamedTuple):
     rounds: int = 0  #: that are complete, with their evaluation
     is_updated: bool = False  #: the model has the next round, which has not been evaluated yet
     has_stopped: bool = False  #: a callback has ended the training
-    has_begun: bool = False
 
 
 class ElasticCallback(xgb.callback.TrainingCallback):  # type: ignore[misc]
@@ -137,6 +137,7 @@ class _Training:
         self._how = _cuts.How(int(params.get("max_bin") or _DEFAULT_BINS), int(params.get("nthread") or 0))
         self._common: Optional[_Common] = None
         self._progress = _Progress()
+        self._has_begun = False
         self._model: Any = None
         self._callbacks = self._made_callbacks()
         self._container: Any = None
@@ -170,7 +171,7 @@ class _Training:
         with found.evaluating(peers):
             self._train(found, evals, peers, session)
         model = self._container.after_training(self._model)
-        return Kept(bytes(found.ended(model).save_raw("ubj")), {name: dict(of_one) for name, of_one in self._container.history.items()})
+        return Kept(_bytes_of(found.ended(model)), {name: dict(of_one) for name, of_one in self._container.history.items()})
 
     # --- rows ---------------------------------------------------------------------------------------------------------------------------
 
@@ -181,7 +182,7 @@ class _Training:
             told = peers.broadcast(tuple(self._common) if self._common else None, knows.index(max(knows)), objects=True)
             self._common = _Common(*told)
             return
-        self._rows.open_together(peers, None)
+        self._rows.open_together(peers)
         found = self._rows.cuts(peers, self._how)
         self._common = _Common(self._rows.categories, found.ends, found.values, None)
 
@@ -214,29 +215,28 @@ class _Training:
         all_progress = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
         newest = max(all_progress)
         matrices = [self._rows.matrix, *(matrix for matrix, _ in evals)]
-        if not newest.has_begun:
-            self._model = xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model"))
-            self._container = self._new_container(found)
-            self._model = self._container.before_training(self._model)
-            self._progress = _Progress(has_begun=True)
+        if newest == _Progress():
+            self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found)
             return
         root = all_progress.index(newest)
         ours: Any = None
         if peers.rank == root:
-            ours = bytes(self._model.save_raw("ubj")), {name: dict(of_one) for name, of_one in own.history.items()}, self._saved()
+            ours = _bytes_of(self._model), {name: dict(of_one) for name, of_one in own.history.items()}, self._saved()
         raw, history, states = peers.broadcast(ours, root, objects=True)
-        if not self._progress.has_begun:
-            self._new_container(found).before_training(self._model or xgb.Booster(found.params, matrices))
-        self._model = xgb.Booster(found.params, matrices, model_file=bytearray(raw))
-        self._container = self._new_container(found)
+        self._begin(xgb.Booster(found.params, matrices, model_file=bytearray(raw)), found)
         for name, of_one in history.items():
             self._container.history[name] = {metric: list(values) for metric, values in of_one.items()}
         self._restore(states)
         self._progress = newest
 
-    def _new_container(self, found: _same_model.Prepared) -> Any:
+    def _begin(self, model: "xgb.Booster", found: _same_model.Prepared) -> None:
+        """Goes on with this model. Tells the callbacks that the training begins, once in this process."""
+        model.num_boosted_rounds()  # the first look at a model is a collective call, which a callback would make on some workers only
         callbacks = [*self._callbacks, *(found.options.get("callbacks") or ()), _hooks.Progress(self._task.num_boost_round)]
-        return xgb.callback.CallbackContainer(callbacks, metric=self._task.options.get("custom_metric"), output_margin=found.has_function)
+        self._container = xgb.callback.CallbackContainer(callbacks, metric=self._task.options.get("custom_metric"),
+                                                         output_margin=found.has_function)
+        self._model = model if self._has_begun else self._container.before_training(model)
+        self._has_begun = True
 
     def _train(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers, session: Optional[Session]) -> None:
         matrix, container = self._rows.matrix, self._container
@@ -272,6 +272,11 @@ class _Training:
                 one.restore(state)
             elif state is not None:
                 vars(one).update(copy.deepcopy(state))
+
+
+def _bytes_of(model: "xgb.Booster") -> bytes:
+    """The model. A model that is not configured yet makes a collective call, from which it is kept here."""
+    return bytes(alone(lambda: model.save_raw("ubj")))
 
 
 def _is_of_xgboost(callback: Any) -> bool:

@@ -1,0 +1,98 @@
+"""A worker of chaos.py: trains the first case from each of two seeds on that can be trained, and writes what it has got.
+
+    worker.py FORM FIRST SECOND FOLDER PAUSE
+
+FORM and the files are those of ../same_model/files.py; a process without a job writes them. PAUSE: how many seconds each round takes at
+least. The results go to FOLDER/result-TASK.json; FOLDER/pid-TASK has the process number."""
+import os
+import pathlib
+import sys
+import time
+
+FORM, SEEDS, FOLDER, PAUSE = sys.argv[1], (int(sys.argv[2]), int(sys.argv[3])), pathlib.Path(sys.argv[4]), float(sys.argv[5])
+TASK = os.environ.get("DMLC_TASK_ID", "alone")
+(FOLDER / f"pid-{TASK}").write_text(str(os.getpid()), encoding="ascii")
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "same_model"))
+
+# pylint: disable=wrong-import-position
+import hashlib  # noqa: E402
+import json  # noqa: E402
+import warnings  # noqa: E402
+
+import xgboost  # noqa: E402
+
+import cases  # noqa: E402
+import files  # noqa: E402
+import warren.xgboost  # noqa: E402
+
+
+class Pause(xgboost.callback.TrainingCallback):
+    """Makes rounds as long as those of large data sets."""
+
+    def after_iteration(self, model, epoch, evals_log):
+        """Waits."""
+        time.sleep(PAUSE)
+        return False
+
+
+class Rounds(warren.xgboost.ElasticCallback):
+    """Counts the rounds, with a state that other workers must get."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def after_iteration(self, model, epoch, evals_log):
+        """Counts."""
+        self.seen.append(epoch)
+        return False
+
+    def save(self):
+        """The rounds so far."""
+        return list(self.seen)
+
+    def restore(self, state):
+        """Sets them."""
+        self.seen = list(state)
+
+
+VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
+DRAWS = ("colsample_bytree", "colsample_bynode", "colsample_bylevel")
+
+
+def case_from(seed):
+    """The first case from this seed on whose elastic training has the model of one process."""
+    while True:
+        case = cases.make(seed)
+        draws = case.params.get("booster") == "dart" or (VERSION < (3, 3) and any(name in case.params for name in DRAWS))
+        if files.can_be_written(case, FORM) and not draws and len(case.label) >= 300:
+            return case
+        seed += 1
+
+
+def trained(case):
+    """The digest of a model, its evaluations, and the rounds."""
+    name, how = files.arguments(case, FORM, FOLDER / f"{FORM}-{case.seed}")
+    data, values, rounds = warren.xgboost.Data(name, **how), {}, Rounds()
+    try:
+        model = warren.xgboost.train(case.params, data, 3 * case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
+                                     evals_result=values, elastic=True, obj=case.function, early_stopping_rounds=case.stop_after,
+                                     verbose_eval=False, callbacks=[rounds, Pause()])
+    except (ValueError, xgboost.core.XGBoostError) as error:
+        if "base_score must be in (0,1)" not in str(error):
+            raise
+        return ["an intercept that XGBoost refuses"]
+    return [hashlib.sha256(bytes(model.save_raw("json"))).hexdigest(), values, model.num_boosted_rounds()]
+
+
+warnings.simplefilter("ignore")
+chosen = [case_from(seed) for seed in SEEDS]
+if TASK == "alone":
+    for one in {case.seed: case for case in chosen}.values():
+        files.write(one, FORM, FOLDER / f"{FORM}-{one.seed}")
+with warren.xgboost.communicator():
+    found = [trained(one) for one in chosen]
+    text = json.dumps(found)
+    path = FOLDER / f"result-{TASK}.json"
+    path.with_suffix(".new").write_text(text, encoding="utf-8")
+    path.with_suffix(".new").rename(path)

@@ -1,0 +1,380 @@
+// The generations of an elastic job, message by message and in simulations, without sockets or clocks.
+#include "tracker/generations.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tracker/job.h"
+#include "wire/collective.h"
+#include "wire/membership.h"
+
+namespace warren::tracker {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using wire::GenerationMessage;
+using wire::GenerationWord;
+using wire::MemberWord;
+
+/// An elastic job, and what its workers have heard.
+class Elastic {
+ public:
+  Elastic(int min_workers, int max_workers, std::chrono::milliseconds replace_within = 30s,
+          std::chrono::milliseconds timeout = 0ms) {
+    JobOptions options{max_workers, SortBy::kTask, true, timeout};
+    options.elastic = {min_workers, max_workers, replace_within, timeout};
+    job_.emplace(options, now);
+  }
+
+  ConnectionId Come(const std::string& task) {
+    const ConnectionId id = next_++;
+    job_->Opened(id, "10.0.0.1", static_cast<std::uint16_t>(1000 + id % 60000), now);
+    job_->Received(id, wire::Writer().Int(wire::kMembershipMagic).Take(), now);
+    Say(id, MemberWord::kCome, task);
+    return id;
+  }
+  void Say(ConnectionId worker, MemberWord word, const std::string& task = {}) {
+    // Messages may arrive in any pieces.
+    const std::string bytes = Encode(wire::MemberMessage{word, task});
+    job_->Received(worker, bytes.substr(0, 5), now);
+    job_->Received(worker, bytes.substr(5), now);
+    Collect();
+  }
+  void Lose(ConnectionId worker) {
+    job_->Closed(worker, "it closed the connection", now);
+    Collect();
+  }
+  void Expect(int workers) {
+    job_->Expect(workers, now);
+    Collect();
+  }
+  void Fail(const std::string& task) {
+    job_->TaskFailed(task, "was killed by signal 9 (SIGKILL)", now);
+    Collect();
+  }
+  void Wait(std::chrono::milliseconds time) {
+    const TimePoint end = now + time;
+    for (auto next = job_->NextDeadline(); next && *next <= end; next = job_->NextDeadline()) {
+      now = std::max(now, *next);
+      job_->Tick(now);
+      Collect();
+      if (job_->NextDeadline() == next) break;  // otherwise time would stand still
+    }
+    now = end;
+  }
+  /// XGBoost's hello and start as this task.
+  ConnectionId Join(const std::string& task) {
+    const ConnectionId id = next_++;
+    job_->Opened(id, "10.0.0.1", 7, now);
+    job_->Received(id,
+                   wire::Writer().Int(wire::kMagic).Take() +
+                       wire::collective::Encode(wire::collective::Hello{-1, -1, task}) +
+                       wire::collective::Encode(wire::collective::Start{4000, 0}),
+                   now);
+    Collect();
+    return id;
+  }
+
+  /// What the worker has heard since the last call.
+  std::vector<GenerationMessage> Heard(ConnectionId worker) {
+    wire::Reader reader;
+    reader.Append(std::exchange(sent_[worker], {}));
+    std::vector<GenerationMessage> found;
+    while (auto message = wire::NextGenerationMessage(reader)) found.push_back(*message);
+    return found;
+  }
+  GenerationMessage HeardOne(ConnectionId worker) {
+    const auto found = Heard(worker);
+    if (found.size() != 1) ADD_FAILURE() << "worker " << worker << " heard " << found.size() << " messages";
+    return found.empty() ? GenerationMessage{} : found.back();
+  }
+
+  TimePoint now{};
+  std::vector<std::string> log;
+  std::optional<std::string> finished;
+  std::vector<ConnectionId> closed;
+  std::map<std::string, int> ranks;
+
+ private:
+  void Collect() {
+    for (auto actions = job_->TakeActions(); !actions.empty(); actions = job_->TakeActions()) {
+      for (const Action& action : actions) {
+        if (const auto* send = std::get_if<Send>(&action)) sent_[send->connection] += send->bytes;
+        if (const auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
+        if (const auto* report = std::get_if<Report>(&action)) log.push_back(report->text);
+        if (const auto* end = std::get_if<Finished>(&action)) finished = end->failure;
+        if (const auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
+        EXPECT_FALSE(std::holds_alternative<Broken>(action)) << "a generation's end is not the job's";
+      }
+    }
+  }
+
+  std::optional<Job> job_;
+  std::map<ConnectionId, std::string> sent_;
+  ConnectionId next_ = 1;
+};
+
+TEST(Generations, FormWhenAllHaveCome) {
+  Elastic job(1, 3);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  const ConnectionId c = job.Come("2");
+  for (const ConnectionId one : {a, b, c}) {
+    const auto told = job.HeardOne(one);
+    EXPECT_EQ(told.word, GenerationWord::kFormed);
+    EXPECT_EQ(told.generation, 1);
+    EXPECT_EQ(told.size, 3);
+  }
+}
+
+TEST(Generations, FormWithoutThoseThatAreLateIfThereAreEnough) {
+  Elastic job(2, 3);
+  const ConnectionId a = job.Come("0");
+  job.Wait(100s);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  const ConnectionId b = job.Come("1");
+  EXPECT_EQ(job.HeardOne(b).size, 2);
+  EXPECT_EQ(job.HeardOne(a).size, 2);
+}
+
+TEST(Generations, GoOnWithTheProcessThatReplacesALostOne) {
+  Elastic job(1, 2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Heard(a), job.Heard(b);
+  job.Lose(b);
+  const auto told = job.HeardOne(a);
+  EXPECT_EQ(told.word, GenerationWord::kBroken);
+  EXPECT_THAT(told.story, HasSubstr("task 1 (host 10.0.0.1) was lost"));
+  job.Say(a, MemberWord::kCome);
+  EXPECT_THAT(job.Heard(a), IsEmpty());  // another process may come
+  job.Wait(2s);
+  const ConnectionId c = job.Come("1");
+  EXPECT_EQ(job.HeardOne(c).generation, 2);
+  EXPECT_EQ(job.HeardOne(a).size, 2);
+}
+
+TEST(Generations, GoOnWithoutALostWorkerWhenNoOtherComesInTime) {
+  Elastic job(1, 3, 5s);
+  const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
+  for (const ConnectionId one : {a, b, c}) job.Heard(one);
+  job.Lose(c);
+  job.Say(a, MemberWord::kCome);
+  job.Say(b, MemberWord::kCome);
+  job.Heard(a), job.Heard(b);
+  job.Wait(4s);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  job.Wait(1s);
+  EXPECT_EQ(job.HeardOne(a).size, 2);
+}
+
+TEST(Generations, DoNotWaitForAWorkerThatTheLauncherDoesNotExpect) {
+  Elastic job(1, 2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Heard(a), job.Heard(b);
+  job.Fail("1");
+  EXPECT_THAT(job.HeardOne(a).story, HasSubstr("killed by signal 9"));
+  job.Say(a, MemberWord::kCome);
+  job.Expect(1);
+  EXPECT_EQ(job.HeardOne(a).size, 1);
+}
+
+TEST(Generations, EndTogetherForAWorkerThatComesLater) {
+  Elastic job(1, 3, 0s);
+  const ConnectionId a = job.Come("0");
+  EXPECT_EQ(job.HeardOne(a).generation, 1);
+  const ConnectionId b = job.Come("1");
+  EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kChange);
+  EXPECT_THAT(job.Heard(b), IsEmpty());
+  job.Say(a, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(a).generation, 2);
+  EXPECT_EQ(job.HeardOne(b).size, 2);
+}
+
+TEST(Generations, AreNotBrokenByAWorkerThatLeavesWithTheOthers) {
+  Elastic job(1, 2, 0s);
+  const ConnectionId a = job.Come("0");
+  const ConnectionId b = job.Come("1");
+  job.Say(a, MemberWord::kCome);
+  job.Heard(a), job.Heard(b);
+  job.Say(a, MemberWord::kLeave);
+  EXPECT_THAT(job.closed, ::testing::Contains(a));
+  EXPECT_THAT(job.Heard(b), IsEmpty());
+  job.Say(b, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(b).size, 1);
+}
+
+TEST(Generations, TakeTheNewProcessOfATaskWhoseOldOneIsNotKnownToBeLost) {
+  Elastic job(1, 2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Heard(a), job.Heard(b);
+  const ConnectionId again = job.Come("1");
+  EXPECT_THAT(job.HeardOne(a).story, HasSubstr("task 1 (host 10.0.0.1) was started again"));
+  job.Say(a, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(again).generation, 2);
+}
+
+TEST(Generations, GiveUpMembersThatDoNotLeaveABrokenOne) {
+  Elastic job(1, 3, 1s);
+  const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
+  for (const ConnectionId one : {a, b, c}) job.Heard(one);
+  job.Lose(c);
+  job.Say(a, MemberWord::kCome);
+  job.Wait(kLeavePatience - 1s);
+  job.Heard(a);
+  EXPECT_THAT(job.Heard(b), SizeIs(1));
+  job.Wait(2s);
+  EXPECT_EQ(job.HeardOne(a).size, 1);
+  job.Say(b, MemberWord::kCome);  // like a new one
+  EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kChange);
+}
+
+TEST(Generations, EndWithTheWorkOfTheJob) {
+  Elastic job(1, 2, 0s);
+  const ConnectionId a = job.Come("0");
+  job.Say(a, MemberWord::kDone);
+  const ConnectionId late = job.Come("1");
+  EXPECT_EQ(job.Heard(late).back().word, GenerationWord::kOver);
+  EXPECT_FALSE(job.finished);
+  job.Lose(a);
+  EXPECT_EQ(job.finished, "");
+}
+
+TEST(Generations, EndTheJobIfTooFewComeInTime) {
+  Elastic job(2, 3, 1s, 10s);
+  job.Come("5");
+  job.Wait(9s);
+  EXPECT_FALSE(job.finished);
+  job.Wait(1s);
+  EXPECT_THAT(*job.finished, HasSubstr("workers are missing after 10 s: 1 worker waits (task 5), expected 3, and at least 2"));
+}
+
+TEST(Generations, RefuseWorkersOfAnotherOneAndThoseWithoutAny) {
+  Elastic job(1, 2, 0s);
+  job.Join("0");
+  EXPECT_THAT(job.log.back(), HasSubstr("it names no generation"));
+  const ConnectionId a = job.Come("0");
+  job.Come("1");
+  job.Say(a, MemberWord::kCome);
+  job.Join("0@1");
+  EXPECT_THAT(job.log.back(), HasSubstr("it belongs to generation 1 of this job, and generation 2 has begun"));
+  job.Join("0@2");
+  job.Join("1@2");
+  EXPECT_EQ(job.ranks.size(), 2u);
+  EXPECT_EQ(job.ranks["1"], 1);
+}
+
+TEST(Generations, DoNotLetMembersWaitForOneThatIsLostBeforeItJoins) {
+  Elastic job(1, 3);
+  const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
+  const ConnectionId joining = job.Join("0@1");
+  job.Lose(c);
+  EXPECT_THAT(job.closed, ::testing::Contains(joining));
+  EXPECT_EQ(job.Heard(a).back().word, GenerationWord::kBroken);
+  const ConnectionId late = job.Join("1@1");
+  EXPECT_THAT(job.closed, ::testing::Contains(late));
+  EXPECT_THAT(job.log.back(), HasSubstr("it belongs to generation 1 of this job, and its workers have not come together yet"));
+  job.Say(a, MemberWord::kCome);
+  job.Say(b, MemberWord::kCome);
+  job.Expect(2);
+  job.Join("0@2");
+  job.Join("1@2");
+  EXPECT_EQ(job.ranks.size(), 2u);
+}
+
+TEST(Generations, RefuseMessagesThatNoMemberSends) {
+  Elastic job(1, 2, 0s);
+  const ConnectionId silent = job.Come("");
+  EXPECT_THAT(job.closed, ::testing::Contains(silent));
+  EXPECT_THAT(job.log.back(), HasSubstr("does not begin with its task id"));
+  const ConnectionId odd = job.Come("3");
+  job.Say(odd, static_cast<MemberWord>(9));
+  EXPECT_THAT(job.log, ::testing::Contains(HasSubstr("unknown word, 9")));
+}
+
+TEST(Generations, AreRefusedByAJobWithAFixedNumberOfWorkers) {
+  Job job({2, SortBy::kTask, true, 0ms}, {});
+  job.Opened(1, "10.0.0.1", 5, {});
+  job.Received(1, wire::Writer().Int(wire::kMembershipMagic).Take(), {});
+  std::string log;
+  for (const Action& action : job.TakeActions()) {
+    if (const auto* report = std::get_if<Report>(&action)) log += report->text;
+  }
+  EXPECT_THAT(log, HasSubstr("this job has a fixed number of workers: start it with --num-workers MIN:MAX"));
+}
+
+// Workers that are lost, come, hang and leave at random. Whatever happens: a worker hears of generations in
+// order, all members of one hear of it with the same size, and once nothing more happens, all that are left
+// are in one generation together.
+TEST(GenerationsSimulation, AlwaysComeTogether) {
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    std::mt19937 random(seed);
+    const auto chance = [&](int of) { return static_cast<int>(random() % static_cast<unsigned>(of)); };
+    const int most = 1 + chance(5), least = 1 + chance(most);
+    Elastic job(least, most, std::chrono::milliseconds(chance(3) * 500));
+    struct Worker {
+      ConnectionId connection = 0;
+      int generation = 0;
+      bool member = false;
+      bool must_leave = false;
+    };
+    std::vector<std::optional<Worker>> workers(static_cast<std::size_t>(most));
+    std::map<int, std::pair<int, int>> seen;  // by generation: its size, and how many have heard of it
+    const auto listen = [&] {
+      for (auto& worker : workers) {
+        if (!worker) continue;
+        for (const auto& message : job.Heard(worker->connection)) {
+          if (message.word == GenerationWord::kFormed) {
+            ASSERT_GT(message.generation, worker->generation) << "seed " << seed;
+            ASSERT_FALSE(worker->member) << "seed " << seed;
+            auto& [size, heard] = seen.try_emplace(message.generation, message.size, 0).first->second;
+            ASSERT_EQ(size, message.size) << "seed " << seed;
+            ASSERT_LE(++heard, size) << "seed " << seed;
+            ASSERT_GE(size, least) << "seed " << seed;
+            *worker = {worker->connection, message.generation, true, false};
+          } else if (message.generation == worker->generation) {
+            worker->must_leave = true;
+          }
+        }
+      }
+    };
+    const auto step = [&](bool may_disturb) {
+      const auto place = static_cast<std::size_t>(chance(most));
+      auto& worker = workers[place];
+      if (!worker) {
+        worker = Worker{job.Come(std::to_string(place))};
+      } else if (worker->must_leave) {
+        // A change is made by all members together.
+        worker->member = worker->must_leave = false;
+        job.Say(worker->connection, MemberWord::kCome);
+      } else if (may_disturb && chance(4) == 0) {
+        if (chance(2) == 0) job.Lose(worker->connection);
+        worker.reset();  // if it was not lost, the tracker learns of it from the next process of the task
+      }
+      job.Wait(std::chrono::milliseconds(chance(300)));
+      listen();
+    };
+    for (int steps = 20 + chance(40); steps > 0; --steps) step(true);
+    for (int steps = 0; steps < 100 * most; ++steps) step(false);
+    job.Wait(100s);
+    listen();
+    for (int steps = 0; steps < 100 * most; ++steps) step(false);
+    for (const auto& worker : workers) {
+      ASSERT_TRUE(worker && worker->member) << "seed " << seed;
+      ASSERT_EQ(worker->generation, workers[0]->generation) << "seed " << seed;
+      ASSERT_EQ(seen[worker->generation].first, most) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warren::tracker

@@ -10,6 +10,7 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
+from warren._xgboost.elastic import shares as _elastic  # noqa: E402
 from warren.data import _check, _memory, _progress  # noqa: E402
 from warren.data._columnar import pieces as _pieces  # noqa: E402
 from warren.data._columnar.pieces import Cut, Piece  # noqa: E402
@@ -185,6 +186,47 @@ class Check(unittest.TestCase):
         self.assertRegex(text, r"\n  city     category  0.2 %    3: Bonn, Rom, Ulm\n")
         self.assertIn("without rows: worker 2", text)
         self.assertIn("the same everywhere: same", text)
+
+
+class ElasticShares(unittest.TestCase):
+    """The shares of workers that come and go."""
+
+    def check(self, held, count):
+        """Deals out shares, and checks the rules that hold for everybody. Returns the ranges."""
+        found = _elastic.dealt(held, count)
+        shares = [_elastic.shares_of(ranges) for ranges in found]
+        self.assertEqual(sorted(share for of_one in shares for share in of_one), list(range(count)))
+        self.assertLessEqual(max(map(len, shares)) - min(map(len, shares)), 1)
+        for ranges in found:
+            self.assertTrue(all(one.last < other.first for one, other in zip(ranges, ranges[1:])), ranges)
+        return found
+
+    def test_the_first_workers_get_the_data_set_in_order(self):
+        self.assertEqual(self.check([[], [], []], 8), [[(0, 3)], [(3, 6)], [(6, 8)]])
+
+    def test_workers_that_come_and_go_move_no_more_shares_than_necessary(self):
+        rng = random.Random(2)
+        for _ in range(2000):
+            count, held = 16 * rng.randint(1, 6), [[] for _ in range(rng.randint(1, 6))]
+            for _ in range(rng.randint(1, 6)):
+                held = self.check(held, count)
+                before = [set(_elastic.shares_of(ranges)) for ranges in held]
+                lost = [number for number in range(len(held)) if rng.random() < .3]
+                kept = [of_one for number, of_one in enumerate(before) if number not in lost]
+                new = rng.choice([0, 0, len(lost), rng.randint(0, 2)])
+                if not kept and not new:
+                    continue
+                held = [_elastic.ranges_of(of_one) for of_one in kept] + [[] for _ in range(new)]
+                after = [set(_elastic.shares_of(ranges)) for ranges in self.check(held, count)]
+                for ours, now in zip(kept, after):
+                    # A survivor loses shares only to reach its part, and takes only what it needs for it.
+                    self.assertTrue(now <= ours or ours <= now, (ours, now))
+                if kept and new == len(lost):
+                    self.assertEqual(after[:len(kept)], kept)  # those that stay hold what they had
+                    self.assertEqual(set().union(*after[len(kept):]), set(range(count)) - set().union(*kept))
+
+    def test_what_two_workers_hold_after_a_broken_move_is_held_once(self):
+        self.assertEqual(self.check([[_elastic.Range(0, 4)], [_elastic.Range(2, 6)]], 6), [[(0, 3)], [(3, 6)]])
 
 
 if __name__ == "__main__":

@@ -42,11 +42,11 @@ def dealt(held: Sequence[Sequence[Range]], count: int) -> List[List[Range]]:
     if not taken:
         ends = [(worker + 1) * least + min(worker + 1, more) for worker in range(world)]
         return [ranges_of(range(begin, end)) for begin, end in zip([0, *ends], ends)]
-    # The `more` workers that hold most may hold one share more than the others.
-    by_load = sorted(range(world), key=lambda worker: (-len(mine[worker]), worker))
-    target = {worker: least + (place < more) for place, worker in enumerate(by_load)}
+    # `more` workers hold one share more than the others: those that have it already, and then those that must read most anyway.
+    first = sorted(range(world), key=lambda worker: (len(mine[worker]) <= least, len(mine[worker]), worker))
+    target = {worker: least + (place < more) for place, worker in enumerate(first)}
     free = sorted(set(range(count)) - taken)
-    for worker in by_load:
+    for worker in range(world):
         surplus = len(mine[worker]) - target[worker]
         if surplus > 0:
             mine[worker].sort()

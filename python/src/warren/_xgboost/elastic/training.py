@@ -1,6 +1,7 @@
 """One training of an elastic job, over all generations of its workers."""
 import copy
 import inspect
+import os
 import sys
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -90,13 +91,13 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
     """See warren.xgboost.train, with elastic=True. `communicator` joins the job, and leaves it."""
     _same_model.check(task.params)
     _require_options(task.options)
-    if is_in_job():
-        return _train(task, _session.current())
-    with communicator():
-        session = _session.current()
-        if session is None and peers_of_job().world > 1:
-            raise RuntimeError("elastic=True needs a job that may lose workers: start it with dmlc-submit --num-workers MIN:MAX")
-        return _train(task, session)
+    if is_elastic() and not is_in_job():
+        with communicator():
+            return _train(task, _session.current())
+    workers = os.environ.get("DMLC_NUM_WORKER", "1")
+    if not is_in_job() and (collective().get_world_size() > 1 or (workers.isdigit() and int(workers) > 1)):
+        raise RuntimeError("elastic=True needs a job that may lose workers: start it with dmlc-submit --num-workers MIN:MAX")
+    return _train(task, _session.current())
 
 
 def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":

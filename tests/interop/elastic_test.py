@@ -1,0 +1,165 @@
+"""Jobs that lose workers and go on: dmlc-submit --num-workers MIN:MAX and warren.xgboost.train(..., elastic=True). tests/interop/matrix
+runs this file for each version of XGBoost, as any_xgboost_test.py describes. elastic/chaos.py runs more such jobs."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from any_xgboost_test import PYTHON, VERSION, environment
+from warren_testing import AT_NIGHT, BIN
+
+FOLDER = pathlib.Path(__file__).parent
+FIRST = (2, 1)
+#: The jobs of elastic/chaos.py, and the first one's seed.
+JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "8"))
+FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
+LIMIT_S = 60
+
+#: Trains 40 rounds of a tenth of a second, and shows who was there at the end.
+PROGRAM = """
+import hashlib, os, pathlib, sys, time
+pathlib.Path(f"pid-{os.environ.get('DMLC_TASK_ID')}").write_text(str(os.getpid()))
+import xgboost
+import warren.xgboost
+
+class Pause(xgboost.callback.TrainingCallback):
+    def after_iteration(self, model, epoch, evals_log):
+        pathlib.Path(f"round-{os.environ.get('DMLC_TASK_ID')}").write_text(str(epoch))
+        time.sleep(.1)
+
+with warren.xgboost.communicator():
+    data = warren.xgboost.Data("rows.svm?format=libsvm&indexing_mode=1")
+    model = warren.xgboost.train({"max_depth": 3, "nthread": 1}, data, 40, elastic=True, callbacks=[Pause()], verbose_eval=False)
+    print("model", hashlib.sha256(bytes(model.save_raw("ubj"))).hexdigest(), "of", warren.xgboost.get_world_size(), flush=True)
+"""
+
+
+class Job:
+    """A job, in a folder with its program and rows."""
+
+    def __init__(self, folder, workers, *options, program=PROGRAM, **variables):
+        self.folder = folder
+        (folder / "train.py").write_text(program, encoding="utf-8")
+        rows = [f"{(7 * row) % 11} 1:{row % 13} 2:{row % 17} 3:{(row * row) % 19}" for row in range(400)]
+        (folder / "rows.svm").write_text("\n".join(rows) + "\n", encoding="ascii")
+        self.output = open(folder / "output", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", workers, *options, PYTHON, "train.py"],
+            stdout=self.output, stderr=subprocess.STDOUT, cwd=folder, env={**environment(), **variables})
+
+    def wait_for(self, name, condition=lambda _: True):
+        """Waits until a file of the folder has a content that fulfils the condition, and returns it."""
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end and self.process.poll() is None:
+            path = self.folder / name
+            if path.exists() and path.read_text(encoding="utf-8").strip() and condition(path.read_text(encoding="utf-8")):
+                return path.read_text(encoding="utf-8")
+            time.sleep(.02)
+        raise AssertionError(f"{name} has not come:\n{self.text()}")
+
+    def signal(self, worker, number):
+        """Sends a signal to a worker's process."""
+        os.kill(int(self.wait_for(f"pid-{worker}")), number)
+
+    def text(self):
+        """The output so far."""
+        self.output.seek(0)
+        return self.output.read()
+
+    def end(self, code=0):
+        """Waits for the end, checks the exit code, and returns the output."""
+        try:
+            found = self.process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            found = None
+        text = self.text()
+        self.output.close()
+        assert found == code, f"exit code {found}, expected {code}:\n{text}"
+        return text
+
+
+@unittest.skipIf(VERSION < FIRST, "needs XGBoost 2.1")
+class Elastic(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            cls.model = cls.models(Job(pathlib.Path(folder), "1").end())[0][0]
+
+    @staticmethod
+    def models(text):
+        """The digests that workers have shown, and the numbers of workers."""
+        return re.findall(r"model ([0-9a-f]{64}) of (\d+)", text)
+
+    def test_00_a_killed_worker_is_replaced_and_the_model_is_the_same(self):
+        job = Job(self.folder, "1:3")
+        job.wait_for("round-0", lambda text: int(text) >= 5)
+        job.signal(0, signal.SIGKILL)
+        text = job.end()
+        self.assertEqual(self.models(text), [(self.model, "3")] * 3, text)
+        self.assertRegex(text, r"worker 0 \(rank 0, host \S+, pid \d+\) was killed by signal 9 \(SIGKILL\); the other 2 go on, and it is started again")
+        self.assertRegex(text, "generation 2 begins with 3 workers")
+
+    def test_01_the_others_go_on_with_the_rows_of_a_worker_that_does_not_come_back(self):
+        job = Job(self.folder, "1:3", "--replace-within", "0")
+        for _ in range(3):
+            job.wait_for("round-1", lambda text: int(text) >= 3)
+            (self.folder / "round-1").unlink()
+            job.signal(1, signal.SIGKILL)
+            (self.folder / "pid-1").unlink()
+        text = job.end()
+        self.assertEqual(self.models(text), [(self.model, "2")] * 2, text)
+        self.assertIn("the other 2 go on without it: worker 1 has lost 3 workers within 10 minutes", text)
+
+    def test_02_a_worker_that_is_asked_to_end_leaves_after_its_round(self):
+        job = Job(self.folder, "1:2")
+        job.wait_for("round-1", lambda text: int(text) >= 5)
+        job.signal(1, signal.SIGTERM)
+        text = job.end()
+        self.assertEqual(self.models(text), [(self.model, "2")] * 2, text)
+        self.assertIn("task 1 leaves the job", text)
+        self.assertIn("exited with code 143; the other one goes on, and it is started again", text)
+
+    def test_03_a_job_ends_when_fewer_than_its_least_number_are_left(self):
+        job = Job(self.folder, "2:2", "--replace-within", "0")
+        for _ in range(3):
+            job.wait_for("round-1", lambda text: int(text) >= 2)
+            (self.folder / "round-1").unlink()
+            job.signal(1, signal.SIGKILL)
+            (self.folder / "pid-1").unlink()
+        self.assertIn("1 of at least 2 workers are left", job.end(code=137))
+
+    def test_04_an_error_of_the_program_ends_the_job(self):
+        text = Job(self.folder, "1:2", program=PROGRAM.replace('"max_depth": 3', '"max_depth": -3')).end(code=1)
+        self.assertIn("max_depth", text)
+        self.assertNotIn("generation 2", text)
+
+    def test_05_a_program_that_does_not_join_is_told_of(self):
+        job = Job(self.folder, "1:2", program="import warren.xgboost\nprint('alone')\n")
+        self.assertIn("no worker joined the job: 2 separate programs ran", job.end())
+
+    def test_06_rows_in_memory_are_refused(self):
+        program = PROGRAM.replace('warren.xgboost.Data("rows.svm?format=libsvm&indexing_mode=1")',
+                                  'warren.xgboost.Data(__import__("numpy").ones((4, 2)), label=__import__("numpy").ones(4))')
+        self.assertIn("elastic=True: the rows of 'data' are in this process, and would be lost with it", Job(self.folder, "1:2", program=program).end(code=1))
+
+    def test_07_a_job_with_a_fixed_number_of_workers_is_refused(self):
+        self.assertIn("elastic=True needs a job that may lose workers: start it with dmlc-submit --num-workers MIN:MAX",
+                      Job(self.folder, "2").end(code=1))
+
+    def test_08_random_disturbances_leave_the_model_of_one_process(self):
+        done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout[-20000:])
+
+
+if __name__ == "__main__":
+    unittest.main()

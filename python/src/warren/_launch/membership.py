@@ -166,6 +166,11 @@ class Membership:
                 self._before = _sockets()
             return self._current
 
+    @property
+    def size(self) -> int:
+        """The number of members of this worker's generation."""
+        return self._current.size
+
     def come_again(self) -> None:
         """Tells the tracker that this worker has left its generation, and waits for another one."""
         with self._changed:

@@ -50,6 +50,7 @@ class Session:
         self.kept: List[Kept] = []
         #: How many of them this process has returned to its program.
         self.returned = 0
+        self._size_at_result = 0
         self._take_part()
 
     def _take_part(self) -> None:
@@ -138,10 +139,12 @@ class Session:
         """The next training's result, which this process now returns."""
         found = self.kept[self.returned]
         self.returned += 1
+        self._size_at_result = self._membership.size
         return found
 
     def finish(self, peers_of_job: Callable[[], Peers]) -> None:
-        """To be called at the end of the program. Waits until all members have come so far."""
+        """To be called at the end of the program. Waits until all members have come so far. Raises RuntimeError if one was lost after the last
+        training, and not replaced."""
         while True:
             try:
                 self.behind(peers_of_job(), is_at_end=True)
@@ -158,6 +161,9 @@ class Session:
                     break
                 except _OF_COLLECTIVES:
                     raise error from None
+        if self._membership.size < self._size_at_result:
+            raise RuntimeError("a worker was lost after the training, and no other one has come: what its program did then, such as saving the "
+                               "model, may be missing")
         self._membership.done()
 
     def close(self) -> None:

@@ -345,7 +345,8 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   suspected_.reset();
   const std::string story = fmt::format("{} {}", Describe(rank), what);
   if (options_.elastic) {
-    // The members leave as usual, and come together again in another generation: XGBoost's signal would end them.
+    // The members leave as usual, and come together again in another generation: XGBoost's signal would end
+    // them.
     if (!std::exchange(was_broken_, true)) connections_.Add(Broken{members_[rank].task_id, rank, story});
     num_lost_ = 0;
     for (Member& member : members_) member.lost_since.reset();

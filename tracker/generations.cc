@@ -55,9 +55,8 @@ void Generations::Drop(ConnectionId connection, const std::string& reason, TimeP
 void Generations::Remove(ConnectionId connection, const std::string& why, TimePoint now) {
   const auto found = workers_.find(connection);
   const bool was_member = found->second.state == State::kMember && found->second.generation == number_;
-  const std::string story =
-      fmt::format("task {} (host {}) {}", wire::Printable(found->second.task_id),
-                  connections_.host(connection), why);
+  const std::string story = fmt::format("task {} (host {}) {}", wire::Printable(found->second.task_id),
+                                        connections_.host(connection), why);
   workers_.erase(found);
   connections_.Close(connection);
   if (was_member) Break(story, now);
@@ -156,9 +155,8 @@ void Generations::Break(const std::string& story, TimePoint now) {
 }
 
 int Generations::Count(State state) const {
-  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [state](const auto& one) {
-    return one.second.state == state;
-  }));
+  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(),
+                                        [state](const auto& one) { return one.second.state == state; }));
 }
 
 /// The members that have not left the current generation yet.
@@ -168,8 +166,8 @@ int Generations::NumMembers() const {
   }));
 }
 
-/// The next generation does not wait forever for members of a broken one that do not leave it. Those that come
-/// later are like other workers.
+/// The next generation does not wait forever for members of a broken one that do not leave it. Those that
+/// come later are like other workers.
 void Generations::GiveUpMembers(TimePoint now) {
   if (!broken_ || now - incomplete_since_ < LeavePatience()) return;
   for (auto& [connection, worker] : workers_) {
@@ -230,8 +228,9 @@ void Generations::Tick(TimePoint now) {
   if (formed_ || done_ || NumMembers() > 0 || options_.timeout.count() == 0) return;
   if (now - incomplete_since_ < options_.timeout) return;
   finished_ = true;
-  connections_.Add(Finished{fmt::format("workers are missing after {:g} s: {}",
-                                        std::chrono::duration<double>(options_.timeout).count(), Describe())});
+  connections_.Add(
+      Finished{fmt::format("workers are missing after {:g} s: {}",
+                           std::chrono::duration<double>(options_.timeout).count(), Describe())});
 }
 
 std::optional<TimePoint> Generations::NextDeadline() const {

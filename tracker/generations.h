@@ -62,8 +62,8 @@ class Generations {
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
-  /// Whether a new generation has been formed since the last call. The caller prepares for its members, and then
-  /// calls Announce, which tells them.
+  /// Whether a new generation has been formed since the last call. The caller prepares for its members, and
+  /// then calls Announce, which tells them.
   bool TakeFormed() { return std::exchange(formed_, false); }
   void Announce();
 
@@ -101,7 +101,9 @@ class Generations {
   void TellMembers(wire::GenerationWord word, const std::string& story = {});
   int Count(State state) const;
   int NumMembers() const;
-  std::chrono::milliseconds LeavePatience() const { return std::max(options_.replace_within, kLeavePatience); }
+  std::chrono::milliseconds LeavePatience() const {
+    return std::max(options_.replace_within, kLeavePatience);
+  }
   void GiveUpMembers(TimePoint now);
   void Evaluate(TimePoint now);
   void Form();

@@ -451,8 +451,9 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
   }
 }
 
-/// To be called after each event of generations_. If a generation has been formed, gives its members new jobs to
-/// join, and tells them. If one is broken before all have joined, the others do not wait for the lost member.
+/// To be called after each event of generations_. If a generation has been formed, gives its members new jobs
+/// to join, and tells them. If one is broken before all have joined, the others do not wait for the lost
+/// member.
 void Job::FollowGenerations(TimePoint now) {
   const bool formed = generations_->TakeFormed();
   if (!formed && !(generations_->broken() && options_.generation > 0 && !Current().begun())) return;

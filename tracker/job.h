@@ -152,7 +152,7 @@ class Job {
   Admission admission_;
   std::optional<Generations> generations_;  ///< of an elastic job
   TimePoint now_;                           ///< the time of the last event
-  std::optional<ClassicJob> classic_;  ///< classic_ and collective_ always have a value
+  std::optional<ClassicJob> classic_;       ///< classic_ and collective_ always have a value
   std::optional<CollectiveJob> collective_;
   std::unordered_map<ConnectionId, Inbound> inbound_;
   std::size_t pending_bytes_ = 0;  ///< upper bound, recounted when it reaches the limit

@@ -29,13 +29,14 @@ Word Checked(std::int32_t word, Word last) {
   return static_cast<Word>(word);
 }
 
-/// Whether the message whose last field is a string has arrived. `head`: the size of the fields up to the length of the string.
+/// Whether the message whose last field is a string has arrived. `head`: the size of the fields up to the
+/// length of the string.
 bool HasArrived(const Reader& reader, std::string_view head_bytes, std::size_t head, std::size_t max_bytes) {
   if (head_bytes.empty()) return false;
   const std::int32_t length = IntAt(head_bytes, head / sizeof(std::int32_t) - 1);
   if (length < 0 || static_cast<std::size_t>(length) > max_bytes) {
-    throw ProtocolError("a text of its membership has " + std::to_string(length) + " bytes, expected at most " +
-                        std::to_string(max_bytes));
+    throw ProtocolError("a text of its membership has " + std::to_string(length) +
+                        " bytes, expected at most " + std::to_string(max_bytes));
   }
   return reader.available() >= head + static_cast<std::size_t>(length);
 }
@@ -56,7 +57,8 @@ std::string Encode(const GenerationMessage& message) {
 }
 
 std::optional<MemberMessage> NextMemberMessage(Reader& reader) {
-  if (!HasArrived(reader, reader.Peek(kMemberHead), kMemberHead, classic::kMaxTaskIdBytes)) return std::nullopt;
+  if (!HasArrived(reader, reader.Peek(kMemberHead), kMemberHead, classic::kMaxTaskIdBytes))
+    return std::nullopt;
   MemberMessage message;
   message.word = Checked(*reader.Int(), MemberWord::kLeave);
   message.task_id = *reader.String("the task id", classic::kMaxTaskIdBytes);

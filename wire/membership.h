@@ -1,15 +1,16 @@
-// The membership of a worker in an elastic job, whose workers may come and go. A worker keeps one connection to
-// the tracker for it. The tracker forms generations: the workers that train together until one of them is
+// The membership of a worker in an elastic job, whose workers may come and go. A worker keeps one connection
+// to the tracker for it. The tracker forms generations: the workers that train together until one of them is
 // lost, or another one comes. The members of a generation then join it by rabit's or XGBoost's protocol, with
-// the task id TASK@GENERATION, so that late messages of an earlier generation are recognised. Converts between
-// bytes and messages, without sockets or a clock.
+// the task id TASK@GENERATION, so that late messages of an earlier generation are recognised. Converts
+// between bytes and messages, without sockets or a clock.
 //
 //   worker                                        tracker
 //   int kMembershipMagic                     ->
 //   int kCome, string TASK                   ->
 //                                            <-   int kFormed, int generation, int size, string ""
 //                (joins, trains)
-//                                            <-   int kBroken or kChange, int generation, int size, string why
+//                                            <-   int kBroken or kChange, int generation, int size, string
+//                                            why
 //   int kCome, string ""                     ->   (it has left the generation, and can be in the next one)
 //   int kDone, string ""                     ->   (it has ended its work; so has the job)
 #pragma once

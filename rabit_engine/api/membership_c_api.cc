@@ -37,8 +37,9 @@ WarrenMembershipState& Require(WarrenMembership membership) {
 int WarrenMembershipOpen(WarrenMembership* membership) {
   return Attempt([&] {
     auto made = std::make_unique<WarrenMembershipState>();
-    made->connection.Send(warren::wire::Writer().Int(warren::wire::kMembershipMagic).Take() +
-                          Encode(warren::wire::MemberMessage{warren::wire::MemberWord::kCome, made->settings.task_id}));
+    made->connection.Send(
+        warren::wire::Writer().Int(warren::wire::kMembershipMagic).Take() +
+        Encode(warren::wire::MemberMessage{warren::wire::MemberWord::kCome, made->settings.task_id}));
     *membership = made.release();
   });
 }
@@ -46,10 +47,12 @@ int WarrenMembershipOpen(WarrenMembership* membership) {
 int WarrenMembershipTell(WarrenMembership membership, int word) {
   return Attempt([&] {
     if (word < WARREN_MEMBER_COMES || word > WARREN_MEMBER_LEAVES) {
-      throw warren::Misuse("WarrenMembershipTell: word " + std::to_string(word) + ", expected WARREN_MEMBER_...");
+      throw warren::Misuse("WarrenMembershipTell: word " + std::to_string(word) +
+                           ", expected WARREN_MEMBER_...");
     }
-    Require(membership).connection.Send(
-        Encode(warren::wire::MemberMessage{static_cast<warren::wire::MemberWord>(word), {}}));
+    Require(membership)
+        .connection.Send(
+            Encode(warren::wire::MemberMessage{static_cast<warren::wire::MemberWord>(word), {}}));
   });
 }
 

@@ -179,7 +179,8 @@ class JobRun : public JobView {
     server.job = {options_.num_workers, options_.sort_by, true, options_.timeout};
     server.job.admission = AdmissionOf(options_, token_);
     if (options_.min_workers) {
-      server.job.elastic = {*options_.min_workers, options_.num_workers, options_.replace_within, options_.timeout};
+      server.job.elastic = {*options_.min_workers, options_.num_workers, options_.replace_within,
+                            options_.timeout};
     }
     server_ = std::make_unique<tracker::Server>(io_, server, EventsOfTracker());
     spdlog::debug("tracker listens at {} port {}", host, server_->port());

@@ -172,8 +172,8 @@ void Supervisor::OnSuccess(std::size_t index) {
   }
 }
 
-/// Whether a worker of an elastic job was lost, rather than failed: a signal ended it, or it ended as asked to
-/// by SIGTERM. An error that a program reports would occur in its new process, too.
+/// Whether a worker of an elastic job was lost, rather than failed: a signal ended it, or it ended as asked
+/// to by SIGTERM. An error that a program reports would occur in its new process, too.
 bool Supervisor::IsLoss(const ExitStatus& status) const {
   const bool by_signal = status.signal != 0 || FromShellCode(status.code).signal != 0;
   return policy_.min_workers && by_signal && view_.has_tracker() && !view_.work_is_done();
@@ -189,10 +189,11 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   const std::size_t left = NumLeft();
   if (left < static_cast<std::size_t>(*policy_.min_workers)) {
     culprit_ = index;
-    return FailOrBeginAgain(status.ShellCode(),
-                            fmt::format("{}; {} of at least {} workers are left", what, left, *policy_.min_workers));
+    return FailOrBeginAgain(status.ShellCode(), fmt::format("{}; {} of at least {} workers are left", what,
+                                                            left, *policy_.min_workers));
   }
-  const std::string others = num_running_ == 1 ? "the other one goes on" : fmt::format("the other {} go on", num_running_);
+  const std::string others =
+      num_running_ == 1 ? "the other one goes on" : fmt::format("the other {} go on", num_running_);
   Do(LogLine{Severity::kWarning,
              fmt::format("{}; {}{}", what, others,
                          again ? ", and it is started again"
@@ -216,9 +217,9 @@ bool Supervisor::MayStartAgain(const ProcessState& process) {
 
 /// The processes that run or are about to start again.
 std::size_t Supervisor::NumLeft() const {
-  return static_cast<std::size_t>(std::count_if(processes_.begin(), processes_.end(), [](const ProcessState& one) {
-    return !one.left_out && !one.succeeded;
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(processes_.begin(), processes_.end(),
+                    [](const ProcessState& one) { return !one.left_out && !one.succeeded; }));
 }
 
 /// Fails the job if a worker has ended without joining while another waits for it at the tracker: that wait

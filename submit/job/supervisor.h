@@ -93,9 +93,9 @@ struct FinishJob {
   std::string story = {};                   ///< why the job failed; empty if it did not
   std::optional<std::size_t> culprit = {};  ///< the process that made the job fail, if any
 };
-using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, ExpectWorkers, StopTracker,
-                            StopAll, KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
-                            TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
+using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, ExpectWorkers,
+                            StopTracker, StopAll, KillAll, Replan, LogLine, ShowErrorOf, ShowErrors,
+                            ShowProgress, HideProgress, TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
 
 // --- queries -----------------------------------------------------------------------------------------------
 
@@ -145,8 +145,8 @@ struct ProcessState {
 struct RestartPolicy {
   int num_restarts = 0;  ///< restarts of each process, within each start of the job
   int max_restarts = 0;  ///< restarts of the whole job
-  /// In an elastic job: it goes on while at least so many workers are left. A worker that is killed is started
-  /// again, unless its place has lost kMostLosses workers within kLossMemory.
+  /// In an elastic job: it goes on while at least so many workers are left. A worker that is killed is
+  /// started again, unless its place has lost kMostLosses workers within kLossMemory.
   std::optional<int> min_workers = {};
   /// Whether a place is a host; otherwise it is the worker, of which all are on one host.
   bool places_are_hosts = false;

@@ -23,7 +23,7 @@ struct ClusterFacts {
 
   // Optional.
   bool may_lose_workers = false;  ///< a job can go on without some of its workers: --num-workers MIN:MAX
-  bool experimental = false;  ///< tested only with stand-ins, or by hand on a small cluster
+  bool experimental = false;      ///< tested only with stand-ins, or by hand on a small cluster
   std::vector<std::string> shared_options = {};  ///< options that this cluster and some others support
   std::vector<Option> own_options = {};          ///< options for this cluster only
   std::string bound_by = {};                     ///< what binds processes instead, if --bind is not supported

@@ -125,11 +125,13 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
     const std::string workers = fmt::format("--num-workers {}:{}", *options.min_workers, options.num_workers);
     const auto refuse = [&](std::string_view why) { throw UsageError(fmt::format("{}: {}", workers, why)); };
     if (!cluster.may_lose_workers) {
-      refuse(fmt::format("--cluster {} cannot go on without a worker: give one number, and --max-restarts", cluster.name));
+      refuse(fmt::format("--cluster {} cannot go on without a worker: give one number, and --max-restarts",
+                         cluster.name));
     }
     if (options.num_servers > 0) refuse("parameter servers (--num-servers) cannot go on without a worker");
     if (options.no_tracker) refuse("needs a tracker, without --no-tracker");
-    if (options.num_restarts > 0) refuse("workers are started again as often as their host allows, without --local-num-attempt");
+    if (options.num_restarts > 0)
+      refuse("workers are started again as often as their host allows, without --local-num-attempt");
   } else if (Contains(given, "--replace-within")) {
     options.ignored.emplace_back("--replace-within");
   }

@@ -255,7 +255,9 @@ TEST(Generations, EndTheJobIfTooFewComeInTime) {
   job.Wait(9s);
   EXPECT_FALSE(job.finished);
   job.Wait(1s);
-  EXPECT_THAT(*job.finished, HasSubstr("workers are missing after 10 s: 1 worker waits (task 5), expected 3, and at least 2"));
+  EXPECT_THAT(
+      *job.finished,
+      HasSubstr("workers are missing after 10 s: 1 worker waits (task 5), expected 3, and at least 2"));
 }
 
 TEST(Generations, RefuseWorkersOfAnotherOneAndThoseWithoutAny) {
@@ -266,7 +268,8 @@ TEST(Generations, RefuseWorkersOfAnotherOneAndThoseWithoutAny) {
   job.Come("1");
   job.Say(a, MemberWord::kCome);
   job.Join("0@1");
-  EXPECT_THAT(job.log.back(), HasSubstr("it belongs to generation 1 of this job, and generation 2 has begun"));
+  EXPECT_THAT(job.log.back(),
+              HasSubstr("it belongs to generation 1 of this job, and generation 2 has begun"));
   job.Join("0@2");
   job.Join("1@2");
   EXPECT_EQ(job.ranks.size(), 2u);
@@ -282,7 +285,9 @@ TEST(Generations, DoNotLetMembersWaitForOneThatIsLostBeforeItJoins) {
   EXPECT_EQ(job.Heard(a).back().word, GenerationWord::kBroken);
   const ConnectionId late = job.Join("1@1");
   EXPECT_THAT(job.closed, ::testing::Contains(late));
-  EXPECT_THAT(job.log.back(), HasSubstr("it belongs to generation 1 of this job, and its workers have not come together yet"));
+  EXPECT_THAT(
+      job.log.back(),
+      HasSubstr("it belongs to generation 1 of this job, and its workers have not come together yet"));
   job.Say(a, MemberWord::kCome);
   job.Say(b, MemberWord::kCome);
   job.Expect(2);

@@ -454,15 +454,18 @@ WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char
  * WarrenInit. Only one thread at a time may call a function with a membership. */
 typedef struct WarrenMembershipState* WarrenMembership;
 
-/* What a worker tells. */
-#define WARREN_MEMBER_COMES 1  /* it waits for the next generation, and has left the last one */
-#define WARREN_MEMBER_DONE 2   /* the work of the job is done */
-#define WARREN_MEMBER_LEAVES 3 /* it has been asked to end, and has left its generation */
-/* What a worker hears. */
-#define WARREN_GENERATION_FORMED 1 /* it is a member of this generation */
-#define WARREN_GENERATION_BROKEN 2 /* a member was lost: leave the generation, and come again */
-#define WARREN_GENERATION_CHANGE 3 /* a worker waits: leave together with the other members, and come again */
-#define WARREN_GENERATION_OVER 4   /* the work of the job is done */
+/* What a worker tells: it has left its generation, and waits for the next one; the work of the job is done;
+ * it has left its generation because it was asked to end. */
+#define WARREN_MEMBER_COMES 1
+#define WARREN_MEMBER_DONE 2
+#define WARREN_MEMBER_LEAVES 3
+/* What a worker hears: it is a member of this generation; a member was lost, so that the others leave and
+ * come again; a worker waits, so that the members leave together and come again; the work of the job is done.
+ */
+#define WARREN_GENERATION_FORMED 1
+#define WARREN_GENERATION_BROKEN 2
+#define WARREN_GENERATION_CHANGE 3
+#define WARREN_GENERATION_OVER 4
 
 /* Connects, and waits for the first generation (WARREN_MEMBER_COMES). */
 WARREN_DLL int WarrenMembershipOpen(WarrenMembership* membership);

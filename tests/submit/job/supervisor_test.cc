@@ -130,7 +130,10 @@ TEST_F(SupervisorTest, AnElasticJobStartsAKilledWorkerAgain) {
   Begin(3, Elastic(1));
   Kill(1, SIGKILL);
   EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 3"));
-  EXPECT_THAT(said_, HasSubstr("worker 1 (host n1, pid 101) was killed by signal 9 (SIGKILL); the other 2 go on, and it is started again"));
+  EXPECT_THAT(
+      said_,
+      HasSubstr(
+          "worker 1 (host n1, pid 101) was killed by signal 9 (SIGKILL); the other 2 go on, and it is started again"));
 }
 
 TEST_F(SupervisorTest, AnElasticJobTakesTheExitCodeOfSigtermForAKill) {
@@ -157,7 +160,8 @@ TEST_F(SupervisorTest, AnElasticJobGoesOnWithoutAWorkerThatIsLostAgainAndAgain) 
   }
   Kill(1, SIGSEGV);
   EXPECT_THAT(Settle(), ElementsAre("report 1", "expect 1"));
-  EXPECT_THAT(said_, HasSubstr("the other one goes on without it: worker 1 has lost 3 workers within 10 minutes"));
+  EXPECT_THAT(said_,
+              HasSubstr("the other one goes on without it: worker 1 has lost 3 workers within 10 minutes"));
   view_.done = true;
   Exit(0, 0);
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
@@ -204,7 +208,10 @@ TEST_F(SupervisorTest, AnElasticJobFailsIfAProgramEndsBeforeTheWorkIsDone) {
   EXPECT_THAT(Settle(), testing::Contains("stop"));
   Exit(0, 1);
   Settle();
-  EXPECT_THAT(said_, HasSubstr("worker 1 (host n1, pid 101) exited with code 0 before the job's work was done while others wait for it"));
+  EXPECT_THAT(
+      said_,
+      HasSubstr(
+          "worker 1 (host n1, pid 101) exited with code 0 before the job's work was done while others wait for it"));
 }
 
 TEST_F(SupervisorTest, AJobThatNoWorkerJoinedIsToldOf) {

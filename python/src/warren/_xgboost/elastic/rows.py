@@ -3,7 +3,6 @@ import contextlib
 import dataclasses
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-import numpy as np
 import xgboost as xgb
 
 from warren._xgboost import matrices as _matrices
@@ -121,7 +120,7 @@ def _joined(tables: Sequence[Table]) -> Table:
         return tables[0]
     numbered, count = [], 0
     for table in tables:
-        if table.qid is not None:
-            table, count = dataclasses.replace(table, qid=table.qid + count), count + int(np.max(table.qid, initial=-1)) + 1
+        if table.qid is not None and len(table):
+            count, table = count + int(table.qid[-1]) + 1, dataclasses.replace(table, qid=table.qid + count)
         numbered.append(table)
     return _table.concatenated(numbered)

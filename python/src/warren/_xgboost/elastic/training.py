@@ -109,16 +109,15 @@ def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
     if session is None:
         return task.ended(training.run(peers_of_job(), None))
 
-    def work() -> Kept:
-        peers = peers_of_job()
-        if session.behind(peers):
-            return session.kept[session.returned]
-        found = training.run(peers, session)
-        session.kept.append(found)
-        return found
+    ours: Session = session
 
-    session.recovering(work)
-    return task.ended(session.result())
+    def work() -> None:
+        peers = peers_of_job()
+        if not ours.behind(peers):
+            ours.kept.append(training.run(peers, ours))
+
+    ours.recovering(work)
+    return task.ended(ours.result())
 
 
 class _Training:

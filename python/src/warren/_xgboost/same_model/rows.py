@@ -1,5 +1,5 @@
 """The labels, weights, queries and bounds of the rows of all workers."""
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import scipy.sparse
@@ -18,7 +18,7 @@ class Order:
     together."""
 
     def __init__(self, matrix: Any, peers: Peers) -> None:
-        parts = [part for of_rank in peers.allgather(getattr(matrix, "warren_parts", None) or []) for part in of_rank]
+        parts: List[Tuple[int, int, int]] = [part for of_rank in peers.allgather(getattr(matrix, "warren_parts", None) or []) for part in of_rank]
         self._moves = [place for place, _, _ in parts] != sorted(place for place, _, _ in parts)
         self._parts = parts
 
@@ -34,7 +34,8 @@ class Order:
         if not self._moves or values is None or len(values) == 0:
             return values
         ends = np.cumsum([0, *sizes])
-        by_place = sorted(range(len(sizes)), key=lambda number: self._parts[number][0])
+        places = [place for place, _, _ in self._parts]
+        by_place = sorted(range(len(sizes)), key=places.__getitem__)
         return np.concatenate([values[ends[number]:ends[number + 1]] for number in by_place])
 
 

@@ -201,6 +201,7 @@ ExitStatus SshController::Explain(const Session& session, const ExitStatus& stat
   const std::string what = words.empty() ? fmt::format("ssh {}", status.Describe()) : words;
   ExitStatus explained = status;
   if (explained.ok()) explained.code = kSshFailed;
+  explained.host_lost = true;
   if (!stopping_) state.gone = true;
   explained.story =
       session.began ? fmt::format("was lost with the connection to {} ({})", state.host.name, what)

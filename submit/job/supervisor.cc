@@ -172,11 +172,11 @@ void Supervisor::OnSuccess(std::size_t index) {
   }
 }
 
-/// Whether a worker of an elastic job was lost, rather than failed: a signal ended it, or it ended as asked
-/// to by SIGTERM. An error that a program reports would occur in its new process, too.
+/// Whether a worker of an elastic job was lost, rather than failed: its host is gone, a signal ended it, or it ended
+/// as asked to by SIGTERM. An error that a program reports would occur in its new process, too.
 bool Supervisor::IsLoss(const ExitStatus& status) const {
-  const bool by_signal = status.signal != 0 || FromShellCode(status.code).signal != 0;
-  return policy_.min_workers && by_signal && view_.has_tracker() && !view_.work_is_done();
+  const bool taken = status.host_lost || status.signal != 0 || FromShellCode(status.code).signal != 0;
+  return policy_.min_workers && taken && view_.has_tracker() && !view_.work_is_done();
 }
 
 /// Starts the worker again if its place may be used. The others go on, as long as there are enough.

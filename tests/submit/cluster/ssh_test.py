@@ -11,7 +11,7 @@ import ssh_hosts
 from cluster_case import PYTHON, READY, BindingBehaviour, ClusterBehaviour, ClusterCase, WatchingBehaviour
 from ssh_hosts import PORT, SshHosts
 from submit_case import LIMIT_S
-from warren_testing import wait_for
+from warren_testing import BIN, SOURCE, wait_for
 
 WHY_NOT = ssh_hosts.why_not()
 
@@ -308,6 +308,32 @@ class LostHost(SshCase):
         cores = self.file("cores-1").read_text().splitlines()[1]
         self.assertIn(cores + "\n", pathlib.Path("/proc/self/status").read_text())
         self.assertTrue(on_lost_host)
+        wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
+
+
+    def test_an_elastic_job_goes_on_on_other_hosts(self):
+        code = ("import os, pathlib, time; from warren._launch.membership import Membership\n"
+                "member, task = Membership(), os.environ['DMLC_TASK_ID']\n"
+                "def meet():\n"
+                "    found = member.next_generation(lambda: True)\n"
+                "    pathlib.Path(f'met-{task}-{found.number}-of-{found.size}').write_text(os.environ['DMLC_NODE_HOST'])\n"
+                "meet()\n"
+                "while not pathlib.Path('end').exists():\n"
+                "    time.sleep(.1)\n"
+                "    if member.wants_change():\n"
+                "        member.come_again(); meet()\n"
+                "member.done(); member.close()\n")  # fmt: skip
+        process = self.start("--num-workers", "1:2", "--replace-within", 60, "--ssh-options", "-o ServerAliveInterval=1", "--env",
+                             f"PYTHONPATH={SOURCE / 'python/src'}", "--env", f"WARREN_NATIVE={BIN.parent}", *PYTHON, code,
+                             hosts="n0\nn1\nn2\n")  # fmt: skip
+        self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+        self.hosts.namespaces.cut_off(1)
+        self.wait_for_files("met-0-2-of-2", "met-1-2-of-2")
+        self.assertNotEqual(self.file("met-1-2-of-2").read_text(), "n1")
+        self.file("end").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(err.decode(), r"worker 1 \(host n1, pid \d+\) was lost with the connection to n1 .*; the other one goes on, and it is started again")
         wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
 
 

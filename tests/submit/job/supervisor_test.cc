@@ -142,6 +142,16 @@ TEST_F(SupervisorTest, AnElasticJobTakesTheExitCodeOfSigtermForAKill) {
   EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 2"));
 }
 
+TEST_F(SupervisorTest, AnElasticJobStartsTheWorkerOfALostHostAgain) {
+  Begin(2, Elastic(1));
+  ExitStatus status;
+  status.code = 255;
+  status.story = "was lost with the connection to n1";
+  status.host_lost = true;
+  supervisor_->Exited(1, status, now_);
+  EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 2"));
+}
+
 TEST_F(SupervisorTest, AnElasticJobFailsByAnErrorOfItsProgram) {
   Begin(2, Elastic(1));
   Exit(1, 3);

@@ -260,6 +260,7 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
 ClusterEntry MpiEntry() {
   ClusterEntry entry;
   entry.name = "mpi";
+  entry.may_lose_workers = true;
   entry.where = "where mpirun starts them";
   LaunchTogether(entry, [](const Options& options) -> GangCluster::MakeLaunch {
     return [setting = FindMpi(options)](const GangPlan& plan) { return MpiLaunch(setting, plan); };

@@ -109,6 +109,7 @@ tracker::Reached RouteToSgeHosts() {
 ClusterEntry SgeEntry() {
   ClusterEntry entry;
   entry.name = "sge";
+  entry.may_lose_workers = true;
   entry.where = "a Grid Engine queue";
   LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch { return SgeLaunch; });
   entry.host = [](const Options&) { return HostByRoute(RouteToSgeHosts()); };

@@ -200,6 +200,7 @@ tracker::Reached RouteToSlurmNodes(const Options& options) {
 ClusterEntry SlurmEntry() {
   ClusterEntry entry;
   entry.name = "slurm";
+  entry.may_lose_workers = true;
   entry.where = "Slurm nodes";
   LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch {
     return [inside = InSlurmAllocation()](const GangPlan& plan) { return SlurmLaunch(plan, inside); };

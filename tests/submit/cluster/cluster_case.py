@@ -11,12 +11,33 @@ import subprocess
 import tempfile
 
 from submit_case import LIMIT_S, NASTY, PROGRAM, RECORD, SubmitCase, as_bytes, kill_at_once, str_or_bytes
-from warren_testing import BIN, wait_for
+from warren_testing import BIN, SOURCE, wait_for
 
 READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
 GONE_LIMIT_S = 5.0  # the grace time of 0.6 s, plus delays on a busy machine
 RESULT = "x" * 60
 PYTHON = ["/usr/bin/python3", "-c"]  # every host has it
+#: The options and the program of an elastic job whose workers do nothing but meet: in each generation, each writes its pid and host to a
+#: file, until there is a file `end`.
+MEMBER = ["--env", f"PYTHONPATH={SOURCE / 'python/src'}", "--env", f"WARREN_NATIVE={BIN.parent}", *PYTHON, """
+import os, pathlib, time
+from warren._launch.membership import Membership
+
+def meet():
+    found = member.next_generation(lambda: True)
+    path = pathlib.Path(f"met-{os.environ['DMLC_TASK_ID']}-{found.number}-of-{found.size}")
+    path.write_text(f"{os.getpid()} {os.environ.get('DMLC_NODE_HOST', '')}")
+
+member = Membership()
+meet()
+while not pathlib.Path("end").exists():
+    time.sleep(.1)
+    if member.wants_change():
+        member.come_again()
+        meet()
+member.done()
+member.close()
+"""]
 
 
 def processes_with(mark):
@@ -60,6 +81,7 @@ class ClusterCase(SubmitCase):
     CLUSTER = ""  # as in DMLC_JOB_CLUSTER
     WORKERS = 3
     ERRORS_COME_APART = True  # whether standard output and standard error are kept separate
+    IS_ELASTIC = True  # whether a job can go on without some of its workers
     CORES_ARE_SHARED = True  # whether the workers of a host share its cores
 
     def cluster_options(self):
@@ -276,6 +298,21 @@ class ClusterBehaviour(ClusterCase):
             self.assertEqual(variables[b"PATH"], b"/nowhere")
             self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], self.CLUSTER.encode())
             self.assertEqual([k for k in variables if k.startswith(b"DMLC_SUBMIT_SCRIPT")], [])
+
+    def test_a_killed_worker_of_an_elastic_job_is_replaced(self):
+        if not self.IS_ELASTIC:
+            process = self.submit("--num-workers", "1:2", "true")
+            self.assertEqual(process.returncode, 2, process.err)
+            self.assertIn(f"--num-workers 1:2: --cluster {self.CLUSTER} cannot go on without a worker", process.err)
+            return
+        process = self.start("--num-workers", "1:2", *MEMBER)
+        _, other = self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+        os.kill(int(other.split()[0]), signal.SIGKILL)
+        self.wait_for_files("met-0-2-of-2", "met-1-2-of-2")
+        self.file("end").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(b"killed by signal 9 (SIGKILL); the other one goes on, and it is started again", err)
 
     def test_no_other_user_reads_the_jobs_token(self):
         process = self.start("--num-workers", 2, "sh", "-c", READY)

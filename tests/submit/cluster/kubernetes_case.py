@@ -62,6 +62,8 @@ class KubernetesCase(ClusterCase):
 class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
     """Tests for a real Kubernetes and for the stand-in, which run in one derived class for each."""
 
+    IS_ELASTIC = False
+
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"
         process = self.start("--num-workers", 1, "--local-num-attempt", 1, "sh", "-c", code)

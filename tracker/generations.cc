@@ -91,7 +91,8 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
       worker.state = State::kDone;
       if (!std::exchange(done_, true)) {
         for (const auto& [other, one] : workers_) {
-          if (one.state == State::kWaits) Tell(other, GenerationWord::kOver);
+          const bool was_given_up = one.state == State::kMember && one.generation == 0;
+          if (one.state == State::kWaits || was_given_up) Tell(other, GenerationWord::kOver);
         }
       }
   }
@@ -179,7 +180,7 @@ void Generations::Evaluate(TimePoint now) {
   GiveUpMembers(now);
   if (done_ || formed_ || NumMembers() > 0) return;
   const int waiting = Count(State::kWaits);
-  const bool is_late = now - waiting_since_ >= options_.replace_within;
+  const bool is_late = now - waiting_since_ >= Patience();
   if (waiting < options_.min_workers || (waiting < expected_ && !is_late)) return;
   Form();
 }
@@ -238,7 +239,7 @@ std::optional<TimePoint> Generations::NextDeadline() const {
   if (NumMembers() > 0) {
     return broken_ ? std::optional(incomplete_since_ + LeavePatience()) : std::nullopt;
   }
-  if (Count(State::kWaits) >= options_.min_workers) return waiting_since_ + options_.replace_within;
+  if (Count(State::kWaits) >= options_.min_workers) return waiting_since_ + Patience();
   if (options_.timeout.count() == 0) return std::nullopt;
   return incomplete_since_ + options_.timeout;
 }

@@ -75,6 +75,7 @@ class Generations {
   bool done() const { return done_; }
   /// Whether all workers have ended since then, or too few came in time.
   bool finished() const { return finished_; }
+  bool failed() const { return finished_ && !done_; }
   /// "2 workers wait (task 0, task 3), expected 3"
   std::string Describe() const;
 
@@ -101,9 +102,9 @@ class Generations {
   void TellMembers(wire::GenerationWord word, const std::string& story = {});
   int Count(State state) const;
   int NumMembers() const;
-  std::chrono::milliseconds LeavePatience() const {
-    return std::max(options_.replace_within, kLeavePatience);
-  }
+  std::chrono::milliseconds LeavePatience() const { return std::max(options_.replace_within, kLeavePatience); }
+  /// How long a generation waits for workers that may come. All start together, so the first one waits for all.
+  std::chrono::milliseconds Patience() const { return number_ == 0 ? LeavePatience() : options_.replace_within; }
   void GiveUpMembers(TimePoint now);
   void Evaluate(TimePoint now);
   void Form();

@@ -124,7 +124,7 @@ void Job::CountPendingBytes(ConnectionId connection, std::size_t bytes) {
 }
 
 void Job::ReceivedHandshake(ConnectionId connection, std::size_t bytes) {
-  if (!finished() && connections_.Has(connection)) CountPendingBytes(connection, bytes);
+  if (!is_over() && connections_.Has(connection)) CountPendingBytes(connection, bytes);
 }
 
 /// If the limit is exceeded, drops connections until the pending bytes are at most half of it, so that
@@ -158,7 +158,7 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
     generations_->Received(connection, bytes, now);
     return FollowGenerations(now);
   }
-  if (finished() || !connections_.Has(connection)) return;
+  if (is_over() || !connections_.Has(connection)) return;
   const auto found = inbound_.find(connection);
   if (found == inbound_.end()) return;  // it belongs to a worker's error port, which sends nothing
   CountPendingBytes(connection, bytes.size());
@@ -355,7 +355,7 @@ bool Job::ReadAuthentication(ConnectionId connection, Inbound& inbound) {
 }
 
 void Job::Authenticated(ConnectionId connection) {
-  if (!finished() && connections_.Has(connection)) connections_.SetAuthenticated(connection);
+  if (!is_over() && connections_.Has(connection)) connections_.SetAuthenticated(connection);
 }
 
 /// Called when the first authenticated worker wants a rank, or the first worker is vouched for.
@@ -511,7 +511,7 @@ void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoi
 }
 
 void Job::Tick(TimePoint now) {
-  if (finished()) return;
+  if (is_over()) return;
   now_ = now;
   while (const auto late = connections_.FirstLate(now)) Closed(*late, "it was silent for too long", now);
   if (generations_) {
@@ -527,7 +527,7 @@ void Job::Tick(TimePoint now) {
 }
 
 std::optional<TimePoint> Job::NextDeadline() const {
-  if (finished()) return std::nullopt;
+  if (is_over()) return std::nullopt;
   std::optional<TimePoint> next = connections_.NextDeadline();
   const auto consider = [&](const std::optional<TimePoint>& time) {
     if (time) next = std::min(next.value_or(*time), *time);

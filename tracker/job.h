@@ -127,6 +127,8 @@ class Job {
   };
 
   const DialectJob& Current() const;
+  /// Whether no peer is listened to any more. A worker that comes to an elastic job too late is told so.
+  bool is_over() const { return generations_ ? generations_->failed() : finished(); }
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
   void FollowGenerations(TimePoint now);

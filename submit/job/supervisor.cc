@@ -11,6 +11,11 @@
 namespace warren::submit {
 namespace {
 
+/// A signal as shells show it in an exit code.
+constexpr int FromSignal(int signal) {
+  return 128 + signal;
+}
+
 /// "; the other 3 processes were stopped", or an empty string if `count` is 0.
 std::string OthersStopped(std::size_t count) {
   if (count == 0) return {};
@@ -175,7 +180,8 @@ void Supervisor::OnSuccess(std::size_t index) {
 /// Whether a worker of an elastic job was lost, rather than failed: its host is gone, a signal ended it, or it ended
 /// as asked to by SIGTERM. An error that a program reports would occur in its new process, too.
 bool Supervisor::IsLoss(const ExitStatus& status) const {
-  const bool taken = status.host_lost || status.signal != 0 || FromShellCode(status.code).signal != 0;
+  const bool taken = status.host_lost || status.signal != 0 || status.code == FromSignal(SIGTERM) ||
+                     status.code == FromSignal(SIGKILL);
   return policy_.min_workers && taken && view_.has_tracker() && !view_.work_is_done();
 }
 
@@ -327,9 +333,8 @@ void Supervisor::Handle(const Failure& failure) {
   const bool left = together ? num_succeeded_ > 0 : failure.left;
   const bool scheduler = process.role == tracker::Role::kScheduler;
   const std::string what =
-      fmt::format("{} {}{} on attempt {} of {}", process.Describe(), failure.status.Describe(),
-                  failure.story.empty() ? "" : fmt::format(" ({})", failure.story), process.restarts + 1,
-                  policy_.num_restarts + 1);
+      fmt::format("{} {}{}{}", process.Describe(), failure.status.Describe(),
+                  failure.story.empty() ? "" : fmt::format(" ({})", failure.story), Attempt(process));
   if (process.restarts < policy_.num_restarts && !left && !scheduler) {
     Do(ShowErrorOf{failure.index});
     Do(LogLine{Severity::kWarning, what + "; starting it again"});
@@ -344,6 +349,12 @@ void Supervisor::Handle(const Failure& failure) {
   }
   culprit_ = failure.index;
   FailOrBeginAgain(failure.status.ok() ? kTrouble : failure.status.ShellCode(), what + why_final);
+}
+
+/// " on attempt 1 of 3"; empty in an elastic job, in which the number of attempts is not fixed.
+std::string Supervisor::Attempt(const ProcessState& process) const {
+  if (policy_.min_workers) return {};
+  return fmt::format(" on attempt {} of {}", process.restarts + 1, policy_.num_restarts + 1);
 }
 
 void Supervisor::FailOrBeginAgain(int exit_code, const std::string& story) {
@@ -458,8 +469,9 @@ void Supervisor::Broken(const std::string& task_id, const std::string& story, Ti
 void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
   now_ = now;
   if (!failure.empty()) OnTrackerFailed(failure);
-  // A process that then tries to start a second job is rejected instead of being left waiting.
-  Do(StopTracker{});
+  // A process that then tries to start a second job is rejected instead of being left waiting. In an elastic job,
+  // one that comes too late is told so.
+  if (!policy_.min_workers || !failure.empty()) Do(StopTracker{});
 }
 
 void Supervisor::TrackerFailed(const std::string& story, TimePoint now) {

@@ -238,6 +238,7 @@ class Supervisor {
   void HandleCase();
   void TakeBackSuccess(std::size_t index, FailureCase& gathered);
   void Handle(const Failure& failure);
+  std::string Attempt(const ProcessState& process) const;
   void FailOrBeginAgain(int exit_code, const std::string& story);
   bool MayBeginAgain() const;
   std::string AfterRestarts() const;

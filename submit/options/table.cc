@@ -33,8 +33,13 @@ void StoreWorkers(Options& options, const std::string& value) {
   const std::size_t colon = value.find(':');
   options.min_workers.reset();
   if (colon == std::string::npos) return Count<&Options::num_workers, 1, kMaxWorkers>(options, value);
-  const int least = ParseCount(value.substr(0, colon), 1, kMaxWorkers);
-  options.num_workers = ParseCount(value.substr(colon + 1), 1, kMaxWorkers);
+  int least = 0;
+  try {
+    least = ParseCount(value.substr(0, colon), 1, kMaxWorkers);
+    options.num_workers = ParseCount(value.substr(colon + 1), 1, kMaxWorkers);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("'{}' is not MIN:MAX: {}", value, error.what()));
+  }
   if (least > options.num_workers) {
     throw std::runtime_error(fmt::format("'{}': MIN is greater than MAX", value));
   }
@@ -197,9 +202,9 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
   add("The job", true,
       {
           {"--num-workers",
-           "N|MIN:MAX",
+           "N",
            "",
-           "Number of workers to start. Required. With MIN:MAX, MAX workers are started; one that is killed is started again, and the others go on with its rows or with the new process. The job fails when fewer than MIN are left. For programs that use warren.xgboost.train(..., elastic=True).",
+           "Number of workers to start. Required. With MIN:MAX in place of N, MAX workers are started; one that is killed is started again, and the others go on with its rows or with the new process. The job fails when fewer than MIN are left. For programs that use warren.xgboost.train(..., elastic=True).",
            StoreWorkers,
            false,
            {"-n", "-np"}},

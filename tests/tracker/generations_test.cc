@@ -190,6 +190,7 @@ TEST(Generations, DoNotWaitForAWorkerThatTheLauncherDoesNotExpect) {
 
 TEST(Generations, EndTogetherForAWorkerThatComesLater) {
   Elastic job(1, 3, 0s);
+  job.Expect(1);
   const ConnectionId a = job.Come("0");
   EXPECT_EQ(job.HeardOne(a).generation, 1);
   const ConnectionId b = job.Come("1");
@@ -238,8 +239,29 @@ TEST(Generations, GiveUpMembersThatDoNotLeaveABrokenOne) {
   EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kChange);
 }
 
+TEST(Generations, TellGivenUpMembersThatTheWorkIsDone) {
+  Elastic job(1, 3, 1s);
+  const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
+  job.Lose(c);
+  job.Say(a, MemberWord::kCome);
+  job.Wait(kLeavePatience + 1s);
+  job.Heard(b);
+  job.Say(a, MemberWord::kDone);
+  EXPECT_EQ(job.HeardOne(b).word, GenerationWord::kOver);
+}
+
+TEST(Generations, BeginWithAllWhateverThePatienceForReplacements) {
+  Elastic job(1, 2, 0s);
+  const ConnectionId a = job.Come("0");
+  job.Wait(kLeavePatience - 1s);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  job.Wait(1s);
+  EXPECT_EQ(job.HeardOne(a).size, 1);
+}
+
 TEST(Generations, EndWithTheWorkOfTheJob) {
   Elastic job(1, 2, 0s);
+  job.Expect(1);
   const ConnectionId a = job.Come("0");
   job.Say(a, MemberWord::kDone);
   const ConnectionId late = job.Come("1");
@@ -247,6 +269,8 @@ TEST(Generations, EndWithTheWorkOfTheJob) {
   EXPECT_FALSE(job.finished);
   job.Lose(a);
   EXPECT_EQ(job.finished, "");
+  const ConnectionId later = job.Come("2");
+  EXPECT_EQ(job.HeardOne(later).word, GenerationWord::kOver);
 }
 
 TEST(Generations, EndTheJobIfTooFewComeInTime) {
@@ -262,6 +286,7 @@ TEST(Generations, EndTheJobIfTooFewComeInTime) {
 
 TEST(Generations, RefuseWorkersOfAnotherOneAndThoseWithoutAny) {
   Elastic job(1, 2, 0s);
+  job.Expect(1);
   job.Join("0");
   EXPECT_THAT(job.log.back(), HasSubstr("it names no generation"));
   const ConnectionId a = job.Come("0");

@@ -96,7 +96,7 @@ class Membership:
     """A connection to the tracker, which forms the generations, and a thread that listens to it.
 
     A member may wait in a call for one that is lost, such as for its connection. So when a generation is broken and this member does not
-    leave it within a second, the thread shuts down the sockets that it has opened in this generation, which ends the call with an error.
+    leave it within a second, the thread shuts down the sockets that it opened to join this generation, which ends the call with an error.
     Other methods are for one thread; they raise RuntimeError if the tracker is lost."""
 
     def __init__(self) -> None:
@@ -107,25 +107,28 @@ class Membership:
         self._current = Generation(0, 0)
         self._is_broken = self._wants_change = self._is_over = self._is_closed = False
         self._failure: Optional[Exception] = None
-        self._before: Optional[FrozenSet[str]] = None  # the sockets of this process before it joined the generation
+        self._before: Optional[FrozenSet[str]] = None  # while this process joins a generation: the sockets that it had before
+        self._links: FrozenSet[str] = frozenset()  # those that it opened to join
         threading.Thread(target=self._listen, name="warren-membership", daemon=True).start()
 
     # --- the thread -----------------------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
         broken_since: Optional[float] = None
+        news = select.poll()
+        news.register(self._connection.descriptor, select.POLLIN)
         try:
             while not self._is_closed:
-                select.select([self._connection.descriptor], [], [], _SLICE_S)
+                news.poll(1000 * _SLICE_S)
                 for word, generation, _ in self._connection.heard():
                     self._note(word, generation)
                 with self._changed:
-                    if not self._is_broken or self._before is None:
+                    if not self._is_broken or not (self._links or self._before is not None):
                         broken_since = None
                     elif broken_since is None:
                         broken_since = time.monotonic()
                     elif time.monotonic() - broken_since >= _GRACE_S:
-                        _shut_down(_sockets() - self._before)
+                        _shut_down(self._links if self._before is None else _sockets() - self._before)
                         broken_since = time.monotonic()
         except Exception as error:  # pylint: disable=broad-except
             with self._changed:
@@ -155,8 +158,8 @@ class Membership:
             raise RuntimeError(str(self._failure)) from self._failure
 
     def next_generation(self, may_wait: Callable[[], bool]) -> Generation:
-        """Waits until this worker is a member of a new generation. From now on the sockets that it opens belong to the generation. Ends
-        early, with the last one, if `may_wait()` is false. Raises JobIsOver."""
+        """Waits until this worker is a member of a new generation, which it then joins. Ends early, with the last one, if `may_wait()` is
+        false. Raises JobIsOver."""
         with self._changed:
             self._wait(lambda: self._formed or self._is_over or not may_wait(), float("inf"))
             if self._is_over:
@@ -166,6 +169,12 @@ class Membership:
                 self._before = _sockets()
             return self._current
 
+    def joined(self) -> None:
+        """To be called when this worker has joined its generation: the sockets that it opens from now on are the program's."""
+        with self._changed:
+            if self._before is not None:
+                self._links, self._before = _sockets() - self._before, None
+
     @property
     def size(self) -> int:
         """The number of members of this worker's generation."""
@@ -174,7 +183,7 @@ class Membership:
     def come_again(self) -> None:
         """Tells the tracker that this worker has left its generation, and waits for another one."""
         with self._changed:
-            self._before = None
+            self._before, self._links = None, frozenset()
             self._is_broken = self._wants_change = False
             self._current = Generation(0, 0)
         self._connection.tell(_COMES)
@@ -193,7 +202,7 @@ class Membership:
     def done(self) -> None:
         """Tells the tracker that the work of the job is done."""
         with self._changed:
-            self._before = None
+            self._before, self._links = None, frozenset()
         self._connection.tell(_DONE)
 
     def leave(self) -> None:

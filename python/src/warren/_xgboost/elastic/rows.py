@@ -1,6 +1,7 @@
 """A data set of an elastic training, of which this worker holds some shares."""
 import contextlib
 import dataclasses
+import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import xgboost as xgb
@@ -9,7 +10,7 @@ from warren._xgboost import matrices as _matrices
 from warren._xgboost.elastic.shares import Range, dealt
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model.alone import alone
-from warren.data import _load, _peers, _table
+from warren.data import _check, _load, _peers, _table
 from warren.data._columnar import converter as _converter
 from warren.data._columnar.source import Source
 from warren.data._peers import Peers, together
@@ -25,6 +26,7 @@ class Asked(NamedTuple):
     wanted: _load.Wanted
     options: Dict[str, Any]
     progress: bool
+    is_checked: bool  #: whether the caller wants a table of what each worker has read
 
 
 def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
@@ -33,11 +35,11 @@ def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
     for name, values in _WITHOUT_MEANING.items():
         if options.pop(name, values[0]) not in values:
             raise ValueError(f"elastic=True: {name}={given[name]!r} is not possible: the rows of a lost worker are read anew into memory")
-    options.pop("check", None)
+    is_checked = _check.wanted(options.pop("check", None))
     progress = bool(options.pop("progress", True))
     of_files = {name: options.pop(name) for name in list(options) if name in _load.Wanted.ARGUMENTS}
     _matrices.require_known(xgb.QuantileDMatrix, options)
-    return Asked(_load.Wanted(uri, **of_files), options, progress)
+    return Asked(_load.Wanted(uri, **of_files), options, progress, is_checked)
 
 
 class Rows:
@@ -64,6 +66,17 @@ class Rows:
         if not self._asked.wanted.is_text:
             self._source = self._asked.wanted.source(_peers.of(0, self._count))
             self._converter = _converter.Converter(self._source, categories)
+
+    def files(self) -> List[Tuple[str, int, int]]:
+        """The names of the files, their sizes, and when they were changed (in ns; 0 for those of stores, and of text)."""
+        return [] if self._source is None else [(one.uri, one.size, _changed(one.uri)) for one in self._source.files]
+
+    def require_unchanged(self, files: Sequence[Tuple[str, int, int]], of_this_host: bool) -> None:
+        """Raises ValueError if the files are not those that the other workers read: rows of both would be mixed. `of_this_host`: whether they
+        were looked at on this host, whose clock tells when files were changed."""
+        for (name, size, changed), (_, other_size, other_changed) in zip(self.files(), files):
+            if size != other_size or (of_this_host and changed != other_changed):
+                raise ValueError(f"{name} has changed since the training began, and a worker was to read it anew: start the job again")
 
     @property
     def is_open(self) -> bool:
@@ -112,6 +125,13 @@ class Rows:
         matrix.warren_parts = [(one.first, len(part), 0 if part.group_sizes is None else len(part.group_sizes))
                                for one, part in zip(ranges, tables)]
         self.matrix, self.held = matrix, ranges
+
+
+def _changed(name: str) -> int:
+    try:
+        return os.stat(name[len("file://"):] if name.startswith("file://") else name).st_mtime_ns
+    except OSError:  # in a store
+        return 0
 
 
 def _joined(tables: Sequence[Table]) -> Table:

@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
+import numpy as np
 import xgboost as xgb
 
 from warren._launch.membership import Generation, JobIsOver, Membership
@@ -13,13 +14,13 @@ from warren.data._peers import Peers
 
 #: What a collective call may raise when a worker is lost.
 _OF_COLLECTIVES = (xgb.core.XGBoostError, RuntimeError, OSError)
+#: How long a worker whose collective call has failed waits to hear from the tracker that another one is lost: in XGBoost, and elsewhere.
+_PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
 #: How XGBoost and Warren's engine describe a connection between workers that broke.
 _OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused)|Broken pipe|closed the connection|has ended|"
-                       "was lost|gave up|has waited")
+                       "was lost|gave up|has waited|own communication failed")
 #: A network that does not work is an error in the end.
 _MOST_BROKEN_LINKS = 5
-#: How long a worker whose collective call has failed waits to hear from the tracker that another one is lost.
-_PATIENCE_S = 5.0
 #: The exit status of a process that has ended because of SIGTERM, as shells give it.
 _TERMINATED = 128 + signal.SIGTERM
 
@@ -29,6 +30,7 @@ class Kept(NamedTuple):
 
     model: bytes
     history: Dict[str, Any]  #: the values of each evaluation set and metric
+    states: Any  #: of the callbacks
 
 
 class Change(Exception):
@@ -41,6 +43,7 @@ class Session:
     def __init__(self, join: Callable[[Generation], None], leave: Callable[[bool], None]) -> None:
         self._join, self._leave = join, leave
         self._is_asked_to_end = False
+        self._may_end_later = True  # whether SIGTERM waits for the end of the round
         self._handler: Any = None
         self._broken_links = 0  # since the last round
         if threading.current_thread() is threading.main_thread():
@@ -52,6 +55,7 @@ class Session:
         self.returned = 0
         self._size_at_result = 0
         self._take_part()
+        self._may_end_later = False
 
     def _take_part(self) -> None:
         """Joins the next generation. Ends the program if the job has no work left."""
@@ -62,6 +66,8 @@ class Session:
             raise SystemExit(0) from None
 
     def _end_soon(self, *_: Any) -> None:
+        if not self._may_end_later:
+            raise SystemExit(_TERMINATED)
         self._is_asked_to_end = True
 
     def _next_generation(self) -> None:
@@ -72,7 +78,8 @@ class Session:
                 self._membership.leave()
                 raise SystemExit(_TERMINATED)
             try:
-                return self._join(generation)
+                self._join(generation)
+                return self._membership.joined()
             except _OF_COLLECTIVES as error:
                 self._require_end(error)
                 with contextlib.suppress(Exception):
@@ -82,30 +89,37 @@ class Session:
     def _require_end(self, error: BaseException) -> None:
         """Raises the error of a collective call, unless the reason is that the generation ends, or that a connection between workers
         broke."""
-        if self._membership.is_known_to_end(_PATIENCE_S):
+        of_xgboost = isinstance(error, xgb.core.XGBoostError) or (isinstance(error, RuntimeError) and str(error).startswith("XGBoost"))
+        if self._membership.is_known_to_end(_PATIENCE_S if of_xgboost else _SHORT_PATIENCE_S):
             return
         self._broken_links += 1
-        if not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
+        if not of_xgboost or not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
             raise error
         words = str(error).strip().splitlines()
         sys.stderr.write(f"warren: a connection between workers broke, so they meet again ({words[-1] if words else ''})\n")
 
-    def at_boundary(self, peers: Peers) -> None:
-        """To be called by all members between two rounds. Raises Change on all of them if one has heard that another worker waits, or has
-        been asked to end."""
-        import numpy as np  # pylint: disable=import-outside-toplevel
-
+    def at_boundary(self, peers: Peers, stops: bool) -> bool:
+        """To be called by all members between two rounds. Returns whether one of them stops the training. Raises Change on all of them if
+        one has heard that another worker waits, or has been asked to end."""
         wants = self._membership.wants_change() or self._is_asked_to_end
-        one_wants = peers.greatest(np.array([wants], np.uint64))[0]
-        self._broken_links = 0
-        if one_wants:
+        one_wants, one_stops = peers.greatest(np.array([wants, stops], np.uint64))
+        if one_wants and not one_stops:
             raise Change
+        return bool(one_stops)
+
+    def has_progressed(self) -> None:
+        """To be called at the end of a round."""
+        self._broken_links = 0
 
     def recovering(self, work: Callable[[], Any]) -> Any:
-        """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised."""
+        """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised. If
+        this process is asked to end, it does so at the next change."""
+        self._may_end_later = True
         while True:
             try:
-                return work()
+                found = work()
+                self._may_end_later = False
+                return found
             except Change:
                 failed = False
             except _OF_COLLECTIVES as error:
@@ -145,6 +159,7 @@ class Session:
     def finish(self, peers_of_job: Callable[[], Peers]) -> None:
         """To be called at the end of the program. Waits until all members have come so far. Raises RuntimeError if one was lost after the last
         training, and not replaced."""
+        self._may_end_later = True
         while True:
             try:
                 self.behind(peers_of_job(), is_at_end=True)
@@ -165,6 +180,11 @@ class Session:
             raise RuntimeError("a worker was lost after the training, and no other one has come: what its program did then, such as saving the "
                                "model, may be missing")
         self._membership.done()
+
+    def abandon(self) -> None:
+        """Leaves the communicator without the others: XGBoost's threads could crash the process at its exit."""
+        with contextlib.suppress(Exception):
+            self._leave(True)
 
     def close(self) -> None:
         """Ends the membership."""
@@ -197,7 +217,11 @@ def ended(peers_of_job: Callable[[], Peers], failed: bool) -> Iterator[None]:
         return
     try:
         if not failed:
-            session.finish(peers_of_job)
+            try:
+                session.finish(peers_of_job)
+            except BaseException:
+                session.abandon()
+                raise
         yield
     finally:
         session.close()

@@ -1,17 +1,21 @@
 """One training of an elastic job, over all generations of its workers."""
-import copy
+import functools
 import inspect
 import os
+import socket
 import sys
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import xgboost as xgb
 
+from warren._frameworks.replacing import replaced
 from warren._launch.membership import is_elastic, most_workers
 from warren._xgboost import hooks as _hooks
-from warren._xgboost.elastic import shares as _shares
 from warren._xgboost.elastic import session as _session
+from warren._xgboost.elastic import shares as _shares
+from warren._xgboost.elastic.callbacks import Callbacks, State, lengths_of, shorten
+from warren._xgboost.elastic.callbacks import ElasticCallback as ElasticCallback
 from warren._xgboost.elastic.rows import Asked, Rows
 from warren._xgboost.elastic.rows import asked as asked
 from warren._xgboost.elastic.session import Kept, Session
@@ -54,6 +58,8 @@ class _Common(NamedTuple):
     ends: Any  #: the values of _cuts.Values
     values: Any
     intercept: Optional[str]
+    files: List[List[Tuple[str, int, int]]]  #: of each data set: Rows.files
+    host: str  #: where they were looked at
 
 
 class _Progress(NamedTuple):
@@ -62,18 +68,6 @@ class _Progress(NamedTuple):
     rounds: int = 0  #: that are complete, with their evaluation
     is_updated: bool = False  #: the model has the next round, which has not been evaluated yet
     has_stopped: bool = False  #: a callback has ended the training
-
-
-class ElasticCallback(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """See warren.xgboost.ElasticCallback."""
-
-    def save(self) -> Any:
-        """Returns the state."""
-        raise NotImplementedError
-
-    def restore(self, state: Any) -> None:
-        """Sets the state."""
-        raise NotImplementedError
 
 
 def is_in_job() -> bool:
@@ -106,6 +100,10 @@ def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
     if draws and VERSION < _ONE_GENERATOR and session is not None:
         say(f"elastic=True: XGBoost {xgb.__version__} draws random numbers ({', '.join(draws)}) from generators that a new worker cannot set: "
             "the model will depend on when workers are lost")
+    if any(one.is_checked for one in (task.data, *(data for data, _ in task.evals))):
+        say("elastic=True: --check-data and check=True show no table: workers read their shares when they need them")
+    if os.environ.get("WARREN_CHECK_SUMS") and session is not None:
+        say("WARREN_CHECK_SUMS: only the rounds since the last change of workers are judged")
     if session is None:
         return task.ended(training.run(peers_of_job(), None))
 
@@ -113,7 +111,9 @@ def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
 
     def work() -> None:
         peers = peers_of_job()
-        if not ours.behind(peers):
+        if ours.behind(peers):
+            training.take(ours.kept[ours.returned])
+        else:
             ours.kept.append(training.run(peers, ours))
 
     ours.recovering(work)
@@ -139,25 +139,14 @@ class _Training:
         self._progress = _Progress()
         self._has_begun = False
         self._model: Any = None
-        self._callbacks = self._made_callbacks()
+        self._callbacks = Callbacks(task.options)
         self._container: Any = None
-        # A callback of the caller may make collective calls, which may fail after the callbacks before it have counted the round.
-        self._may_fail_late = not all(map(_is_of_xgboost, self._callbacks))
-        self._before: List[Any] = []  # the callbacks' states at the beginning of an evaluation that has not ended
-
-    def _made_callbacks(self) -> List[Any]:
-        """The caller's callbacks, and those that xgboost.train adds."""
-        options = self._task.options
-        found = list(options.get("callbacks") or ())
-        verbose = options.get("verbose_eval", True)
-        if verbose:
-            found.append(xgb.callback.EvaluationMonitor(period=1 if verbose is True else verbose))
-        if options.get("early_stopping_rounds"):
-            found.append(xgb.callback.EarlyStopping(rounds=options["early_stopping_rounds"], maximize=options.get("maximize")))
-        return found
+        # The callbacks' state at _progress: callbacks may fail in the middle of a round, after others have counted it.
+        self._state: Optional[State] = None
 
     def run(self, peers: Peers, session: Optional[Session]) -> Kept:
-        """Trains with the workers of this generation; `session` is None outside an elastic job. Raises Change, or the error of a collective call if one is lost."""
+        """Trains with the workers of this generation; `session` is None outside an elastic job. Raises Change, or the error of a collective
+        call if one is lost."""
         self._know_what_is_common(peers)
         self._hold_shares(peers)
         task = self._task
@@ -168,10 +157,15 @@ class _Training:
                                      self._common.intercept)
         self._common = self._common._replace(intercept=found.intercept)
         self._take_newest_state(found, evals, peers)
-        with found.evaluating(peers):
+        with found.evaluating(peers), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
             self._train(found, evals, peers, session)
         model = self._container.after_training(self._model)
-        return Kept(_bytes_of(found.ended(model)), {name: dict(of_one) for name, of_one in self._container.history.items()})
+        return Kept(_bytes_of(found.ended(model)), {name: dict(of_one) for name, of_one in self._container.history.items()},
+                    self._callbacks.state())
+
+    def take(self, kept: Kept) -> None:
+        """Gives the callbacks of this process the state that they have at the end of the training, which others have made."""
+        self._callbacks.restore(kept.states)
 
     # --- rows ---------------------------------------------------------------------------------------------------------------------------
 
@@ -184,7 +178,10 @@ class _Training:
             return
         self._rows.open_together(peers)
         found = self._rows.cuts(peers, self._how)
-        self._common = _Common(self._rows.categories, found.ends, found.values, None)
+        for rows in self._all_rows[1:]:
+            together(peers, functools.partial(rows.open_alone, self._rows.categories))
+        self._common = _Common(*peers.broadcast((self._rows.categories, found.ends, found.values, None,
+                                                 [rows.files() for rows in self._all_rows], socket.gethostname()), 0, objects=True))
 
     def _hold_shares(self, peers: Peers) -> None:
         """Reads the shares that this worker is to hold from now on, unless it holds them."""
@@ -196,10 +193,11 @@ class _Training:
         cuts = _cuts.Values(np.asarray(common.ends), np.asarray(common.values))
 
         def load() -> None:
-            for rows in self._all_rows:
+            for rows, files in zip(self._all_rows, common.files):
                 if rows.matrix is None or rows.held != mine:
                     if not rows.is_open:
                         rows.open_alone(common.categories)
+                    rows.require_unchanged([(one[0], one[1], one[2]) for one in files], common.host == socket.gethostname())
                     rows.hold(mine, cuts, self._how)
 
         together(peers, load)
@@ -208,87 +206,75 @@ class _Training:
 
     def _take_newest_state(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
         """Makes all workers go on from the newest state that one of them has."""
-        own = self._container
-        if self._before:
-            self._restore(self._before)
-            self._before = []
         all_progress = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
         newest = max(all_progress)
         matrices = [self._rows.matrix, *(matrix for matrix, _ in evals)]
         if newest == _Progress():
-            self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found)
+            self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found, self._state)
             return
         root = all_progress.index(newest)
         ours: Any = None
         if peers.rank == root:
-            ours = _bytes_of(self._model), {name: dict(of_one) for name, of_one in own.history.items()}, self._saved()
-        raw, history, states = peers.broadcast(ours, root, objects=True)
-        self._begin(xgb.Booster(found.params, matrices, model_file=bytearray(raw)), found)
+            history = {name: dict(of_one) for name, of_one in self._container.history.items()}
+            ours = _bytes_of(self._model), history, self._state if self._callbacks.any_of_caller else self._callbacks.state()
+        raw, history, state = peers.broadcast(ours, root, objects=True)
+        self._begin(xgb.Booster(found.params, matrices, model_file=bytearray(raw)), found, state)
         for name, of_one in history.items():
             self._container.history[name] = {metric: list(values) for metric, values in of_one.items()}
-        self._restore(states)
-        self._progress = newest
+        self._note(newest)
 
-    def _begin(self, model: "xgb.Booster", found: _same_model.Prepared) -> None:
-        """Goes on with this model. Tells the callbacks that the training begins, once in this process."""
+    def _begin(self, model: "xgb.Booster", found: _same_model.Prepared, state: Optional[State]) -> None:
+        """Goes on with this model, and this state of the callbacks, if there is one. Tells the callbacks that the training begins, once in
+        this process."""
         model.num_boosted_rounds()  # the first look at a model is a collective call, which a callback would make on some workers only
-        callbacks = [*self._callbacks, *(found.options.get("callbacks") or ()), _hooks.Progress(self._task.num_boost_round)]
+        callbacks = [*self._callbacks.all, *(found.options.get("callbacks") or ()), _hooks.Progress(self._task.num_boost_round)]
         self._container = xgb.callback.CallbackContainer(callbacks, metric=self._task.options.get("custom_metric"),
                                                          output_margin=found.has_function)
         self._model = model if self._has_begun else self._container.before_training(model)
         self._has_begun = True
+        if state is not None:
+            self._callbacks.restore(state)
+            self._callbacks.apply_to(self._model)
+        self._note(self._progress)
+
+    def _note(self, progress: _Progress) -> None:
+        """Sets how far this worker has come."""
+        self._progress = progress
+        if self._callbacks.any_of_caller:
+            self._state = self._callbacks.state()
 
     def _train(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers, session: Optional[Session]) -> None:
         matrix, container = self._rows.matrix, self._container
-        while self._progress.rounds < self._task.num_boost_round and not self._progress.has_stopped:
-            done = self._progress.rounds
+        while self._progress.rounds < self._task.num_boost_round:
+            done, stops = self._progress.rounds, self._progress.has_stopped
             if not self._progress.is_updated:
                 if session is not None:
-                    session.at_boundary(peers)
-                if container.before_iteration(self._model, done, matrix, evals):
+                    stops = session.at_boundary(peers, stops)
+                stops = stops or self._agreed(container.before_iteration(self._model, done, matrix, evals), peers)
+                if stops:
                     return
                 self._model.update(matrix, iteration=done, fobj=found.options.get("obj"))
-                self._progress = self._progress._replace(is_updated=True)
-            self._before = self._saved() if self._may_fail_late else []
-            lengths = {name: {metric: len(values) for metric, values in of_one.items()} for name, of_one in container.history.items()}
+                self._note(self._progress._replace(is_updated=True))
+            lengths = lengths_of(container.history)
             try:
                 has_stopped = bool(container.after_iteration(self._model, done, matrix, evals))
             except BaseException:
-                _shorten(container.history, lengths)
+                shorten(container.history, lengths)
                 raise
-            self._before = []
-            self._progress = self._progress._replace(rounds=done + 1, is_updated=False, has_stopped=has_stopped)
+            self._note(_Progress(done + 1, False, has_stopped))
+            if session is not None:
+                session.has_progressed()
 
-    # --- the states of callbacks --------------------------------------------------------------------------------------------------------
-
-    def _saved(self) -> List[Any]:
-        """The state of each callback."""
-        return [one.save() if isinstance(one, ElasticCallback) else copy.deepcopy(vars(one)) if _is_of_xgboost(one) else None
-                for one in self._callbacks]
-
-    def _restore(self, states: Sequence[Any]) -> None:
-        for one, state in zip(self._callbacks, states):
-            if isinstance(one, ElasticCallback):
-                one.restore(state)
-            elif state is not None:
-                vars(one).update(copy.deepcopy(state))
+    def _agreed(self, stops: Any, peers: Peers) -> bool:
+        """Whether a callback of one of the workers stops the training. XGBoost's callbacks decide the same on all."""
+        if not self._callbacks.any_of_caller:
+            return bool(stops)
+        return bool(peers.greatest(np.array([bool(stops)], np.uint64))[0])
 
 
 def _bytes_of(model: "xgb.Booster") -> bytes:
     """The model. A model that is not configured yet makes a collective call, from which it is kept here."""
     return bytes(alone(lambda: model.save_raw("ubj")))
-
-
-def _is_of_xgboost(callback: Any) -> bool:
-    """Whether the callback's state consists of numbers and texts."""
-    return isinstance(callback, (xgb.callback.EarlyStopping, xgb.callback.EvaluationMonitor))
-
-
-def _shorten(history: Any, lengths: Mapping[str, Mapping[str, int]]) -> None:
-    """Removes the values that a failed evaluation has added."""
-    for name, of_one in history.items():
-        for metric, values in of_one.items():
-            del values[lengths.get(name, {}).get(metric, 0):]
 
 
 def _require_options(options: Mapping[str, Any]) -> None:

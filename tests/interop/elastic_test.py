@@ -39,6 +39,18 @@ with warren.xgboost.communicator():
 """
 
 
+def with_callbacks(code, made, method):
+    """The program with callbacks: those of `code`, which `made` makes, before one that kills worker 1 in `method` of round 4, once."""
+    killer = f"""
+class Killer(xgboost.callback.TrainingCallback):
+    def {method}(self, model, epoch, evals_log):
+        if epoch == 4 and (os.environ.get("DMLC_TASK_ID"), os.environ.get("DMLC_NUM_ATTEMPT"), os.environ.get("DMLC_NUM_WORKER")) == ("1", "0", "2"):
+            os.kill(os.getpid(), 9)
+"""
+    program = PROGRAM.replace("class Pause", f"{code}{killer}\nclass Pause").replace("[Pause()]", f"[{made}, Killer()]")
+    return program.replace("40, elastic", "9, elastic")
+
+
 class Job:
     """A job, in a folder with its program and rows."""
 
@@ -155,7 +167,60 @@ class Elastic(unittest.TestCase):
         self.assertIn("elastic=True needs a job that may lose workers: start it with dmlc-submit --num-workers MIN:MAX",
                       Job(self.folder, "2").end(code=1))
 
-    def test_08_random_disturbances_leave_the_model_of_one_process(self):
+    def ends_with_the_model_of_one_process(self, program):
+        """Runs a program that trains the same model alone and with two workers, of which the second one kills itself on the way."""
+        alone = self.models(Job(self.folder, "1", program=program).end())
+        text = Job(self.folder, "1:2", program=program).end()
+        self.assertIn("killed by signal 9", text)
+        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+
+    def test_08_callbacks_keep_their_state_wherever_a_worker_is_lost(self):
+        for method in ("before_iteration", "after_iteration"):
+            self.ends_with_the_model_of_one_process(with_callbacks(f"""
+class Decay(warren.xgboost.ElasticCallback):
+    rate, rounds = .3, []
+    def {method}(self, model, epoch, evals_log):
+        self.rate *= .9
+        self.rounds = self.rounds + [epoch]
+        model.set_param("learning_rate", self.rate)
+    def save(self):
+        return [self.rate, self.rounds]
+    def restore(self, state):
+        self.rate, self.rounds = state
+    def after_training(self, model):
+        print("model", hashlib.sha256(repr(self.rounds).encode()).hexdigest(), "of 0", flush=True)
+        return model
+""", "Decay()", method).replace('print("model", hashlib.sha256(bytes', 'print("digest", hashlib.sha256(bytes'))
+            self.ends_with_the_model_of_one_process(with_callbacks(f"""
+class Once(xgboost.callback.TrainingCallback):
+    def {method}(self, model, epoch, evals_log):
+        if epoch == 2:
+            model.set_param("learning_rate", .05)
+""", "Once()", method))
+
+    def test_09_a_worker_that_comes_after_the_end_is_told_so(self):
+        program = "import os, time\nint(os.environ['DMLC_NUM_ATTEMPT']) and time.sleep(4)\n" + PROGRAM.replace("40, elastic", "8, elastic")
+        job = Job(self.folder, "1:2", "--replace-within", "0", program=program)
+        job.wait_for("round-1", lambda text: int(text) >= 3)
+        job.signal(1, signal.SIGKILL)
+        self.assertIn("the job's work was done before this worker could take part in it", job.end())
+
+    def test_10_an_error_of_the_program_is_not_taken_for_a_broken_connection(self):
+        program = with_callbacks("""
+class Logger(xgboost.callback.TrainingCallback):
+    def before_iteration(self, model, epoch, evals_log):
+        if epoch == 3 and os.environ["DMLC_TASK_ID"] == "1":
+            raise ConnectionRefusedError("Connection refused by the log server")
+""", "Logger()", "nothing")
+        text = Job(self.folder, "1:2", program=program).end(code=1)
+        self.assertIn("Connection refused by the log server", text)
+        self.assertNotIn("generation 3", text)
+
+    def test_11_files_that_change_are_not_mixed(self):
+        program = with_callbacks("", "Killer()", "after_iteration").replace("os.kill(", 'os.utime("rows.svm", (1, 1)), os.kill(')
+        self.assertIn("rows.svm has changed since the training began", Job(self.folder, "1:2", program=program).end(code=1))
+
+    def test_12_random_disturbances_leave_the_model_of_one_process(self):
         done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])

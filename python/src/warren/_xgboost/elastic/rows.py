@@ -10,7 +10,7 @@ from warren._xgboost import matrices as _matrices
 from warren._xgboost.elastic.shares import Range, dealt
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model.alone import alone
-from warren.data import _check, _load, _peers, _table
+from warren.data import _check, _files, _load, _peers, _table
 from warren.data._columnar import converter as _converter
 from warren.data._columnar.source import Source
 from warren.data._peers import Peers, together
@@ -68,8 +68,15 @@ class Rows:
             self._converter = _converter.Converter(self._source, categories)
 
     def files(self) -> List[Tuple[str, int, int]]:
-        """The names of the files, their sizes, and when they were changed (in ns; 0 for those of stores, and of text)."""
-        return [] if self._source is None else [(one.uri, one.size, _changed(one.uri)) for one in self._source.files]
+        """The names of the files, their sizes, and when they were changed (in ns; 0 for those of stores)."""
+        if self._source is not None:
+            found = self._source.files
+        else:
+            wanted = self._asked.wanted
+            names = [wanted.uri] if isinstance(wanted.uri, str) else wanted.uri
+            found = _files.find([name.partition("#")[0].partition("?")[0] for of_one in names for name in of_one.split(";")],
+                                storage_options=wanted.options.storage_options)
+        return [(one.uri, one.size, _changed(one.uri)) for one in found]
 
     def require_unchanged(self, files: Sequence[Tuple[str, int, int]], of_this_host: bool) -> None:
         """Raises ValueError if the files are not those that the other workers read: rows of both would be mixed. `of_this_host`: whether they

@@ -54,6 +54,7 @@ class Session:
         #: How many of them this process has returned to its program.
         self.returned = 0
         self._size_at_result = 0
+        self._has_finished = False
         self._take_part()
         self._may_end_later = False
 
@@ -62,6 +63,7 @@ class Session:
         try:
             self._next_generation()
         except JobIsOver:
+            self._has_finished = True
             sys.stderr.write("warren: the job's work was done before this worker could take part in it\n")
             raise SystemExit(0) from None
 
@@ -160,11 +162,17 @@ class Session:
         """To be called at the end of the program. Waits until all members have come so far. Raises RuntimeError if one was lost after the last
         training, and not replaced."""
         self._may_end_later = True
-        while True:
+        while not self._has_finished:
             try:
                 self.behind(peers_of_job(), is_at_end=True)
-                break
+                self._has_finished = True
+                if self._membership.size < self._size_at_result:
+                    raise RuntimeError("a worker was lost after the training, and no other one has come: what its program did then, such as "
+                                       "saving the model, may be missing")
+                self._membership.done()
             except _OF_COLLECTIVES as error:
+                if self._has_finished:
+                    raise
                 # If a worker is lost now, another one may have seen all come so far.
                 self._membership.is_known_to_end(_PATIENCE_S)
                 with contextlib.suppress(Exception):
@@ -173,13 +181,9 @@ class Session:
                 try:
                     self._next_generation()
                 except JobIsOver:
-                    break
+                    self._has_finished = True
                 except _OF_COLLECTIVES:
                     raise error from None
-        if self._membership.size < self._size_at_result:
-            raise RuntimeError("a worker was lost after the training, and no other one has come: what its program did then, such as saving the "
-                               "model, may be missing")
-        self._membership.done()
 
     def abandon(self) -> None:
         """Leaves the communicator without the others: XGBoost's threads could crash the process at its exit."""

@@ -220,7 +220,20 @@ class Logger(xgboost.callback.TrainingCallback):
         program = with_callbacks("", "Killer()", "after_iteration").replace("os.kill(", 'os.utime("rows.svm", (1, 1)), os.kill(')
         self.assertIn("rows.svm has changed since the training began", Job(self.folder, "1:2", program=program).end(code=1))
 
-    def test_12_random_disturbances_leave_the_model_of_one_process(self):
+    def test_12_evaluations_of_rows_that_others_have_taken_over_are_those_of_one_process(self):
+        late = "import os, time\nint(os.environ.get('DMLC_NUM_ATTEMPT', '0')) and time.sleep(4)\n"
+        program = late + PROGRAM.replace("verbose_eval", 'evals=[(data, "train")], evals_result=found, verbose_eval').replace(
+            "    model = ", "    found = {}\n    model = ").replace("bytes(model.save_raw(\"ubj\"))", "repr(found).encode()")
+        alone = self.models(Job(self.folder, "1", program=program).end())
+        (self.folder / "round-1").unlink(missing_ok=True)
+        job = Job(self.folder, "1:3", "--replace-within", "0", program=program)
+        job.wait_for("round-1", lambda text: int(text) >= 3)
+        job.signal(0, signal.SIGKILL)  # its rows are then dealt out among those of others
+        text = job.end()
+        self.assertIn("begins with 2 workers", text)
+        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+
+    def test_13_random_disturbances_leave_the_model_of_one_process(self):
         done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])

@@ -28,6 +28,10 @@ Environment JobEnvironment(const JobAddress& address) {
   for (const char* name : {"WARREN_TLS", "RABIT_TLS"}) {
     if (address.tls) environment.emplace_back(name, "1");
   }
+  if (address.min_workers) {
+    environment.emplace_back(
+        "WARREN_ELASTIC", std::to_string(*address.min_workers) + ":" + std::to_string(address.num_workers));
+  }
   if (!address.ps_root_host.empty()) {
     environment.emplace_back("DMLC_PS_ROOT_URI", address.ps_root_host);
     environment.emplace_back("DMLC_PS_ROOT_PORT", std::to_string(address.ps_root_port));

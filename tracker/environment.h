@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ struct JobAddress {
   std::uint16_t ps_root_port = 0;
   std::string token = {};  ///< the job's token, as JobToken::ToHex; empty: none
   bool tls = false;        ///< connections are encrypted, with the token as the key
+  /// Set in an elastic job, which goes on while at least so many workers are left.
+  std::optional<int> min_workers = {};
 };
 
 /// Settings that differ between the processes of a job.
@@ -36,7 +39,7 @@ struct TaskIdentity {
 };
 
 /// DMLC_NUM_WORKER, DMLC_NUM_SERVER, and, if they apply, DMLC_TRACKER_URI and _PORT, DMLC_JOB_TOKEN,
-/// WARREN_TLS (also under its former name), DMLC_PS_ROOT_URI and _PORT.
+/// WARREN_TLS (also under its former name), WARREN_ELASTIC, DMLC_PS_ROOT_URI and _PORT.
 Environment JobEnvironment(const JobAddress& address);
 /// JobEnvironment plus DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
 Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);

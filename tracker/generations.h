@@ -67,8 +67,9 @@ class Generations {
   bool TakeFormed() { return std::exchange(formed_, false); }
   void Announce();
 
-  int number() const { return number_; }  ///< of the current or last generation; 0 before the first
-  int size() const { return size_; }      ///< the number of its members when it was formed
+  /// The number of the current or last generation; 0 before the first.
+  int number() const { return number_; }
+  int size() const { return size_; }  ///< the number of its members when it was formed
   /// Whether the current generation has lost a member.
   bool broken() const { return broken_; }
   /// Whether a worker has said that the job's work is done.
@@ -89,7 +90,7 @@ class Generations {
   struct Worker {
     State state = State::kSilent;
     std::string task_id;
-    int generation = 0;  ///< of which it is a member; 0 for one that was given up
+    int generation = 0;  ///< the one that it is a member of; 0 if it was given up
     wire::Reader reader;
   };
 
@@ -102,9 +103,14 @@ class Generations {
   void TellMembers(wire::GenerationWord word, const std::string& story = {});
   int Count(State state) const;
   int NumMembers() const;
-  std::chrono::milliseconds LeavePatience() const { return std::max(options_.replace_within, kLeavePatience); }
-  /// How long a generation waits for workers that may come. All start together, so the first one waits for all.
-  std::chrono::milliseconds Patience() const { return number_ == 0 ? LeavePatience() : options_.replace_within; }
+  std::chrono::milliseconds LeavePatience() const {
+    return std::max(options_.replace_within, kLeavePatience);
+  }
+  /// How long a generation waits for workers that may come. All start together, so the first one waits for
+  /// all.
+  std::chrono::milliseconds Patience() const {
+    return number_ == 0 ? LeavePatience() : options_.replace_within;
+  }
   void GiveUpMembers(TimePoint now);
   void Evaluate(TimePoint now);
   void Form();

@@ -12,6 +12,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -43,7 +44,10 @@ constexpr int kExitFailed = 1;
 constexpr int kExitSignal = 128;
 
 struct Options {
-  int num_workers = 0;
+  std::string workers;  ///< "4" or "2:4"
+  int num_workers = 0;  ///< in an elastic job: at most
+  std::optional<int> min_workers;
+  double replace_within_seconds = std::chrono::duration<double>(ElasticOptions().replace_within).count();
   int num_servers = 0;
   std::string host_ip = "auto";
   std::optional<std::uint16_t> port;
@@ -59,10 +63,38 @@ struct Options {
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 
+/// Stores "4" or "2:4". Returns what is wrong with the text, or "".
+std::string StoreWorkers(const std::string& text, Options& options) {
+  const std::size_t colon = text.find(':');
+  const auto count = [&](const std::string& word) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    const bool is_valid = error == std::errc{} && end == word.data() + word.size() && value >= 1 &&
+                          value <= wire::classic::kMaxWorldSize;
+    return is_valid ? value : 0;
+  };
+  options.num_workers = count(colon == std::string::npos ? text : text.substr(colon + 1));
+  options.min_workers.reset();
+  if (colon != std::string::npos) options.min_workers = count(text.substr(0, colon));
+  if (options.num_workers > 0 && options.min_workers.value_or(1) > 0 &&
+      options.min_workers.value_or(1) <= options.num_workers) {
+    return {};
+  }
+  return fmt::format("{} is not a number of workers from 1 to {}, nor MIN:MAX", text,
+                     wire::classic::kMaxWorldSize);
+}
+
 void Declare(CLI::App& app, Options& options) {
-  app.add_option("-n,--num-workers", options.num_workers, "workers of the job")
+  app.add_option(
+         "-n,--num-workers", options.workers,
+         "workers of the job; with MIN:MAX, it goes on while at least MIN are left, for programs that use "
+         "warren.xgboost.train(..., elastic=True)")
       ->required()
-      ->check(CLI::Range(1, warren::wire::classic::kMaxWorldSize));
+      ->check([&options](const std::string& text) { return StoreWorkers(text, options); });
+  app.add_option("--replace-within", options.replace_within_seconds,
+                 "with MIN:MAX: seconds that the others wait for a worker in the place of a lost one")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--num-servers", options.num_servers, "parameter servers; the workers are told this number")
       ->check(CLI::NonNegativeNumber);
   app.add_option(
@@ -270,6 +302,14 @@ int Serve(const Options& options) {
   server_options.job = {options.num_workers, options.sort_by, false,
                         std::chrono::milliseconds(std::llround(std::ceil(options.timeout_seconds * 1000)))};
   server_options.job.takes_notes = state != nullptr;
+  if (options.min_workers) {
+    if (state)
+      throw std::runtime_error("--state: a tracker cannot take over a job with --num-workers MIN:MAX");
+    server_options.job.elastic = {
+        *options.min_workers, options.num_workers,
+        std::chrono::milliseconds(std::llround(std::ceil(options.replace_within_seconds * 1000))),
+        server_options.job.timeout};
+  }
   server_options.job.admission = AdmissionOf(options, token);
   if (state && state->begun()) {
     server_options.port = server_options.port_end = state->port();
@@ -313,9 +353,10 @@ int Serve(const Options& options) {
   address.num_servers = options.num_servers;
   if (!told) address.token = token.ToHex();
   address.tls = options.tls;
+  address.min_workers = options.min_workers;
   PrintEnvironment(address);
   if (server_options.notes.empty()) {
-    spdlog::info("tracker: waiting for {} workers on {}:{}", options.num_workers, host, server.port());
+    spdlog::info("tracker: waiting for {} workers on {}:{}", options.workers, host, server.port());
   } else {
     spdlog::info("tracker: has taken over the job in '{}' on {}:{}; {}", options.state_path, host,
                  server.port(), server.job().DescribeMissing());

@@ -64,6 +64,7 @@ tracker::JobAddress AddressOf(const Options& options, const std::string& host, s
   address.num_servers = options.num_servers;
   if (options.num_servers == 0) address.token = token;
   address.tls = options.tls;
+  address.min_workers = options.min_workers;
   if (options.num_servers > 0) {
     address.ps_root_host = host;
     address.ps_root_port = port;

@@ -15,8 +15,6 @@ namespace warren::submit {
 namespace {
 
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
-/// MIN:MAX of --num-workers, for warren.xgboost.
-constexpr std::string_view kElasticVariable = "WARREN_ELASTIC";
 constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
 /// The variable with the interval of the workers' reports (wire/report.h). A value set by the user takes
 /// precedence.
@@ -33,7 +31,7 @@ constexpr std::array<std::string_view, 24> kJobVariables = {
     "DMLC_TASK_ID",
     kAttemptVariable,
     kMaxAttemptVariable,
-    kElasticVariable,
+    "WARREN_ELASTIC",
     "DMLC_JOB_CLUSTER",
     "DMLC_PS_ROOT_URI",
     "DMLC_PS_ROOT_PORT",
@@ -110,10 +108,6 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.argv.front() = context.command.argv0;
   process.python_environment = context.command.python_environment;
   process.environment = EnvironmentOf(options, context.address, {role, task_id, 0, options.cluster});
-  if (options.min_workers && role == tracker::Role::kWorker) {
-    process.environment.emplace_back(kElasticVariable,
-                                     fmt::format("{}:{}", *options.min_workers, options.num_workers));
-  }
   // Tells the engine that a dead peer will be restarted.
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));

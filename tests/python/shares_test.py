@@ -192,17 +192,14 @@ class ElasticShares(unittest.TestCase):
     """The shares of workers that come and go."""
 
     def check(self, held, count):
-        """Deals out shares, and checks the rules that hold for everybody. Returns the ranges."""
+        """Deals out shares, and checks the rules that hold for everybody. Returns the shares."""
         found = _elastic.dealt(held, count)
-        shares = [_elastic.shares_of(ranges) for ranges in found]
-        self.assertEqual(sorted(share for of_one in shares for share in of_one), list(range(count)))
-        self.assertLessEqual(max(map(len, shares)) - min(map(len, shares)), 1)
-        for ranges in found:
-            self.assertTrue(all(one.last < other.first for one, other in zip(ranges, ranges[1:])), ranges)
+        self.assertEqual(sorted(share for of_one in found for share in of_one), list(range(count)))
+        self.assertLessEqual(max(map(len, found)) - min(map(len, found)), 1)
         return found
 
     def test_the_first_workers_get_the_data_set_in_order(self):
-        self.assertEqual(self.check([[], [], []], 8), [[(0, 3)], [(3, 6)], [(6, 8)]])
+        self.assertEqual(self.check([[], [], []], 8), [[0, 1, 2], [3, 4, 5], [6, 7]])
 
     def test_workers_that_come_and_go_move_no_more_shares_than_necessary(self):
         rng = random.Random(2)
@@ -210,23 +207,30 @@ class ElasticShares(unittest.TestCase):
             count, held = 16 * rng.randint(1, 6), [[] for _ in range(rng.randint(1, 6))]
             for _ in range(rng.randint(1, 6)):
                 held = self.check(held, count)
-                before = [set(_elastic.shares_of(ranges)) for ranges in held]
                 lost = [number for number in range(len(held)) if rng.random() < .3]
-                kept = [of_one for number, of_one in enumerate(before) if number not in lost]
+                kept = [of_one for number, of_one in enumerate(held) if number not in lost]
                 new = rng.choice([0, 0, len(lost), rng.randint(0, 2)])
                 if not kept and not new:
                     continue
-                held = [_elastic.ranges_of(of_one) for of_one in kept] + [[] for _ in range(new)]
-                after = [set(_elastic.shares_of(ranges)) for ranges in self.check(held, count)]
+                held = kept + [[] for _ in range(new)]
+                after = self.check(held, count)
                 for ours, now in zip(kept, after):
-                    # A survivor loses shares only to reach its part, and takes only what it needs for it.
-                    self.assertTrue(now <= ours or ours <= now, (ours, now))
+                    # A survivor gives back only what it got last, or takes only what it needs.
+                    self.assertTrue(now == ours[:len(now)] or ours == now[:len(ours)], (ours, now))
                 if kept and new == len(lost):
                     self.assertEqual(after[:len(kept)], kept)  # those that stay hold what they had
                     self.assertEqual(set().union(*after[len(kept):]), set(range(count)) - set().union(*kept))
 
+    def test_a_worker_that_comes_later_leaves_the_others_with_what_they_had_first(self):
+        first = self.check([[], [], [], []], 64)
+        without = self.check([first[0], first[2], first[3]], 64)
+        self.assertEqual(self.check([*without, []], 64), [first[0], first[2], first[3], first[1]])
+
     def test_what_two_workers_hold_after_a_broken_move_is_held_once(self):
-        self.assertEqual(self.check([[_elastic.Range(0, 4)], [_elastic.Range(2, 6)]], 6), [[(0, 3)], [(3, 6)]])
+        self.assertEqual(self.check([[0, 1, 2, 3], [2, 3, 4, 5]], 6), [[0, 1, 2], [4, 5, 3]])
+
+    def test_neighbouring_shares_are_read_as_one_range(self):
+        self.assertEqual(_elastic.ranges_of([5, 1, 2, 8, 0]), [(0, 3), (5, 6), (8, 9)])
 
 
 if __name__ == "__main__":

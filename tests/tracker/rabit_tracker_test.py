@@ -8,11 +8,12 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
-from warren_testing import BIN, ClassicWorker, Tracker, start_all, threads
+from warren_testing import BIN, SOURCE, ClassicWorker, Tracker, start_all, threads
 
 
 def local(*options):
@@ -46,6 +47,34 @@ class Program(unittest.TestCase):
             self.assertEqual(out, "")
             self.assertIn("hello from the worker\n", log)
             self.assertEqual(tracker.process.returncode, 0)
+
+    def test_it_serves_workers_that_may_be_lost(self):
+        program = ("import time; from warren._launch.membership import Membership; member = Membership()\n"
+                   "while member.next_generation(lambda: True).size > 1:\n"
+                   "    while not member.wants_change(): time.sleep(.02)\n"
+                   "    member.come_again()\n"
+                   "member.done(); member.close()\n")
+        if not (BIN.parent / "lib/librabit.so").exists():
+            self.skipTest("SKIPPED: librabit is not built")
+        with local("--num-workers", "1:2", "--replace-within", 0) as tracker:
+            self.assertEqual(tracker.env["WARREN_ELASTIC"], "1:2")
+            environment = {**os.environ, **tracker.env, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
+            first, second = (subprocess.Popen([sys.executable, "-c", program], env={**environment, "DMLC_TASK_ID": str(task)})
+                             for task in range(2))
+            time.sleep(1)
+            second.kill()
+            second.wait()
+            self.assertEqual(first.wait(30), 0)
+            _, log = tracker.process.communicate(timeout=30)
+            self.assertEqual(tracker.process.returncode, 0, log)
+            self.assertIn("generation 2 begins with 1 worker: task 0", log)
+
+    def test_a_state_file_and_workers_that_may_be_lost_are_refused_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([BIN / "rabit-tracker", "--num-workers", "1:2", "--state", f"{folder}/state"], capture_output=True,
+                                  text=True, timeout=30, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a tracker cannot take over a job with --num-workers MIN:MAX", done.stderr)
 
     def test_it_exits_0_when_all_workers_have_shut_down(self):
         for count in (1, 2, 3, 4, 7, 16):
@@ -100,6 +129,7 @@ class Program(unittest.TestCase):
             ([], "--num-workers is required"),
             (["--num-workers", "0"], "--num-workers"),
             (["--num-workers", "many"], "--num-workers"),
+            (["--num-workers", "3:2"], "3:2 is not a number of workers from 1 to 131072, nor MIN:MAX"),
             (["--num-workers", "2", "--sortby", "age"], "--sortby"),
             (["--num-workers", "2", "--port", "99999"], "--port"),
             (["--num-workers", "2", "--no-such-option"], "--no-such-option"),

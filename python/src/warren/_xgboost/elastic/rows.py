@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import xgboost as xgb
 
 from warren._xgboost import matrices as _matrices
-from warren._xgboost.elastic.shares import Range, dealt
+from warren._xgboost.elastic.shares import Range, dealt, ranges_of
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model.alone import alone
 from warren.data import _check, _files, _load, _peers, _table
@@ -52,7 +52,11 @@ class Rows:
         self._read: Tuple[List[Range], List[Table]] = [], []
         #: XGBoost's matrix of the shares that this worker holds.
         self.matrix: Any = None
-        self.held: List[Range] = []
+        #: The shares, in the order in which it got them.
+        self.held: List[int] = []
+        # The matrix before this one, while this worker has rows of a lost one in addition: it consists of bins, which take little memory,
+        # and is needed again when another worker comes.
+        self._before: Tuple[List[Range], Any] = [], None
 
     def open_together(self, peers: Peers) -> None:
         """Looks at the files; all workers call it, and agree on the categories unless the caller has given them. Raises the errors of
@@ -101,7 +105,7 @@ class Rows:
         if self._source is not None and self._source.has_columns:
             assert self._converter is not None
             return _cuts.of_files(self._converter, how)
-        mine = dealt([[]] * peers.world, self._count)[peers.rank]
+        mine = ranges_of(dealt([[]] * peers.world, self._count)[peers.rank])
         self._read = mine, together(peers, lambda: self._tables(mine))
         table = _joined(self._read[1])
         return _cuts.of_shares(peers, table.features, table.weight, table.types, how)
@@ -120,8 +124,19 @@ class Rows:
             self._converter.check_own_queries()
         return found
 
-    def hold(self, ranges: List[Range], cuts: _cuts.Values, how: _cuts.How) -> None:
-        """Makes the matrix of these ranges, without the other workers. Raises the errors of reading."""
+    def hold(self, shares: List[int], cuts: _cuts.Values, how: _cuts.How) -> None:
+        """Makes the matrix of these shares, without the other workers. Raises the errors of reading."""
+        ranges, now = ranges_of(shares), (ranges_of(self.held), self.matrix)
+        if self._before[1] is not None and self._before[0] == ranges:
+            matrix, self._before = self._before[1], ([], None)
+        else:
+            matrix = self._made(ranges, cuts, how)
+            is_extended = now[1] is not None and set(self.held) < set(shares)
+            # If it is extended once more, the first one stays the one that is needed again.
+            self._before = ([], None) if not is_extended else self._before if self._before[1] is not None else now
+        self.matrix, self.held = matrix, shares
+
+    def _made(self, ranges: List[Range], cuts: _cuts.Values, how: _cuts.How) -> Any:
         read, self._read = self._read, ([], [])
         tables = read[1] if read[0] == ranges else self._tables(ranges)
         table = _joined(tables)
@@ -131,7 +146,7 @@ class Rows:
         matrix.warren_is_reproducible, matrix.warren_categories = True, table.categories
         matrix.warren_parts = [(one.first, len(part), 0 if part.group_sizes is None else len(part.group_sizes))
                                for one, part in zip(ranges, tables)]
-        self.matrix, self.held = matrix, ranges
+        return matrix
 
 
 def _changed(name: str) -> int:
@@ -142,7 +157,7 @@ def _changed(name: str) -> int:
 
 
 def _joined(tables: Sequence[Table]) -> Table:
-    """The rows of all tables. A query of one is none of another."""
+    """The rows of all tables. Each table's queries are numbered after those of the tables before it."""
     if len(tables) == 1:
         return tables[0]
     numbered, count = [], 0

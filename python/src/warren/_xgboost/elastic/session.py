@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 
     model: bytes
     history: Dict[str, Any]  #: the values of each evaluation set and metric
-    states: Any  #: of the callbacks
+    states: Any  #: what Callbacks.state returned at the end
 
 
 class Change(Exception):

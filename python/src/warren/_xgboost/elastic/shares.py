@@ -1,6 +1,6 @@
 """Which worker holds which rows: pure functions.
 
-The rows of a data set are `count` shares of about equal size, in the order of the data set. A worker holds ranges of them."""
+The rows of a data set are `count` shares of about equal size, in the order of the data set."""
 from typing import List, NamedTuple, Sequence, Set
 
 
@@ -22,26 +22,22 @@ def ranges_of(shares: Sequence[int]) -> List[Range]:
     return found
 
 
-def shares_of(ranges: Sequence[Range]) -> List[int]:
-    """The shares of the ranges."""
-    return [share for one in ranges for share in range(one.first, one.last)]
-
-
-def dealt(held: Sequence[Sequence[Range]], count: int) -> List[List[Range]]:
-    """Returns what each worker is to hold; `held` is what each holds now. Each share is held once, workers differ by one share at most, and
-    no more shares move than that needs: nothing moves from one survivor to another, and a new worker that takes a lost worker's place takes
-    exactly its shares. If nobody holds anything, worker k takes the k-th part of the data set."""
+def dealt(held: Sequence[Sequence[int]], count: int) -> List[List[int]]:
+    """Returns the shares that each worker is to hold; `held` are those that each holds now, in the order in which it got them, as are those
+    returned. Each share is held once, workers differ by one share at most, and no more shares move than that needs: nothing moves from one
+    survivor to another, a new worker that takes a lost worker's place takes exactly its shares, and a survivor first gives back what it got
+    last. If nobody holds anything, worker k takes the k-th part of the data set."""
     world = len(held)
     taken: Set[int] = set()
     mine: List[List[int]] = []
-    for ranges in held:
-        kept = [share for share in shares_of(ranges) if share < count and share not in taken]
+    for shares in held:
+        kept = [share for share in shares if share < count and share not in taken]
         taken.update(kept)
         mine.append(kept)
     least, more = divmod(count, world)
     if not taken:
         ends = [(worker + 1) * least + min(worker + 1, more) for worker in range(world)]
-        return [ranges_of(range(begin, end)) for begin, end in zip([0, *ends], ends)]
+        return [list(range(begin, end)) for begin, end in zip([0, *ends], ends)]
     # `more` workers hold one share more than the others: those that have it already, and then those that must read most anyway.
     first = sorted(range(world), key=lambda worker: (len(mine[worker]) <= least, len(mine[worker]), worker))
     target = {worker: least + (place < more) for place, worker in enumerate(first)}
@@ -49,7 +45,6 @@ def dealt(held: Sequence[Sequence[Range]], count: int) -> List[List[Range]]:
     for worker in range(world):
         surplus = len(mine[worker]) - target[worker]
         if surplus > 0:
-            mine[worker].sort()
             free += mine[worker][-surplus:]
             del mine[worker][-surplus:]
     free.sort()
@@ -57,4 +52,4 @@ def dealt(held: Sequence[Sequence[Range]], count: int) -> List[List[Range]]:
         lacking = target[worker] - len(mine[worker])
         mine[worker] += free[:lacking]
         del free[:lacking]
-    return [ranges_of(shares) for shares in mine]
+    return mine

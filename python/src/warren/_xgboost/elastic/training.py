@@ -42,7 +42,7 @@ class Task(NamedTuple):
     num_boost_round: int
     evals: Sequence[Tuple[Asked, str]]  #: the same object as `data` for the training rows
     is_exact: bool
-    options: Dict[str, Any]  #: of xgboost.train
+    options: Dict[str, Any]  #: the other arguments of xgboost.train
 
     def ended(self, kept: Kept) -> "xgb.Booster":
         """Returns the result to the caller."""
@@ -58,7 +58,7 @@ class _Common(NamedTuple):
     ends: Any  #: the values of _cuts.Values
     values: Any
     intercept: Optional[str]
-    files: List[List[Tuple[str, int, int]]]  #: of each data set: Rows.files
+    files: List[List[Tuple[str, int, int]]]  #: what Rows.files returned for each data set
     host: str  #: where they were looked at
 
 
@@ -145,8 +145,8 @@ class _Training:
         self._state: Optional[State] = None
 
     def run(self, peers: Peers, session: Optional[Session]) -> Kept:
-        """Trains with the workers of this generation; `session` is None outside an elastic job. Raises Change, or the error of a collective
-        call if one is lost."""
+        """Trains with the workers of this generation. `session` is None outside an elastic job. Raises Change if the generation is to end,
+        and the error of a collective call if a worker is lost."""
         self._know_what_is_common(peers)
         self._hold_shares(peers)
         task = self._task
@@ -187,8 +187,7 @@ class _Training:
         """Reads the shares that this worker is to hold from now on, unless it holds them."""
         assert self._common is not None
         common = self._common
-        held = [[_shares.Range(*one) for one in of_rank] for of_rank in
-                peers.allgather([tuple(one) for one in self._rows.held] if all(rows.matrix is not None for rows in self._all_rows) else [])]
+        held = peers.allgather(self._rows.held if all(rows.matrix is not None for rows in self._all_rows) else [])
         mine = _shares.dealt(held, self._count)[peers.rank]
         cuts = _cuts.Values(np.asarray(common.ends), np.asarray(common.values))
 

@@ -247,10 +247,9 @@ class _Training:
         while self._progress.rounds < self._task.num_boost_round:
             done, stops = self._progress.rounds, self._progress.has_stopped
             if not self._progress.is_updated:
-                if session is not None:
-                    stops = session.at_boundary(peers, stops)
-                stops = stops or self._agreed(container.before_iteration(self._model, done, matrix, evals), peers)
-                if stops:
+                stops = stops or bool(container.before_iteration(self._model, done, matrix, evals))
+                # A callback that stops the training may do so on one worker only.
+                if session is not None and session.at_boundary(peers, stops) or session is None and stops:
                     return
                 self._model.update(matrix, iteration=done, fobj=found.options.get("obj"))
                 self._note(self._progress._replace(is_updated=True))
@@ -263,12 +262,6 @@ class _Training:
             self._note(_Progress(done + 1, False, has_stopped))
             if session is not None:
                 session.has_progressed()
-
-    def _agreed(self, stops: Any, peers: Peers) -> bool:
-        """Whether a callback of one of the workers stops the training. XGBoost's callbacks decide the same on all."""
-        if not self._callbacks.any_of_caller:
-            return bool(stops)
-        return bool(peers.greatest(np.array([bool(stops)], np.uint64))[0])
 
 
 def _bytes_of(model: "xgb.Booster") -> bytes:

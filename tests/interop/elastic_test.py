@@ -199,7 +199,7 @@ class Once(xgboost.callback.TrainingCallback):
 """, "Once()", method))
 
     def test_09_a_worker_that_comes_after_the_end_is_told_so(self):
-        program = "import os, time\nint(os.environ['DMLC_NUM_ATTEMPT']) and time.sleep(4)\n" + PROGRAM.replace("40, elastic", "8, elastic")
+        program = "import os, time\nint(os.environ['DMLC_NUM_ATTEMPT']) and time.sleep(10)\n" + PROGRAM.replace("40, elastic", "8, elastic")
         job = Job(self.folder, "1:2", "--replace-within", "0", program=program)
         job.wait_for("round-1", lambda text: int(text) >= 3)
         job.signal(1, signal.SIGKILL)

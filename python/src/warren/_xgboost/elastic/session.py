@@ -171,7 +171,8 @@ class Session:
                                        "saving the model, may be missing")
                 self._membership.done()
             except _OF_COLLECTIVES as error:
-                if self._has_finished:
+                self._broken_links += 1
+                if self._has_finished or self._broken_links > _MOST_BROKEN_LINKS:
                     raise
                 # If a worker is lost now, another one may have seen all come so far.
                 self._membership.is_known_to_end(_PATIENCE_S)

@@ -218,7 +218,7 @@ void Generations::FinishWhenAllAreGone() {
   if (!done_ || NumMembers() > 0 || Count(State::kDone) > 0 || std::exchange(finished_, true)) {
     return;
   }
-  connections_.Add(Finished{});
+  end_ = "";
 }
 
 // --- time ------------------------------------------------------------------------------------------------
@@ -229,9 +229,8 @@ void Generations::Tick(TimePoint now) {
   if (formed_ || done_ || NumMembers() > 0 || options_.timeout.count() == 0) return;
   if (now - incomplete_since_ < options_.timeout) return;
   finished_ = true;
-  connections_.Add(
-      Finished{fmt::format("workers are missing after {:g} s: {}",
-                           std::chrono::duration<double>(options_.timeout).count(), Describe())});
+  end_ = fmt::format("workers are missing after {:g} s: {}",
+                     std::chrono::duration<double>(options_.timeout).count(), Describe());
 }
 
 std::optional<TimePoint> Generations::NextDeadline() const {

@@ -77,6 +77,8 @@ class Generations {
   /// Whether all workers have ended since then, or too few came in time.
   bool finished() const { return finished_; }
   bool failed() const { return finished_ && !done_; }
+  /// Once it is finished, why the job failed, or "" if it did not; nullopt in other calls.
+  std::optional<std::string> TakeEnd() { return std::exchange(end_, std::nullopt); }
   /// "2 workers wait (task 0, task 3), expected 3"
   std::string Describe() const;
 
@@ -127,6 +129,7 @@ class Generations {
   bool formed_ = false;
   bool done_ = false;
   bool finished_ = false;
+  std::optional<std::string> end_;
   TimePoint incomplete_since_;  ///< when the job began, or the last generation began to end
   TimePoint waiting_since_;     ///< when the first of the workers that wait came
 };

@@ -483,13 +483,16 @@ std::vector<Action> Job::TakeActions() {
   if (generations_) {
     // A generation that ends is not the end of the job.
     for (const Action& action : actions) {
-      if (const auto* broken = std::get_if<Broken>(&action)) generations_->Break(broken->story, now_);
-    }
-    std::erase_if(actions, [this](const Action& action) {
+      const auto* broken = std::get_if<Broken>(&action);
       const auto* finished = std::get_if<Finished>(&action);
-      return std::holds_alternative<Broken>(action) ||
-             (finished != nullptr && finished->failure.empty() && !generations_->finished());
+      if (broken != nullptr) generations_->Break(broken->story, now_);
+      if (finished != nullptr && !finished->failure.empty()) generations_->Break(finished->failure, now_);
+    }
+    std::erase_if(actions, [](const Action& action) {
+      return std::holds_alternative<Broken>(action) || std::holds_alternative<Finished>(action);
     });
+    FollowGenerations(now_);
+    if (const auto end = generations_->TakeEnd()) connections_.Add(Finished{*end});
     for (Action& more : connections_.TakeActions()) actions.push_back(std::move(more));
   }
   for (const Action& action : actions) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tracker/job.h"
+#include "wire/membership.h"
 #include "wire/report.h"
 
 namespace {
@@ -20,6 +21,7 @@ namespace collective = warren::wire::collective;
 /// outgoing connection or a failed task.
 constexpr unsigned kOther = 0xC0;
 constexpr unsigned kReport = 0xFF;
+constexpr unsigned kMember = 0xFE;
 
 /// Takes pieces of the input. After its end, Byte returns 0 and Bytes an empty piece.
 class Input {
@@ -47,7 +49,10 @@ std::string CollectiveMessage(Input& input) {
   collective::Hello hello;
   hello.world_size = input.Byte() % 4 == 0 ? small() : -1;
   hello.rank = small();
-  hello.task_id = input.Byte() % 4 == 0 ? "" : std::to_string(input.Byte() % 8);
+  const unsigned named = input.Byte();
+  hello.task_id = named % 4 == 0 ? "" : std::to_string(input.Byte() % 8);
+  if (named >= kOther)
+    hello.task_id = warren::wire::TaskInGeneration(hello.task_id, static_cast<int>(named % 5));
   const std::string head = classic::EncodeMagic() + collective::Encode(hello);
   switch (input.Byte() % 4) {
     case 0:
@@ -61,6 +66,16 @@ std::string CollectiveMessage(Input& input) {
   }
 }
 
+/// A message of a membership, with its magic or without.
+std::string MemberMessage(Input& input) {
+  warren::wire::MemberMessage message;
+  const unsigned choice = input.Byte();
+  message.word = static_cast<warren::wire::MemberWord>(choice % 5);
+  if (choice % 2 == 0) message.task_id = std::to_string(input.Byte() % 8);
+  const std::string magic = warren::wire::Writer().Int(warren::wire::kMembershipMagic).Take();
+  return (choice < kOther ? magic : "") + warren::wire::Encode(message);
+}
+
 /// A well-formed message, so that the fuzzer gets past the hello without guessing lengths.
 std::string Message(Input& input) {
   const auto small = [&] { return static_cast<std::int32_t>(input.Byte() % 8) - 1; };
@@ -68,6 +83,7 @@ std::string Message(Input& input) {
   if (choice == kReport)
     return warren::wire::Writer().Int(warren::wire::kReportMagic).Take() +
            warren::wire::Encode(warren::wire::WorkerReport{});
+  if (choice == kMember) return MemberMessage(input);
   if (choice >= kOther) return CollectiveMessage(input);
   switch (choice % 6) {
     case 0: {
@@ -98,9 +114,15 @@ std::string Message(Input& input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
   TimePoint now{};
-  Job job({1 + static_cast<int>(input.Byte() % 5), input.Byte() % 2 == 0 ? SortBy::kHost : SortBy::kTask,
-           false, std::chrono::seconds(input.Byte())},
-          now);
+  JobOptions options{1 + static_cast<int>(input.Byte() % 5)};
+  const unsigned kind = input.Byte();
+  options.sort_by = kind % 2 == 0 ? SortBy::kHost : SortBy::kTask;
+  options.timeout = std::chrono::seconds(input.Byte());
+  if (kind % 4 == 3) {
+    options.elastic = {1 + static_cast<int>(kind / 4) % options.num_workers, options.num_workers,
+                       std::chrono::seconds(kind / 32), options.timeout};
+  }
+  Job job(options, now);
   ConnectionId next = 1;
   std::vector<ConnectionId> calls;
   int finishes = 0;

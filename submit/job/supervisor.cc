@@ -177,8 +177,8 @@ void Supervisor::OnSuccess(std::size_t index) {
   }
 }
 
-/// Whether a worker of an elastic job was lost, rather than failed: its host is gone, a signal ended it, or it ended
-/// as asked to by SIGTERM. An error that a program reports would occur in its new process, too.
+/// Whether a worker of an elastic job was lost, rather than failed: its host is gone, a signal ended it, or
+/// it ended as asked to by SIGTERM. An error that a program reports would occur in its new process, too.
 bool Supervisor::IsLoss(const ExitStatus& status) const {
   const bool taken = status.host_lost || status.signal != 0 || status.code == FromSignal(SIGTERM) ||
                      status.code == FromSignal(SIGKILL);
@@ -469,8 +469,8 @@ void Supervisor::Broken(const std::string& task_id, const std::string& story, Ti
 void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
   now_ = now;
   if (!failure.empty()) OnTrackerFailed(failure);
-  // A process that then tries to start a second job is rejected instead of being left waiting. In an elastic job,
-  // one that comes too late is told so.
+  // A process that then tries to start a second job is rejected instead of being left waiting. In an elastic
+  // job, one that comes too late is told so.
   if (!policy_.min_workers || !failure.empty()) Do(StopTracker{});
 }
 

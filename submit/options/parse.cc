@@ -133,7 +133,8 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
     if (options.num_restarts > 0)
       refuse("workers are started again as often as their host allows, without --local-num-attempt");
   } else if (Contains(given, "--replace-within")) {
-    throw UsageError("--replace-within needs --num-workers MIN:MAX: a job of a fixed number of workers replaces none");
+    throw UsageError(
+        "--replace-within needs --num-workers MIN:MAX: a job of a fixed number of workers replaces none");
   }
   if (options.bind.value_or(Bind::kNone) != Bind::kNone && !Heeds(cluster, *table.Find("--bind"))) {
     throw UsageError(fmt::format("--bind {}: --cluster {} does not bind processes{}{}",

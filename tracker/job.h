@@ -127,7 +127,8 @@ class Job {
   };
 
   const DialectJob& Current() const;
-  /// Whether no peer is listened to any more. A worker that comes to an elastic job too late is told so.
+  /// Whether messages are ignored from now on. A finished elastic job still answers workers that come too
+  /// late.
   bool is_over() const { return generations_ ? generations_->failed() : finished(); }
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
@@ -152,7 +153,7 @@ class Job {
   ReportConnections reports_{connections_};
   JobOptions options_;
   Admission admission_;
-  std::optional<Generations> generations_;  ///< of an elastic job
+  std::optional<Generations> generations_;  ///< has a value in an elastic job
   TimePoint now_;                           ///< the time of the last event
   std::optional<ClassicJob> classic_;       ///< classic_ and collective_ always have a value
   std::optional<CollectiveJob> collective_;

@@ -39,6 +39,14 @@ with warren.xgboost.communicator():
 """
 
 
+#: The beginning of a program: a process in the place of a lost one waits until a condition holds.
+LATE = """
+import os, pathlib, time
+while int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0 and not ({}):
+    time.sleep(.05)
+"""
+
+
 def with_callbacks(code, made, method):
     """The program with callbacks: those of `code`, which `made` makes, before one that kills worker 1 in `method` of round 4, once."""
     killer = f"""
@@ -199,7 +207,7 @@ class Once(xgboost.callback.TrainingCallback):
 """, "Once()", method))
 
     def test_09_a_worker_that_comes_after_the_end_is_told_so(self):
-        program = "import os, time\nint(os.environ['DMLC_NUM_ATTEMPT']) and time.sleep(10)\n" + PROGRAM.replace("40, elastic", "8, elastic")
+        program = LATE.format("pathlib.Path('ended').exists()") + PROGRAM.replace("40, elastic", "8, elastic") + "pathlib.Path('ended').touch()\n"
         job = Job(self.folder, "1:2", "--replace-within", "0", program=program)
         job.wait_for("round-1", lambda text: int(text) >= 3)
         job.signal(1, signal.SIGKILL)
@@ -222,7 +230,8 @@ class Logger(xgboost.callback.TrainingCallback):
 
     def test_12_evaluations_of_rows_that_others_have_taken_over_are_those_of_one_process(self):
         # Most of XGBoost's metrics are sums of floats as doubles, which are exact in any order.
-        late = "import os, time\ndef in_order(values, _): return 'sum', float((values * range(len(values))).sum())\nint(os.environ.get('DMLC_NUM_ATTEMPT', '0')) and time.sleep(4)\n"
+        late = (LATE.format("int(pathlib.Path('round-2').read_text() or 0) >= 20")
+                + "def in_order(values, _): return 'sum', float((values * range(len(values))).sum())\n")
         program = late + PROGRAM.replace("verbose_eval", 'evals=[(data, "train")], custom_metric=in_order, evals_result=found, verbose_eval').replace(
             "    model = ", "    found = {}\n    model = ").replace("bytes(model.save_raw(\"ubj\"))", "repr(found).encode()")
         alone = self.models(Job(self.folder, "1", program=program).end())

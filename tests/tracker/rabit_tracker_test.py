@@ -51,6 +51,7 @@ class Program(unittest.TestCase):
     def test_it_serves_workers_that_may_be_lost(self):
         program = ("import time; from warren._launch.membership import Membership; member = Membership()\n"
                    "while member.next_generation(lambda: True).size > 1:\n"
+                   "    print('met', flush=True)\n"
                    "    while not member.wants_change(): time.sleep(.02)\n"
                    "    member.come_again()\n"
                    "member.done(); member.close()\n")
@@ -59,12 +60,13 @@ class Program(unittest.TestCase):
         with local("--num-workers", "1:2", "--replace-within", 0) as tracker:
             self.assertEqual(tracker.env["WARREN_ELASTIC"], "1:2")
             environment = {**os.environ, **tracker.env, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
-            first, second = (subprocess.Popen([sys.executable, "-c", program], env={**environment, "DMLC_TASK_ID": str(task)})
-                             for task in range(2))
-            time.sleep(1)
+            first, second = (subprocess.Popen([sys.executable, "-c", program], env={**environment, "DMLC_TASK_ID": str(task)}, text=True,
+                                              stdout=subprocess.PIPE) for task in range(2))
+            self.assertEqual(second.stdout.readline(), "met\n")
             second.kill()
-            second.wait()
-            self.assertEqual(first.wait(30), 0)
+            second.communicate()
+            first.communicate(timeout=30)
+            self.assertEqual(first.returncode, 0)
             _, log = tracker.process.communicate(timeout=30)
             self.assertEqual(tracker.process.returncode, 0, log)
             self.assertIn("generation 2 begins with 1 worker: task 0", log)

@@ -20,6 +20,8 @@ from warren._xgboost import versions as _versions
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
 from warren._xgboost import training as _training
+from warren._xgboost.elastic import callbacks as _elastic_callbacks
+from warren._xgboost.elastic import rows as _elastic_rows
 from warren._xgboost.elastic import training as _elastic
 from warren._xgboost.same_model import training as _same_model
 from warren.data._exchange import predictions as _predictions
@@ -27,7 +29,7 @@ from warren.data._exchange import predictions as _predictions
 #: A callback of an elastic training (`train(..., elastic=True)`) that has a state: `save()` returns it, as plain data or an object that can
 #: be pickled, and `restore(state)` sets it, on a worker that goes on from another one's state. A subclass of
 #: xgboost.callback.TrainingCallback, whose methods it may define, too.
-ElasticCallback = _elastic.ElasticCallback
+ElasticCallback = _elastic_callbacks.ElasticCallback
 
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = _versions.VERSION
@@ -208,7 +210,7 @@ class Data:
 
     def of_files(self) -> Any:
         """For `train`: what an elastic training reads. Raises TypeError or ValueError for options that it cannot have."""
-        return _elastic.asked(self._given, {**self._fields, **self._options})
+        return _elastic_rows.asked(self._given, {**self._fields, **self._options})
 
     def load(self, **options: Any) -> "xgb.DMatrix":
         """Returns this worker's rows as a matrix; `options` are added to those of the constructor. All workers call it. Raises the errors

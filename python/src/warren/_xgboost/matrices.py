@@ -26,7 +26,7 @@ from warren.data._peers import Peers, same_on_all, together
 _BATCH_BYTES = 64 << 20
 #: In external memory each batch becomes a page. XGBoost works better with few large pages, of which two or three are in memory.
 _PAGES_IN_MEMORY = 8
-_DEFAULT_BINS = 256
+DEFAULT_BINS = 256
 #: The number of pieces, spread over the share, that are read to estimate the number of rows if the files do not contain it.
 _PIECES_LOOKED_AT = 4
 _OF_BINS = ("ref", "max_bin", "max_quantile_batches")
@@ -234,7 +234,7 @@ def _how(options: Dict[str, Any], nthread: int, peers: Peers) -> Optional[_cuts.
     """How to compute the cuts of all workers' rows; None if they come from `ref`, or this is the only worker."""
     if options.get("ref") is not None or peers.world == 1:
         return None
-    return _cuts.How(int(options.get("max_bin") or _DEFAULT_BINS), nthread)
+    return _cuts.How(int(options.get("max_bin") or DEFAULT_BINS), nthread)
 
 
 def _with_cuts_of_shares(options: Dict[str, Any], table: _table.Table, peers: Peers, how: Optional[_cuts.How]) -> Dict[str, Any]:
@@ -297,7 +297,7 @@ def _fitting(source: Source, quantile: bool, options: Dict[str, Any]) -> str:
 
     def ours() -> str:
         batch_rows = _batch_rows(source, _BATCH_BYTES)
-        need = _memory.Need.of(_rows(source), len(source.layout.names()), int(options.get("max_bin") or _DEFAULT_BINS), batch_rows)
+        need = _memory.Need.of(_rows(source), len(source.layout.names()), int(options.get("max_bin") or DEFAULT_BINS), batch_rows)
         return _memory.choice(need, _memory.limit(), quantile)
 
     chosen = kinds.index(together(peers, ours))

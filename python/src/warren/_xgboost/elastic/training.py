@@ -12,12 +12,11 @@ import xgboost as xgb
 from warren._frameworks.replacing import replaced
 from warren._launch.membership import is_elastic, most_workers
 from warren._xgboost import hooks as _hooks
+from warren._xgboost import matrices as _matrices
 from warren._xgboost.elastic import session as _session
 from warren._xgboost.elastic import shares as _shares
 from warren._xgboost.elastic.callbacks import Callbacks, State, lengths_of, shorten
-from warren._xgboost.elastic.callbacks import ElasticCallback as ElasticCallback
 from warren._xgboost.elastic.rows import Asked, Rows
-from warren._xgboost.elastic.rows import asked as asked
 from warren._xgboost.elastic.session import Kept, Session
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model import training as _same_model
@@ -27,7 +26,6 @@ from warren.data._peers import Peers, together
 
 #: The shares of a data set, for each worker that the job may have: a lost worker's rows can then be dealt out evenly.
 _SHARES_PER_WORKER = 16
-_DEFAULT_BINS = 256
 #: The parameters with which XGBoost draws random numbers.
 _DRAWS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rate_drop", "skip_drop")
 #: The first version that draws all random numbers from one generator, which can be seeded anew in each round.
@@ -134,7 +132,7 @@ class _Training:
         if VERSION >= _ONE_GENERATOR and any(params.get(name) not in (None, 0, 1) for name in _DRAWS):
             params["seed_per_iteration"] = 1
         self._params = params
-        self._how = _cuts.How(int(params.get("max_bin") or _DEFAULT_BINS), int(params.get("nthread") or 0))
+        self._how = _cuts.How(int(params.get("max_bin") or _matrices.DEFAULT_BINS), int(params.get("nthread") or 0))
         self._common: Optional[_Common] = None
         self._progress = _Progress()
         self._has_begun = False
@@ -145,8 +143,8 @@ class _Training:
         self._state: Optional[State] = None
 
     def run(self, peers: Peers, session: Optional[Session]) -> Kept:
-        """Trains with the workers of this generation. `session` is None outside an elastic job. Raises Change if the generation is to end,
-        and the error of a collective call if a worker is lost."""
+        """Trains with the workers of this generation. `session`: None outside an elastic job. Raises Change when another worker waits, and
+        the error of a collective call when a worker is lost."""
         self._know_what_is_common(peers)
         self._hold_shares(peers)
         task = self._task

@@ -39,7 +39,7 @@ class Prepared(NamedTuple):
     """A training whose model will be that of one process."""
 
     params: Dict[str, Any]
-    options: Dict[str, Any]  #: of xgboost.train
+    options: Dict[str, Any]  #: the other arguments of xgboost.train
     effective: Dict[str, Any]  #: the parameters, with those of the model that is continued
     has_function: bool  #: whether the objective is a function of the caller
     intercept: Optional[str]  #: the estimated one; None if it is given, or not needed

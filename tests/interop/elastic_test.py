@@ -59,6 +59,30 @@ class Killer(xgboost.callback.TrainingCallback):
     return program.replace("40, elastic", "9, elastic")
 
 
+#: Trains with checkpoints every two rounds; in its first attempt, worker 1 of two or more does WHAT after the sixth round, all if they kill
+#: themselves. Shows the digest of the model, of the evaluation values and of the callback's state.
+SAVED = PROGRAM.replace("class Pause", """
+class Ending(warren.xgboost.ElasticCallback):
+    rounds = []
+    def after_iteration(self, model, epoch, evals_log):
+        self.rounds = self.rounds + [epoch]
+        what = "WHAT"
+        if epoch == 5 and os.environ["DMLC_NUM_ATTEMPT"] == "0" and os.environ["DMLC_NUM_WORKER"] != "1" and (
+                "kill" in what or os.environ["DMLC_TASK_ID"] == "1"):
+            time.sleep(.3)
+            exec(what)
+    def save(self):
+        return self.rounds, {}
+    def restore(self, state):
+        self.rounds = state[0]
+
+class Pause""").replace("[Pause()]", '[ending], checkpoint=warren.xgboost.Checkpoints("saved", every=2), early_stopping_rounds=30, '
+                                     'evals=[(data, "train")], evals_result=found').replace(
+    "    model = ", "    found, ending = {}, Ending()\n    model = ").replace("bytes(model.save_raw(\"ubj\"))",
+                                                                          "repr([ending.rounds, found, bytes(model.save_raw(\"ubj\"))]).encode()").replace(
+    "40, elastic", "9, elastic")
+
+
 class Job:
     """A job, in a folder with its program and rows."""
 
@@ -243,7 +267,36 @@ class Logger(xgboost.callback.TrainingCallback):
         self.assertIn("begins with 2 workers", text)
         self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
 
-    def test_13_random_disturbances_leave_the_model_of_one_process(self):
+    def test_13_a_job_that_loses_all_workers_goes_on_from_its_checkpoint(self):
+        program = SAVED.replace("WHAT", "os.kill(os.getpid(), 9)")
+        alone = self.models(Job(self.folder, "1", program=program).end())
+        text = Job(self.folder, "2:2", program=program).end()
+        self.assertRegex(text, "going on from round 4 of saved/[0-9a-f]{16}.ubj")
+        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+        self.assertEqual(os.listdir(self.folder / "saved"), [])
+        text = Job(self.folder, "2", program=program.replace("elastic=True", "reproducible=True")).end(code=1)
+        self.assertIn("checkpoint= needs elastic=True", text)
+
+    def test_14_a_checkpoint_is_gone_on_from_by_the_same_training_only(self):
+        program = SAVED.replace("WHAT", "raise LookupError('the end of this attempt')")
+        Job(self.folder, "1:2", program=program).end(code=1)
+        again = SAVED.replace("WHAT", "pass")
+        text = Job(self.folder, "1:2", program=again.replace('"max_depth": 3', '"max_depth": 2').replace("9, elastic", "2, elastic")).end()
+        self.assertRegex(text, r"saved has no checkpoint of this training, which starts from the beginning; [0-9a-f]{16}\.ubj there is from a training "
+                               r"with other parameters \(max_depth: 3 there, 2 here\), another number of rounds")
+        (self.folder / "rows.svm").touch()  # the same rows
+        text = Job(self.folder, "1:3", program=again).end()
+        self.assertRegex(text, "going on from round [46] ")
+        self.assertEqual({digest for digest, _ in self.models(text)}, {self.models(Job(self.folder, "1", program=again).end())[0][0]}, text)
+        Job(self.folder, "1:2", program=program).end(code=1)
+        (self.folder / "more.svm").write_text("\n".join(["9 1:1 2:3 3:2"] * 5) + "\n", encoding="ascii")
+        self.assertRegex(Job(self.folder, "1:2", program=again.replace("rows.svm?", "rows.svm;more.svm?")).end(),
+                         "has no checkpoint of this training.* with other data")
+        wrong = again.replace("return self.rounds, {}", "return object()")
+        self.assertIn("TypeError: checkpoint: the state that an ElasticCallback has saved cannot be written to a file: builtins.object is not plain",
+                      Job(self.folder, "1:2", program=wrong).end(code=1))
+
+    def test_15_random_disturbances_leave_the_model_of_one_process(self):
         done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])

@@ -22,7 +22,7 @@ import urllib.error
 import object_stores
 from object_stores import Fault, FaultyProxy, HttpServer, S3Server
 from warren._system import locks as _locks
-from warren.data._files import File, Ranges, Retry, find, listing, open_arrow, open_output, shown, stores
+from warren.data._files import File, Ranges, Retry, find, listing, open_arrow, open_output, read_whole, remove, shown, stores
 from warren.data._files.names import matches, partition_of, split_uri
 from warren.data._files.ranges import pieces
 from warren.data._files.retry import kind_of, persist
@@ -356,6 +356,14 @@ class Local(Folder):
             self.assertEqual(pathlib.Path(path).read_bytes(), b"before")
             self.assertEqual(names(find(self.folder)), [path])
         self.assertEqual((pathlib.Path(path).read_bytes(), os.listdir(self.folder)), (b"After...", ["out"]))
+        other = str(self.folder / "*")
+        self.assertEqual((read_whole(path), read_whole(other), read_whole(f"file://{path}")), (b"After...", None, b"After..."))
+        remove(other)
+        self.assertEqual(os.listdir(self.folder), ["out"])
+        self.write("*", b"")
+        self.assertEqual(read_whole(other), b"")
+        remove(other)
+        self.assertEqual(os.listdir(self.folder), ["out"])
         with self.assertRaisesRegex(FileNotFoundError, "there is no folder"):
             with open_output(self.folder / "none" / "x"):
                 pass
@@ -790,7 +798,12 @@ class S3(Folder):
             self.assertLess(self.proxy.unused()[0].times, 100)
             self.proxy._faults.clear()
             self.assertEqual(path.read_bytes(), b"before")
-            path.unlink()
+            self.proxy.break_next(Fault("status", status=503, method="POST" if options else "DELETE"))
+            self.assertEqual(read_whole("s3://bucket/out/model.bin", storage_options=options), b"before")
+            remove("s3://bucket/out/model.bin", storage_options=options)
+            self.assertEqual((path.exists(), self.proxy.unused()), (False, []))
+            self.assertIsNone(read_whole("s3://bucket/out/model.bin", storage_options=options))
+            remove("s3://bucket/out/model.bin", storage_options=options)
 
     def test_a_child_made_by_fork_reads_over_connections_of_its_own(self):
         self.write("bucket/x.bin")
@@ -848,6 +861,10 @@ class S3(Folder):
         with open_output("memory://top/new") as file:
             file.write(b"whole")
         self.assertEqual((fs.cat("/top/new"), len(fs.ls("/top"))), (b"whole", 4))
+        self.assertEqual(read_whole("memory://top/new"), b"whole")
+        remove("memory://top/new")
+        remove("memory://top/new")
+        self.assertEqual((read_whole("memory://top/new"), len(fs.ls("/top"))), (None, 3))
         self.write("bucket/x.bin", b"0123456789")
         with HttpServer(self.folder) as server:
             options = {"headers": {"X-Test": "1"}}

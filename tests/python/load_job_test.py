@@ -84,6 +84,22 @@ class Training(Job):
                     self.assertAlmostEqual(found["metric"], alone["metric"], 5)
                     self.assertEqual(found["categories"], {"city": ["Bonn", "Rom", "Ulm", "only-0", "only-1", "only-2"]})
 
+    def test_a_checkpoint_in_s3_is_gone_on_from_when_all_workers_are_lost(self):
+        saved = self.folder / "bucket/saved"
+        saved.mkdir()
+        (saved / "other").touch()  # rclone removes a folder with its last file, and then refuses to make it again
+        with object_stores.S3Server(self.folder) as server:
+            of_fsspec = {"key": server.key, "secret": server.secret, "endpoint_url": f"http://{server.endpoint}"}
+            of_fsspec = {"key": server.key, "secret": server.secret, "endpoint_url": f"http://{server.endpoint}"}
+            found = [self.job(workers, "elastic", "s3://bucket/train", env=server.environment(), label="y", exclude=["q", "w"],
+                              checkpoint="s3://bucket/saved", storage_options=options)
+                     for workers, options in (("1", None), ("2:2", None), ("2:2", of_fsspec))]
+        models = [set(re.findall("model ([0-9a-f]{64})", text)) for text in found]
+        self.assertEqual((len(models[0]), models[1:]), (1, models[:1] * 2), found)
+        for text in found[1:]:
+            self.assertRegex(text, r"warren: going on from round 3 of s3://bucket/saved/[0-9a-f]{16}\.ubj")
+        self.assertEqual(os.listdir(saved), ["other"])
+
     def learns_the_same(self, workers):
         """Trains with each kind of matrix on this many workers (0: one process without a job), and compares with plain training in one
         process."""

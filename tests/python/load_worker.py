@@ -37,6 +37,24 @@ def digest(table):
     return [len(table), int(np.nan_to_num(table.features).astype("float64").sum() * 1000), table.categories]
 
 
+def train_elastic():
+    """Trains with a checkpoint each round. In their first attempt, the workers of a job of several kill themselves after round 4."""
+    import hashlib
+    import xgboost as xgb
+    import warren.xgboost
+
+    class Killer(xgb.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            if epoch == 3 and os.environ["DMLC_NUM_ATTEMPT"] == "0" and os.environ["DMLC_NUM_WORKER"] != "1":
+                os.kill(os.getpid(), 9)
+
+    place = warren.xgboost.Checkpoints(options.pop("checkpoint"), storage_options=options["storage_options"])
+    with warren.xgboost.communicator():
+        data = warren.xgboost.Data(uri, **options)
+        model = warren.xgboost.train({"max_depth": 3}, data, 8, elastic=True, checkpoint=place, callbacks=[Killer()], verbose_eval=False)
+        print("model", hashlib.sha256(bytes(model.save_raw("ubj"))).hexdigest(), flush=True)
+
+
 def train_xgboost():
     import xgboost as xgb
     import warren.xgboost
@@ -80,4 +98,4 @@ def load_over_rabit():
         print("share", json.dumps([rabit.get_rank(), rabit.get_world_size(), *digest(table)]))
 
 
-{"xgboost": train_xgboost, "lightgbm": train_lightgbm, "rabit": load_over_rabit}[what]()
+{"elastic": train_elastic, "xgboost": train_xgboost, "lightgbm": train_lightgbm, "rabit": load_over_rabit}[what]()

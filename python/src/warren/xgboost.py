@@ -22,6 +22,7 @@ from warren._xgboost import rows as _rows
 from warren._xgboost import training as _training
 from warren._xgboost.elastic import callbacks as _elastic_callbacks
 from warren._xgboost.elastic import rows as _elastic_rows
+from warren._xgboost.elastic import saved as _elastic_saved
 from warren._xgboost.elastic import training as _elastic
 from warren._xgboost.same_model import training as _same_model
 from warren.data._exchange import predictions as _predictions
@@ -30,6 +31,10 @@ from warren.data._exchange import predictions as _predictions
 #: be pickled, and `restore(state)` sets it, on a worker that goes on from another one's state. A subclass of
 #: xgboost.callback.TrainingCallback, whose methods it may define, too.
 ElasticCallback = _elastic_callbacks.ElasticCallback
+
+#: Where an elastic training (`train(..., checkpoint=...)`) saves its state: a `folder` on a disk or in an object store, every `every` rounds
+#: (1), with fsspec's `storage_options` for the store (None).
+Checkpoints = _elastic_saved.Checkpoints
 
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = _versions.VERSION
@@ -227,7 +232,8 @@ class Data:
 
 def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint: disable=redefined-outer-name
           num_boost_round: int = 10, *, evals: Optional[Sequence[Tuple[Union["xgb.DMatrix", Data], str]]] = None,
-          reproducible: Union[bool, str] = False, elastic: Optional[bool] = None, **options: Any) -> "xgb.Booster":
+          reproducible: Union[bool, str] = False, elastic: Optional[bool] = None,
+          checkpoint: Union[str, "os.PathLike[str]", Checkpoints, None] = None, **options: Any) -> "xgb.Booster":
     """Trains as `xgboost.train` does, with `data` in place of its `dtrain`, and all of its other arguments (`options`: obj, custom_metric,
     early_stopping_rounds, ...); loads what is given as a `Data`.
 
@@ -252,22 +258,31 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     with draws depends on when workers were lost, and rank 0 says so. Between such trainings, and after the last one, a program may make no
     other collective calls: a worker that comes later would miss them. docs/how-to/elastic.md shows how it is used.
 
+    `checkpoint`, with `elastic`: a folder, or a `Checkpoints`. Rank 0 saves there, after each round or every few, what is needed to go on if
+    all workers are lost at once: the same training then goes on from there, with the same model and evaluations in the end. It is the same
+    if its parameters, rounds, rows, evaluation sets, functions and version of XGBoost are; a line says where it goes on, or how the training
+    whose checkpoint is there differs. Each training has its own file, which appears atomically and is removed at the training's end. A
+    failed save is reported, and the training continues. States of `ElasticCallback`s must be plain data: TypeError. An unwritable folder
+    raises OSError.
+
     All workers call it. Raises RuntimeError with `reproducible` before XGBoost 2.1."""
     if reproducible not in (False, True, "exact"):
         raise ValueError(f"reproducible is {reproducible!r}, expected False, True or 'exact'")
-    params = dict(params)
+    params, checkpoints = dict(params), _elastic_saved.checked(checkpoint)
     if elastic or (elastic is None and reproducible and _elastic.is_in_job()):
         sets = [(data, "data"), *(evals or ())]
         in_memory = [name for one, name in sets if not (isinstance(one, Data) and one.is_of_files)]
         if not in_memory:
             files: Dict[int, Any] = {id(one): one.of_files() for one, _ in sets}
             task = _elastic.Task(params, files[id(data)], num_boost_round, [(files[id(one)], name) for one, name in evals or ()],
-                                 reproducible == "exact", options)
+                                 reproducible == "exact", checkpoints, options)
             return _elastic.train(task, communicator)
         why = f"the rows of {', '.join(map(repr, in_memory))} are in this process, and would be lost with it: give a Data of files"
         if elastic:
             raise ValueError(f"elastic=True: {why}")
         _elastic.say(f"this training cannot go on if a worker is lost: {why}")
+    if checkpoints is not None:
+        raise ValueError("checkpoint= needs elastic=True and a Data of files; train_with_checkpoints saves the other trainings")
     if reproducible:
         _same_model.check(params)
     bins = {"max_bin": int(params["max_bin"])} if params.get("max_bin") is not None else {}
@@ -308,11 +323,12 @@ def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
 
 
 def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int,
-                           path: Union[str, "os.PathLike[str]"], *, every: int = 1,
-                           callbacks: Optional[Sequence[Any]] = None, **options: Any) -> "xgb.Booster":
+                           path: Union[str, "os.PathLike[str]"], *, every: int = 1, callbacks: Optional[Sequence[Any]] = None,
+                           storage_options: Optional[Mapping[str, Any]] = None, **options: Any) -> "xgb.Booster":
     """Works like `xgboost.train`, and resumes if the job is restarted (dmlc-submit --max-restarts).
 
-    Rank 0 saves the model so far at `path` (.json or .ubj; on a disk that it sees again after a restart) every `every` rounds, atomically.
+    Rank 0 saves the model so far at `path` (.json or .ubj; in an object store, or on a disk that it sees again after a restart) every
+    `every` rounds, atomically. `storage_options`: for fsspec's stores.
     A failed save (a full disk) is reported on standard error; the previous checkpoint stays, and training continues. The file is removed
     when training is done. Needs XGBoost 1.6 or later.
 
@@ -332,9 +348,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     are passed to `xgboost.train`; early stopping counts from the restart.
 
     Raises ValueError if the file at `path` is not a checkpoint, RuntimeError if another running training uses it (detected by a lock on
-    `.NAME.lock` in the same folder; if the file system has no locks, a line on standard error says so), and OSError if its folder is not
-    writable."""
-    return _training.train_with_checkpoints(params, dtrain, num_boost_round, path, every, callbacks or (), options)
+    `.NAME.lock` in the same folder; if the file system has no locks, a line on standard error says so; stores have none), and OSError if
+    its folder is not writable."""
+    return _training.train_with_checkpoints(params, dtrain, num_boost_round, path, every, callbacks or (), storage_options, options)
 
 
 def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", matrix: "xgb.DMatrix", *, whole: bool = False,

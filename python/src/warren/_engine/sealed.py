@@ -64,7 +64,10 @@ def seal(value: Any, call: str, source: int, *, objects: bool = True, write: Cal
     secret = token()
     buffer = io.BytesIO()
     if secret is None and not objects:
-        buffer.write(_JSON + json.dumps(_plain(value)).encode())
+        try:
+            buffer.write(_JSON + to_text(value).encode())
+        except TypeError as error:
+            raise TypeError(f"{error}, and without the job's token ({_VARIABLE}) this call sends only plain data") from None
         return buffer.getbuffer()
     if secret is None:
         buffer.write(_PICKLE)
@@ -126,10 +129,24 @@ def loads(message: Bytes, call: str, source: int, *, objects: bool = True) -> An
         raise TypeError(f"rank {source}'s object cannot be sent to the other ranks: {bytes(body).decode(errors='replace')}")
     if form == _JSON:
         try:
-            return _restored(json.loads(bytes(body)))
-        except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
-            raise RuntimeError(f"{refused}it is malformed ({type(error).__name__})") from None
+            return from_text(bytes(body))
+        except ValueError as error:
+            raise RuntimeError(f"{refused}it is malformed ({error})") from None
     return pickle.loads(body)
+
+
+def to_text(value: Any) -> str:
+    """Returns plain data as JSON, from which `from_text` restores them without running any code. Raises TypeError for data that are not
+    plain: `seal` lists those that are."""
+    return json.dumps(_plain(value))
+
+
+def from_text(text: Union[str, bytes]) -> Any:
+    """Returns the data that `to_text` was given. Raises ValueError for any other text."""
+    try:
+        return _restored(json.loads(text))
+    except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
+        raise ValueError(type(error).__name__) from None
 
 
 def _plain(value: Any) -> Any:
@@ -150,8 +167,7 @@ def _plain(value: Any) -> Any:
         array = np.ascontiguousarray(value)
         shape: Optional[List[int]] = list(value.shape) if kind is np.ndarray else None
         return ["array", _plain(array.dtype), shape, base64.b64encode(array.tobytes()).decode()]
-    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not plain data, and without the job's token ({_VARIABLE}) this call sends "
-                    "only plain data")
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not plain data")
 
 
 def _restored(value: Any) -> Any:

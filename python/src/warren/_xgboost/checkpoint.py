@@ -3,37 +3,30 @@ import errno
 import json
 import os
 import pathlib
+import posixpath
 import socket
 import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-import numpy as np
 import xgboost as xgb
 
 from warren._system import locks as _locks
+from warren._engine import sealed as _sealed
 from warren._xgboost import digest as _digest
+from warren._xgboost.same_model.alone import alone
 from warren.data import _files
 from warren.data._peers import Peers, together
 
-#: The attribute of a saved model that contains the description, as JSON.
-_RUN = "warren_run"
+#: The attributes of a saved model that contain the description, as JSON, and what else is needed to go on.
+_RUN, _MORE = "warren_run", "warren_state"
 #: How long to wait until an earlier attempt of the same job, which is being stopped, releases the file.
 _PATIENCE_S = 60.0
 
 
-def _say(words: str) -> None:
+def say(words: str) -> None:
+    """Tells the user."""
     print(f"warren: {words}", file=sys.stderr, flush=True)
-
-
-def from_root(peers: Peers, found: bytes) -> bytes:
-    """Returns rank 0's bytes on all ranks."""
-    if peers.world == 1:
-        return found
-    size = int(peers.greatest(np.array([len(found) if peers.rank == 0 else 0], np.uint64))[0])
-    array = np.frombuffer(found, np.uint8) if peers.rank == 0 else np.empty(size, np.uint8)
-    peers.broadcast_bytes(array, 0)
-    return array.tobytes()
 
 
 def _job() -> str:
@@ -41,21 +34,59 @@ def _job() -> str:
     return f"a worker of the job of the tracker at {uri}:{port}" if uri else "in no job"
 
 
+def difference(content: bytes, run: Dict[str, Any]) -> str:
+    """How the training of another checkpoint with this content differs from `run`; empty for a file that is not a checkpoint."""
+    try:
+        return _digest.difference(_opened(content)[1], run)
+    except (xgb.core.XGBoostError, ValueError):
+        return ""
+
+
+def _opened(content: bytes) -> Tuple["xgb.Booster", Any]:
+    """The model, and the description of its training. Raises XGBoostError or ValueError for a file that is not a checkpoint."""
+    # XGBoost may read beyond the end of a truncated model.
+    if not content.rstrip().endswith(b"}"):
+        raise ValueError
+    model = xgb.Booster(model_file=bytearray(content))
+    return model, json.loads(model.attr(_RUN) or "")
+
+
+class Saved(NamedTuple):
+    """What a checkpoint contains."""
+
+    model: Any  #: a Booster
+    rounds: int  #: the number of rounds of the model
+    more: Any  #: what `save` was given in addition
+
+
+class _Found(NamedTuple):
+    content: bytes
+    rounds: int
+    why: str  #: how its training differs from the one that begins; empty if it does not
+
+
 class Checkpoint:
     """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in the
-    same folder, which the kernel releases when the process ends. All ranks make all calls except `save` and `remove`, which only rank 0
-    makes."""
+    same folder, which the kernel releases when the process ends. An object store has no locks; there the last writer wins. All ranks make
+    all calls except `save` and `remove`, which only rank 0 makes."""
 
-    def __init__(self, path: Any, peers: Peers) -> None:
-        """Raises ValueError for a name that does not end in .json or .ubj."""
+    def __init__(self, path: Any, peers: Peers, *, storage_options: Optional[Mapping[str, Any]] = None, is_everywhere: bool = False) -> None:
+        """`is_everywhere`: all ranks look for the file, because another rank may have saved it on its own host's disk. Raises ValueError for
+        a name that does not end in .json or .ubj."""
+        self._shown, self._peers, self._options = os.fspath(path), peers, storage_options
+        self._is_in_store = "://" in self._shown and not self._shown.startswith("file://")
         # Another name of the same file, through a symbolic link, is the same checkpoint.
-        self._file, self._shown, self._peers = pathlib.Path(os.path.realpath(path)), os.fspath(path), peers
-        if self._file.suffix not in (".json", ".ubj"):
+        self._file = pathlib.Path(os.path.realpath(self._shown[len("file://"):] if self._shown.startswith("file://") else self._shown))
+        self._uri = self._shown if self._is_in_store else str(self._file)
+        self._form = posixpath.splitext(self._uri.partition("?")[0] if self._is_in_store else self._uri)[1]
+        if self._form not in (".json", ".ubj"):
             raise ValueError(f"{self._shown}: expected a name that ends in .json or .ubj")
+        self._reads = peers.rank == 0 or is_everywhere and not self._is_in_store
         self._run: Dict[str, Any] = {}
         self._lock: Optional[_locks.Lock] = None
         self._saved: Optional[int] = None  # the number of rounds in the file
         self._fails = False
+        self._next_attempt = 0.0  # when to save next, if saving fails
 
     def __enter__(self) -> "Checkpoint":
         """Raises RuntimeError on all ranks if another training uses the file, and OSError if its folder is not writable."""
@@ -67,6 +98,8 @@ class Checkpoint:
             self._lock.release()
 
     def _take(self) -> None:
+        if self._is_in_store:
+            return
         if not self._file.parent.is_dir():
             raise FileNotFoundError(f"{self._shown}: there is no folder {self._file.parent}; create it first")
         process = f"host {socket.gethostname()}, pid {os.getpid()}"
@@ -77,78 +110,91 @@ class Checkpoint:
                 self._lock = _locks.Lock(str(self._file.with_name(f".{self._file.name}.lock")), owner)
                 break
             except _locks.InUse as other:
-                attempt_before = f", {_job()}," in other.owner and _job() != "in no job" and process not in other.owner
+                attempt_before = self._is_of_this_job(other.owner) and process not in other.owner
                 if not attempt_before or time.monotonic() > until:
                     raise RuntimeError(f"{self._shown}: another training is using this checkpoint ({other.owner}): give each training its "
                                        "own path, or start this one when the other has ended") from None
                 time.sleep(0.2)
         if not self._lock.is_locked:
-            _say(f"{self._shown}: its file system has no locks; make sure that no other training uses this checkpoint at the same time")
-        elif self._lock.before and f"host {socket.gethostname()}," not in self._lock.before:
-            _say(f"{self._shown}: a training on another host has not released this checkpoint ({self._lock.before}); if it is still "
+            say(f"{self._shown}: its file system has no locks; make sure that no other training uses this checkpoint at the same time")
+        elif self._lock.before and f"host {socket.gethostname()}," not in self._lock.before and not self._is_of_this_job(self._lock.before):
+            say(f"{self._shown}: a training on another host has not released this checkpoint ({self._lock.before}); if it is still "
                  "running, stop one of the two: on some file systems, locks do not reach other hosts")
 
-    def load(self, run: Dict[str, Any]) -> Optional["xgb.Booster"]:
-        """Returns the model in the file if it belongs to this `run` (see warren._xgboost.digest.of_training; rank 0's run counts), else
+    @staticmethod
+    def _is_of_this_job(owner: str) -> bool:
+        """Whether the owner of a lock is or was a worker of this process's job."""
+        return f", {_job()}," in owner and _job() != "in no job"
+
+    def load(self, run: Dict[str, Any]) -> Optional[Saved]:
+        """Returns the content of the file if it belongs to this `run` (see warren._xgboost.digest.of_training; rank 0's run counts), else
         None. Rank 0 prints where the training resumes, or how the two trainings differ. Raises ValueError if the file is not a
         checkpoint."""
-        # All ranks load the same bytes, rank 0's, because querying a model may be a collective call.
-        self._run = json.loads(from_root(self._peers, json.dumps(run).encode()))
-        found = from_root(self._peers, together(self._peers, self._read))
-        if not found:
+        self._run = json.loads(self._peers.broadcast(json.dumps(run), 0))
+        found = together(self._peers, self._look)
+        told = self._peers.allgather(None if found is None else (found.rounds, found.why))
+        same = [rank for rank, one in enumerate(told) if one is not None and not one[1]]
+        root = max(same, key=lambda rank: int(told[rank][0])) if same else 0
+        if told[root] is None:
             return None
-        model, of_run = self._opened(found)
-        rounds = model.num_boosted_rounds()
-        why = _digest.difference(of_run, self._run)
+        rounds, why = told[root]
         if self._peers.rank == 0:
-            _say(f"{self._shown}: this checkpoint of {rounds} rounds is ignored, and will be replaced when the next one is saved: "
+            say(f"{self._shown}: this checkpoint of {rounds} rounds is ignored, and will be replaced when the next one is saved: "
                  f"{why}" if why else
                  f"going on from round {rounds} of {self._shown}")
         if why:
             return None
         self._saved = rounds
-        model.set_attr(**{_RUN: None})
-        return model
+        # All ranks load the same bytes, because querying a model may be a collective call.
+        model, _ = self._opened(self._peers.broadcast(None if found is None else found.content, root))
+        more = model.attr(_MORE)
+        model.set_attr(**{_RUN: None, _MORE: None})
+        return Saved(model, rounds, None if more is None else _sealed.from_text(more))
 
-    def _read(self) -> bytes:
-        return self._file.read_bytes() if self._peers.rank == 0 and self._file.exists() else b""
+    def _look(self) -> Optional["_Found"]:
+        """What this rank sees, or None if it does not look, or there is no file."""
+        content = _files.read_whole(self._uri, storage_options=self._options) if self._reads else None
+        if not content:
+            return None
+        model, of_run = self._opened(content)
+        return _Found(content, int(alone(model.num_boosted_rounds)), _digest.difference(of_run, self._run))
 
-    def _opened(self, found: bytes) -> Any:
+    def _opened(self, content: bytes) -> Tuple["xgb.Booster", Any]:
         try:
-            # XGBoost may read beyond the end of a truncated model.
-            if not found.rstrip().endswith(b"}"):
-                raise ValueError
-            model = xgb.Booster(model_file=bytearray(found))
-            return model, json.loads(model.attr(_RUN) or "")
+            return _opened(content)
         except (xgb.core.XGBoostError, ValueError):
-            raise ValueError(f"{self._shown} exists and is not a checkpoint of train_with_checkpoints, which would overwrite it: choose "
-                             "another path, or remove it") from None
+            raise ValueError(f"{self._shown} exists and is not a checkpoint, and would be overwritten: choose another path, or remove "
+                             "it") from None
 
-    def save(self, model: "xgb.Booster") -> None:
-        """Replaces the file atomically. An error (such as a full disk) is reported once, but does not stop the training; the file then
-        stays unchanged."""
+    def save(self, model: "xgb.Booster", more: Any = None) -> None:
+        """Replaces the file atomically; `more` is plain data for `Saved.more`. An error (such as a full disk) is reported once, but does not
+        stop the training; the file then stays unchanged. The time of failed attempts, which others wait for, is a tenth at most."""
+        begin = time.monotonic()
+        if begin < self._next_attempt:
+            return
         rounds = model.num_boosted_rounds()
-        model.set_attr(**{_RUN: json.dumps(self._run)})
+        model.set_attr(**{_RUN: json.dumps(self._run), **({} if more is None else {_MORE: _sealed.to_text(more)})})
         # Not done by save_model, which does not notice a full disk when it closes the file.
-        content = bytes(model.save_raw(raw_format=self._file.suffix[1:]))
-        model.set_attr(**{_RUN: None})
+        content = bytes(model.save_raw(raw_format=self._form[1:]))
+        model.set_attr(**{_RUN: None, _MORE: None})
         try:
-            with _files.open_output(self._file) as file:
+            with _files.open_output(self._uri, storage_options=self._options) as file:
                 file.write(content)
                 file.seek(0)
                 if file.read() != content:
-                    raise OSError(errno.EIO, "the bytes on the disk differ from those written", str(self._file))
+                    raise OSError(errno.EIO, "the bytes on the disk differ from those written", self._uri)
         except OSError as error:
             if not self._fails:
                 kept = "there is no checkpoint" if self._saved is None else f"the checkpoint of round {self._saved} is kept"
-                _say(f"the checkpoint after round {rounds} could not be saved: {error}; {kept}, training continues, and saving is retried "
+                say(f"the checkpoint after round {rounds} could not be saved: {error}; {kept}, training continues, and saving is retried "
                      "after later rounds")
-            self._fails = True
+            self._fails, end = True, time.monotonic()
+            self._next_attempt = end + 9 * (end - begin)
             return
         if self._fails:
-            _say(f"{self._shown}: checkpoints can be saved again, from round {rounds} on")
+            say(f"{self._shown}: checkpoints can be saved again, from round {rounds} on")
         self._saved, self._fails = rounds, False
 
     def remove(self) -> None:
         """Removes the file, because training is done."""
-        self._file.unlink(missing_ok=True)
+        _files.remove(self._uri, storage_options=self._options)

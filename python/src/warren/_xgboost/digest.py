@@ -12,12 +12,15 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from warren.data._peers import Peers, together
+from warren.data._table import Table
 
 #: The number of entries of a matrix that are read at a time.
 _ENTRIES_AT_A_TIME = 1 << 22
 #: For the digest, binned matrices with at most this many entries are converted back to values (12 bytes each).
 _MOST_ENTRIES_OF_BINS = 1 << 24
 _FEW_ENTRIES = 1 << 16
+#: The number of rows of a dense array that are digested at a time: their words stay in the cache.
+_ROWS_AT_A_TIME = 1 << 13
 #: Fields other than features that have a number, or several (label, base_margin), for each row.
 _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
 #: The limits for examining nested objects: depth and number.
@@ -68,6 +71,17 @@ def _of_csr(part: Any) -> _Words:
     return _sums(_mixed(entries), part.indptr)
 
 
+def _of_array(features: NDArray[np.float32]) -> _Words:
+    """A word for each row of a dense array."""
+    words = np.zeros(len(features), np.uint64)
+    for begin in range(0, len(features), _ROWS_AT_A_TIME):
+        part = words[begin:begin + _ROWS_AT_A_TIME]
+        bits = np.ascontiguousarray(features[begin:begin + _ROWS_AT_A_TIME].T, np.float32).view(np.uint32)
+        for column in bits:
+            _folded(part, column.astype(np.uint64))
+    return words
+
+
 def _has_slices(matrix: Any) -> bool:
     """Whether rows can be extracted from the matrix: they cannot from binned matrices, or from pages on disk."""
     if matrix.num_row() == 0:
@@ -107,6 +121,8 @@ def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
 
 def _seen(matrix: Any) -> int:
     """How much of this rank's features can be examined at a cost proportional to the size of the matrix: VALUES, CUTS or NOTHING."""
+    if hasattr(matrix, "warren_digest"):
+        return VALUES
     if hasattr(matrix, "get_data") and (_has_slices(matrix) or _is_in_bins(matrix) and matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
         return VALUES
     return CUTS if isinstance(matrix, _WITH_CUTS) and hasattr(matrix, "get_quantile_cut") else NOTHING
@@ -126,14 +142,31 @@ def _groups(matrix: Any) -> Any:
 def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
     """Returns the sum of a word for each row or, if there are queries, for each query. The sum does not depend on their order, unless
     `with_features` is false: a row's number, counted from `first`, then takes the place of its features."""
-    rows, groups = matrix.num_row(), _groups(matrix)
+    if hasattr(matrix, "warren_digest"):
+        return int(matrix.warren_digest)
+    rows = matrix.num_row()
     if with_features and rows > 0:
         words: _Words = np.concatenate([_of_csr(part) for part in _parts(matrix)])
     else:
         words = np.arange(first, first + rows, dtype=np.uint64)
-    of_queries: List[Any] = []
+    return _of_words(words, _groups(matrix), lambda name: _per_row(matrix, name))
+
+
+def of_table(table: Table) -> int:
+    """The same for the rows of a table. As the attribute `warren_digest` of a matrix of these rows, it takes the place of the matrix's
+    features for `of_matrices`. Tables can be digested one by one: the digest of all is the sum, modulo 2^64, if no query is in several."""
+    words = _of_array(table.features) if isinstance(table.features, np.ndarray) else _of_csr(table.features)
+    sizes = table.group_sizes
+    groups = np.concatenate([[0], np.cumsum(sizes)]) if sizes is not None else ()
+    fields = {"label": table.label, "weight": table.query_weight if sizes is not None else table.weight, "base_margin": table.base_margin}
+    return _of_words(words, groups, lambda name: () if fields.get(name) is None else fields[name])
+
+
+def _of_words(words: _Words, groups: Any, field: Callable[[str], Any]) -> int:
+    """The sum of the rows' words with their other fields, or that of the queries'. `field` returns the values of a field, none without it."""
+    rows, of_queries = len(words), []
     for place, name in enumerate(_PER_ROW):
-        values = _per_row(matrix, name)
+        values = field(name)
         if len(values) == 0 or rows == 0:
             continue
         if name == "weight" and len(groups) > 1:

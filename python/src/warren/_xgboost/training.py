@@ -39,25 +39,26 @@ class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  #
 
 
 def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int, path: Any, every: int,
-                           callbacks: Sequence[Any], options: Dict[str, Any]) -> "xgb.Booster":
+                           callbacks: Sequence[Any], storage_options: Any, options: Dict[str, Any]) -> "xgb.Booster":
     """See warren.xgboost.train_with_checkpoints."""
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")
     seed = int(params.get("seed", params.get("random_state", 0)) or 0)
     peers = peers_of_job()
-    with Checkpoint(path, peers) as checkpoint:
+    with Checkpoint(path, peers, storage_options=storage_options) as checkpoint:
         def save(model: "xgb.Booster") -> None:
             if int(collective().get_rank()) == 0:
                 checkpoint.save(model)
 
-        begun = checkpoint.load(_digest.of_training(params, dtrain, num_boost_round, options, callbacks, peers))
+        saved = checkpoint.load(_digest.of_training(params, dtrain, num_boost_round, options, callbacks, peers))
+        begun = None if saved is None else saved.model
         if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
             # With constant Hessians, `approx` computes the cuts in its first round, from the rows sampled for it, and keeps them in the
             # matrix: a resumed training must compute them from the same sample.
             first = {name: options[name] for name in ("obj",) if name in options}
             xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed),
                                                     Progress(num_boost_round)], **first)
-        done = begun.num_boosted_rounds() if begun is not None else 0
+        done = 0 if saved is None else saved.rounds
         all_callbacks: List[Any] = [*callbacks, _Saver(save, every, num_boost_round, seed), Progress(num_boost_round, done)]
         model = xgb.train(params, dtrain, num_boost_round - done, xgb_model=begun, callbacks=all_callbacks, **options)
         if int(collective().get_rank()) == 0:

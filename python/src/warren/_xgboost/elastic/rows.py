@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 import xgboost as xgb
 
+from warren._xgboost import digest as _digest
 from warren._xgboost import matrices as _matrices
 from warren._xgboost.elastic.shares import Range, dealt, ranges_of
 from warren._xgboost.same_model import cuts as _cuts
@@ -124,19 +125,20 @@ class Rows:
             self._converter.check_own_queries()
         return found
 
-    def hold(self, shares: List[int], cuts: _cuts.Values, how: _cuts.How) -> None:
-        """Makes the matrix of these shares, without the other workers. Raises the errors of reading."""
+    def hold(self, shares: List[int], cuts: _cuts.Values, how: _cuts.How, is_digested: bool) -> None:
+        """Makes the matrix of these shares, without the other workers. `is_digested`: with a digest of its rows. Raises the errors of
+        reading."""
         ranges, now = ranges_of(shares), (ranges_of(self.held), self.matrix)
         if self._before[1] is not None and self._before[0] == ranges:
             matrix, self._before = self._before[1], ([], None)
         else:
-            matrix = self._made(ranges, cuts, how)
+            matrix = self._made(ranges, cuts, how, is_digested)
             is_extended = now[1] is not None and set(self.held) < set(shares)
             # If it is extended once more, the first one stays the one that is needed again.
             self._before = ([], None) if not is_extended else self._before if self._before[1] is not None else now
         self.matrix, self.held = matrix, shares
 
-    def _made(self, ranges: List[Range], cuts: _cuts.Values, how: _cuts.How) -> Any:
+    def _made(self, ranges: List[Range], cuts: _cuts.Values, how: _cuts.How, is_digested: bool) -> Any:
         read, self._read = self._read, ([], [])
         tables = read[1] if read[0] == ranges else self._tables(ranges)
         table = _joined(tables)
@@ -144,6 +146,8 @@ class Rows:
         small = _cuts.matrix_of(cuts, table.types, how)
         matrix = alone(lambda: _matrices.of_table(xgb.QuantileDMatrix, table, {**given, "ref": small}))
         matrix.warren_is_reproducible, matrix.warren_categories = True, table.categories
+        if is_digested:
+            matrix.warren_digest = sum(map(_digest.of_table, tables)) % 2**64
         matrix.warren_parts = [(one.first, len(part), 0 if part.group_sizes is None else len(part.group_sizes))
                                for one, part in zip(ranges, tables)]
         return matrix

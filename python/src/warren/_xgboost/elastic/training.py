@@ -13,13 +13,17 @@ from warren._frameworks.replacing import replaced
 from warren._launch.membership import is_elastic, most_workers
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import matrices as _matrices
+from warren._xgboost import digest as _digest
+from warren._xgboost.elastic import saved as _saved
 from warren._xgboost.elastic import session as _session
 from warren._xgboost.elastic import shares as _shares
 from warren._xgboost.elastic.callbacks import Callbacks, State, lengths_of, shorten
 from warren._xgboost.elastic.rows import Asked, Rows
+from warren._xgboost.elastic.saved import Checkpoints
 from warren._xgboost.elastic.session import Kept, Session
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model import training as _same_model
+from warren._xgboost.checkpoint import Checkpoint, Saved
 from warren._xgboost.same_model.alone import alone
 from warren._xgboost.versions import VERSION, collective, peers_of_job
 from warren.data._peers import Peers, together
@@ -40,6 +44,7 @@ class Task(NamedTuple):
     num_boost_round: int
     evals: Sequence[Tuple[Asked, str]]  #: the same object as `data` for the training rows
     is_exact: bool
+    checkpoints: Optional[Checkpoints]
     options: Dict[str, Any]  #: the other arguments of xgboost.train
 
     def ended(self, kept: Kept) -> "xgb.Booster":
@@ -58,6 +63,7 @@ class _Common(NamedTuple):
     intercept: Optional[str]
     files: List[List[Tuple[str, int, int]]]  #: what Rows.files returned for each data set
     host: str  #: where they were looked at
+    run: Optional[Dict[str, Any]]  #: the description of the training, if it has checkpoints
 
 
 class _Progress(NamedTuple):
@@ -95,9 +101,9 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
 def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
     training = _Training(task)
     draws = [name for name in _DRAWS if task.params.get(name) not in (None, 0, 1)]
-    if draws and VERSION < _ONE_GENERATOR and session is not None:
+    if draws and VERSION < _ONE_GENERATOR and (session is not None or task.checkpoints is not None):
         say(f"elastic=True: XGBoost {xgb.__version__} draws random numbers ({', '.join(draws)}) from generators that a new worker cannot set: "
-            "the model will depend on when workers are lost")
+            "the model will depend on when workers are lost, and where a checkpoint is gone on from")
     if any(one.is_checked for one in (task.data, *(data for data, _ in task.evals))):
         say("elastic=True: --check-data and check=True show no table: workers read their shares when they need them")
     if os.environ.get("WARREN_CHECK_SUMS") and session is not None:
@@ -154,12 +160,20 @@ class _Training:
         found = _same_model.prepared(self._params, self._rows.matrix, task.num_boost_round, evals, task.is_exact, known, peers,
                                      self._common.intercept)
         self._common = self._common._replace(intercept=found.intercept)
-        self._take_newest_state(found, evals, peers)
-        with found.evaluating(peers), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
-            self._train(found, evals, peers, session)
-        model = self._container.after_training(self._model)
-        return Kept(_bytes_of(found.ended(model)), {name: dict(of_one) for name, of_one in self._container.history.items()},
-                    self._callbacks.state())
+        self._describe(evals, peers)
+        with _saved.opened(task.checkpoints, self._common.run, peers) as checkpoint:
+            self._take_newest_state(found, evals, peers, checkpoint)
+            with found.evaluating(peers), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
+                self._train(found, evals, peers, session, checkpoint)
+            model = self._container.after_training(self._model)
+            kept = Kept(_bytes_of(found.ended(model)), self._history(), self._callbacks.state())
+            if checkpoint is not None and peers.rank == 0:
+                checkpoint.remove()
+            return kept
+
+    def _history(self) -> Dict[str, Dict[str, Any]]:
+        """The values of each evaluation set and metric."""
+        return {name: dict(of_one) for name, of_one in self._container.history.items()}
 
     def take(self, kept: Kept) -> None:
         """Gives the callbacks of this process the state that they have at the end of the training, which others have made."""
@@ -169,7 +183,8 @@ class _Training:
 
     def _know_what_is_common(self, peers: Peers) -> None:
         """Computes the categories and cuts, or gets them from the worker that knows most."""
-        knows = peers.allgather(0 if self._common is None else 1 if self._common.intercept is None else 2)
+        ours = self._common
+        knows = peers.allgather(0 if ours is None else 1 + (ours.intercept is not None) + (ours.run is not None))
         if any(knows):
             told = peers.broadcast(tuple(self._common) if self._common else None, knows.index(max(knows)), objects=True)
             self._common = _Common(*told)
@@ -179,7 +194,8 @@ class _Training:
         for rows in self._all_rows[1:]:
             together(peers, functools.partial(rows.open_alone, self._rows.categories))
         self._common = _Common(*peers.broadcast((self._rows.categories, found.ends, found.values, None,
-                                                 [rows.files() for rows in self._all_rows], socket.gethostname()), 0, objects=True))
+                                                 [rows.files() for rows in self._all_rows], socket.gethostname(), None), 0,
+                                                objects=True))
 
     def _hold_shares(self, peers: Peers) -> None:
         """Reads the shares that this worker is to hold from now on, unless it holds them."""
@@ -195,30 +211,61 @@ class _Training:
                     if not rows.is_open:
                         rows.open_alone(common.categories)
                     rows.require_unchanged([(one[0], one[1], one[2]) for one in files], common.host == socket.gethostname())
-                    rows.hold(mine, cuts, self._how)
+                    rows.hold(mine, cuts, self._how, self._task.checkpoints is not None and common.run is None)
 
         together(peers, load)
 
+    def _describe(self, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
+        """Describes the training for its checkpoints, if it has any and this has not been done."""
+        task, common = self._task, self._common
+        assert common is not None
+        if task.checkpoints is None or common.run is not None:
+            return
+        options = {name: value for name, value in task.options.items() if name != "callbacks"}
+        params = {**self._params, "reproducible": "exact" if task.is_exact else True}
+        self._common = common._replace(run=_digest.of_training(params, self._rows.matrix, task.num_boost_round, {**options, "evals": evals},
+                                                               self._callbacks.all, peers))
+
     # --- rounds -------------------------------------------------------------------------------------------------------------------------
 
-    def _take_newest_state(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
-        """Makes all workers go on from the newest state that one of them has."""
+    def _take_newest_state(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers,
+                           checkpoint: Optional[Checkpoint]) -> None:
+        """Makes all workers go on from the newest state that one of them has, or else from that of the checkpoint."""
         all_progress = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
         newest = max(all_progress)
         matrices = [self._rows.matrix, *(matrix for matrix, _ in evals)]
         if newest == _Progress():
-            self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found, self._state)
+            saved = self._saved_before(checkpoint, peers)
+            if saved is not None:
+                more = _saved.More(*saved.more)
+                self._go_on(_bytes_of(saved.model), found, matrices, more.history, more.state, _Progress(more.rounds))
+            else:
+                self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found, self._state)
             return
         root = all_progress.index(newest)
         ours: Any = None
         if peers.rank == root:
-            history = {name: dict(of_one) for name, of_one in self._container.history.items()}
-            ours = _bytes_of(self._model), history, self._state if self._callbacks.any_of_caller else self._callbacks.state()
+            ours = _bytes_of(self._model), self._history(), self._state if self._callbacks.any_of_caller else self._callbacks.state()
         raw, history, state = peers.broadcast(ours, root, objects=True)
+        self._go_on(raw, found, matrices, history, state, newest)
+
+    def _saved_before(self, checkpoint: Optional[Checkpoint], peers: Peers) -> Optional[Saved]:
+        """What an attempt before has saved of this training, if there is such an attempt."""
+        run, where = self._common.run if self._common is not None else None, self._task.checkpoints
+        if checkpoint is None or run is None or where is None:
+            return None
+        found = checkpoint.load(run)
+        if found is None and peers.rank == 0:
+            _saved.tell_of_others(where, run)
+        return found
+
+    def _go_on(self, raw: bytes, found: _same_model.Prepared, matrices: Sequence[Any], history: Mapping[str, Mapping[str, Any]], state: State,
+               progress: _Progress) -> None:
+        """Goes on from this state."""
         self._begin(xgb.Booster(found.params, matrices, model_file=bytearray(raw)), found, state)
         for name, of_one in history.items():
             self._container.history[name] = {metric: list(values) for metric, values in of_one.items()}
-        self._note(newest)
+        self._note(progress)
 
     def _begin(self, model: "xgb.Booster", found: _same_model.Prepared, state: Optional[State]) -> None:
         """Goes on with this model, and this state of the callbacks, if there is one. Tells the callbacks that the training begins, once in
@@ -240,7 +287,8 @@ class _Training:
         if self._callbacks.any_of_caller:
             self._state = self._callbacks.state()
 
-    def _train(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers, session: Optional[Session]) -> None:
+    def _train(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers, session: Optional[Session],
+               checkpoint: Optional[Checkpoint]) -> None:
         matrix, container = self._rows.matrix, self._container
         while self._progress.rounds < self._task.num_boost_round:
             done, stops = self._progress.rounds, self._progress.has_stopped
@@ -258,8 +306,22 @@ class _Training:
                 shorten(container.history, lengths)
                 raise
             self._note(_Progress(done + 1, False, has_stopped))
+            self._save(checkpoint, peers)
             if session is not None:
                 session.has_progressed()
+
+    def _save(self, checkpoint: Optional[Checkpoint], peers: Peers) -> None:
+        """Saves the state at the end of a round on rank 0, if it is due."""
+        rounds, where = self._progress.rounds, self._task.checkpoints
+        if (checkpoint is None or where is None or peers.rank != 0 or rounds % where.every != 0 or rounds >= self._task.num_boost_round
+                or self._progress.has_stopped):
+            return
+        state = self._state if self._state is not None else self._callbacks.state()
+        _saved.require_plain(state)
+        more = _saved.More(rounds, {name: {metric: list(values) for metric, values in of_one.items()} for name, of_one in self._history().items()},
+                           state)
+        save = checkpoint.save
+        alone(lambda: save(self._model, tuple(more)))
 
 
 def _bytes_of(model: "xgb.Booster") -> bytes:

@@ -11,14 +11,14 @@ Modules:
 
 - listing: `find` returns the files that a name stands for, with size and tag.
 - ranges: `Ranges` reads byte ranges of a file, retries if the network fails, and checks that the file is still the one that was listed.
-  `open_arrow` provides the same to pyarrow.
-- output: `open_output` writes a file that appears complete or not at all.
+  `open_arrow` provides the same to pyarrow, `read_whole` a small file at once.
+- output: `open_output` writes a file that appears complete or not at all; `remove` removes one.
 - names, retry: the meaning of names, and which errors are retried. Pure functions.
 - stores: access to files, with a module for each kind of store."""
 from warren.data._files.listing import File, find
 from warren.data._files.names import hint_of_exact, shown
-from warren.data._files.output import open_output
-from warren.data._files.ranges import Ranges, open_arrow
+from warren.data._files.output import open_output, remove
+from warren.data._files.ranges import Ranges, open_arrow, read_whole
 from warren.data._files.retry import Retry
 
-__all__ = ["File", "Ranges", "Retry", "find", "hint_of_exact", "open_arrow", "open_output", "shown"]
+__all__ = ["File", "Ranges", "Retry", "find", "hint_of_exact", "open_arrow", "open_output", "read_whole", "remove", "shown"]

@@ -47,6 +47,14 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
         persist(step, f"{shown(text)}: to write {size} bytes", Retry())
 
 
+def remove(uri: Path, *, storage_options: Options = None) -> None:
+    """Removes a file, if there is one of this name. Raises OSError for errors of the store."""
+    text = os.fspath(uri)
+    store, name = locate(text, storage_options)
+    with contextlib.suppress(FileNotFoundError):
+        persist(lambda: store.remove(name), f"{shown(text)}: to remove it", Retry())
+
+
 @contextlib.contextmanager
 def _naming(name: str) -> Iterator[None]:
     """Adds the file's name to errors of calls that take a descriptor."""

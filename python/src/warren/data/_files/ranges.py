@@ -1,11 +1,12 @@
 """Byte ranges of files."""
 import concurrent.futures
+import contextlib
 import io
 import os
 import threading
 from typing import TYPE_CHECKING, List, Optional, Tuple
 
-from warren.data._files.listing import File
+from warren.data._files.listing import File, find
 from warren.data._files.names import Options, shown
 from warren.data._files.retry import Changed, Cut, Retry, persist, words
 from warren.data._files.stores import Handle, Local, locate
@@ -213,3 +214,13 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
             ranges.close()
         return native
     return pa.PythonFile(_Raw(ranges), mode="r")
+
+
+def read_whole(uri: str, *, storage_options: Options = None) -> Optional[bytes]:
+    """Returns the content of the file of that name, or None if there is no such file. Raises OSError for errors of the store."""
+    try:
+        file, = find([uri], storage_options=storage_options)
+    except FileNotFoundError:
+        return None
+    with contextlib.closing(Ranges(file, storage_options=storage_options)) as ranges:
+        return ranges.read_at(0, file.size)

@@ -136,5 +136,8 @@ class Arrow(Store):
         with self.fs.open_output_stream(self.path(name)) as out:
             shutil.copyfileobj(source, out, interface.PIECE_BYTES)
 
+    def remove(self, name: str) -> None:
+        self.fs.delete_file(self.path(name))
+
     def move(self, name: str, goal: str) -> None:
         self.fs.move(self.path(name), self.path(goal))

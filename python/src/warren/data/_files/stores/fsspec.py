@@ -125,5 +125,8 @@ class Fsspec(Store):
                 out.closed = True  # otherwise leaving the block would complete the upload
                 raise
 
+    def remove(self, name: str) -> None:
+        self.fs.rm(self.path(name))
+
     def move(self, name: str, goal: str) -> None:
         self.fs.mv(self.path(name), self.path(goal))

@@ -83,6 +83,10 @@ class Store:
         """For `put`: writes a file from the start; it may be visible while incomplete."""
         raise NotImplementedError
 
+    def remove(self, name: str) -> None:
+        """Removes a file. Raises FileNotFoundError if there is none, where the store tells."""
+        raise NotImplementedError
+
     def move(self, name: str, goal: str) -> None:
         """For `put`: renames a file, replacing an existing one."""
         raise NotImplementedError

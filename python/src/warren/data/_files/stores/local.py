@@ -80,3 +80,6 @@ class Local(Store):
 
     def open(self, name: str) -> Handle:
         return _LocalHandle(name)
+
+    def remove(self, name: str) -> None:
+        os.unlink(name)

@@ -1,0 +1,95 @@
+"""The checkpoint of an elastic training: its newest state in a file, for the case that all workers are lost at once."""
+import contextlib
+import hashlib
+import json
+import os
+import posixpath
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Union
+
+from warren._engine import sealed as _sealed
+from warren._xgboost import checkpoint as _checkpoint
+from warren._xgboost.checkpoint import Checkpoint
+from warren._xgboost.elastic.callbacks import State
+from warren.data import _files
+from warren.data._peers import Peers, together
+
+_SUFFIX = ".ubj"
+
+
+class Checkpoints(NamedTuple):
+    """See warren.xgboost.Checkpoints."""
+
+    folder: Union[str, "os.PathLike[str]"]
+    every: int = 1
+    storage_options: Optional[Mapping[str, Any]] = None
+
+
+class More(NamedTuple):
+    """What a checkpoint contains in addition to the model."""
+
+    rounds: int  #: the number of rounds made so far
+    history: Dict[str, Dict[str, Any]]  #: the values of each evaluation set and metric
+    state: State  #: the states of the callbacks
+
+
+def checked(given: Any) -> Optional[Checkpoints]:
+    """The caller's argument, of which a folder alone is the short form. Raises TypeError or ValueError for anything else."""
+    if given is None or isinstance(given, Checkpoints):
+        found = given
+    elif isinstance(given, (str, os.PathLike)):
+        found = Checkpoints(given)
+    else:
+        raise TypeError(f"checkpoint is {given!r}, expected a folder or a warren.xgboost.Checkpoints")
+    if found is not None and (isinstance(found.every, bool) or not isinstance(found.every, int) or found.every < 1):
+        raise ValueError(f"checkpoint: every is {found.every!r}, expected a number of rounds")
+    if found is not None and not os.fspath(found.folder):
+        raise ValueError("checkpoint is empty, expected a folder")
+    return found
+
+
+@contextlib.contextmanager
+def opened(where: Optional[Checkpoints], run: Optional[Dict[str, Any]], peers: Peers) -> Iterator[Optional[Checkpoint]]:
+    """The checkpoint of the training that `run` describes (see warren._xgboost.digest.of_training), or None without `where`. Trainings have
+    separate files in the folder, named by their descriptions. All workers call it; the folder is made if it is missing. Raises OSError if
+    it cannot be written to."""
+    if where is None or run is None:
+        yield None
+        return
+    folder = os.fspath(where.folder).rstrip("/") or "/"
+    path = f"{folder}/{hashlib.blake2b(json.dumps(run, sort_keys=True).encode(), digest_size=8).hexdigest()}{_SUFFIX}"
+
+    def make_folder() -> None:
+        if peers.rank == 0 and not _is_in_store(folder):
+            os.makedirs(folder[len("file://"):] if folder.startswith("file://") else folder, exist_ok=True)
+
+    together(peers, make_folder)
+    with Checkpoint(path, peers, storage_options=where.storage_options, is_everywhere=True) as found:
+        yield found
+
+
+def require_plain(state: State) -> None:
+    """Raises TypeError for a state of callbacks that cannot be saved."""
+    try:
+        _sealed.to_text(state)
+    except TypeError as error:
+        raise TypeError(f"checkpoint: the state that an ElasticCallback has saved cannot be written to a file: {error}; expected numbers, "
+                        "strings, bytes, NumPy arrays, and lists, tuples and dicts of them") from None
+
+
+def tell_of_others(where: Checkpoints, run: Dict[str, Any]) -> None:
+    """Says so if the folder has checkpoints of other trainings only: this one may have been expected to go on from one of them."""
+    folder = os.fspath(where.folder)
+    with contextlib.suppress(OSError):
+        names = [file.uri for file in _files.find([folder], storage_options=where.storage_options) if file.uri.endswith(_SUFFIX)]
+        if names:
+            _tell_of(folder, names[-1], _files.read_whole(names[-1], storage_options=where.storage_options), run)
+
+
+def _tell_of(folder: str, name: str, content: Optional[bytes], run: Dict[str, Any]) -> None:
+    why = _checkpoint.difference(content, run) if content else ""
+    _checkpoint.say(f"{folder} has no checkpoint of this training, which starts from the beginning; {posixpath.basename(name)} there "
+                    f"{why[len('it '):] if why else 'cannot be read'}")
+
+
+def _is_in_store(path: str) -> bool:
+    return "://" in path and not path.startswith("file://")

@@ -44,6 +44,12 @@ struct Assigned {
   std::string host;
 };
 struct Linked {};
+/// The workers of an elastic job train together from now on, instead of others.
+struct GenerationBegan {
+  int number, size;
+  double seconds;    ///< since the loss or the coming of a worker that ended the one before
+  std::string text;  ///< "generation 2 begins with 1 worker (task 0), 0.2 s after task 1 (host n1) was lost"
+};
 /// The workers cannot continue together; all remaining ones were told to stop. They may all start again.
 struct Broken {
   std::string task_id;  ///< the first worker that failed
@@ -61,7 +67,7 @@ struct Print {
 struct Finished {
   std::string failure;  ///< empty: every worker has shut down
 };
-using Action = std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, Broken, WorkerReported,
-                            Print, Note, Finished>;
+using Action = std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, GenerationBegan, Broken,
+                            WorkerReported, Print, Note, Finished>;
 
 }  // namespace warren::tracker

@@ -81,6 +81,9 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
     case MemberWord::kCome:
       return Come(connection, now);
     case MemberWord::kLeave:
+      if (worker.generation == number_ && cause_.empty()) {
+        cause_ = fmt::format("task {} left", wire::Printable(worker.task_id));
+      }
       worker.state = State::kSilent;  // not lost: it has left its generation with the others
       connections_.Log(Severity::kInfo, fmt::format("{} leaves the job", connections_.Name(connection)));
       return Remove(connection, "left", now);
@@ -89,7 +92,7 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
         throw wire::ProtocolError("it says that the job is done, and is in no generation");
       }
       worker.state = State::kDone;
-      if (!std::exchange(done_, true)) {
+      if (!is_taken_up_ && !std::exchange(done_, true)) {
         for (const auto& [other, one] : workers_) {
           const bool was_given_up = one.state == State::kMember && one.generation == 0;
           if (one.state == State::kWaits || was_given_up) Tell(other, GenerationWord::kOver);
@@ -99,15 +102,24 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
 }
 
 void Generations::Come(ConnectionId connection, TimePoint now) {
-  if (done_) return Tell(connection, GenerationWord::kOver);
   Worker& worker = workers_.at(connection);
+  if (worker.state == State::kDone) {
+    is_taken_up_ = true;
+    done_ = false;
+  }
+  if (done_) return Tell(connection, GenerationWord::kOver);
   const bool is_other = worker.state != State::kMember || worker.generation != number_;
   if (Count(State::kWaits) == 0) {
     waiting_since_ = now;
     if (!broken_) incomplete_since_ = now;
   }
   worker.state = State::kWaits;
-  if (is_other && !broken_ && !formed_) AskForChange();
+  if (is_other && !broken_ && !formed_) {
+    if (number_ > 0 && cause_.empty()) {
+      cause_ = fmt::format("task {} came", wire::Printable(worker.task_id));
+    }
+    AskForChange();
+  }
   Evaluate(now);
 }
 
@@ -151,6 +163,7 @@ void Generations::TaskFailed(const std::string& task_id, const std::string& how,
 void Generations::Break(const std::string& story, TimePoint now) {
   if (number_ == 0 || done_ || std::exchange(broken_, true)) return;
   incomplete_since_ = now;
+  cause_ = story;
   connections_.Log(Severity::kDebug, fmt::format("generation {} is broken: {}", number_, story));
   TellMembers(GenerationWord::kBroken, story);
 }
@@ -195,20 +208,27 @@ void Generations::Form() {
     worker.generation = number_;
     ++size_;
   }
-  broken_ = changing_ = false;
+  broken_ = changing_ = is_taken_up_ = false;
   formed_ = true;
 }
 
-void Generations::Announce() {
+void Generations::Announce(TimePoint now) {
   std::vector<std::string> tasks;
   for (const auto& [connection, worker] : workers_) {
     if (worker.state == State::kMember && worker.generation == number_) {
       tasks.push_back(wire::Printable(worker.task_id));
     }
   }
-  connections_.Log(number_ == 1 ? Severity::kDebug : Severity::kInfo,
-                   fmt::format("generation {} begins with {} worker{}: task {}", number_, size_,
-                               size_ == 1 ? "" : "s", ListSome(tasks)));
+  std::sort(tasks.begin(), tasks.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) < std::pair(b.size(), b);  // numbers in their order
+  });
+  const double seconds = std::chrono::duration<double>(now - incomplete_since_).count();
+  const std::string since = cause_.empty() ? "" : fmt::format(", {:.1f} s after {}", seconds, cause_);
+  std::string text = fmt::format("generation {} begins with {} worker{} (task {}){}", number_, size_,
+                                 size_ == 1 ? "" : "s", ListSome(tasks), since);
+  connections_.Log(number_ == 1 ? Severity::kDebug : Severity::kInfo, text);
+  connections_.Add(GenerationBegan{number_, size_, seconds, std::move(text)});
+  cause_.clear();
   TellMembers(GenerationWord::kFormed);
   if (Count(State::kWaits) > 0 && size_ < options_.max_workers) AskForChange();  // it came just now
 }

@@ -10,6 +10,9 @@
 //   (connects) ----------> kWaits ------------------> kMember
 //                             ^                          |
 //                             +--------- kCome ----------+    after kBroken or kChange, or both
+//
+// A member that has said that the work is done (kDone) may come again as long as it is connected: its program
+// has more work, and so have the others, which run the same program.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +68,7 @@ class Generations {
   /// Whether a new generation has been formed since the last call. The caller prepares for its members, and
   /// then calls Announce, which tells them.
   bool TakeFormed() { return std::exchange(formed_, false); }
-  void Announce();
+  void Announce(TimePoint now);
 
   /// The number of the current or last generation; 0 before the first.
   int number() const { return number_; }
@@ -128,8 +131,10 @@ class Generations {
   bool changing_ = false;  ///< its members have been told that another worker waits
   bool formed_ = false;
   bool done_ = false;
+  bool is_taken_up_ = false;  ///< a worker that had said that the work is done has come again
   bool finished_ = false;
   std::optional<std::string> end_;
+  std::string cause_;           ///< why the current generation ends, or the last one has ended
   TimePoint incomplete_since_;  ///< when the job began, or the last generation began to end
   TimePoint waiting_since_;     ///< when the first of the workers that wait came
 };

@@ -479,7 +479,7 @@ void Job::FollowGenerations(TimePoint now) {
   options_.generation = formed ? generations_->number() : 0;
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
-  if (formed) generations_->Announce();
+  if (formed) generations_->Announce(now);
 }
 
 void Job::Expect(int num_workers, TimePoint now) {

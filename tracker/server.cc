@@ -519,6 +519,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void Do(Linked&) {
     if (events_.linked) events_.linked();
   }
+  void Do(GenerationBegan& generation) {
+    if (events_.generation_began) events_.generation_began(generation);
+  }
   void Do(Broken& broken) {
     if (events_.broken) events_.broken(broken.task_id, broken.story);
   }

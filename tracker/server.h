@@ -36,6 +36,7 @@ struct ServerEvents {
   std::function<void(const std::string& task_id, int rank, const std::string& host)> assigned;
   /// All links between all workers are up. Called again after each re-linking.
   std::function<void()> linked;
+  std::function<void(const GenerationBegan& generation)> generation_began;
   /// A worker reports its state.
   std::function<void(const wire::WorkerReport& report)> reported;
   /// The worker of this rank (-1: unknown) asked to show `text` to the user.

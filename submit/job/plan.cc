@@ -124,6 +124,10 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
       process.environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
     if (context.report_seconds > 0 && !options.timeline.empty())
       process.environment.emplace_back(kReportTimelineVariable, "1");
+    if (!options.preemption_signal.empty())
+      process.environment.emplace_back("WARREN_PREEMPTION_SIGNAL", options.preemption_signal);
+    if (!options.preemption_notice.empty())
+      process.environment.emplace_back("WARREN_PREEMPTION_NOTICE", options.preemption_notice);
     const Threads threads = ThreadsOf(options, context.inherited);
     if (threads == Threads::kChosen) {
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));

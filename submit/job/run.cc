@@ -416,6 +416,10 @@ class JobRun : public JobView {
       watch_->monitor().Linked(Clock::now());
       Tell(&Supervisor::Linked);
     };
+    events.generation_began = [this](const tracker::GenerationBegan& generation) {
+      watch_->monitor().GenerationBegan(generation.number, generation.size, generation.seconds);
+      if (generation.number > 1) watch_->OnLog({Severity::kInfo, generation.text});
+    };
     events.broken = [this](const std::string& task_id, const std::string& story) {
       Tell(&Supervisor::Broken, task_id, story);
     };

@@ -41,10 +41,11 @@ JobMonitor::JobMonitor(JobSnapshot job, const MonitorOptions& options,
       options_(options),
       began_(now),
       workers_(plan.size()),
+      most_ranks_(static_cast<std::size_t>(job_.world_size)),
       report_interval_(
           std::max(milliseconds(1000), milliseconds(1000) * job_.world_size / kReportsPerSecond)),
       hang_watch_(options.hang_timeout, options.sample_interval),
-      waiting_(static_cast<std::size_t>(job_.world_size)) {
+      waiting_(most_ranks_) {
   job_.workers.resize(plan.size());
   for (std::size_t i = 0; i < plan.size(); ++i) {
     WorkerSnapshot& worker = job_.workers[i];
@@ -140,6 +141,14 @@ void JobMonitor::Linked(TimePoint now) {
   joining_since_.reset();
 }
 
+void JobMonitor::GenerationBegan(int number, int size, double seconds_since_the_last) {
+  job_.generation = number;
+  job_.world_size = size;
+  if (number == 1) return;
+  job_.seconds_between_generations += seconds_since_the_last;
+  for (WorkerSnapshot& worker : job_.workers) worker.rank.reset();  // each member is given a new one
+}
+
 bool JobMonitor::JoiningTakesLong(TimePoint now) {
   if (options_.hang_timeout == milliseconds::zero() || !joining_since_ || joining_was_told_) return false;
   joining_was_told_ = now - *joining_since_ >= options_.hang_timeout;
@@ -194,8 +203,8 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   if (shown.reading && shown.reading->what.empty()) shown.reading.reset();
   if (waits_before_.empty() || now - waits_before_.back().when >= kBetweenWaits) {
     Waits waits{now, {}};
-    for (int rank = 0; rank < job_.world_size; ++rank) {
-      waits.seconds.push_back(waiting_.MadeWait(static_cast<std::size_t>(rank)));
+    for (std::size_t rank = 0; rank < most_ranks_; ++rank) {
+      waits.seconds.push_back(waiting_.MadeWait(rank));
     }
     waits_before_.push_back(std::move(waits));
     while (now - waits_before_.front().when > kLately) waits_before_.pop_front();
@@ -421,8 +430,9 @@ void JobMonitor::AddWaitingTimes(JobSnapshot& job, TimePoint now) const {
   const double all = Seconds(now - *linked_);
   const Waits* before = waits_before_.empty() ? nullptr : &waits_before_.front();
   for (WorkerSnapshot& worker : job.workers) {
-    if (worker.role != "worker" || !worker.rank || *worker.rank >= job.world_size) continue;
+    if (worker.role != "worker" || !worker.rank) continue;
     const auto rank = static_cast<std::size_t>(*worker.rank);
+    if (rank >= most_ranks_) continue;
     worker.seconds_waited = waiting_.Waited(rank);
     worker.seconds_made_wait = waiting_.MadeWait(rank);
     if (all > 0) worker.makes_wait = worker.seconds_made_wait / all;

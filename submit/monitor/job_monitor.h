@@ -42,6 +42,7 @@ class JobMonitor {
   void Joined(int joined, int expected, TimePoint now);
   void Assigned(const std::string& task_id, int rank);
   void Linked(TimePoint now);
+  void GenerationBegan(int number, int size, double seconds_since_the_last);
   void Reported(const wire::WorkerReport& report, TimePoint now);
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
   /// The process wrote to its standard output or standard error.
@@ -118,6 +119,7 @@ class JobMonitor {
   TimePoint began_;
   std::vector<Worker> workers_;
   std::size_t first_worker_ = 0;  ///< the first worker's index in the plan
+  const std::size_t most_ranks_;
   const TimePoint::duration report_interval_;
   HangWatch hang_watch_;
   WaitingTime waiting_;

@@ -40,9 +40,11 @@ std::string Workers(const JobSnapshot& job) {
     done += worker.state == WorkerState::kSucceeded ? 1 : 0;
   }
   if (done > 0) return fmt::format("{} of {} workers done", done, all);
-  if (up == all) return fmt::format("{} worker{}", all, all == 1 ? "" : "s");
   if (up == 0 && started > 0) return fmt::format("{} of {} workers started", started, all);
-  return fmt::format("{} of {} workers up", up, all);
+  const std::string generation =
+      job.generation > 1 ? fmt::format(", generation {}", job.generation) : std::string();
+  if (up == all) return fmt::format("{} worker{}{}", all, all == 1 ? "" : "s", generation);
+  return fmt::format("{} of {} workers up{}", up, all, generation);
 }
 
 std::string Trouble(const JobSnapshot& job) {

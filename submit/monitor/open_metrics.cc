@@ -101,6 +101,15 @@ void AddJob(Exposition& out, const JobSnapshot& job) {
   out.Add("", job.job_restarts);
   out.Begin("warren_world_size", "gauge", "", "Ranks that the job has.");
   out.Add("", job.world_size);
+  if (job.generation > 0) {
+    out.Begin(
+        "warren_generation", "gauge", "",
+        "The number of the generation of an elastic job: 1, and 1 more with each change of its workers.");
+    out.Add("", job.generation);
+    out.Begin("warren_between_generations_seconds", "counter", "seconds",
+              "Time from the loss or the coming of a worker to the next generation, in all.");
+    out.Add("", job.seconds_between_generations);
+  }
   out.Begin("warren_round", "gauge", "", "The latest round that has ended; 0: none.");
   out.Add("", static_cast<double>(job.round));
   if (job.rounds > 0) {

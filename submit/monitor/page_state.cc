@@ -145,6 +145,8 @@ constexpr std::array kJobMembers = {
     OfJob("story", [](const JobSnapshot& j) { return std::string_view(j.story); }),
     OfJob("restarts", [](const JobSnapshot& j) { return std::int64_t{j.job_restarts}; }),
     OfJob("world_size", [](const JobSnapshot& j) { return std::int64_t{j.world_size}; }),
+    OfJob("generation", [](const JobSnapshot& j) { return std::int64_t{j.generation}; }),
+    OfJob("between_generations", [](const JobSnapshot& j) { return Tenths(j.seconds_between_generations); }),
     OfJob("tree", [](const JobSnapshot& j) { return Tree{j.world_size}; }),
     OfJob("round", [](const JobSnapshot& j) { return j.round; }),
     OfJob("rounds", [](const JobSnapshot& j) { return j.rounds; }),

@@ -77,8 +77,10 @@ struct JobSnapshot {
   std::string story = {};  ///< why it failed
 
   int job_restarts = 0;
-  int world_size = 0;
-  std::vector<WorkerSnapshot> workers;  ///< all processes, in the plan's order
+  int world_size = 0;  ///< in an elastic job, that of the current generation
+  int generation = 0;  ///< the number of the current generation of an elastic job; 0: none yet
+  double seconds_between_generations = 0;  ///< the sum over all changes of generation
+  std::vector<WorkerSnapshot> workers;     ///< all processes, in the plan's order
 
   std::int64_t round = 0;   ///< the latest finished round; 0: none
   std::int64_t rounds = 0;  ///< total number of rounds; 0: unknown

@@ -56,6 +56,8 @@ struct Options {
   /// With --num-workers MIN:MAX: the job goes on while at least so many workers are left.
   std::optional<int> min_workers;
   std::chrono::milliseconds replace_within{std::chrono::seconds{30}};  ///< used if min_workers is set
+  std::string preemption_signal;  ///< used if min_workers is set: "USR1"; empty: SIGTERM alone
+  std::string preemption_notice;  ///< used if min_workers is set: a file or URL; empty: none
   int num_servers = 0;
   Mode mode = Mode::kPs;
   int num_restarts = 0;  ///< restarts of each process: --local-num-attempt

@@ -132,9 +132,12 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
     if (options.no_tracker) refuse("needs a tracker, without --no-tracker");
     if (options.num_restarts > 0)
       refuse("workers are started again as often as their host allows, without --local-num-attempt");
-  } else if (Contains(given, "--replace-within")) {
-    throw UsageError(
-        "--replace-within needs --num-workers MIN:MAX: a job of a fixed number of workers replaces none");
+  } else {
+    for (const char* name : {"--replace-within", "--preemption-signal", "--preemption-notice"}) {
+      if (!Contains(given, name)) continue;
+      throw UsageError(fmt::format(
+          "{} needs --num-workers MIN:MAX: a job of a fixed number of workers goes on without none", name));
+    }
   }
   if (options.bind.value_or(Bind::kNone) != Bind::kNone && !Heeds(cluster, *table.Find("--bind"))) {
     throw UsageError(fmt::format("--bind {}: --cluster {} does not bind processes{}{}",

@@ -141,6 +141,24 @@ void StoreReplaceWithin(Options& options, const std::string& value) {
   options.replace_within = Seconds(value, "go on at once");
 }
 
+void StorePreemptionSignal(Options& options, const std::string& value) {
+  constexpr std::array<std::string_view, 6> kKnown = {"ALRM", "HUP", "INT", "USR1", "USR2", "XCPU"};
+  const std::string name = value.starts_with("SIG") ? value.substr(3) : value;
+  if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
+    throw std::runtime_error(fmt::format("'{}' is not {}; SIGTERM always counts", value,
+                                         fmt::join(kKnown.begin(), kKnown.end(), ", ")));
+  }
+  options.preemption_signal = name;
+}
+
+void StorePreemptionNotice(Options& options, const std::string& value) {
+  const bool is_url = value.starts_with("http://") || value.starts_with("https://");
+  if (!is_url && (value.empty() || value.find("://") != std::string::npos)) {
+    throw std::runtime_error(fmt::format("'{}' is neither a file nor an http URL", value));
+  }
+  options.preemption_notice = value;
+}
+
 void StoreHangTimeout(Options& options, const std::string& value) {
   options.hang_timeout = Seconds(value, "no reports");
 }
@@ -232,6 +250,12 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--replace-within", "SECONDS", "30",
            "With --num-workers MIN:MAX: how long the others wait for the new process of a lost worker before they go on without it. A worker that comes later takes part from the next round on.",
            StoreReplaceWithin},
+          {"--preemption-signal", "NAME", "",
+           "With --num-workers MIN:MAX: a worker that gets this signal (USR1, as Slurm's --signal sends it) leaves after its round, as with SIGTERM.",
+           StorePreemptionSignal},
+          {"--preemption-notice", "FILE|URL", "",
+           "With --num-workers MIN:MAX: each worker looks every 5 s for this file on its host, or asks this URL, and leaves after its round when the file exists or the answer is a notice. Understands those of AWS, Google Cloud and Azure.",
+           StorePreemptionNotice},
           {"--max-restarts", "N", "0",
            "Restart the whole job up to N times if a process fails for good or workers are missing. For programs that resume from a saved model. DMLC_NUM_ATTEMPT counts the restarts.",
            Count<&Options::max_restarts, 0, kMaxCount>},

@@ -144,13 +144,17 @@ class Elastic(unittest.TestCase):
         return re.findall(r"model ([0-9a-f]{64}) of (\d+)", text)
 
     def test_00_a_killed_worker_is_replaced_and_the_model_is_the_same(self):
-        job = Job(self.folder, "1:3")
+        job = Job(self.folder, "1:3", "--dashboard=127.0.0.1:0", "--log-dir", "logs", "--timeline", "timeline.json")
         job.wait_for("round-0", lambda text: int(text) >= 5)
         job.signal(0, signal.SIGKILL)
         text = job.end()
         self.assertEqual(self.models(text), [(self.model, "3")] * 3, text)
         self.assertRegex(text, r"worker 0 \(rank 0, host \S+, pid \d+\) was killed by signal 9 \(SIGKILL\); the other 2 go on, and it is started again")
-        self.assertRegex(text, "generation 2 begins with 3 workers")
+        loss = r"generation 2 begins with 3 workers \(task 0, 1, 2\), \d+\.\d s after task 0 \(host \S+\) was (lost|killed by signal 9 \(SIGKILL\))"
+        page, = self.folder.glob("logs/*.html")
+        for place in (text, page.read_text(encoding="utf-8"), (self.folder / "timeline.json").read_text(encoding="utf-8")):
+            self.assertRegex(place, loss)
+        self.assertRegex(page.read_text(encoding="utf-8"), r'"generation":2,"between_generations":0?\.?[1-9]')
 
     def test_01_the_others_go_on_with_the_rows_of_a_worker_that_does_not_come_back(self):
         job = Job(self.folder, "1:3", "--replace-within", "0")
@@ -296,7 +300,47 @@ class Logger(xgboost.callback.TrainingCallback):
         self.assertIn("TypeError: checkpoint: the state that an ElasticCallback has saved cannot be written to a file: builtins.object is not plain",
                       Job(self.folder, "1:2", program=wrong).end(code=1))
 
-    def test_15_random_disturbances_leave_the_model_of_one_process(self):
+    def test_15_a_worker_that_is_noticed_of_its_hosts_end_leaves_after_its_round(self):
+        often = "import warren._launch.preemption\nwarren._launch.preemption.EVERY_S = .1\n"
+        job = Job(self.folder, "1:2", "--preemption-signal", "SIGUSR1", "--preemption-notice", "notice", program=often + PROGRAM)
+        job.wait_for("round-1", lambda text: int(text) >= 3)
+        job.signal(1, signal.SIGUSR1)
+        job.wait_for("output", lambda text: "generation 2 begins" in text)
+        (self.folder / "notice").touch()
+        job.wait_for("output", lambda text: "leaves the job" in text[text.index("generation 2 begins"):])
+        (self.folder / "notice").unlink()
+        text = job.end()
+        self.assertEqual({digest for digest, _ in self.models(text)}, {self.model}, text)
+        self.assertRegex(text, r"generation 2 begins with \d workers? \(task .*\), \d\.\d s after task 1 left")
+        self.assertIn("notice says that this machine will be taken back: this worker leaves the job", text)
+
+    def test_16_the_communicator_can_be_entered_again(self):
+        # The second worker is killed in the fold with this number, and its new process runs the program from the beginning.
+        for fold in (0, 1, 2):
+            program = PROGRAM[:PROGRAM.index("with warren")] + f"""
+class Killer(xgboost.callback.TrainingCallback):
+    def after_iteration(self, model, epoch, evals_log):
+        if (epoch, fold, os.environ["DMLC_TASK_ID"], os.environ["DMLC_NUM_ATTEMPT"], os.environ["DMLC_NUM_WORKER"]) == (2, {fold}, "1", "0", "2"):
+            os.kill(os.getpid(), 9)
+
+found = []
+for fold in range(3):
+    with warren.xgboost.communicator():
+        for depth in (2, 3):
+            data = warren.xgboost.Data("rows.svm?format=libsvm&indexing_mode=1")
+            params = {{"max_depth": depth + fold, "nthread": 1}}
+            model = warren.xgboost.train(params, data, 4, elastic=True, callbacks=[Killer()], verbose_eval=False)
+            found.append(bytes(model.save_raw("ubj")))
+        size = warren.xgboost.get_world_size()
+    time.sleep(.2)
+print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=True)
+"""
+            alone = self.models(Job(self.folder, "1:1", program=program).end())
+            text = Job(self.folder, "1:2", program=program).end()
+            self.assertIn("killed by signal 9", text)
+            self.assertEqual(self.models(text), [(alone[0][0], "2")] * 2, text)
+
+    def test_17_random_disturbances_leave_the_model_of_one_process(self):
         done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])

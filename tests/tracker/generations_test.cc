@@ -104,6 +104,7 @@ class Elastic {
   std::optional<std::string> finished;
   std::vector<ConnectionId> closed;
   std::map<std::string, int> ranks;
+  std::vector<GenerationBegan> begun;
 
  private:
   void Collect() {
@@ -114,6 +115,7 @@ class Elastic {
         if (const auto* report = std::get_if<Report>(&action)) log.push_back(report->text);
         if (const auto* end = std::get_if<Finished>(&action)) finished = end->failure;
         if (const auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
+        if (const auto* generation = std::get_if<GenerationBegan>(&action)) begun.push_back(*generation);
         EXPECT_FALSE(std::holds_alternative<Broken>(action)) << "a generation's end is not the job's";
       }
     }
@@ -161,6 +163,35 @@ TEST(Generations, GoOnWithTheProcessThatReplacesALostOne) {
   const ConnectionId c = job.Come("1");
   EXPECT_EQ(job.HeardOne(c).generation, 2);
   EXPECT_EQ(job.HeardOne(a).size, 2);
+  EXPECT_THAT(job.log,
+              ::testing::Contains("generation 2 begins with 2 workers (task 0, 1), 2.0 s after task 1 "
+                                  "(host 10.0.0.1) was lost"));
+}
+
+TEST(Generations, SayWhyTheOneBeforeHasEnded) {
+  Elastic job(1, 3, 0s);
+  job.Expect(2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Wait(3s);
+  const ConnectionId c = job.Come("2");
+  job.Wait(1s);
+  for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
+  job.Wait(5s);
+  job.Say(b, MemberWord::kCome);
+  job.Say(a, MemberWord::kLeave);
+  job.Wait(2s);
+  job.Say(c, MemberWord::kCome);
+  ASSERT_THAT(job.begun, SizeIs(3));
+  const std::vector<std::string> texts = {
+      "generation 1 begins with 2 workers (task 0, 1)",
+      "generation 2 begins with 3 workers (task 0, 1, 2), 1.0 s after task 2 came",
+      "generation 3 begins with 2 workers (task 1, 2), 2.0 s after task 0 left"};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(job.begun[i].number, static_cast<int>(i) + 1);
+    EXPECT_EQ(job.begun[i].text, texts[i]);
+  }
+  EXPECT_EQ(job.begun[1].seconds, 1);
+  EXPECT_EQ(job.begun[2].seconds, 2);
 }
 
 TEST(Generations, GoOnWithoutALostWorkerWhenNoOtherComesInTime) {
@@ -271,6 +302,28 @@ TEST(Generations, EndWithTheWorkOfTheJob) {
   EXPECT_EQ(job.finished, "");
   const ConnectionId later = job.Come("2");
   EXPECT_EQ(job.HeardOne(later).word, GenerationWord::kOver);
+}
+
+TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
+  Elastic job(1, 2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Heard(a), job.Heard(b);
+  job.Say(a, MemberWord::kDone);
+  job.Say(a, MemberWord::kCome);  // before the other one has said that it is done, too
+  job.Say(b, MemberWord::kDone);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  job.Say(b, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(a).generation, 2);
+  EXPECT_EQ(job.HeardOne(b).size, 2);
+  for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kDone);
+  job.Lose(b);  // the end of its process
+  job.Say(a, MemberWord::kCome);
+  job.Expect(1);
+  EXPECT_EQ(job.HeardOne(a).size, 1);
+  EXPECT_EQ(job.finished, std::nullopt);
+  job.Say(a, MemberWord::kDone);
+  job.Lose(a);
+  EXPECT_EQ(job.finished, "");
 }
 
 TEST(Generations, EndTheJobIfTooFewComeInTime) {

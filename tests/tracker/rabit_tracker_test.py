@@ -69,7 +69,7 @@ class Program(unittest.TestCase):
             self.assertEqual(first.returncode, 0)
             _, log = tracker.process.communicate(timeout=30)
             self.assertEqual(tracker.process.returncode, 0, log)
-            self.assertIn("generation 2 begins with 1 worker: task 0", log)
+            self.assertIn("generation 2 begins with 1 worker (task 0), ", log)
 
     def test_a_state_file_and_workers_that_may_be_lost_are_refused_together(self):
         with tempfile.TemporaryDirectory() as folder:

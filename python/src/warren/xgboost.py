@@ -50,8 +50,9 @@ def init(**arguments: Any) -> None:
     """Joins the job; does nothing outside a job. Processes started by mpirun, srun or torchrun form a job, with a tracker that rank 0 runs,
     unless WARREN_BOOTSTRAP is `none`. `arguments` are passed to XGBoost's own `init`: `dmlc_timeout`, `dmlc_retry`, `dmlc_nccl_path`;
     `dmlc_tracker_uri`, `dmlc_tracker_port` and `dmlc_task_id` name a job whose tracker the environment does not name. A job has one
-    communicator: a worker that has left cannot join again. Raises RuntimeError if the process has already joined, or if
-    WARREN_XGBOOST_ENGINE=warren cannot be satisfied; wrap the call in `left_in_the_end`, which then leaves the job."""
+    communicator: a worker that has left cannot join again, except in an elastic job (`dmlc-submit --num-workers MIN:MAX`). Raises
+    RuntimeError if the process has already joined, or if WARREN_XGBOOST_ENGINE=warren cannot be satisfied; wrap the call in
+    `left_in_the_end`, which then leaves the job."""
     _communicator.join(arguments)
 
 

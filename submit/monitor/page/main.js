@@ -48,6 +48,8 @@ function drawHead() {
   const running = ofWorkers.filter((worker) => worker.state === 'running').length;
   $('running').replaceChildren(String(running), make('small', {}, ` of ${ofWorkers.length}`));
   setText($('restarts'), String(job.restarts + workers.reduce((sum, worker) => sum + worker.restarts, 0)));
+  $('generation').parentElement.hidden = !(job.generation > 1);  // the workers have not changed
+  $('generation').replaceChildren(String(job.generation), make('small', {}, `, changes took ${formatSeconds(job.between_generations)}`));
   $('rows').parentElement.hidden = !(job.rows_per_second > 0);  // nothing is being read
   setText($('rows'), `${formatCount(job.rows_per_second)}/s`);
   setText($('memory'), formatBytes(workers.reduce((sum, worker) => sum + worker.mib, 0) * 1048576));

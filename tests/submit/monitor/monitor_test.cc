@@ -465,6 +465,25 @@ TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_FALSE(job.workers[0].rank);
 }
 
+TEST_F(Monitored, AGenerationHasRanksOfItsOwn) {
+  monitor_->GenerationBegan(1, 4, 0.5);
+  Link();
+  EXPECT_EQ(monitor_->Snapshot(now_).seconds_between_generations, 0);
+  monitor_->Exited(1, {0, 9, false, {}});
+  monitor_->GenerationBegan(2, 3, 1.5);
+  monitor_->GenerationBegan(3, 3, 2);
+  for (int task : {0, 2, 3}) monitor_->Assigned(std::to_string(task), task == 0 ? 0 : task - 1);
+  now_ += seconds(10);
+  const auto job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.generation, 3);
+  EXPECT_EQ(job.world_size, 3);
+  EXPECT_EQ(job.seconds_between_generations, 3.5);
+  EXPECT_EQ(job.workers[0].rank, 0);
+  EXPECT_EQ(job.workers[1].rank, std::nullopt);
+  EXPECT_EQ(job.workers[3].rank, 2);
+  EXPECT_EQ(LiveLine(job, 100), "dmlc-submit: 0:10 | 3 of 4 workers up, generation 3");
+}
+
 TEST_F(Monitored, AWorkerIsNotSaidToBeStoppedByTheDebuggerThatShowsItsStack) {
   Link();
   const auto pass = [&](int how_long, char state = 't') {

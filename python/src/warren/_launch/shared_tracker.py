@@ -107,6 +107,12 @@ def before_init(args: Iterable[Union[str, bytes]]) -> None:
         share_tracker(found, TorchStore(found))
 
 
+def entered_again() -> None:
+    """To be called when this process takes part in its job again after it has left it, as it may in an elastic job."""
+    global _left  # pylint: disable=global-statement
+    _left = None
+
+
 def left(failed: bool = False, tracker: Optional[_Address] = None) -> None:
     """To be called after this process has left the job of `tracker`, by default the one named by the environment. If it runs the tracker,
     waits until all ranks have left, since they need the tracker to leave. If this process has `failed`, the other ranks may never leave, so

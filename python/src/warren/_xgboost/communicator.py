@@ -9,7 +9,7 @@ import xgboost as xgb
 from warren._launch import leaving as _leaving
 from warren._launch import membership as _membership
 from warren._launch.launched import launched
-from warren._launch.shared_tracker import has_left, left, share_tracker
+from warren._launch.shared_tracker import entered_again, has_left, left, share_tracker
 from warren._xgboost import acceleration as _acceleration
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import vouch as _vouch
@@ -43,14 +43,16 @@ def join(arguments: Dict[str, Any]) -> None:
         if process is None:
             return
         share_tracker(process, exchange_of(process))
-    if _joined:
+    is_elastic = _membership.is_elastic() and in_job()
+    if _elastic.current() is not None or (_joined and not is_elastic):
         raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
-    _check_not_left(arguments)
-    if _membership.is_elastic() and in_job():
+    if is_elastic:
         if VERSION < (2, 1):
             raise RuntimeError(f"--num-workers MIN:MAX needs XGBoost 2.1 or later; found {xgb.__version__}")
         _elastic.begin(lambda generation: _join_generation(arguments, generation), _leave_generation)
+        entered_again()
         return
+    _check_not_left(arguments)
     _join_tracker(arguments)
 
 
@@ -153,8 +155,8 @@ def leave(failed: bool) -> None:
     """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave, so it waits for
     them only briefly."""
     global _joined  # pylint: disable=global-statement
-    with _elastic.ended(peers_of_job, failed):
-        if _joined:
+    with _elastic.ended(peers_of_job, failed) as leaves:
+        if _joined and leaves:
             _joined = False
             try:
                 with _leaving.others_report_first():

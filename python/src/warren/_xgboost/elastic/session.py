@@ -1,5 +1,6 @@
 """This process in an elastic job: its generations, and the trainings that the job has ended."""
 import contextlib
+import os
 import re
 import signal
 import sys
@@ -9,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 import numpy as np
 import xgboost as xgb
 
+from warren._launch import preemption as _preemption
 from warren._launch.membership import Generation, JobIsOver, Membership
 from warren.data._peers import Peers
 
@@ -44,19 +46,37 @@ class Session:
         self._join, self._leave = join, leave
         self._is_asked_to_end = False
         self._may_end_later = True  # whether SIGTERM waits for the end of the round
-        self._handler: Any = None
+        self._handlers: Dict[int, Any] = {}
         self._broken_links = 0  # since the last round
-        if threading.current_thread() is threading.main_thread():
-            self._handler = signal.signal(signal.SIGTERM, self._end_soon)
+        self._handle_signals()
         self._membership = Membership()
         #: The results of the job's trainings that this process knows.
         self.kept: List[Kept] = []
         #: How many of them this process has returned to its program.
         self.returned = 0
+        self._left = 0  # how often its program has left the communicator
+        self._stays = False  # whether this process did not leave it then, because the others had left it long before
         self._size_at_result = 0
         self._has_finished = False
         self._take_part()
         self._may_end_later = False
+
+    def enter_again(self) -> None:
+        """To be called when the program enters the communicator once more."""
+        self._handle_signals()
+        if self._stays:
+            self._stays = False
+            return
+        self._may_end_later, self._has_finished = True, False
+        self._membership.come_again()
+        self._take_part()
+        self._may_end_later = False
+
+    def _handle_signals(self) -> None:
+        numbers = _preemption.signals()
+        if threading.current_thread() is threading.main_thread():
+            self._handlers = {number: signal.signal(number, self._end_soon) for number in numbers}
+        self._notice = _preemption.Watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
 
     def _take_part(self) -> None:
         """Joins the next generation. Ends the program if the job has no work left."""
@@ -136,20 +156,22 @@ class Session:
             self._take_part()
 
     def behind(self, peers: Peers, is_at_end: bool = False) -> bool:
-        """To be called by all members before a training, and at the end of the program. Returns true if the others have ended the training
-        that this worker is to begin: `kept` then has its result. Workers that are ahead wait for those that are behind."""
+        """To be called by all members before a training, and when they are about to leave the communicator. Returns true if the others have
+        ended the training that this worker is to begin, and `kept` then has its result; or have left the communicator, and entered it
+        again. Workers that are ahead wait for those that are behind."""
+        ours = self._left, self.returned, is_at_end
         while True:
-            told = [tuple(one) for one in peers.allgather((self.returned, is_at_end))]
+            told = [tuple(one) for one in peers.allgather(ours)]
             furthest = max(told)
             if min(told) == furthest:
                 return False
             known = peers.broadcast([tuple(one) for one in self.kept], told.index(furthest), objects=True)
             self.kept = [Kept(*one) for one in known]
-            if self.returned < furthest[0] and not is_at_end:
+            if self.returned < furthest[1] and not is_at_end or self._left < furthest[0] and is_at_end:
                 return True
-            if (self.returned, is_at_end) < furthest:
-                raise ValueError(f"the other workers have ended their program after {furthest[0]} trainings, and this one begins another: "
-                                   "all workers make the same trainings in the same order")
+            if ours < furthest:
+                raise ValueError(f"the other workers have left the communicator after {furthest[1]} trainings, and this one begins another, "
+                                 "or leaves it before: all workers make the same trainings in the same order")
 
     def result(self) -> Kept:
         """The next training's result, which this process now returns."""
@@ -158,13 +180,16 @@ class Session:
         self._size_at_result = self._membership.size
         return found
 
-    def finish(self, peers_of_job: Callable[[], Peers]) -> None:
-        """To be called at the end of the program. Waits until all members have come so far. Raises RuntimeError if one was lost after the last
+    def finish(self, peers_of_job: Callable[[], Peers]) -> bool:
+        """To be called when the program leaves the communicator. Waits until all members have come so far. Returns whether this process is
+        to leave it, too: it stays if the others have entered it again already. Raises RuntimeError if a worker was lost after the last
         training, and not replaced."""
         self._may_end_later = True
         while not self._has_finished:
             try:
-                self.behind(peers_of_job(), is_at_end=True)
+                self._stays = self.behind(peers_of_job(), is_at_end=True)
+                if self._stays:
+                    break
                 self._has_finished = True
                 if self._membership.size < self._size_at_result:
                     raise RuntimeError("a worker was lost after the training, and no other one has come: what its program did then, such as "
@@ -185,20 +210,25 @@ class Session:
                     self._has_finished = True
                 except _OF_COLLECTIVES:
                     raise error from None
+        self._left += 1
+        return not self._stays
 
     def abandon(self) -> None:
         """Leaves the communicator without the others: XGBoost's threads could crash the process at its exit."""
         with contextlib.suppress(Exception):
             self._leave(True)
 
-    def close(self) -> None:
-        """Ends the membership."""
-        self._membership.close()
-        if self._handler is not None:
-            signal.signal(signal.SIGTERM, self._handler)
+    def rest(self) -> None:
+        """Gives the signals back to the program, which has left the communicator. The tracker learns from the end of the process that it
+        does not come again."""
+        self._may_end_later = False
+        self._notice.stop()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
 
-_current: Optional[Session] = None
+_current: Optional[Session] = None  # while the program is in the communicator
+_resting: Optional[Session] = None  # when it has left it
 
 
 def current() -> Optional[Session]:
@@ -207,26 +237,34 @@ def current() -> Optional[Session]:
 
 
 def begin(join: Callable[[Generation], None], leave: Callable[[bool], None]) -> None:
-    """Joins the elastic job of this process."""
-    global _current  # pylint: disable=global-statement
-    _current = Session(join, leave)
+    """Joins the elastic job of this process, for the first time or again."""
+    global _current, _resting  # pylint: disable=global-statement
+    session, _resting = _resting, None
+    if session is None:
+        session = Session(join, leave)
+    else:
+        session.enter_again()
+    _current = session
 
 
 @contextlib.contextmanager
-def ended(peers_of_job: Callable[[], Peers], failed: bool) -> Iterator[None]:
-    """Ends the session, if there is one, around the block in which this process leaves XGBoost's communicator."""
-    global _current  # pylint: disable=global-statement
+def ended(peers_of_job: Callable[[], Peers], failed: bool) -> Iterator[bool]:
+    """Ends the session, if there is one, around the block in which this process leaves XGBoost's communicator. Yields whether it is to
+    leave it."""
+    global _current, _resting  # pylint: disable=global-statement
     session, _current = _current, None
     if session is None:
-        yield
+        yield True
         return
     try:
+        leaves = True
         if not failed:
             try:
-                session.finish(peers_of_job)
+                leaves = session.finish(peers_of_job)
             except BaseException:
                 session.abandon()
                 raise
-        yield
+            _resting = session
+        yield leaves
     finally:
-        session.close()
+        session.rest()

@@ -1,0 +1,113 @@
+"""Notices that the machine of this process is about to be taken back: a signal, a file that appears, or the answer of a URL."""
+import json
+import os
+import signal
+import sys
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Callable, Dict, List, Optional, Tuple
+
+#: How often a file or URL is looked at. AWS recommends 5 s, and gives its notice two minutes before; Google Cloud and Azure give 30 s.
+EVERY_S = 5.0
+_LIMIT_S = 2.0
+#: What the three clouds want to see in a request. Others ignore it.
+_HEADERS = {"Metadata": "true", "Metadata-Flavor": "Google"}
+_AWS_TOKEN = "X-aws-ec2-metadata-token"
+#: Words with which a URL says that there is no notice.
+_NO = ("", "0", "false", "no", "none", "null")
+#: The kinds of Azure's scheduled events that end the machine.
+_ENDS = ("Preempt", "Terminate")
+
+
+def signals() -> List[int]:
+    """The signals that ask this process to end: SIGTERM, and that of WARREN_PREEMPTION_SIGNAL. Raises RuntimeError if it names none."""
+    name = os.environ.get("WARREN_PREEMPTION_SIGNAL", "")
+    if not name:
+        return [signal.SIGTERM]
+    try:
+        return [signal.SIGTERM, signal.Signals["SIG" + name.replace("SIG", "", 1)]]
+    except KeyError:
+        raise RuntimeError(f"WARREN_PREEMPTION_SIGNAL is {name!r}, expected the name of a signal, such as USR1") from None
+
+
+def is_notice(status: int, body: str) -> bool:
+    """Whether an answer of a URL is a notice. Understood are AWS's spot/instance-action (404 until there is one), Google Cloud's
+    instance/preempted (FALSE, TRUE), Azure's scheduledevents (a list of events), and any other URL that answers alike."""
+    if status != 200:
+        return False
+    text = body.strip()
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text.lower() not in _NO
+    if isinstance(found, dict) and "Events" in found:
+        return any(one.get("EventType") in _ENDS for one in found["Events"] if isinstance(one, dict))
+    return bool(found)
+
+
+class Watch:
+    """A thread that looks at WARREN_PREEMPTION_NOTICE, if it is set, and calls `on_notice` once there is a notice."""
+
+    def __init__(self, on_notice: Callable[[], None], every_s: Optional[float] = None) -> None:
+        self._place, self._on_notice = os.environ.get("WARREN_PREEMPTION_NOTICE", ""), on_notice
+        self._every_s = EVERY_S if every_s is None else every_s
+        self._stops = threading.Event()
+        self._headers = _HEADERS
+        self._has_failed = False
+        if self._place:
+            threading.Thread(target=self._look, name="warren-preemption", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends the thread soon."""
+        self._stops.set()
+
+    def _look(self) -> None:
+        while not self._stops.is_set():
+            if self._is_there() and not self._stops.is_set():
+                _say(f"{self._place} says that this machine will be taken back: this worker leaves the job")
+                self._on_notice()
+                return
+            self._stops.wait(self._every_s)
+
+    def _is_there(self) -> bool:
+        if not self._place.startswith(("http://", "https://")):
+            return os.path.exists(self._place)
+        try:
+            found = is_notice(*self._answer())
+        except (OSError, ValueError) as error:
+            if not self._has_failed:
+                _say(f"{self._place} does not tell whether this machine will be taken back: {error}; it is asked again every "
+                     f"{self._every_s:g} s")
+            self._has_failed = True
+            return False
+        self._has_failed = False
+        return found
+
+    def _answer(self) -> Tuple[int, str]:
+        status, body = _ask(self._place, self._headers)
+        if status == 401:  # AWS: a token is needed, or the one before has expired
+            place = urllib.parse.urljoin(self._place, "/latest/api/token")
+            status, token = _ask(place, {f"{_AWS_TOKEN}-ttl-seconds": "21600"}, "PUT")
+            if status == 200:
+                self._headers = {**_HEADERS, _AWS_TOKEN: token.strip()}
+                status, body = _ask(self._place, self._headers)
+        if status not in (200, 404):
+            raise OSError(f"it answers {status}")
+        return status, body
+
+
+def _ask(url: str, headers: Dict[str, str], method: str = "GET") -> Tuple[int, str]:
+    """The status and the text of an answer. Metadata servers are asked directly, never through a proxy."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(urllib.request.Request(url, headers=headers, method=method), timeout=_LIMIT_S) as response:
+            return response.status, response.read(1 << 16).decode(errors="replace")
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, ""
+
+
+def _say(words: str) -> None:
+    print(f"warren: {words}", file=sys.stderr, flush=True)

@@ -101,8 +101,9 @@ class Job:
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end and self.process.poll() is None:
             path = self.folder / name
-            if path.exists() and path.read_text(encoding="utf-8").strip() and condition(path.read_text(encoding="utf-8")):
-                return path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            if text.strip() and condition(text):
+                return text
             time.sleep(.02)
         raise AssertionError(f"{name} has not come:\n{self.text()}")
 

@@ -20,16 +20,17 @@ if WHY_NOT:
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class HorovodTensorFlow(unittest.TestCase):
-    def expect_well(self, size, *words):
+    def expect_well(self, size, *words, **more):
         with tempfile.TemporaryDirectory() as meeting:
             environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "MEETING": meeting, "TF_CPP_MIN_LOG_LEVEL": "3",
-                           "PYTHONPATH": str(SOURCE / "python/src")}
+                           "PYTHONPATH": str(SOURCE / "python/src"), **more}
             done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size), PYTHON,
                                    *words],
                                   env=environment, text=True, timeout=LIMIT_S, check=False, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(len(re.findall(r"\] well$", done.stdout, re.MULTILINE)), size, done.stdout)
+        self.assertEqual(len(re.findall(r"\] well$", done.stdout, re.MULTILINE)), int(str(size)[-1]), done.stdout)
+        return done.stdout
 
     def test_every_operation_eager_and_in_graphs(self):
         self.expect_well(3, WORKER, "operations", "gradients")
@@ -40,6 +41,12 @@ class HorovodTensorFlow(unittest.TestCase):
 
     def test_what_is_wrong_is_said_as_tensorflow_says_it(self):
         self.expect_well(2, WORKER, "errors")
+
+    def test_a_lost_worker_is_replaced(self):
+        undisturbed = set(re.findall("model (.*) resets", self.expect_well("2:2", WORKER, "elastic")))
+        text = self.expect_well("1:2", WORKER, "elastic", KILL="1")
+        self.assertEqual((set(re.findall("model (.*) resets", text)), len(undisturbed)), (undisturbed, 1), text)
+        self.assertIn("resets [2]", text)
 
     def test_a_script_for_horovod_runs_as_it_is(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -204,6 +204,32 @@ def errors():
     same(hvd.allreduce(tf.ones([1]), op=hvd.Sum), [size])
 
 
+def elastic():
+    """Trains with hvd.elastic; worker 0 of two or more kills itself in the third epoch."""
+    inputs = np.sin(np.arange(64, dtype=np.float32)).reshape(16, 4)
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="tanh"), keras.layers.Dense(1)])
+    model.compile(optimizer=hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.125, momentum=0.5)), loss="mse")
+    state = hvd_keras.elastic.KerasState(model, batch=0, epoch=0)
+    resets = []
+    state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+
+    class Killer(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            if (state.epoch, batch, os.environ["DMLC_TASK_ID"], os.environ["DMLC_NUM_ATTEMPT"], os.environ.get("KILL")) == (2, 1, "0", "0", "1"):
+                os.kill(os.getpid(), 9)
+
+    @hvd_keras.elastic.run
+    def train(state):
+        callbacks = [hvd_keras.elastic.UpdateEpochStateCallback(state), hvd_keras.elastic.UpdateBatchStateCallback(state),
+                     hvd_keras.elastic.CommitStateCallback(state, 4), Killer()]
+        state.model.fit(inputs, inputs.sum(axis=1), batch_size=4, epochs=5 - state.epoch, shuffle=False, verbose=0, callbacks=callbacks)
+
+    train(state)
+    print("model", [round(float(one.sum()), 9) for one in model.get_weights()], state.epoch, "resets", resets, flush=True)
+
+
+
 if __name__ == "__main__":
     hvd.init()
     for function in sys.argv[1:]:

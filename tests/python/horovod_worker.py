@@ -499,7 +499,6 @@ def refused():
     refuses(ValueError, f"are of {size} rows, but there are 0", hvd.alltoall, torch.ones(0), [1] * size)
     refuses(ValueError, "splits must be integers", hvd.alltoall, torch.ones(size), torch.ones(size))
     refuses(ValueError, f"rank {size} is not a member", hvd.broadcast, torch.ones(1), size)
-    refuses(NotImplementedError, "hvd.elastic.run", lambda: hvd.elastic.run)
     refuses(RuntimeError, "before hvd.init", hvd.start_timeline, "x.json")
     refuses(ValueError, "is not part of the job", hvd.DistributedOptimizer, torch.optim.SGD(make_model().parameters(), lr=0.1),
             process_set=hvd.ProcessSet([0]))

@@ -1,4 +1,4 @@
-"""Notices that the machine of this process is about to be taken back: a signal, a file that appears, or the answer of a URL."""
+"""Notices that this process is about to be ended, or its machine taken back: a signal, a file that appears, or the answer of a URL."""
 import json
 import os
 import signal
@@ -7,7 +7,7 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 #: How often a file or URL is looked at. AWS recommends 5 s, and gives its notice two minutes before; Google Cloud and Azure give 30 s.
 EVERY_S = 5.0
@@ -45,6 +45,41 @@ def is_notice(status: int, body: str) -> bool:
     if isinstance(found, dict) and "Events" in found:
         return any(one.get("EventType") in _ENDS for one in found["Events"] if isinstance(one, dict))
     return bool(found)
+
+
+class EndRequest:
+    """Whether a notice has asked this worker of an elastic job to end. Between `begin` and `close` it may put that off: while `may_wait` is
+    true, it is asked by `is_there` and leaves its generation with the others; otherwise the notice raises SystemExit. Signals are handled in
+    the main thread only."""
+
+    #: The exit status of a process that has ended because of SIGTERM, as shells give it.
+    STATUS = 128 + signal.SIGTERM
+
+    def __init__(self) -> None:
+        self.is_there = self.may_wait = False
+        self._handlers: Dict[int, Any] = {}
+        self._watch: Optional[Watch] = None
+
+    def begin(self) -> None:
+        """Begins to listen. Raises RuntimeError if WARREN_PREEMPTION_SIGNAL names no signal."""
+        numbers = signals()
+        if threading.current_thread() is threading.main_thread():
+            self._handlers = {number: signal.signal(number, self._take) for number in numbers}
+        self._watch = Watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+    def _take(self, *_: Any) -> None:
+        if not self.may_wait:
+            raise SystemExit(self.STATUS)
+        self.is_there = True
+
+    def close(self) -> None:
+        """Gives the signals back to the program."""
+        self.may_wait = False
+        if self._watch is not None:
+            self._watch.stop()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
 
 
 class Watch:

@@ -10,7 +10,7 @@ from typing import Any, Callable, List, Optional, Sequence
 
 #: Horovod's submodules whose contents are in the enclosing module here: `horovod.torch.mpi_ops` becomes `horovod.torch`.
 _INSIDE = ("basics", "compression", "exceptions", "functions", "mpi_ops", "optimizer", "process_sets",
-           "sync_batch_norm")
+           "sampler", "state", "sync_batch_norm")
 
 
 class _Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):

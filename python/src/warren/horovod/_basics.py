@@ -2,7 +2,7 @@
 import importlib.util
 from typing import Any
 
-from warren.horovod._errors import HorovodInternalError, HostsUpdatedInterrupt, elastic
+from warren.horovod._errors import HorovodInternalError, HostsUpdatedInterrupt
 from warren.horovod._job import (ProcessSet, add_process_set, barrier, cross_rank, cross_size, global_process_set, init,
                                  is_homogeneous, is_initialized, join, local_rank, local_size, rank, remove_process_set, shutdown,
                                  size, start_timeline, stop_timeline)
@@ -13,8 +13,7 @@ Min, Max, Product = ReduceOp.Min, ReduceOp.Max, ReduceOp.Product
 
 __all__ = [
     "Adasum", "Average", "HorovodInternalError", "HostsUpdatedInterrupt", "Max", "Min", "ProcessSet", "Product", "Sum",
-    "add_process_set", "barrier", "ccl_built", "check_extension", "cross_rank", "cross_size", "cuda_built", "ddl_built", "elastic",
-    "global_process_set",
+    "add_process_set", "barrier", "ccl_built", "check_extension", "cross_rank", "cross_size", "cuda_built", "ddl_built", "global_process_set",
     "gloo_built", "gloo_enabled", "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_size", "mpi_built",
     "mpi_enabled", "mpi_threads_supported", "nccl_built", "rank", "remove_process_set", "rocm_built", "shutdown", "size",
     "start_timeline", "stop_timeline",

@@ -1,5 +1,4 @@
-"""Errors of warren.horovod, and the object that reports hvd.elastic as unsupported."""
-from typing import Any
+"""Errors of warren.horovod."""
 
 
 class HorovodInternalError(RuntimeError):
@@ -7,18 +6,7 @@ class HorovodInternalError(RuntimeError):
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """Raised by elastic jobs in Horovod, never here; it exists for scripts that catch it."""
+    """Raised on all ranks of an elastic job when the workers are about to change. `skip_sync` is always false: ranks that come need the
+    state."""
 
-
-class Elastic:
-    """Stands in for `hvd.elastic`: using any member raises NotImplementedError."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise NotImplementedError(
-            f"warren.horovod has no hvd.elastic.{name}: the ranks of a job do not change. dmlc-submit --max-restarts N restarts a whole "
-            "job, which then resumes from its checkpoint")
-
-
-elastic = Elastic()
+    skip_sync = False

@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from warren import collectives
+from warren._launch.membership import is_elastic
 from warren.collectives import Communicator
 from warren.horovod._errors import HorovodInternalError
 from warren.horovod._named import Named
@@ -86,12 +87,12 @@ class ProcessSet:
 global_process_set = ProcessSet([])
 
 
-class _Job:
+class Job:
     """The state between init and shutdown."""
 
-    def __init__(self, world: Communicator) -> None:
-        # A launcher that sets HOROVOD_RANK may number the ranks differently from the engine.
-        self.world = world.split(0, int(_number("HOROVOD_RANK") or 0))
+    def __init__(self, world: Communicator, order: int) -> None:
+        """Ranks are numbered by `order`, and those of the same order as the engine does it."""
+        self.world = world.split(0, order)
         here = self.world.local()
         self.local = _place(here.split(0, self.world.rank))  # ordered by the ranks in self.world
         here.free()
@@ -127,7 +128,7 @@ class _Job:
         self.world.free()
 
 
-_job: Optional[_Job] = None
+_job: Optional[Job] = None
 
 
 def _place(communicator: Communicator) -> Tuple[int, int]:
@@ -172,6 +173,15 @@ def _begin_timeline() -> None:
         os.environ.setdefault("WARREN_TIMELINE", path)
 
 
+def _elastic_session() -> Any:
+    """The session of warren.horovod._elastic, a module that needs this one; None in a job with a fixed number of workers."""
+    if not is_elastic():
+        return None
+    from warren.horovod import _elastic  # pylint: disable=import-outside-toplevel
+
+    return _elastic.session()
+
+
 # --- Horovod's functions ---
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
@@ -182,9 +192,15 @@ def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Se
     if _job is not None:
         return
     _begin_timeline()
-    collectives.init([])
     _leave_at_exit()
-    job = _Job(collectives.world())
+    elastic = _elastic_session()
+    if elastic is not None and not elastic.is_in_generation:
+        job = elastic.join()
+    else:
+        if elastic is None:
+            collectives.init([])
+        # A launcher that sets HOROVOD_RANK may number the ranks differently from the engine.
+        job = Job(collectives.world(), int(_number("HOROVOD_RANK") or 0))
     everybody = list(range(job.world.size))
     if comm is not None and (not isinstance(comm, Sequence) or sorted(comm) not in ([], everybody)):
         raise ValueError("hvd.init: the ranks of a job are those that were started together; for some of them use a ProcessSet")
@@ -217,6 +233,11 @@ def _leave() -> None:
     """Leaves the job at exit, unless the process fails with an exception: the other ranks must then learn that it is lost."""
     if _process != os.getpid() or getattr(sys, "last_type", None) is not None:
         return
+    elastic = _elastic_session()
+    if elastic is not None:
+        elastic.leave_generation()
+        elastic.close(True)
+        return
     shutdown()
     collectives.finalize()
 
@@ -231,7 +252,7 @@ def is_initialized() -> bool:
     return _job is not None
 
 
-def _begun() -> _Job:
+def _begun() -> Job:
     if _job is None:
         raise ValueError(_NOT_BEGUN)
     return _job

@@ -1,17 +1,14 @@
 """This process in an elastic job: its generations, and the trainings that the job has ended."""
 import contextlib
-import os
 import re
-import signal
 import sys
-import threading
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 import numpy as np
 import xgboost as xgb
 
-from warren._launch import preemption as _preemption
 from warren._launch.membership import Generation, JobIsOver, Membership
+from warren._launch.preemption import EndRequest
 from warren.data._peers import Peers
 
 #: What a collective call may raise when a worker is lost.
@@ -23,8 +20,6 @@ _OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (
                        "was lost|gave up|has waited|own communication failed")
 #: A network that does not work is an error in the end.
 _MOST_BROKEN_LINKS = 5
-#: The exit status of a process that has ended because of SIGTERM, as shells give it.
-_TERMINATED = 128 + signal.SIGTERM
 
 
 class Kept(NamedTuple):
@@ -44,11 +39,10 @@ class Session:
 
     def __init__(self, join: Callable[[Generation], None], leave: Callable[[bool], None]) -> None:
         self._join, self._leave = join, leave
-        self._is_asked_to_end = False
-        self._may_end_later = True  # whether SIGTERM waits for the end of the round
-        self._handlers: Dict[int, Any] = {}
+        self._end = EndRequest()
+        self._end.may_wait = True
         self._broken_links = 0  # since the last round
-        self._handle_signals()
+        self._end.begin()
         self._membership = Membership()
         #: The results of the job's trainings that this process knows.
         self.kept: List[Kept] = []
@@ -59,24 +53,18 @@ class Session:
         self._size_at_result = 0
         self._has_finished = False
         self._take_part()
-        self._may_end_later = False
+        self._end.may_wait = False
 
     def enter_again(self) -> None:
         """To be called when the program enters the communicator once more."""
-        self._handle_signals()
+        self._end.begin()
         if self._stays:
             self._stays = False
             return
-        self._may_end_later, self._has_finished = True, False
+        self._end.may_wait, self._has_finished = True, False
         self._membership.come_again()
         self._take_part()
-        self._may_end_later = False
-
-    def _handle_signals(self) -> None:
-        numbers = _preemption.signals()
-        if threading.current_thread() is threading.main_thread():
-            self._handlers = {number: signal.signal(number, self._end_soon) for number in numbers}
-        self._notice = _preemption.Watch(lambda: os.kill(os.getpid(), signal.SIGTERM))
+        self._end.may_wait = False
 
     def _take_part(self) -> None:
         """Joins the next generation. Ends the program if the job has no work left."""
@@ -87,18 +75,13 @@ class Session:
             sys.stderr.write("warren: the job's work was done before this worker could take part in it\n")
             raise SystemExit(0) from None
 
-    def _end_soon(self, *_: Any) -> None:
-        if not self._may_end_later:
-            raise SystemExit(_TERMINATED)
-        self._is_asked_to_end = True
-
     def _next_generation(self) -> None:
         """Joins the next generation. Raises JobIsOver, or SystemExit if this process has been asked to end."""
         while True:
-            generation = self._membership.next_generation(lambda: not self._is_asked_to_end)
-            if self._is_asked_to_end:
+            generation = self._membership.next_generation(lambda: not self._end.is_there)
+            if self._end.is_there:
                 self._membership.leave()
-                raise SystemExit(_TERMINATED)
+                raise SystemExit(EndRequest.STATUS)
             try:
                 self._join(generation)
                 return self._membership.joined()
@@ -123,7 +106,7 @@ class Session:
     def at_boundary(self, peers: Peers, stops: bool) -> bool:
         """To be called by all members between two rounds. Returns whether one of them stops the training. Raises Change on all of them if
         one has heard that another worker waits, or has been asked to end."""
-        wants = self._membership.wants_change() or self._is_asked_to_end
+        wants = self._membership.wants_change() or self._end.is_there
         one_wants, one_stops = peers.greatest(np.array([wants, stops], np.uint64))
         if one_wants and not one_stops:
             raise Change
@@ -136,11 +119,11 @@ class Session:
     def recovering(self, work: Callable[[], Any]) -> Any:
         """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised. If
         this process is asked to end, it does so at the next change."""
-        self._may_end_later = True
+        self._end.may_wait = True
         while True:
             try:
                 found = work()
-                self._may_end_later = False
+                self._end.may_wait = False
                 return found
             except Change:
                 failed = False
@@ -149,9 +132,9 @@ class Session:
                 failed = True
             with contextlib.suppress(Exception):
                 self._leave(failed)
-            if self._is_asked_to_end and not failed:
+            if self._end.is_there and not failed:
                 self._membership.leave()
-                raise SystemExit(_TERMINATED)
+                raise SystemExit(EndRequest.STATUS)
             self._membership.come_again()
             self._take_part()
 
@@ -184,7 +167,7 @@ class Session:
         """To be called when the program leaves the communicator. Waits until all members have come so far. Returns whether this process is
         to leave it, too: it stays if the others have entered it again already. Raises RuntimeError if a worker was lost after the last
         training, and not replaced."""
-        self._may_end_later = True
+        self._end.may_wait = True
         while not self._has_finished:
             try:
                 self._stays = self.behind(peers_of_job(), is_at_end=True)
@@ -221,10 +204,7 @@ class Session:
     def rest(self) -> None:
         """Gives the signals back to the program, which has left the communicator. The tracker learns from the end of the process that it
         does not come again."""
-        self._may_end_later = False
-        self._notice.stop()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        self._end.close()
 
 
 _current: Optional[Session] = None  # while the program is in the communicator

@@ -13,12 +13,12 @@ from warren.horovod import _basics
 from warren.horovod import tensorflow as _tensorflow
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._basics import Average
-from warren.horovod.keras import callbacks
+from warren.horovod.keras import callbacks, elastic
 from warren.horovod.tensorflow import (Compression, DistributedOptimizer, allgather_object, broadcast_object, broadcast_variables)
 
 __all__ = [
     "Compression", "DistributedOptimizer", "allgather", "allgather_object", "allreduce", "broadcast", "broadcast_object",
-    "broadcast_variables", "callbacks", "load_model", "reducescatter",
+    "broadcast_variables", "callbacks", "elastic", "load_model", "reducescatter",
 ]
 __all__ += _basics.__all__
 

@@ -10,6 +10,7 @@
 Supports PyTorch 1.13, and 2.4 or later. Tensors must be in host memory."""
 from warren._frameworks import dynamo as _dynamo
 from warren.horovod import _basics
+from warren.horovod.torch import elastic
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._objects import allgather_object, broadcast_object
 from warren.horovod.torch._autograd import (allgather, allreduce, alltoall, broadcast, grouped_allgather, grouped_allreduce,
@@ -27,7 +28,7 @@ __all__ = [
     "Compression", "DistributedOptimizer", "SyncBatchNorm", "allgather", "allgather_async", "allgather_object", "allreduce",
     "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "broadcast", "broadcast_",
     "broadcast_async",
-    "broadcast_async_", "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters", "grouped_allgather",
+    "broadcast_async_", "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters", "elastic", "grouped_allgather",
     "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_",
     "grouped_reducescatter", "grouped_reducescatter_async", "poll", "reducescatter", "reducescatter_async",
     "sparse_allreduce_async",

@@ -1,0 +1,82 @@
+"""A worker of horovod_elastic_test.py: trains with hvd.elastic.
+
+    horovod_elastic_worker.py EPOCHS [EVENT BATCH TASK ...]
+
+At each EVENT's batch (counted over all epochs), the worker of this task id does it in its first attempt: `kill` kills it, `term` sends it
+SIGTERM, `early` kills it before it joins, `after` kills it after the training, `wrong` raises an error; `late` makes its second process
+wait until that batch is over. The file seen-EPOCH has the indices of the rows of all batches."""
+import hashlib
+import os
+import pathlib
+import signal
+import sys
+import time
+
+import torch
+
+import warren.horovod.torch as hvd
+
+BATCH, ROWS = 4, 40
+TASK, ATTEMPT = os.environ["DMLC_TASK_ID"], os.environ["DMLC_NUM_ATTEMPT"]
+EPOCHS = int(sys.argv[1])
+EVENTS = [(what, int(batch)) for what, batch, task in zip(sys.argv[2::3], sys.argv[3::3], sys.argv[4::3]) if task == TASK]
+ELASTIC = os.environ.get("WARREN_ELASTIC", "1:1") != "1:1"
+
+if ("early", 0) in EVENTS and ATTEMPT == "0":
+    os.kill(os.getpid(), signal.SIGKILL)
+for what, number in EVENTS:
+    while what == "late" and ATTEMPT != "0" and not pathlib.Path(f"batch-{number}").exists():
+        time.sleep(.01)
+torch.set_num_threads(1)
+hvd.init()
+torch.manual_seed(1)  # the same on all ranks: every rank has the gradients of all rows
+model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+features = torch.arange(3 * ROWS, dtype=torch.float32).reshape(ROWS, 3).sin()
+optimizer = torch.optim.SGD(model.parameters(), lr=.125, momentum=.5)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+sampler = hvd.elastic.ElasticSampler(range(ROWS))
+
+
+def do(number):
+    """Does what this worker is to do at this batch."""
+    for what, when in EVENTS:
+        if when == number and ATTEMPT == "0" and ELASTIC:
+            if what == "wrong":
+                raise LookupError("an error of the program")
+            if what in ("kill", "term"):
+                os.kill(os.getpid(), signal.SIGKILL if what == "kill" else signal.SIGTERM)
+
+
+@hvd.elastic.run
+def train(state):
+    """Commits after each batch, and writes down whose rows it had."""
+    while state.epoch < EPOCHS:
+        indices = iter(sampler)
+        while batch := [index for _, index in zip(range(BATCH), indices)]:
+            optimizer.zero_grad()
+            model(features).square().mean().backward()
+            do(state.number)
+            optimizer.step()
+            state.number += 1
+            sampler.record_batch(0, BATCH)
+            pathlib.Path(f"batch-{state.number}").touch()
+            time.sleep(.01)
+            state.save()
+            with open(f"seen-{state.epoch}", "a", encoding="ascii") as file:
+                file.write("".join(f"{index}\n" for index in batch))
+            state.check_host_updates()
+        state.epoch += 1
+        sampler.set_epoch(state.epoch)
+        state.commit()
+    return "trained"
+
+
+state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=0, number=0)
+resets = []
+state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+assert train(state) == "trained"
+if ("after", 0) in EVENTS and ATTEMPT == "0":
+    time.sleep(.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+digest = hashlib.sha256(b"".join(one.detach().numpy().tobytes() for one in model.parameters())).hexdigest()
+print("model", digest, "after", state.number, "of", hvd.size(), "resets", resets, flush=True)

@@ -1,5 +1,6 @@
 """The job, as seen by Horovod's functions: this rank's numbers, process sets, and Horovod's environment variables."""
 import atexit
+import contextlib
 import os
 import sys
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
@@ -7,10 +8,10 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from warren import collectives
-from warren._launch.membership import is_elastic
 from warren.collectives import Communicator
 from warren.horovod._errors import HorovodInternalError
 from warren.horovod._named import Named
+from warren.horovod._session import session
 
 _NOT_BEGUN = "Horovod has not been initialized; use hvd.init()."
 
@@ -106,6 +107,10 @@ class Job:
         for kind, (rank_there, size_there) in places:
             os.environ[f"HOROVOD_{kind}RANK"], os.environ[f"HOROVOD_{kind}SIZE"] = str(rank_there), str(size_there)
 
+    def rank(self) -> int:
+        """This process's rank."""
+        return self.world.rank
+
     def add(self, process_set: ProcessSet) -> None:
         ranks = process_set.ranks or []
         if not ranks or len(set(ranks)) != len(ranks) or not 0 <= ranks[0] <= ranks[-1] < self.world.size:
@@ -173,15 +178,6 @@ def _begin_timeline() -> None:
         os.environ.setdefault("WARREN_TIMELINE", path)
 
 
-def _elastic_session() -> Any:
-    """The session of warren.horovod._elastic, a module that needs this one; None in a job with a fixed number of workers."""
-    if not is_elastic():
-        return None
-    from warren.horovod import _elastic  # pylint: disable=import-outside-toplevel
-
-    return _elastic.session()
-
-
 # --- Horovod's functions ---
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
@@ -193,9 +189,9 @@ def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Se
         return
     _begin_timeline()
     _leave_at_exit()
-    elastic = _elastic_session()
+    elastic = session()
     if elastic is not None and not elastic.is_in_generation:
-        job = elastic.join()
+        job = elastic.join(Job, Job.rank)
     else:
         if elastic is None:
             collectives.init([])
@@ -233,13 +229,14 @@ def _leave() -> None:
     """Leaves the job at exit, unless the process fails with an exception: the other ranks must then learn that it is lost."""
     if _process != os.getpid() or getattr(sys, "last_type", None) is not None:
         return
-    elastic = _elastic_session()
-    if elastic is not None:
-        elastic.leave_generation()
-        elastic.close(True)
+    elastic = session()
+    if elastic is None:
+        shutdown()
+        collectives.finalize()
         return
-    shutdown()
-    collectives.finalize()
+    with contextlib.suppress(RuntimeError, ValueError):  # others may have been lost
+        shutdown()
+    elastic.close()
 
 
 def abandon() -> None:

@@ -1,0 +1,115 @@
+"""The membership of this process in an elastic job (warren._launch.membership), for warren.horovod."""
+import contextlib
+import os
+import sys
+from typing import Callable, Optional, TypeVar
+
+from warren import collectives
+from warren._launch import membership as _membership
+from warren._launch.preemption import EndRequest
+from warren._launch.shared_tracker import entered_again
+from warren.collectives import Communicator
+
+T = TypeVar("T")
+
+#: How long a worker whose operation has failed waits to hear from the tracker that another one is lost.
+_PATIENCE_S = 5.0
+
+
+class Session:
+    """See above."""
+
+    def __init__(self) -> None:
+        self._end = EndRequest()
+        self._end.may_wait = True
+        self._end.begin()
+        self._membership = _membership.Membership()
+        self._is_done = False
+        self._order: Optional[int] = None  # this process's rank in the last generation that it was a member of
+        self.is_in_generation = False
+
+    def join(self, make: Callable[[Communicator, int], T], rank_of: Callable[[T], int]) -> T:
+        """Joins the next generation, and returns what `make` makes of its communicator and this process's place among the ranks. Ends the
+        program if the job has no work left, or if this process has been asked to end."""
+        while True:
+            try:
+                generation = self._membership.next_generation(lambda: not self._end.is_there)
+            except _membership.JobIsOver:
+                sys.stderr.write("warren: the job's work was done before this worker could take part in it\n")
+                self._is_done = True
+                raise SystemExit(0) from None
+            self._leave_job_if_asked()
+            try:
+                os.environ["DMLC_NUM_WORKER"] = str(generation.size)
+                entered_again()
+                collectives.init([f"DMLC_TASK_ID={os.environ.get('DMLC_TASK_ID', '')}@{generation.number}",
+                                  f"DMLC_NUM_WORKER={generation.size}"])
+                # Members of the last generation come first: rank 0, from which states are copied, has one.
+                found = make(collectives.world(), generation.size if self._order is None else self._order)
+                self._membership.joined()
+            except RuntimeError as error:
+                self.require_loss(error)
+                self._leave_generation()
+                self._membership.come_again()
+                continue
+            self._order = rank_of(found)
+            self.is_in_generation = True
+            return found
+
+    def require_loss(self, error: Exception) -> None:
+        """Raises the error of an operation unless the tracker says that a worker was lost."""
+        if not self._membership.is_known_to_end(_PATIENCE_S):
+            raise error
+
+    def _leave_generation(self) -> None:
+        """Leaves the communicator of this generation. Ranks that were lost make no difference."""
+        self.is_in_generation = False
+        with contextlib.suppress(RuntimeError):
+            collectives.finalize()
+
+    def _leave_job_if_asked(self) -> None:
+        if self._end.is_there:
+            self._membership.leave()
+            self._is_done = True
+            raise SystemExit(EndRequest.STATUS)
+
+    def leave_generation(self) -> None:
+        """Leaves this generation, before `join` joins the next one. Ends the program if this process has been asked to end."""
+        self._leave_generation()
+        self._leave_job_if_asked()
+        self._membership.come_again()
+
+    def begin_work(self) -> bool:
+        """To be called when a training begins. Returns whether to leave this generation: the work has been said to be done before."""
+        self._end.may_wait = True
+        was_done, self._is_done = self._is_done, False
+        return was_done
+
+    def end_work(self) -> None:
+        """To be called when a training has ended on all ranks: the work is done, unless another training begins."""
+        self._end.may_wait = False
+        self._membership.done()
+        self._is_done = True
+
+    def wants_change(self) -> bool:
+        """Whether this process has heard that another worker waits, or has been asked to end."""
+        return self._membership.wants_change() or self._end.is_there
+
+    def close(self) -> None:
+        """To be called when the process ends, and has done its work."""
+        self._leave_generation()
+        if not self._is_done:
+            with contextlib.suppress(RuntimeError):
+                self._membership.done()
+        self._membership.close()
+
+
+_session: Optional[Session] = None
+
+
+def session() -> Optional[Session]:
+    """The session of this process, which the first call makes in an elastic job; None in other jobs."""
+    global _session  # pylint: disable=global-statement
+    if _session is None and _membership.is_elastic() and os.environ.get("DMLC_TRACKER_URI"):
+        _session = Session()
+    return _session

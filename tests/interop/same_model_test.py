@@ -99,12 +99,15 @@ class SameModel(Compared):
         self.assertRegex(said["exact"], "all sums of 5 rounds were exact: they need at most (4[0-9]|5[0-3]) of 53 bits")
 
     def test_07_estimators_give_the_model_of_one_process(self):
-        said = self.check_program("estimators.py", 5, sklearn=True)
-        self.assertIn("subsample=0.5", said[1])
+        said = self.check_program("estimators.py", 6, sklearn=True)
+        self.assertIn("subsample=0.5 with booster='dart'", said[1])
         self.assertIn("rank 0 has rows of 0, and rank 1 of 1", said[3])
 
     def test_08_other_trainings_give_the_model_of_one_process(self):
         self.check_program("trainings.py", 7)
+
+    def test_09_rows_are_drawn_as_one_process_draws_them(self):
+        self.check_program("sampled.py", 14)
 
 
 if __name__ == "__main__":

@@ -243,8 +243,8 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     `load_dmatrix(..., reproducible=True)`; each of `evals` is a `Data`, such a matrix, or a DMatrix. The workers share out the computation
     of the quantile cuts; rank 0 estimates the intercept and evaluates, for which it needs memory for the labels, weights and predictions of
     all rows. A custom metric is called on rank 0, with the predictions of all rows and a matrix of their labels, weights and queries,
-    without features. What XGBoost computes from one worker's rows (`subsample`, some objectives, gblinear) is refused with a ValueError
-    that names it: docs/how-to/xgboost.md has the list, docs/explanation/same-model.md the reasons and the costs.
+    without features. `subsample` draws the rows of each round as one process does; what XGBoost computes from one worker's rows (some
+    objectives, gblinear) is refused with a ValueError that names it: docs/how-to/xgboost.md has the list, docs/explanation/same-model.md the reasons and the costs.
 
     Sums of gradients are doubles, which depend on their order in the last bits; this nearly always disappears in the model, which is no
     proof. With reproducible="exact", gradients are rounded so that all sums are exact: the model is the same for any number of workers, by

@@ -111,5 +111,10 @@ def make(seed: int) -> Case:
     metrics = _METRICS.get(objective, _METRICS.get(objective.partition(":")[0], _METRICS["other"]))
     params["eval_metric"] = [str(name) for name in random.permutation(metrics)[:random.randint(1, len(metrics) + 1)]]
     is_evaluated = random.rand() < .8
-    return Case(seed, features, types, label, weight, query, margin, bounds, params, _squared_error if objective == "a function" else None,
-                int(random.randint(1, 9)), is_evaluated, 2 if is_evaluated and random.rand() < .3 else None)
+    found = Case(seed, features, types, label, weight, query, margin, bounds, params, _squared_error if objective == "a function" else None,
+                 int(random.randint(1, 9)), is_evaluated, 2 if is_evaluated and random.rand() < .3 else None)
+    has_no_subsample = objective == "binary:hinge" or objective.startswith(("multi", "rank")) or label.ndim == 2 or any(
+        name in params for name in ("num_parallel_tree", "booster", "colsample_bytree", "colsample_bynode", "colsample_bylevel"))
+    if random.rand() < .4 and not has_no_subsample:
+        params["subsample"] = float(random.choice([.1, .5, .632, .9]))
+    return found

@@ -32,6 +32,7 @@ def main():
                 X, y > 0, eval_set=[(X, y > 0)], verbose=False),
             "three classes": lambda X, y, w, _: xgboost.XGBClassifier(**how, max_bin=32).fit(X, np.digitize(y, [-1, 1]), sample_weight=w),
             "XGBRanker": lambda X, y, _, q: xgboost.XGBRanker(**how).fit(X, np.digitize(y, [-1, 1]), qid=q),
+            "XGBRegressor with subsample": lambda X, y, w, _: xgboost.XGBRegressor(**how, subsample=.6, random_state=4).fit(X, y, sample_weight=w),
             "XGBRFRegressor": lambda X, y, w, _: xgboost.XGBRFRegressor(n_estimators=3, n_jobs=1, subsample=1, missing=-999.).fit(X, y)}
         for name, fit in fits.items():
             cuts = split(3000, workers, np.arange(0, 3000, 10) if name == "XGBRanker" else None)
@@ -40,7 +41,7 @@ def main():
             digest = hashlib.sha256(bytes(found.get_booster().save_raw("json"))).hexdigest()
             if rank == 0:
                 print("model", name, digest, found.evals_result() if name in ("XGBRegressor", "XGBClassifier") else "", flush=True)
-        for params, X, y in (({"subsample": 0.5}, features, label), ({}, features[:10], np.full(10, rank) if workers > 1 else None)):
+        for params, X, y in (({"subsample": 0.5, "booster": "dart"}, features, label), ({}, features[:10], np.full(10, rank) if workers > 1 else None)):
             if y is not None:
                 try:
                     (xgboost.XGBClassifier if len(y) == 10 else xgboost.XGBRegressor)(**params).fit(X, y)

@@ -6,10 +6,11 @@ import xgboost
 
 import warren.xgboost
 
+VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 #: Parameters that are refused, and what the error must name besides the parameter.
 REFUSED = [({"tree_method": "approx"}, "hist"), ({"tree_method": "exact"}, "hist"), ({"booster": "gblinear"}, "gbtree"),
            ({"updater": "grow_colmaker"}, "hist"), ({"process_type": "update"}, "leave it out"), ({"device": "cuda"}, "cpu"),
-           ({"subsample": 0.5}, "colsample_bytree"), ({"sampling_method": "gradient_based"}, "leave it out"),
+           ({"sampling_method": "gradient_based"}, "leave it out"),
            ({"objective": "reg:absoluteerror"}, "reg:pseudohubererror"), ({"objective": "reg:quantileerror"}, "reg:pseudohubererror"),
            ({"objective": "survival:cox"}, "survival:aft"), ({"lambdarank_pair_method": "mean"}, "topk"),
            ({"lambdarank_unbiased": True}, "leave it out")]
@@ -32,8 +33,16 @@ def main():
         text = error_of(lambda params=params: warren.xgboost.train(params, data, 1, reproducible=True))
         (name, value), = params.items()
         assert f"{name}={value!r}" in text and remedy in text and "number of workers" in text, text
-    for params in ({"subsample": 1}, {"tree_method": "hist"}, {"lambdarank_unbiased": False}, {"device": "cpu"}):
+    for params in ({"subsample": 1}, {"subsample": .5}, {"tree_method": "hist"}, {"lambdarank_unbiased": False}, {"device": "cpu"}):
         warren.xgboost.train(params, data, 1, reproducible=True)
+
+    for params in ({"num_parallel_tree": 2}, {"objective": "multi:softprob", "num_class": 10}, {"objective": "binary:hinge"}, {"objective": "rank:ndcg"},
+                   {"booster": "dart"}, *([{"colsample_bytree": .5}, {"colsample_bynode": .5}] if VERSION >= (3, 3) else [])):
+        text = error_of(lambda params=params: warren.xgboost.train({"subsample": 0.5, **params}, data, 1, reproducible=True))
+        name, value = next(iter(params.items()))
+        assert f"subsample=0.5 with {name}={value!r}" in text and "number of workers" in text, text
+    several = warren.xgboost.Data(features, label=features)
+    assert "several labels" in error_of(lambda: warren.xgboost.train({"subsample": 0.5}, several, 1, reproducible="exact"))
 
     sampled = xgboost.train({"subsample": 0.5}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
     assert "subsample='0.5'" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=sampled, reproducible=True))

@@ -163,7 +163,7 @@ class _Training:
         self._describe(evals, peers)
         with _saved.opened(task.checkpoints, self._common.run, peers) as checkpoint:
             self._take_newest_state(found, evals, peers, checkpoint)
-            with found.evaluating(peers), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
+            with found.training(peers), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
                 self._train(found, evals, peers, session, checkpoint)
             model = self._container.after_training(self._model)
             kept = Kept(_bytes_of(found.ended(model)), self._history(), self._callbacks.state())

@@ -1,6 +1,7 @@
 """Parameters with which XGBoost's model depends on how the rows are divided among workers."""
 from typing import Any, Callable, List, Mapping, NamedTuple
 
+from warren._xgboost.same_model import sampling as _sampling
 
 
 class _Refusal(NamedTuple):
@@ -24,8 +25,6 @@ _REFUSALS: List[_Refusal] = [
              "may use each worker's rows alone", "leave it out, with tree_method='hist'"),
     _Refusal("process_type", lambda value: str(value) != "default", "changes trees by each worker's rows", "leave it out"),
     _Refusal("device", lambda value: not str(value).startswith("cpu"), "has not been compared with one process", "use device='cpu'"),
-    _Refusal("subsample", lambda value: float(value) != 1, "draws a row by its number on its worker",
-             "leave it out, or draw columns instead: colsample_bytree, colsample_bylevel, colsample_bynode"),
     _Refusal("sampling_method", lambda value: str(value) != "uniform", "draws a row by its number on its worker", "leave it out"),
     _Refusal("objective", _one_of("reg:absoluteerror", "reg:quantileerror"),
              "sets a leaf to the mean of the workers' quantiles of their own residuals",
@@ -38,7 +37,7 @@ _REFUSALS: List[_Refusal] = [
 
 
 #: The names of the parameters that may be refused.
-NAMES = frozenset(refusal.name for refusal in _REFUSALS) - {"updater"}
+NAMES = frozenset(refusal.name for refusal in _REFUSALS) - {"updater"} | {"subsample"}
 
 
 def check(params: Mapping[str, Any]) -> None:
@@ -49,3 +48,4 @@ def check(params: Mapping[str, Any]) -> None:
         if value is not None and refusal.is_refused(value):
             raise ValueError(f"reproducible=True: {refusal.name}={value!r} {refusal.why}, so that the model would depend on the number of "
                              f"workers: {refusal.remedy}")
+    _sampling.check(params)

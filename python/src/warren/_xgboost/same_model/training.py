@@ -1,8 +1,9 @@
 """Trainings whose model is that of one process, for warren.xgboost."""
+import contextlib
 import json
 import os
 import sys
-from typing import Any, ContextManager, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import xgboost as xgb
 
@@ -10,6 +11,7 @@ from warren._xgboost.same_model import evaluation as _evaluation
 from warren._xgboost.same_model import exact as _exact
 from warren._xgboost.same_model import intercept as _intercept
 from warren._xgboost.same_model import refusals as _refusals
+from warren._xgboost.same_model import sampling as _sampling
 from warren._xgboost.same_model.alone import alone
 from warren._xgboost.versions import VERSION, peers_of_job
 from warren.data._peers import Peers, same_on_all
@@ -43,10 +45,14 @@ class Prepared(NamedTuple):
     effective: Dict[str, Any]  #: the parameters, with those of the model that is continued
     has_function: bool  #: whether the objective is a function of the caller
     intercept: Optional[str]  #: the estimated one; None if it is given, or not needed
+    matrix: Any
 
-    def evaluating(self, peers: Peers) -> ContextManager[None]:
-        """Within the block, models are evaluated on the rows of all workers."""
-        return _evaluation.of_all_rows(self.effective, peers, self.has_function)
+    @contextlib.contextmanager
+    def training(self, peers: Peers) -> Iterator[None]:
+        """Within the block, models are trained with the rows of each round that one process would draw, and evaluated on the rows of all
+        workers. All workers call it."""
+        with _evaluation.of_all_rows(self.effective, peers, self.has_function), _sampling.of(self.effective, self.matrix, peers):
+            yield
 
     def ended(self, model: "xgb.Booster") -> "xgb.Booster":
         """The trained model, as one process would leave it."""
@@ -62,7 +68,8 @@ def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals
     effective = {**_continued(params, options.get("xgb_model")), **params}
     _refusals.check(effective)
     _check_matrices(effective, matrix, evals, peers)
-    given = {**params, "tree_method": params.get("tree_method") or "hist"}
+    _sampling.check_training(effective, matrix, options, peers)
+    given = {**params, "tree_method": params.get("tree_method") or "hist", **({"subsample": 1} if "subsample" in params else {})}
     same_on_all(peers, {"base_score": given.get("base_score"), "xgb_model": options.get("xgb_model") is not None, "is_exact": is_exact,
                         "obj": options.get("obj") is not None, "num_boost_round": num_boost_round, "evals": [name for _, name in evals],
                         "WARREN_CHECK_SUMS": _wants_check()})
@@ -80,7 +87,7 @@ def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals
     if _wants_check():
         check = _exact.Check(effective, options.get("obj"), matrix, peers, _say)
         options = {**options, "callbacks": [*(options.get("callbacks") or ()), check]}
-    return Prepared(given, options, effective, has_function, intercept if is_estimated else None)
+    return Prepared(given, options, effective, has_function, intercept if is_estimated else None, matrix)
 
 
 def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]], is_exact: bool,
@@ -88,11 +95,13 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
     """See warren.xgboost.train, with reproducible=True. `params` have been checked."""
     peers = peers_of_job()
     if peers.world == 1 and not is_exact and not _wants_check():
-        _refusals.check({**_continued(params, options.get("xgb_model")), **params})
+        effective = {**_continued(params, options.get("xgb_model")), **params}
+        _refusals.check(effective)
         _check_matrices(params, matrix, evals, peers)
+        _sampling.check_training(effective, matrix, options, peers)
         return xgb.train({**params, "tree_method": params.get("tree_method") or "hist"}, matrix, num_boost_round, evals=evals, **options)
     found = prepared(params, matrix, num_boost_round, evals, is_exact, options, peers)
-    with found.evaluating(peers):
+    with found.training(peers):
         model = xgb.train(found.params, matrix, num_boost_round, evals=evals, **found.options)
     return found.ended(model)
 

@@ -1,0 +1,158 @@
+"""The rows of each round (`subsample`), drawn as one process draws them.
+
+XGBoost's own draws depend on a row's number on its worker. For the tree of a round, one process draws a seed from the booster's Mersenne
+Twister, and keeps row i if the (i + 1)-th number of a multiplicative generator with this seed is small enough (src/tree/hist/sampler.h of
+2.1 to 3.4, and std::bernoulli_distribution of GNU's C++ library, with which XGBoost's wheels are made). Here each worker computes the
+numbers of its rows, by their places in the data set, and trains the round without the others: with weights of 0 or, if the objective is a
+function of the caller, with gradients of 0. XGBoost itself is not told of `subsample`."""
+import contextlib
+from typing import Any, Callable, ContextManager, Iterator, List, Mapping, Optional, Tuple
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+
+from warren._frameworks.replacing import replaced
+from warren._xgboost.versions import VERSION
+from warren.data._peers import Peers
+
+#: The multiplicative generator: x becomes 16807 x modulo 2^63.
+_BASE, _BITS = 16807, 63
+#: A round's seed with `seed_per_iteration` is the parameter `seed`, times this, plus the round.
+_MAGIC = 127
+#: The first version in which columns are drawn from the same Mersenne Twister as rows. Before, the first number that it draws is the seed of
+#: another one for columns.
+_ONE_GENERATOR = (3, 3)
+_COLUMNS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
+
+
+def rate_of(params: Mapping[str, Any]) -> float:
+    """The fraction of the rows that each round has, as XGBoost reads it."""
+    return float(np.float32(params.get("subsample") or 1))
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises ValueError if rows cannot be drawn together with these parameters."""
+    if rate_of(params) >= 1:
+        return
+    for name, value, is_wrong, why in _obstacles(params):
+        if is_wrong:
+            raise ValueError(f"reproducible=True: subsample={params['subsample']!r} with {name}={value!r} would make a model that depends on "
+                             f"the number of workers: {why}; leave one of them out")
+
+
+def check_training(params: Mapping[str, Any], matrix: Any, options: Mapping[str, Any], peers: Peers) -> None:
+    """Raises ValueError, on all workers, for a training whose rows cannot be drawn. All workers call it."""
+    if rate_of(params) >= 1:
+        return
+    several = any(peers.allgather(matrix.get_label().size > matrix.num_row())) and params.get("multi_strategy") != "multi_output_tree"
+    what, why = (("xgb_model", "how many random numbers its training has drawn is not known") if options.get("xgb_model") is not None else
+                 ("several labels", "each tree of a round would have other rows, and multi_strategy='multi_output_tree' has one")
+                 if several else ("", ""))
+    if what:
+        raise ValueError(f"reproducible=True: subsample={params['subsample']!r} with {what} would make a model that depends on the number of "
+                         f"workers: {why}; leave one of them out")
+
+
+def _obstacles(params: Mapping[str, Any]) -> Iterator[Tuple[str, Any, bool, str]]:
+    """Parameters, their values, whether they stand in the way, and why."""
+    trees, objective = params.get("num_parallel_tree"), str(params.get("objective", ""))
+    yield "num_parallel_tree", trees, trees is not None and int(trees) > 1, "each tree of a round would have other rows"
+    # Not even with multi_output_tree, which makes one tree in a round.
+    yield ("objective", objective, objective.startswith("multi:") or objective == "binary:hinge",
+           "its gradients of rows without weight are not 0, and most have several trees in a round")
+    yield "objective", objective, objective.startswith("rank:"), "XGBoost has weights of queries, not of rows, then"
+    yield "booster", params.get("booster"), params.get("booster") == "dart", "trees are dropped by the same random numbers"
+    for name in _COLUMNS:
+        value = params.get(name)
+        yield (name, value, value is not None and float(value) < 1 and VERSION >= _ONE_GENERATOR,
+               f"XGBoost {xgb.__version__} draws columns and rows by the same random numbers")
+
+
+class _Seeds:
+    """The seed of each round."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._seed = int(params.get("seed", params.get("random_state", 0)) or 0)
+        self._is_per_round = str(params.get("seed_per_iteration", "0")).lower() in ("1", "true")
+        self._drawn: List[int] = []
+
+    def of(self, number: int) -> int:
+        """The seed of a round, counted from 0."""
+        first = 0 if VERSION >= _ONE_GENERATOR else 1
+        if self._is_per_round:
+            return self._draws(self._seed * _MAGIC + number, first + 1)[first if number == 0 else 0]
+        if len(self._drawn) <= first + number:
+            self._drawn = self._draws(self._seed, 2 * (first + number) + 64)
+        return self._drawn[first + number]
+
+    @staticmethod
+    def _draws(seed: int, count: int) -> List[int]:
+        """The first numbers of std::mt19937(seed), which is seeded as NumPy's older generator is."""
+        generator: Any = np.random.RandomState(seed % 2**32)
+        return [int(one) for one in generator.randint(0, 2**32, count, dtype=np.uint32)]
+
+
+class Rows:
+    """The rows of this worker's matrix that each round has. All workers create it together."""
+
+    def __init__(self, params: Mapping[str, Any], matrix: Any, peers: Peers) -> None:
+        self._matrix, self._rate, self._seeds = matrix, rate_of(params), _Seeds(params)
+        # What the generator's seed is multiplied with for each row.
+        self._powers = np.concatenate([_powers(first, count) for first, count in _ranges(matrix, peers)] or [np.empty(0, np.uint64)])
+        self._weights = np.asarray(matrix.get_weight(), np.float32)
+
+    def kept(self, number: int) -> NDArray[np.float32]:
+        """1 for each row of the round of this number, counted from 0, and 0 for the others."""
+        seed = np.uint64(self._seeds.of(number) or 1)  # C++'s generator replaces a seed of 0
+        words = (self._powers * seed) & np.uint64(2**_BITS - 1)
+        return ((words - np.uint64(1)).astype(np.float64) / 2.0**_BITS < self._rate).astype(np.float32)
+
+    def _update(self, inner: Callable[..., None]) -> Callable[..., None]:
+        def update(model: Any, dtrain: Any, iteration: int, fobj: Optional[Callable[..., Any]] = None) -> None:
+            if dtrain is not self._matrix:
+                return inner(model, dtrain, iteration, fobj)
+            kept = self.kept(iteration)
+            if fobj is not None:
+                return inner(model, dtrain, iteration, lambda predictions, matrix: [_of_rows(one, kept) for one in fobj(predictions, matrix)])
+            dtrain.set_weight(kept * self._weights if self._weights.size else kept)
+            try:
+                return inner(model, dtrain, iteration)
+            finally:
+                dtrain.set_weight(self._weights)
+        return update
+
+    def drawn(self) -> ContextManager[None]:
+        """Within the block, this thread's updates of models with the matrix use the rows of their rounds."""
+        return replaced("update", self._update, xgb.Booster)
+
+
+def of(params: Mapping[str, Any], matrix: Any, peers: Peers) -> ContextManager[None]:
+    """For the block that trains: see Rows.drawn. Does nothing without `subsample`. All workers call it."""
+    return Rows(params, matrix, peers).drawn() if rate_of(params) < 1 else contextlib.nullcontext()
+
+
+def _of_rows(values: Any, kept: NDArray[np.float32]) -> Any:
+    """The gradients or Hessians, with those of other rows replaced by 0."""
+    found = np.asarray(values)
+    return np.where(kept.reshape(-1, *[1] * (found.ndim - 1)) > 0, found, np.zeros((), found.dtype))
+
+
+def _powers(first: int, count: int) -> NDArray[np.uint64]:
+    """16807 to the powers first + 1, first + 2, ..., modulo 2^64."""
+    found = np.full(count, _BASE, np.uint64)
+    found[:1] = pow(_BASE, first + 1, 2**64)
+    return np.cumprod(found, dtype=np.uint64)
+
+
+def _ranges(matrix: Any, peers: Peers) -> List[Tuple[int, int]]:
+    """The places of this worker's rows in the data set, in the order of the matrix: the first place, and the number of rows, of each range. All
+    workers call it."""
+    parts = getattr(matrix, "warren_parts", None)
+    ours: List[Tuple[int, int]] = [(peers.rank, matrix.num_row())] if parts is None else [(place, rows) for place, rows, _ in parts]
+    everybody = sorted(part for of_rank in peers.allgather(ours) for part in of_rank)
+    firsts, first = {}, 0
+    for place, rows in everybody:
+        firsts[place] = first
+        first += rows
+    return [(firsts[place], rows) for place, rows in ours]

@@ -341,7 +341,19 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
             self.assertIn("killed by signal 9", text)
             self.assertEqual(self.models(text), [(alone[0][0], "2")] * 2, text)
 
-    def test_17_random_disturbances_leave_the_model_of_one_process(self):
+    def test_17_random_numbers_are_those_of_plain_xgboost(self):
+        draws = '"subsample": 0.6' + (', "colsample_bytree": 0.7, "colsample_bynode": 0.7' if VERSION >= (3, 3) else "")
+        program = PROGRAM.replace('"max_depth": 3', f'"max_depth": 3, {draws}').replace("40, elastic", "12, elastic")
+        plain = program.replace("warren.xgboost.train({", 'xgboost.train({"tree_method": "hist", ').replace(", elastic=True, callbacks=[Pause()]", "").replace(
+            "    data = ", "    pass\n    data = ").replace("warren.xgboost.Data(", "warren.xgboost.load_dmatrix(quantile=True, uri=")
+        killer = with_callbacks("", "Killer()", "after_iteration").partition("class Killer")[2].partition("class Pause")[0]
+        program = program.replace("class Pause", f"class Killer{killer}class Pause").replace("[Pause()]", "[Pause(), Killer()]")
+        alone = self.models(Job(self.folder, "1", program=plain).end())
+        text = Job(self.folder, "1:2", program=program).end()
+        self.assertIn("killed by signal 9", text)
+        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+
+    def test_18_random_disturbances_leave_the_model_of_one_process(self):
         done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])

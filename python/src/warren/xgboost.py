@@ -244,7 +244,8 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     of the quantile cuts; rank 0 estimates the intercept and evaluates, for which it needs memory for the labels, weights and predictions of
     all rows. A custom metric is called on rank 0, with the predictions of all rows and a matrix of their labels, weights and queries,
     without features. `subsample` draws the rows of each round as one process does; what XGBoost computes from one worker's rows (some
-    objectives, gblinear) is refused with a ValueError that names it: docs/how-to/xgboost.md has the list, docs/explanation/same-model.md the reasons and the costs.
+    objectives, gblinear) is refused with a ValueError that names it: docs/how-to/xgboost.md has the list, docs/explanation/same-model.md
+    the reasons and the costs.
 
     Sums of gradients are doubles, which depend on their order in the last bits; this nearly always disappears in the model, which is no
     proof. With reproducible="exact", gradients are rounded so that all sums are exact: the model is the same for any number of workers, by
@@ -255,8 +256,8 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     `elastic`: the training goes on when workers are lost or come, in a job of dmlc-submit --num-workers MIN:MAX, and its model is still that
     of one process. Implies `reproducible`; None means yes in such a job if `reproducible` is given and all rows are in files. `data` and
     `evals` are `Data` of files, which all workers can read. Callbacks keep their state if they are XGBoost's own or an `ElasticCallback`.
-    Random draws (`colsample_*`) are those of XGBoost's `seed_per_iteration`, which needs version 3.3 or later for it; before, a model
-    with draws depends on when workers were lost, and rank 0 says so. Between such trainings, and after the last one, a program may make no
+    Random draws (`colsample_*`, dart) are those of one process from XGBoost 3.3 on; before, a model with draws depends on when workers
+    were lost, and rank 0 says so. Between such trainings, and after the last one, a program may make no
     other collective calls: a worker that comes later would miss them. docs/how-to/elastic.md shows how it is used.
 
     `checkpoint`, with `elastic`: a folder, or a `Checkpoints`. Rank 0 saves there, after each round or every few, what is needed to go on if

@@ -37,7 +37,7 @@ def main():
         warren.xgboost.train(params, data, 1, reproducible=True)
 
     for params in ({"num_parallel_tree": 2}, {"objective": "multi:softprob", "num_class": 10}, {"objective": "binary:hinge"}, {"objective": "rank:ndcg"},
-                   {"booster": "dart"}, *([{"colsample_bytree": .5}, {"colsample_bynode": .5}] if VERSION >= (3, 3) else [])):
+                   {"booster": "dart"}, *([{"colsample_bytree": .5, "seed_per_iteration": 1}] if VERSION >= (3, 3) else [])):
         text = error_of(lambda params=params: warren.xgboost.train({"subsample": 0.5, **params}, data, 1, reproducible=True))
         name, value = next(iter(params.items()))
         assert f"subsample=0.5 with {name}={value!r}" in text and "number of workers" in text, text
@@ -45,7 +45,8 @@ def main():
     assert "several labels" in error_of(lambda: warren.xgboost.train({"subsample": 0.5}, several, 1, reproducible="exact"))
 
     sampled = xgboost.train({"subsample": 0.5}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
-    assert "subsample='0.5'" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=sampled, reproducible=True))
+    if VERSION < (3, 3):
+        assert "subsample='0.5'" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=sampled, reproducible=True))
     median = xgboost.train({"objective": "reg:absoluteerror"}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
     assert "reg:absoluteerror" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=median.save_raw(), reproducible=True))
 

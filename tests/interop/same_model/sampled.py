@@ -10,7 +10,6 @@ import xgboost
 import warren.xgboost
 
 warnings.simplefilter("ignore")
-VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 HOW = {"nthread": 2, "max_depth": 4, "subsample": .7}
 
 
@@ -38,8 +37,8 @@ def main():
              ({"objective": "reg:pseudohubererror"}, signal, {"weight": weight}), ({"objective": "reg:tweedie"}, times, {}),
              ({"objective": "reg:squaredlogerror"}, times, {}), ({"objective": "survival:aft"}, times, {"weight": weight, "bounds": times}),
              ({"objective": "binary:logitraw"}, signal > 0, {}), ({"objective": "reg:logistic", "subsample": .5}, signal > 0, {})]
-    if VERSION < (3, 3):
-        cases.append(({"objective": "reg:squarederror", "colsample_bytree": .5, "colsample_bynode": .8, "subsample": .5}, signal, {}))
+    cases.append(({"objective": "reg:squarederror", "colsample_bytree": .5, "colsample_bynode": .8, "subsample": .5}, signal, {}))
+    cases.append(({"objective": "binary:logistic", "colsample_bylevel": .4, "subsample": .8, "seed": 99}, signal > 0, {"weight": weight}))
     with warren.xgboost.communicator():
         rank, workers = warren.xgboost.get_rank(), warren.xgboost.get_world_size()
         ends = [0, *sorted(random.choice(rows, workers - 1, replace=False).tolist()), rows]

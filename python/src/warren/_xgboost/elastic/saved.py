@@ -30,6 +30,7 @@ class More(NamedTuple):
     rounds: int  #: the number of rounds made so far
     history: Dict[str, Dict[str, Any]]  #: the values of each evaluation set and metric
     state: State  #: the states of the callbacks
+    random: str  #: the state of the model's random numbers; empty if it draws none, or if XGBoost does not show it
 
 
 def checked(given: Any) -> Optional[Checkpoints]:

@@ -22,18 +22,17 @@ from warren._xgboost.elastic.rows import Asked, Rows
 from warren._xgboost.elastic.saved import Checkpoints
 from warren._xgboost.elastic.session import Kept, Session
 from warren._xgboost.same_model import cuts as _cuts
+from warren._xgboost.same_model import generator as _generator
 from warren._xgboost.same_model import training as _same_model
 from warren._xgboost.checkpoint import Checkpoint, Saved
 from warren._xgboost.same_model.alone import alone
-from warren._xgboost.versions import VERSION, collective, peers_of_job
+from warren._xgboost.versions import collective, peers_of_job
 from warren.data._peers import Peers, together
 
 #: The shares of a data set, for each worker that the job may have: a lost worker's rows can then be dealt out evenly.
 _SHARES_PER_WORKER = 16
 #: The parameters with which XGBoost draws random numbers.
 _DRAWS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rate_drop", "skip_drop")
-#: The first version that draws all random numbers from one generator, which can be seeded anew in each round.
-_ONE_GENERATOR = (3, 3)
 
 
 class Task(NamedTuple):
@@ -101,7 +100,7 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
 def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
     training = _Training(task)
     draws = [name for name in _DRAWS if task.params.get(name) not in (None, 0, 1)]
-    if draws and VERSION < _ONE_GENERATOR and (session is not None or task.checkpoints is not None):
+    if draws and not _generator.is_known() and (session is not None or task.checkpoints is not None):
         say(f"elastic=True: XGBoost {xgb.__version__} draws random numbers ({', '.join(draws)}) from generators that a new worker cannot set: "
             "the model will depend on when workers are lost, and where a checkpoint is gone on from")
     if any(one.is_checked for one in (task.data, *(data for data, _ in task.evals))):
@@ -134,10 +133,8 @@ class _Training:
         self._rows = Rows(task.data, count)
         self._evals = [(self._rows if one is task.data else Rows(one, count), name) for one, name in task.evals]
         self._all_rows = list({id(one): one for one in (self._rows, *(rows for rows, _ in self._evals))}.values())
-        params = dict(task.params)
-        if VERSION >= _ONE_GENERATOR and any(params.get(name) not in (None, 0, 1) for name in _DRAWS):
-            params["seed_per_iteration"] = 1
-        self._params = params
+        self._params = params = dict(task.params)
+        self._draws = _generator.is_known() and any(params.get(name) not in (None, 0, 1) for name in (*_DRAWS, "subsample"))
         self._how = _cuts.How(int(params.get("max_bin") or _matrices.DEFAULT_BINS), int(params.get("nthread") or 0))
         self._common: Optional[_Common] = None
         self._progress = _Progress()
@@ -147,6 +144,7 @@ class _Training:
         self._container: Any = None
         # The callbacks' state at _progress: callbacks may fail in the middle of a round, after others have counted it.
         self._state: Optional[State] = None
+        self._random = ""  # the state of the model's random numbers at _progress, if it draws any
 
     def run(self, peers: Peers, session: Optional[Session]) -> Kept:
         """Trains with the workers of this generation. `session`: None outside an elastic job. Raises Change when another worker waits, and
@@ -238,16 +236,17 @@ class _Training:
             saved = self._saved_before(checkpoint, peers)
             if saved is not None:
                 more = _saved.More(*saved.more)
-                self._go_on(_bytes_of(saved.model), found, matrices, more.history, more.state, _Progress(more.rounds))
+                self._go_on(_bytes_of(saved.model), found, matrices, more.history, more.state, more.random, _Progress(more.rounds))
             else:
                 self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found, self._state)
             return
         root = all_progress.index(newest)
         ours: Any = None
         if peers.rank == root:
-            ours = _bytes_of(self._model), self._history(), self._state if self._callbacks.any_of_caller else self._callbacks.state()
-        raw, history, state = peers.broadcast(ours, root, objects=True)
-        self._go_on(raw, found, matrices, history, state, newest)
+            ours = (_bytes_of(self._model), self._history(), self._state if self._callbacks.any_of_caller else self._callbacks.state(),
+                    self._random)
+        raw, history, state, random = peers.broadcast(ours, root, objects=True)
+        self._go_on(raw, found, matrices, history, state, random, newest)
 
     def _saved_before(self, checkpoint: Optional[Checkpoint], peers: Peers) -> Optional[Saved]:
         """What an attempt before has saved of this training, if there is such an attempt."""
@@ -260,9 +259,11 @@ class _Training:
         return found
 
     def _go_on(self, raw: bytes, found: _same_model.Prepared, matrices: Sequence[Any], history: Mapping[str, Mapping[str, Any]], state: State,
-               progress: _Progress) -> None:
+               random: str, progress: _Progress) -> None:
         """Goes on from this state."""
         self._begin(xgb.Booster(found.params, matrices, model_file=bytearray(raw)), found, state)
+        if random:
+            _generator.set_state(self._model, random)
         for name, of_one in history.items():
             self._container.history[name] = {metric: list(values) for metric, values in of_one.items()}
         self._note(progress)
@@ -286,6 +287,8 @@ class _Training:
         self._progress = progress
         if self._callbacks.any_of_caller:
             self._state = self._callbacks.state()
+        if self._draws:
+            self._random = _generator.state_of(self._model)
 
     def _train(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers, session: Optional[Session],
                checkpoint: Optional[Checkpoint]) -> None:
@@ -319,7 +322,7 @@ class _Training:
         state = self._state if self._state is not None else self._callbacks.state()
         _saved.require_plain(state)
         more = _saved.More(rounds, {name: {metric: list(values) for metric, values in of_one.items()} for name, of_one in self._history().items()},
-                           state)
+                           state, self._random)
         save = checkpoint.save
         alone(lambda: save(self._model, tuple(more)))
 

@@ -13,16 +13,13 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from warren._frameworks.replacing import replaced
-from warren._xgboost.versions import VERSION
+from warren._xgboost.same_model import generator as _generator
 from warren.data._peers import Peers
 
 #: The multiplicative generator: x becomes 16807 x modulo 2^63.
 _BASE, _BITS = 16807, 63
 #: A round's seed with `seed_per_iteration` is the parameter `seed`, times this, plus the round.
 _MAGIC = 127
-#: The first version in which columns are drawn from the same Mersenne Twister as rows. Before, the first number that it draws is the seed of
-#: another one for columns.
-_ONE_GENERATOR = (3, 3)
 _COLUMNS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
 
 
@@ -46,7 +43,8 @@ def check_training(params: Mapping[str, Any], matrix: Any, options: Mapping[str,
     if rate_of(params) >= 1:
         return
     several = any(peers.allgather(matrix.get_label().size > matrix.num_row())) and params.get("multi_strategy") != "multi_output_tree"
-    what, why = (("xgb_model", "how many random numbers its training has drawn is not known") if options.get("xgb_model") is not None else
+    is_unknown = options.get("xgb_model") is not None and not _generator.is_known()
+    what, why = (("xgb_model", "how many random numbers its training has drawn is not known") if is_unknown else
                  ("several labels", "each tree of a round would have other rows, and multi_strategy='multi_output_tree' has one")
                  if several else ("", ""))
     if what:
@@ -65,23 +63,33 @@ def _obstacles(params: Mapping[str, Any]) -> Iterator[Tuple[str, Any, bool, str]
     yield "booster", params.get("booster"), params.get("booster") == "dart", "trees are dropped by the same random numbers"
     for name in _COLUMNS:
         value = params.get(name)
-        yield (name, value, value is not None and float(value) < 1 and VERSION >= _ONE_GENERATOR,
-               f"XGBoost {xgb.__version__} draws columns and rows by the same random numbers")
+        yield (name, value, value is not None and float(value) < 1 and _generator.is_known() and _is_seeded_per_round(params),
+               f"with seed_per_iteration, XGBoost {xgb.__version__} draws columns and rows by the same random numbers")
+
+
+def _is_seeded_per_round(params: Mapping[str, Any]) -> bool:
+    return str(params.get("seed_per_iteration", "0")).lower() in ("1", "true")
 
 
 class _Seeds:
-    """The seed of each round."""
+    """The seed of each round's draw."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._seed = int(params.get("seed", params.get("random_state", 0)) or 0)
-        self._is_per_round = str(params.get("seed_per_iteration", "0")).lower() in ("1", "true")
+        self._is_per_round = _is_seeded_per_round(params)
         self._drawn: List[int] = []
 
-    def of(self, number: int) -> int:
-        """The seed of a round, counted from 0."""
-        first = 0 if VERSION >= _ONE_GENERATOR else 1
+    def of(self, model: "xgb.Booster", number: int) -> int:
+        """The seed of a round, counted from 0, which the model is about to make. From XGBoost 3.3 on, rows and columns are drawn from one
+        generator: it is then set as if it had drawn this seed. Before, the first number that it draws is the seed of another one for
+        columns."""
+        first = 0 if _generator.is_known() else 1
         if self._is_per_round:
             return self._draws(self._seed * _MAGIC + number, first + 1)[first if number == 0 else 0]
+        if _generator.is_known():
+            found, after = _generator.drawn(_generator.state_of(model))
+            _generator.set_state(model, after)
+            return found
         if len(self._drawn) <= first + number:
             self._drawn = self._draws(self._seed, 2 * (first + number) + 64)
         return self._drawn[first + number]
@@ -102,9 +110,9 @@ class Rows:
         self._powers = np.concatenate([_powers(first, count) for first, count in _ranges(matrix, peers)] or [np.empty(0, np.uint64)])
         self._weights = np.asarray(matrix.get_weight(), np.float32)
 
-    def kept(self, number: int) -> NDArray[np.float32]:
+    def _kept(self, model: "xgb.Booster", number: int) -> NDArray[np.float32]:
         """1 for each row of the round of this number, counted from 0, and 0 for the others."""
-        seed = np.uint64(self._seeds.of(number) or 1)  # C++'s generator replaces a seed of 0
+        seed = np.uint64(self._seeds.of(model, number) or 1)  # C++'s generator replaces a seed of 0
         words = (self._powers * seed) & np.uint64(2**_BITS - 1)
         return ((words - np.uint64(1)).astype(np.float64) / 2.0**_BITS < self._rate).astype(np.float32)
 
@@ -112,7 +120,7 @@ class Rows:
         def update(model: Any, dtrain: Any, iteration: int, fobj: Optional[Callable[..., Any]] = None) -> None:
             if dtrain is not self._matrix:
                 return inner(model, dtrain, iteration, fobj)
-            kept = self.kept(iteration)
+            kept = self._kept(model, iteration)
             if fobj is not None:
                 return inner(model, dtrain, iteration, lambda predictions, matrix: [_of_rows(one, kept) for one in fobj(predictions, matrix)])
             dtrain.set_weight(kept * self._weights if self._weights.size else kept)

@@ -35,6 +35,8 @@ class Pause(xgboost.callback.TrainingCallback):
 with warren.xgboost.communicator():
     data = warren.xgboost.Data("rows.svm?format=libsvm&indexing_mode=1")
     model = warren.xgboost.train({"max_depth": 3, "nthread": 1}, data, 40, elastic=True, callbacks=[Pause()], verbose_eval=False)
+    assert (os.environ["RANK"], os.environ["WORLD_SIZE"]) == (str(warren.xgboost.get_rank()), str(warren.xgboost.get_world_size())) or (
+        "WARREN_ELASTIC" not in os.environ)
     print("model", hashlib.sha256(bytes(model.save_raw("ubj"))).hexdigest(), "of", warren.xgboost.get_world_size(), flush=True)
 """
 

@@ -78,5 +78,7 @@ assert train(state) == "trained"
 if ("after", 0) in EVENTS and ATTEMPT == "0":
     time.sleep(.3)
     os.kill(os.getpid(), signal.SIGKILL)
+if ELASTIC:
+    assert (os.environ["RANK"], os.environ["WORLD_SIZE"]) == (str(hvd.rank()), str(hvd.size()))
 digest = hashlib.sha256(b"".join(one.detach().numpy().tobytes() for one in model.parameters())).hexdigest()
 print("model", digest, "after", state.number, "of", hvd.size(), "resets", resets, flush=True)

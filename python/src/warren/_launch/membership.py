@@ -42,6 +42,11 @@ def most_workers() -> int:
     return int(words[1])
 
 
+def set_environment(rank: int, size: int) -> None:
+    """Sets RANK and WORLD_SIZE, as torchrun does, to this worker's place in its generation."""
+    os.environ["RANK"], os.environ["WORLD_SIZE"] = str(rank), str(size)
+
+
 class _Connection:
     """The functions of warren/c_api.h. A lock keeps its callers apart."""
 

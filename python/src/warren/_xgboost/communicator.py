@@ -61,6 +61,7 @@ def _join_generation(arguments: Dict[str, Any], generation: _membership.Generati
     os.environ["DMLC_NUM_WORKER"] = str(generation.size)
     task_id = arguments.get("dmlc_task_id", os.environ.get("DMLC_TASK_ID", ""))
     _join_tracker({**arguments, "dmlc_task_id": f"{task_id}@{generation.number}"})
+    _membership.set_environment(int(collective().get_rank()), generation.size)
 
 
 def _leave_generation(failed: bool) -> None:

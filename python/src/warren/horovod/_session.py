@@ -53,6 +53,7 @@ class Session:
                 self._membership.come_again()
                 continue
             self._order = rank_of(found)
+            _membership.set_environment(self._order, generation.size)
             self.is_in_generation = True
             return found
 

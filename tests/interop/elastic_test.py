@@ -299,6 +299,11 @@ class Logger(xgboost.callback.TrainingCallback):
         other = 'text = pathlib.Path("rows.svm").read_text(); pathlib.Path("other.svm").write_text(text.replace(" 2:3 ", " 2:4 ", 1))\n'
         self.assertRegex(Job(self.folder, "1:2", program="import pathlib\n" + other + again.replace("rows.svm?", "other.svm?")).end(),
                          "has no checkpoint of this training.* with other data")
+        Job(self.folder, "1:2", program=program).end(code=1)
+        # EarlyStopping's state is not taken for that of the callback that shows evaluations.
+        text = Job(self.folder, "1:2", program=again.replace("verbose_eval=False", "verbose_eval=True")).end()
+        self.assertRegex(text, "going on from round [46] ")
+        self.assertEqual({digest for digest, _ in self.models(text)}, {self.models(Job(self.folder, "1", program=again).end())[0][0]}, text)
         wrong = again.replace("return self.rounds, {}", "return object()")
         self.assertIn("TypeError: checkpoint: the state that an ElasticCallback has saved cannot be written to a file: builtins.object is not plain",
                       Job(self.folder, "1:2", program=wrong).end(code=1))

@@ -107,7 +107,7 @@ class SameModel(Compared):
         self.check_program("trainings.py", 7)
 
     def test_09_rows_are_drawn_as_one_process_draws_them(self):
-        self.check_program("sampled.py", 16)
+        self.check_program("sampled.py", 18)
 
 
 if __name__ == "__main__":

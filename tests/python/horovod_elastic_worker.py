@@ -71,7 +71,10 @@ def train(state):
     return "trained"
 
 
-state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=0, number=0)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+thing = {"a": [1]}
+state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, scheduler=scheduler, thing=thing, epoch=0, number=0)
+assert state.thing is thing
 resets = []
 state.register_reset_callbacks([lambda: resets.append(hvd.size())])
 assert train(state) == "trained"

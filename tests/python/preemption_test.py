@@ -97,6 +97,23 @@ class Preemption(unittest.TestCase):
         self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
         self.assertIn(f"{url} does not tell whether this machine will be taken back: it answers 500; it is asked again every", said.getvalue())
 
+    def test_an_answer_that_is_no_http_is_not_the_last_one(self):
+        class Odd(Metadata):
+            def do_GET(self):
+                self.asked.append(self.path)
+                if len(self.asked) < 3:
+                    self.wfile.write(b"garbage\r\n")
+                elif len(self.asked) < 6:
+                    self.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Length: 50\r\n\r\nTRU")
+                else:
+                    self.answer(200, "TRUE" if "odd" in self.notices else '{"Events": null}')
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Odd)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.watched(f"http://127.0.0.1:{server.server_port}/odd", lambda: Metadata.notices.add("odd"))
+
     def test_other_answers(self):
         for body in ("", "FALSE\n", "none", "0", "[]", "{}", '{"Events": []}', '{"Events": [1, {"EventType": "Reboot"}]}', "null"):
             self.assertFalse(preemption.is_notice(200, body), body)
@@ -105,11 +122,12 @@ class Preemption(unittest.TestCase):
             self.assertFalse(preemption.is_notice(404, body), body)
 
     def test_signals_are_named(self):
-        for name, expected in (("", [15]), ("USR1", [15, signal.SIGUSR1]), ("SIGXCPU", [15, signal.SIGXCPU])):
+        for name, expected in (("", [15]), ("USR1", [15, signal.SIGUSR1]), ("SIGXCPU", [15, signal.SIGXCPU]), ("TERM", [15])):
             with unittest.mock.patch.dict(os.environ, {"WARREN_PREEMPTION_SIGNAL": name}):
                 self.assertEqual(preemption.signals(), expected)
-        with unittest.mock.patch.dict(os.environ, {"WARREN_PREEMPTION_SIGNAL": "USR9"}), self.assertRaisesRegex(RuntimeError, "'USR9', expected the name"):
-            preemption.signals()
+        for name in ("USR9", "KILL"):
+            with unittest.mock.patch.dict(os.environ, {"WARREN_PREEMPTION_SIGNAL": name}), self.assertRaisesRegex(RuntimeError, f"'{name}', expected the name"):
+                preemption.signals()
 
 
 if __name__ == "__main__":

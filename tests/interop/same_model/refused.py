@@ -43,6 +43,26 @@ def main():
         assert f"subsample=0.5 with {name}={value!r}" in text and "number of workers" in text, text
     several = warren.xgboost.Data(features, label=features)
     assert "several labels" in error_of(lambda: warren.xgboost.train({"subsample": 0.5}, several, 1, reproducible="exact"))
+    queries = warren.xgboost.Data(features, label=features[:, 0], qid=np.arange(10))
+    assert "queries" in error_of(lambda: warren.xgboost.train({"subsample": 0.5}, queries, 1, reproducible=True))
+
+    def of_classes(predictions, _):
+        return np.ones_like(predictions), np.ones_like(predictions)
+
+    assert "3 trees in a round" in error_of(lambda: warren.xgboost.train({"subsample": 0.5, "num_class": 3, "base_score": 0.}, data, 1, obj=of_classes,
+                                                                         reproducible="exact"))
+    for name, value in (("subsample", .5), ("sampling_method", "gradient_based"), ("seed", 3)):
+        class Sets(xgboost.callback.TrainingCallback):
+            def before_iteration(self, model, epoch, evals_log, name=name, value=value):
+                if epoch == 1:
+                    model.set_param({name: value})
+                return False
+        if name == "seed" and VERSION >= (3, 3):
+            continue
+        text = error_of(lambda: warren.xgboost.train({"subsample": 0.5} if name == "seed" else {}, data, 3, callbacks=[Sets()], reproducible="exact"))
+        assert name in text and "number of workers" in text, text
+    for value in (1.5, -.5):
+        assert "subsample" in error_of(lambda value=value: warren.xgboost.train({"subsample": value}, data, 1, reproducible="exact"))
 
     sampled = xgboost.train({"subsample": 0.5}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
     if VERSION < (3, 3):

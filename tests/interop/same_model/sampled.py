@@ -39,13 +39,20 @@ def main():
              ({"objective": "binary:logitraw"}, signal > 0, {}), ({"objective": "reg:logistic", "subsample": .5}, signal > 0, {})]
     cases.append(({"objective": "reg:squarederror", "colsample_bytree": .5, "colsample_bynode": .8, "subsample": .5}, signal, {}))
     cases.append(({"objective": "binary:logistic", "colsample_bylevel": .4, "subsample": .8, "seed": 99}, signal > 0, {"weight": weight}))
+    cases.append(({"objective": "reg:squarederror", "seed": None, "random_state": 5}, signal, {}))
+    cases.append(({"objective": "reg:squarederror", "subsample": 0}, signal, {}))
+    if tuple(int(part) for part in xgboost.__version__.split(".")[:2]) >= (3, 3):
+        before = xgboost.train({"subsample": .5, "colsample_bytree": .7, "seed": 4, "max_depth": 2, "tree_method": "hist", "max_bin": 64},
+                               xgboost.QuantileDMatrix(features, label=signal, max_bin=64), 3)
+        cases += [({"objective": "reg:squarederror", "subsample": how}, signal, {"xgb_model": before}) for how in (None, .8)]
     with warren.xgboost.communicator():
         rank, workers = warren.xgboost.get_rank(), warren.xgboost.get_world_size()
         ends = [0, *sorted(random.choice(rows, workers - 1, replace=False).tolist()), rows]
         ours = slice(ends[rank], ends[rank + 1])
         for number, (params, label, more) in enumerate(cases):
             params, label, history = {**HOW, **params}, label.astype("float32"), {}
-            options = {"num_boost_round": 12, "evals_result": history, "verbose_eval": False, "obj": more.get("obj")}
+            options = {"num_boost_round": 12, "evals_result": history, "verbose_eval": False, "obj": more.get("obj"),
+                       "xgb_model": more.get("xgb_model")}
             given, bounds = more.get("weight"), {name: more["bounds"] for name in ("label_lower_bound", "label_upper_bound") if "bounds" in more}
             if workers == 1:
                 matrix = xgboost.QuantileDMatrix(features, label=label, weight=given, max_bin=64, **bounds)

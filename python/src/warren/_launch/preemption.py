@@ -1,4 +1,5 @@
 """Notices that this process is about to be ended, or its machine taken back: a signal, a file that appears, or the answer of a URL."""
+import http.client
 import json
 import os
 import signal
@@ -27,7 +28,10 @@ def signals() -> List[int]:
     if not name:
         return [signal.SIGTERM]
     try:
-        return [signal.SIGTERM, signal.Signals["SIG" + name.replace("SIG", "", 1)]]
+        found = signal.Signals["SIG" + name.replace("SIG", "", 1)]
+        if found in (signal.SIGKILL, signal.SIGSTOP):
+            raise KeyError
+        return list(dict.fromkeys((signal.SIGTERM, found)))
     except KeyError:
         raise RuntimeError(f"WARREN_PREEMPTION_SIGNAL is {name!r}, expected the name of a signal, such as USR1") from None
 
@@ -43,7 +47,8 @@ def is_notice(status: int, body: str) -> bool:
     except ValueError:
         return text.lower() not in _NO
     if isinstance(found, dict) and "Events" in found:
-        return any(one.get("EventType") in _ENDS for one in found["Events"] if isinstance(one, dict))
+        events = found["Events"] if isinstance(found["Events"], list) else []
+        return any(one.get("EventType") in _ENDS for one in events if isinstance(one, dict))
     return bool(found)
 
 
@@ -111,9 +116,9 @@ class Watch:
             return os.path.exists(self._place)
         try:
             found = is_notice(*self._answer())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             if not self._has_failed:
-                _say(f"{self._place} does not tell whether this machine will be taken back: {error}; it is asked again every "
+                _say(f"{self._place} does not tell whether this machine will be taken back: {error or type(error).__name__}; it is asked again every "
                      f"{self._every_s:g} s")
             self._has_failed = True
             return False
@@ -138,7 +143,7 @@ def _ask(url: str, headers: Dict[str, str], method: str = "GET") -> Tuple[int, s
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, headers=headers, method=method), timeout=_LIMIT_S) as response:
-            return response.status, response.read(1 << 16).decode(errors="replace")
+            return response.status, response.read().decode(errors="replace")
     except urllib.error.HTTPError as error:
         with error:
             return error.code, ""

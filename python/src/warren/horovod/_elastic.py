@@ -69,9 +69,10 @@ class ObjectState(State):
     """A state of Python objects, which are attributes: `ObjectState(epoch=0, batch=0)`."""
 
     def __init__(self, bcast_object: Callable[[Any], Any] = broadcast_object, get_rank: Callable[[], int] = rank, **kwargs: Any) -> None:
-        self._saved_state = dict(kwargs)
         super().__init__(bcast_object, get_rank)
-        self.restore()
+        self._saved_state = {name: copy.deepcopy(value) for name, value in kwargs.items()}
+        for name, value in kwargs.items():
+            setattr(self, name, value)
 
     def save(self) -> None:
         """Keeps copies of the attributes."""

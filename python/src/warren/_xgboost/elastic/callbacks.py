@@ -18,8 +18,8 @@ class ElasticCallback(xgb.callback.TrainingCallback):  # type: ignore[misc]
         raise NotImplementedError
 
 
-#: The states of all callbacks, and the parameters that they have set.
-State = Tuple[List[Any], Dict[str, Any]]
+#: The names and states of the callbacks that have states, in their order, and the parameters that callbacks have set.
+State = Tuple[List[Tuple[str, Any]], Dict[str, Any]]
 
 
 class Callbacks:
@@ -38,15 +38,24 @@ class Callbacks:
 
     def state(self) -> State:
         """The state now."""
-        return [copy.deepcopy(one.save()) if isinstance(one, ElasticCallback) else _fields(one) for one in self.all], dict(self._parameters)
+        return [(_name(one), _state(one)) for one in self.all if _has_state(one)], dict(self._parameters)
+
+    def names(self) -> List[str]:
+        """The names of the callbacks whose states matter for the model."""
+        return [_name(one) for one in self.all if _has_state(one) and not isinstance(one, xgb.callback.EvaluationMonitor)]
 
     def restore(self, state: State) -> None:
-        """Sets the state."""
-        states, self._parameters = state[0], dict(state[1])
-        for one, of_one in zip(self.all, states):
+        """Sets the state. A checkpoint may be of a training with another `verbose_eval`: an EvaluationMonitor without a state keeps its own,
+        and a state without one is left out."""
+        states, self._parameters = [tuple(one) for one in state[0]], dict(state[1])
+        for one in filter(_has_state, self.all):
+            place = next((number for number, (name, _) in enumerate(states) if name == _name(one)), None)
+            if place is None:
+                continue
+            _, of_one = states.pop(place)
             if isinstance(one, ElasticCallback):
                 one.restore(copy.deepcopy(of_one))
-            elif of_one is not None:
+            else:
                 vars(one).update(copy.deepcopy(of_one))
 
     def apply_to(self, model: "xgb.Booster") -> None:
@@ -65,10 +74,18 @@ class Callbacks:
         return wrap
 
 
-def _fields(callback: Any) -> Any:
-    """The state of one of XGBoost's callbacks: its fields, without functions. None for those of the caller."""
-    if not isinstance(callback, (xgb.callback.EarlyStopping, xgb.callback.EvaluationMonitor)):
-        return None
+def _name(callback: Any) -> str:
+    return f"{type(callback).__module__}.{type(callback).__qualname__}"
+
+
+def _has_state(callback: Any) -> bool:
+    return isinstance(callback, (ElasticCallback, xgb.callback.EarlyStopping, xgb.callback.EvaluationMonitor))
+
+
+def _state(callback: Any) -> Any:
+    """What the callback has saved, or the fields of one of XGBoost's callbacks, without functions."""
+    if isinstance(callback, ElasticCallback):
+        return copy.deepcopy(callback.save())
     return {name: copy.deepcopy(value) for name, value in vars(callback).items() if _is_plain(value)}
 
 

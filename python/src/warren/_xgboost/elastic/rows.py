@@ -36,6 +36,8 @@ def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
     for name, values in _WITHOUT_MEANING.items():
         if options.pop(name, values[0]) not in values:
             raise ValueError(f"elastic=True: {name}={given[name]!r} is not possible: the rows of a lost worker are read anew into memory")
+    if "max_bin" in options:
+        raise ValueError(f"elastic=True: max_bin={options['max_bin']!r} belongs to the parameters of train, which the cuts are computed for")
     is_checked = _check.wanted(options.pop("check", None))
     progress = bool(options.pop("progress", True))
     of_files = {name: options.pop(name) for name in list(options) if name in _load.Wanted.ARGUMENTS}

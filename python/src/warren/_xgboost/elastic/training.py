@@ -2,6 +2,7 @@
 import functools
 import inspect
 import os
+import pathlib
 import socket
 import sys
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -31,8 +32,8 @@ from warren.data._peers import Peers, together
 
 #: The shares of a data set, for each worker that the job may have: a lost worker's rows can then be dealt out evenly.
 _SHARES_PER_WORKER = 16
-#: The parameters with which XGBoost draws random numbers.
-_DRAWS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rate_drop", "skip_drop")
+#: The parameters with which XGBoost draws rows and columns, if they are less than 1. `booster=dart` draws trees.
+_DRAWS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
 
 
 class Task(NamedTuple):
@@ -78,6 +79,12 @@ def is_in_job() -> bool:
     return _session.current() is not None
 
 
+def _draws_of(params: Mapping[str, Any]) -> List[str]:
+    """The names of the parameters with which random numbers are drawn."""
+    names = [name for name in _DRAWS if params.get(name) is not None and float(params[name]) != 1]
+    return [*names, "booster=dart"] if params.get("booster") == "dart" else names
+
+
 def say(words: str) -> None:
     """Tells the user, once for all workers."""
     if collective().get_rank() == 0:
@@ -88,6 +95,9 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
     """See warren.xgboost.train, with elastic=True. `communicator` joins the job, and leaves it."""
     _same_model.check(task.params)
     _require_options(task.options)
+    if isinstance(task.options.get("xgb_model"), xgb.Booster):
+        raise ValueError("elastic=True: xgb_model is a Booster, which brings parameters along that a worker in another one's place would not have: "
+                         "give its save_raw() or its file, and all parameters in params")
     if is_elastic() and not is_in_job():
         with communicator():
             return _train(task, _session.current())
@@ -99,7 +109,7 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
 
 def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
     training = _Training(task)
-    draws = [name for name in _DRAWS if task.params.get(name) not in (None, 0, 1)]
+    draws = [name for name in _draws_of(task.params) if name != "subsample"]
     if draws and not _generator.is_known() and (session is not None or task.checkpoints is not None):
         say(f"elastic=True: XGBoost {xgb.__version__} draws random numbers ({', '.join(draws)}) from generators that a new worker cannot set: "
             "the model will depend on when workers are lost, and where a checkpoint is gone on from")
@@ -134,7 +144,7 @@ class _Training:
         self._evals = [(self._rows if one is task.data else Rows(one, count), name) for one, name in task.evals]
         self._all_rows = list({id(one): one for one in (self._rows, *(rows for rows, _ in self._evals))}.values())
         self._params = params = dict(task.params)
-        self._draws = _generator.is_known() and any(params.get(name) not in (None, 0, 1) for name in (*_DRAWS, "subsample"))
+        self._draws = False  # whether random numbers are drawn, and XGBoost shows their state
         self._how = _cuts.How(int(params.get("max_bin") or _matrices.DEFAULT_BINS), int(params.get("nthread") or 0))
         self._common: Optional[_Common] = None
         self._progress = _Progress()
@@ -158,10 +168,12 @@ class _Training:
         found = _same_model.prepared(self._params, self._rows.matrix, task.num_boost_round, evals, task.is_exact, known, peers,
                                      self._common.intercept)
         self._common = self._common._replace(intercept=found.intercept)
+        # A callback may set such parameters.
+        self._draws = _generator.is_known() and (self._callbacks.any_of_caller or bool(_draws_of(found.effective)))
         self._describe(evals, peers)
         with _saved.opened(task.checkpoints, self._common.run, peers) as checkpoint:
             self._take_newest_state(found, evals, peers, checkpoint)
-            with found.training(peers), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
+            with found.training(peers, self._callbacks.any_of_caller), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
                 self._train(found, evals, peers, session, checkpoint)
             model = self._container.after_training(self._model)
             kept = Kept(_bytes_of(found.ended(model)), self._history(), self._callbacks.state())
@@ -220,6 +232,12 @@ class _Training:
         if task.checkpoints is None or common.run is not None:
             return
         options = {name: value for name, value in task.options.items() if name != "callbacks"}
+        options["callbacks with states"] = self._callbacks.names()
+        if isinstance(options.get("xgb_model"), (str, os.PathLike)):
+            options["xgb_model"] = pathlib.Path(options["xgb_model"]).read_bytes()
+        if "subsample" in _draws_of(self._params):
+            # Rows are drawn by their places.
+            options["files in order"] = [name for name, _, _ in common.files[0]]
         params = {**self._params, "reproducible": "exact" if task.is_exact else True}
         self._common = common._replace(run=_digest.of_training(params, self._rows.matrix, task.num_boost_round, {**options, "evals": evals},
                                                                self._callbacks.all, peers))

@@ -20,12 +20,17 @@ def is_known() -> bool:
 
 def state_of(model: "xgb.Booster") -> str:
     """The state of a model that is configured; for others this is a collective call."""
-    return str(_config(model)["learner"]["generic_param"]["rng_state"])
+    return state_in(config_of(model))
+
+
+def state_in(config: Any) -> str:
+    """The state in a configuration."""
+    return str(config["learner"]["generic_param"]["rng_state"])
 
 
 def set_state(model: "xgb.Booster", state: str) -> None:
     """Makes a model that is configured go on from this state. The model configures itself again in its next call."""
-    config = _config(model)
+    config = config_of(model)
     config["learner"]["generic_param"]["rng_state"] = state
     model.load_config(json.dumps(config))
 
@@ -40,5 +45,6 @@ def drawn(state: str) -> Tuple[int, str]:
     return found, " ".join(map(str, (*after["key"].tolist(), int(after["pos"]))))
 
 
-def _config(model: "xgb.Booster") -> Any:
+def config_of(model: "xgb.Booster") -> Any:
+    """The configuration of a model; of one that is not configured it is a collective call."""
     return json.loads(model.save_config())

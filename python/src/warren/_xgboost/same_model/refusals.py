@@ -38,6 +38,9 @@ _REFUSALS: List[_Refusal] = [
 
 #: The names of the parameters that may be refused.
 NAMES = frozenset(refusal.name for refusal in _REFUSALS) - {"updater"} | {"subsample"}
+#: The names of the parameters of random draws, which a model that is continued may bring along.
+DRAWS = frozenset(("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode", "rate_drop", "skip_drop", "one_drop", "seed",
+                   "seed_per_iteration", "num_parallel_tree", "multi_strategy"))
 
 
 def check(params: Mapping[str, Any]) -> None:

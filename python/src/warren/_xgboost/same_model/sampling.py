@@ -24,8 +24,10 @@ _COLUMNS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
 
 
 def rate_of(params: Mapping[str, Any]) -> float:
-    """The fraction of the rows that each round has, as XGBoost reads it."""
-    return float(np.float32(params.get("subsample") or 1))
+    """The fraction of the rows that each round has, as XGBoost reads it. 1 for a number that XGBoost refuses."""
+    given = params.get("subsample")
+    rate = 1.0 if given is None else float(np.float32(given))
+    return rate if 0 <= rate <= 1 else 1.0
 
 
 def check(params: Mapping[str, Any]) -> None:
@@ -43,8 +45,10 @@ def check_training(params: Mapping[str, Any], matrix: Any, options: Mapping[str,
     if rate_of(params) >= 1:
         return
     several = any(peers.allgather(matrix.get_label().size > matrix.num_row())) and params.get("multi_strategy") != "multi_output_tree"
+    has_queries = any(peers.allgather(len(matrix.get_uint_info("group_ptr")) > 1))
     is_unknown = options.get("xgb_model") is not None and not _generator.is_known()
     what, why = (("xgb_model", "how many random numbers its training has drawn is not known") if is_unknown else
+                 ("queries", "XGBoost has weights of queries, not of rows, then") if has_queries else
                  ("several labels", "each tree of a round would have other rows, and multi_strategy='multi_output_tree' has one")
                  if several else ("", ""))
     if what:
@@ -75,19 +79,22 @@ class _Seeds:
     """The seed of each round's draw."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
-        self._seed = int(params.get("seed", params.get("random_state", 0)) or 0)
+        seeds = (params.get("seed"), params.get("random_state"), 0)
+        self._seed = int(next(one for one in seeds if one is not None))
         self._is_per_round = _is_seeded_per_round(params)
         self._drawn: List[int] = []
 
-    def of(self, model: "xgb.Booster", number: int) -> int:
-        """The seed of a round, counted from 0, which the model is about to make. From XGBoost 3.3 on, rows and columns are drawn from one
-        generator: it is then set as if it had drawn this seed. Before, the first number that it draws is the seed of another one for
-        columns."""
+    def of(self, model: "xgb.Booster", config: Any, number: int) -> int:
+        """The seed of a round, counted from 0, which the model of this configuration is about to make. From XGBoost 3.3 on, rows and columns
+        are drawn from one generator: it is then set as if it had drawn this seed. Before, the first number that it draws is the seed of
+        another one for columns. Raises ValueError if the seed has been changed since the training began."""
         first = 0 if _generator.is_known() else 1
         if self._is_per_round:
-            return self._draws(self._seed * _MAGIC + number, first + 1)[first if number == 0 else 0]
+            # From 3.3 on, the rounds of a model that is continued count.
+            seed = self._seed * _MAGIC + (int(model.num_boosted_rounds()) if _generator.is_known() else number)
+            return self._draws(seed, first + 1)[first if number == 0 else 0]
         if _generator.is_known():
-            found, after = _generator.drawn(_generator.state_of(model))
+            found, after = _generator.drawn(_generator.state_in(config))
             _generator.set_state(model, after)
             return found
         if len(self._drawn) <= first + number:
@@ -105,16 +112,37 @@ class Rows:
     """The rows of this worker's matrix that each round has. All workers create it together."""
 
     def __init__(self, params: Mapping[str, Any], matrix: Any, peers: Peers) -> None:
+        """`params`: with those of a model that is continued."""
         self._matrix, self._rate, self._seeds = matrix, rate_of(params), _Seeds(params)
+        self._given = params["subsample"]
+        self._seed_before: Optional[str] = None
         # What the generator's seed is multiplied with for each row.
         self._powers = np.concatenate([_powers(first, count) for first, count in _ranges(matrix, peers)] or [np.empty(0, np.uint64)])
         self._weights = np.asarray(matrix.get_weight(), np.float32)
 
     def _kept(self, model: "xgb.Booster", number: int) -> NDArray[np.float32]:
-        """1 for each row of the round of this number, counted from 0, and 0 for the others."""
-        seed = np.uint64(self._seeds.of(model, number) or 1)  # C++'s generator replaces a seed of 0
+        """1 for each row of the round of this number, counted from 0, and 0 for the others. Raises ValueError if the model as it is now makes
+        several trees in a round, or has another seed."""
+        config = _generator.config_of(model)
+        self._check(config["learner"])
+        seed = np.uint64(self._seeds.of(model, config, number) or 1)  # C++'s generator replaces a seed of 0
         words = (self._powers * seed) & np.uint64(2**_BITS - 1)
         return ((words - np.uint64(1)).astype(np.float64) / 2.0**_BITS < self._rate).astype(np.float32)
+
+    def _check(self, learner: Any) -> None:
+        """Looks at the configuration, in which parameters may be of a model that is continued, or of callbacks."""
+        outputs = max(int(learner["learner_model_param"][name]) for name in ("num_class", "num_target"))
+        if learner["learner_train_param"].get("multi_strategy") == "multi_output_tree":
+            outputs = 1
+        trees = max(1, outputs) * int(learner["gradient_booster"].get("gbtree_model_param", {}).get("num_parallel_tree", 1))
+        if trees > 1:
+            raise ValueError(f"reproducible=True: subsample={self._given!r} with {trees} trees in a round would make a model that depends on the "
+                             "number of workers: each would have other rows; leave subsample out")
+        seed = str(learner["generic_param"].get("seed"))
+        if self._seed_before is not None and self._seed_before != seed and not _generator.is_known():
+            raise ValueError(f"reproducible=True: subsample={self._given!r} with a seed that changes during the training would make a model that "
+                             "depends on the number of workers: leave one of them out")
+        self._seed_before = seed
 
     def _update(self, inner: Callable[..., None]) -> Callable[..., None]:
         def update(model: Any, dtrain: Any, iteration: int, fobj: Optional[Callable[..., Any]] = None) -> None:

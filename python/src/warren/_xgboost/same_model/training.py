@@ -3,12 +3,14 @@ import contextlib
 import json
 import os
 import sys
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import xgboost as xgb
 
+from warren._frameworks.replacing import replaced
 from warren._xgboost.same_model import evaluation as _evaluation
 from warren._xgboost.same_model import exact as _exact
+from warren._xgboost.same_model import generator as _generator
 from warren._xgboost.same_model import intercept as _intercept
 from warren._xgboost.same_model import refusals as _refusals
 from warren._xgboost.same_model import sampling as _sampling
@@ -48,10 +50,14 @@ class Prepared(NamedTuple):
     matrix: Any
 
     @contextlib.contextmanager
-    def training(self, peers: Peers) -> Iterator[None]:
+    def training(self, peers: Peers, has_callbacks: bool) -> Iterator[None]:
         """Within the block, models are trained with the rows of each round that one process would draw, and evaluated on the rows of all
-        workers. All workers call it."""
-        with _evaluation.of_all_rows(self.effective, peers, self.has_function), _sampling.of(self.effective, self.matrix, peers):
+        workers. `has_callbacks`: there are callbacks of the caller, which may set parameters. All workers call it."""
+        with contextlib.ExitStack() as block:
+            block.enter_context(_evaluation.of_all_rows(self.effective, peers, self.has_function))
+            if has_callbacks:
+                block.enter_context(replaced("update", _checked_update, xgb.Booster))
+            block.enter_context(_sampling.of(self.effective, self.matrix, peers))
             yield
 
     def ended(self, model: "xgb.Booster") -> "xgb.Booster":
@@ -69,7 +75,7 @@ def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals
     _refusals.check(effective)
     _check_matrices(effective, matrix, evals, peers)
     _sampling.check_training(effective, matrix, options, peers)
-    given = {**params, "tree_method": params.get("tree_method") or "hist", **({"subsample": 1} if "subsample" in params else {})}
+    given = {**params, "tree_method": params.get("tree_method") or "hist", **({"subsample": 1} if _sampling.rate_of(effective) < 1 else {})}
     same_on_all(peers, {"base_score": given.get("base_score"), "xgb_model": options.get("xgb_model") is not None, "is_exact": is_exact,
                         "obj": options.get("obj") is not None, "num_boost_round": num_boost_round, "evals": [name for _, name in evals],
                         "WARREN_CHECK_SUMS": _wants_check()})
@@ -101,9 +107,22 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
         _sampling.check_training(effective, matrix, options, peers)
         return xgb.train({**params, "tree_method": params.get("tree_method") or "hist"}, matrix, num_boost_round, evals=evals, **options)
     found = prepared(params, matrix, num_boost_round, evals, is_exact, options, peers)
-    with found.training(peers):
+    with found.training(peers, bool(options.get("callbacks"))):
         model = xgb.train(found.params, matrix, num_boost_round, evals=evals, **found.options)
     return found.ended(model)
+
+
+def _checked_update(inner: Callable[..., None]) -> Callable[..., None]:
+    """For replaced("update", ...): raises ValueError if callbacks have set parameters with which the model would depend on the number of
+    workers."""
+    def update(model: Any, *arguments: Any, **named: Any) -> None:
+        leaves = dict(_leaves(_generator.config_of(model)["learner"]))
+        if float(leaves.get("subsample", 1)) != 1:
+            raise ValueError(f"reproducible=True: subsample={leaves['subsample']} is set by a callback, so that the model would depend on the "
+                             "number of workers: pass it in params")
+        _refusals.check({name: leaves[name] for name in _refusals.NAMES if name in leaves})
+        inner(model, *arguments, **named)
+    return update
 
 
 def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
@@ -126,7 +145,7 @@ def _continued(params: Mapping[str, Any], model: Any) -> Dict[str, Any]:
     if model is None:
         return {}
     config = json.loads(alone(lambda: xgb.Booster(dict(params), model_file=model).save_config()))["learner"]
-    found = {name: value for name, value in _leaves(config) if name in _refusals.NAMES}
+    found = {name: value for name, value in _leaves(config) if name in _refusals.NAMES | _refusals.DRAWS}
     found.update(_leaves(config["objective"]))
     return {**found, "objective": config["objective"]["name"], "booster": config["gradient_booster"]["name"]}
 

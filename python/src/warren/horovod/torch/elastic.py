@@ -81,23 +81,28 @@ class _Handled:
         self.save()
 
 
+def _copy_state(value: Any) -> None:
+    value.load_state_dict(broadcast_object(value.state_dict()))
+
+
 #: How the objects of each class are copied from rank 0 to all ranks.
 _KINDS: List[Tuple[type, Callable[[Any], Any]]] = [
     (torch.nn.Module, lambda model: broadcast_parameters(model.state_dict(), 0)),
     (torch.optim.Optimizer, lambda optimizer: broadcast_optimizer_state(optimizer, 0)),
-    (ElasticSampler, lambda sampler: sampler.load_state_dict(broadcast_object(sampler.state_dict()))),
 ]
 
 
 class TorchState(ObjectState):
-    """The state of a training: a model, an optimizer, and whatever else is given by name: more models and optimizers, ElasticSamplers,
-    Python objects. All are attributes: `TorchState(model, optimizer, sampler=sampler, epoch=0)` has `state.epoch`."""
+    """The state of a training: a model, an optimizer, and whatever else is given by name: more models and optimizers, ElasticSamplers and
+    other objects with a `state_dict`, Python objects. All are attributes: `TorchState(model, optimizer, sampler=sampler, epoch=0)` has `state.epoch`."""
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
         self._handled: Dict[str, _Handled] = {}
         objects = {}
         for name, value in {**kwargs, "model": model, "optimizer": optimizer}.items():
             found = [copy_to_all for kind, copy_to_all in _KINDS if isinstance(value, kind)]
+            if not found and hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+                found = [_copy_state]  # such as a scheduler of learning rates
             if found:
                 self._handled[name] = _Handled(value, found[0])
                 super().__setattr__(name, value)

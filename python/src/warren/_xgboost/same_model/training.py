@@ -71,7 +71,7 @@ def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals
              options: Dict[str, Any], peers: Peers, intercept: Optional[str] = None) -> Prepared:
     """Checks a training, and adds what one process would have computed from all rows. `intercept`: the one that was estimated before, if it
     was. All workers call it. `params` have been checked."""
-    effective = {**_continued(params, options.get("xgb_model")), **params}
+    effective = _effective(params, options)
     _refusals.check(effective)
     _check_matrices(effective, matrix, evals, peers)
     _sampling.check_training(effective, matrix, options, peers)
@@ -101,7 +101,7 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
     """See warren.xgboost.train, with reproducible=True. `params` have been checked."""
     peers = peers_of_job()
     if peers.world == 1 and not is_exact and not _wants_check():
-        effective = {**_continued(params, options.get("xgb_model")), **params}
+        effective = _effective(params, options)
         _refusals.check(effective)
         _check_matrices(params, matrix, evals, peers)
         _sampling.check_training(effective, matrix, options, peers)
@@ -137,6 +137,11 @@ def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tupl
     is_weighted = any(peers.allgather(len(matrix.get_weight()) > 0))
     if is_weighted and str(params.get("objective", "")).startswith("rank:"):
         raise ValueError(WEIGHTS_OF_QUERIES)
+
+
+def _effective(params: Mapping[str, Any], options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The parameters, with those of the model that is continued. XGBoost takes None for a parameter that is not given."""
+    return {**_continued(params, options.get("xgb_model")), **{name: value for name, value in params.items() if value is not None}}
 
 
 def _continued(params: Mapping[str, Any], model: Any) -> Dict[str, Any]:

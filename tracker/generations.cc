@@ -103,12 +103,16 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
 
 void Generations::Come(ConnectionId connection, TimePoint now) {
   Worker& worker = workers_.at(connection);
-  if (worker.state == State::kDone) {
+  const bool takes_up = worker.state == State::kDone;
+  if (takes_up) {
     is_taken_up_ = true;
     done_ = false;
+    if (cause_.empty())
+      cause_ = fmt::format("task {} took the work up again", wire::Printable(worker.task_id));
   }
   if (done_) return Tell(connection, GenerationWord::kOver);
-  const bool is_other = worker.state != State::kMember || worker.generation != number_;
+  // The others take the work up by themselves.
+  const bool is_other = !takes_up && (worker.state != State::kMember || worker.generation != number_);
   if (Count(State::kWaits) == 0) {
     waiting_since_ = now;
     if (!broken_) incomplete_since_ = now;

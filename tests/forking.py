@@ -157,6 +157,8 @@ def become(request, streams):
             print(end.code, file=sys.stderr)
     except BaseException as error:  # pylint: disable=broad-except
         error.__traceback__ = error.__traceback__.tb_next.tb_next
+        # As Python does; functions that run at exit look at it.
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
     # Does what Python does at exit, except for tearing down modules, which takes longer than all the rest.

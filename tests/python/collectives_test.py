@@ -400,7 +400,10 @@ class EveryCall(unittest.TestCase):
                     world.broadcast_async(np.zeros(3 + world.rank), 0, name="weights").wait()
                 except RuntimeError as error:
                     print("told:", error)
-                collectives.finalize()
+                try:  # a rank that failed would make dmlc-submit end the other one, perhaps before it has written its file
+                    collectives.finalize()
+                except RuntimeError:
+                    pass
             """, env={"WARREN_TIMELINE": os.path.join(folder, "trace.json")})
             self.assertRegex(output, r"told: rank \d: WarrenBroadcastAsync 'weights': ")
             for rank in range(2):

@@ -152,7 +152,8 @@ void StorePreemptionSignal(Options& options, const std::string& value) {
 }
 
 void StorePreemptionNotice(Options& options, const std::string& value) {
-  const bool is_url = (value.starts_with("http://") || value.starts_with("https://")) && !value.ends_with("//");
+  const bool is_url =
+      (value.starts_with("http://") || value.starts_with("https://")) && !value.ends_with("//");
   if (!is_url && (value.empty() || value.find("://") != std::string::npos)) {
     throw std::runtime_error(fmt::format("'{}' is neither a file nor an http URL", value));
   }

@@ -84,7 +84,7 @@ class Store:
         raise NotImplementedError
 
     def remove(self, name: str) -> None:
-        """Removes a file. Raises FileNotFoundError if there is none, where the store tells."""
+        """Removes a file. May raise FileNotFoundError if there is none."""
         raise NotImplementedError
 
     def move(self, name: str, goal: str) -> None:

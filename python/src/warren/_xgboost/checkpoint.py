@@ -74,9 +74,10 @@ class Checkpoint:
         """`is_everywhere`: all ranks look for the file, because another rank may have saved it on its own host's disk. Raises ValueError for
         a name that does not end in .json or .ubj."""
         self._shown, self._peers, self._options = os.fspath(path), peers, storage_options
-        self._is_in_store = "://" in self._shown and not self._shown.startswith("file://")
+        place = _files.on_disk(self._shown)
+        self._is_in_store = place is None
         # Another name of the same file, through a symbolic link, is the same checkpoint.
-        self._file = pathlib.Path(os.path.realpath(self._shown[len("file://"):] if self._shown.startswith("file://") else self._shown))
+        self._file = pathlib.Path(os.path.realpath(place or self._shown))
         self._uri = self._shown if self._is_in_store else str(self._file)
         self._form = posixpath.splitext(self._uri.partition("?")[0] if self._is_in_store else self._uri)[1]
         if self._form not in (".json", ".ubj"):

@@ -157,7 +157,7 @@ class Rows:
 
 def _changed(name: str) -> int:
     try:
-        return os.stat(name[len("file://"):] if name.startswith("file://") else name).st_mtime_ns
+        return os.stat(_files.on_disk(name) or name).st_mtime_ns
     except OSError:  # in a store
         return 0
 

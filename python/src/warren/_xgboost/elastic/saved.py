@@ -60,8 +60,9 @@ def opened(where: Optional[Checkpoints], run: Optional[Dict[str, Any]], peers: P
     path = f"{folder}/{hashlib.blake2b(json.dumps(run, sort_keys=True).encode(), digest_size=8).hexdigest()}{_SUFFIX}"
 
     def make_folder() -> None:
-        if peers.rank == 0 and not _is_in_store(folder):
-            os.makedirs(folder[len("file://"):] if folder.startswith("file://") else folder, exist_ok=True)
+        place = _files.on_disk(folder)
+        if peers.rank == 0 and place is not None:
+            os.makedirs(place, exist_ok=True)
 
     together(peers, make_folder)
     with Checkpoint(path, peers, storage_options=where.storage_options, is_everywhere=True) as found:
@@ -91,6 +92,3 @@ def _tell_of(folder: str, name: str, content: Optional[bytes], run: Dict[str, An
     _checkpoint.say(f"{folder} has no checkpoint of this training, which starts from the beginning; {posixpath.basename(name)} there "
                     f"{why[len('it '):] if why else 'cannot be read'}")
 
-
-def _is_in_store(path: str) -> bool:
-    return "://" in path and not path.startswith("file://")

@@ -12,9 +12,10 @@ import xgboost as xgb
 
 from warren._frameworks.replacing import replaced
 from warren._launch.membership import is_elastic, most_workers
+from warren._xgboost import digest as _digest
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import matrices as _matrices
-from warren._xgboost import digest as _digest
+from warren._xgboost.checkpoint import Checkpoint, Saved
 from warren._xgboost.elastic import saved as _saved
 from warren._xgboost.elastic import session as _session
 from warren._xgboost.elastic import shares as _shares
@@ -25,7 +26,6 @@ from warren._xgboost.elastic.session import Kept, Session
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model import generator as _generator
 from warren._xgboost.same_model import training as _same_model
-from warren._xgboost.checkpoint import Checkpoint, Saved
 from warren._xgboost.same_model.alone import alone
 from warren._xgboost.versions import collective, peers_of_job
 from warren.data._peers import Peers, together

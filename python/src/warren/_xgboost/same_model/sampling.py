@@ -87,7 +87,7 @@ class _Seeds:
     def of(self, model: "xgb.Booster", config: Any, number: int) -> int:
         """The seed of a round, counted from 0, which the model of this configuration is about to make. From XGBoost 3.3 on, rows and columns
         are drawn from one generator: it is then set as if it had drawn this seed. Before, the first number that it draws is the seed of
-        another one for columns. Raises ValueError if the seed has been changed since the training began."""
+        another one for columns."""
         first = 0 if _generator.is_known() else 1
         if self._is_per_round:
             # From 3.3 on, the rounds of a model that is continued count.

@@ -47,7 +47,7 @@ class Prepared(NamedTuple):
     effective: Dict[str, Any]  #: the parameters, with those of the model that is continued
     has_function: bool  #: whether the objective is a function of the caller
     intercept: Optional[str]  #: the estimated one; None if it is given, or not needed
-    matrix: Any
+    matrix: Any  #: this worker's training rows
 
     @contextlib.contextmanager
     def training(self, peers: Peers, has_callbacks: bool) -> Iterator[None]:

@@ -478,7 +478,7 @@ def _with_common_strings(table: Any) -> Any:
 
 
 def _is_remote(file: _files.File) -> bool:
-    return "://" in file.uri and not file.uri.startswith("file://")
+    return _files.on_disk(file.uri) is None
 
 
 def shown_uri(uri: Uri) -> str:

@@ -129,18 +129,10 @@ def format_of(path: str, named: Optional[str]) -> str:
     return found
 
 
-def _local(path: str) -> bool:
-    return "://" not in path or path.startswith("file://")
-
-
-def _on_disk(path: str) -> str:
-    return path[len("file://"):] if path.startswith("file://") else path
-
-
 def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
     """The names at `path` that an earlier run may have written, and that this run would add to or overwrite."""
-    if _local(path):
-        place = _on_disk(path)
+    place = _files.on_disk(path)
+    if place is not None:
         if whole:
             return [os.path.basename(place)] if os.path.lexists(place) else []
         names = os.listdir(place) if os.path.isdir(place) else []
@@ -163,7 +155,7 @@ def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], st
         what = "already exists" if whole else f"holds {len(found)} parts of another run, such as {found[0]}"
         raise FileExistsError(f"{path} {what}: choose another path, remove it, or use overwrite=True")
     stale = [name for name in found if name not in own] if not whole else []
-    if stale and not _local(path):
+    if stale and _files.on_disk(path) is None:
         raise FileExistsError(f"{path} holds {len(stale)} parts of a run with another number of workers, such as {stale[0]}, "
                               "which this run would not overwrite: remove them first")
     return stale
@@ -207,7 +199,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
             raise ValueError(f"predict_to: rank 0 and rank {rank} differ in path, format, whole, overwrite: {said[0]} and {one}")
     own = [part_name(rank, peers.world, suffix) for rank in range(peers.world)]
     # Each host may have its own disks, so all ranks check; a store is checked by one rank.
-    stale = step.attempt(_check_place, place, whole, overwrite, own, storage_options) if _local(place) or peers.rank == 0 else []
+    stale = step.attempt(_check_place, place, whole, overwrite, own, storage_options) if _files.on_disk(place) is not None or peers.rank == 0 else []
     step.agree()
     found = step.attempt(_predicted, predict, place, suffix)
     step.agree()
@@ -237,12 +229,13 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
     step.agree()
     for name in stale:
         with contextlib.suppress(FileNotFoundError):  # another rank of this host does the same
-            os.unlink(os.path.join(_on_disk(place), name))
+            os.unlink(os.path.join(_files.on_disk(place) or "", name))
 
 
 def _opened(output: contextlib.ExitStack, target: str, storage_options: Any) -> Any:
-    if _local(target):
-        os.makedirs(os.path.dirname(os.path.abspath(_on_disk(target))), exist_ok=True)
+    path = _files.on_disk(target)
+    if path is not None:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     return output.enter_context(_files.open_output(target, storage_options=storage_options))
 
 

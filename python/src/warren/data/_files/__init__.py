@@ -16,9 +16,9 @@ Modules:
 - names, retry: the meaning of names, and which errors are retried. Pure functions.
 - stores: access to files, with a module for each kind of store."""
 from warren.data._files.listing import File, find
-from warren.data._files.names import hint_of_exact, shown
+from warren.data._files.names import hint_of_exact, on_disk, shown
 from warren.data._files.output import open_output, remove
 from warren.data._files.ranges import Ranges, open_arrow, read_whole
 from warren.data._files.retry import Retry
 
-__all__ = ["File", "Ranges", "Retry", "find", "hint_of_exact", "open_arrow", "open_output", "read_whole", "remove", "shown"]
+__all__ = ["File", "Ranges", "Retry", "find", "hint_of_exact", "on_disk", "open_arrow", "open_output", "read_whole", "remove", "shown"]

@@ -22,6 +22,13 @@ _URI_OPTIONS = re.compile(r"\?((?:[a-z][a-z0-9_]*=[^&?#/*\[\]]*)(?:&[a-z][a-z0-9
 _MAGIC = re.compile(r"[*?\[]")
 
 
+def on_disk(uri: str) -> Optional[str]:
+    """The path that a name stands for, or None for one in a store."""
+    if uri.startswith("file://"):
+        return uri[len("file://"):]
+    return None if "://" in uri else uri
+
+
 def split_uri(uri: str) -> Tuple[str, str, str, str]:
     """Returns the scheme ("" for a local path), authority, name and options ("?key=value...", for pyarrow). The name has no leading "/",
     unless it is a local path."""

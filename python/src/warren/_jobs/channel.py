@@ -11,10 +11,10 @@ from warren._engine import sealed as _sealed
 
 _NONCE_BYTES = 32
 _LENGTH_BYTES = 8
-#: The longest message of a peer that has proved nothing yet.
-_MOST_HELLO_BYTES = 4096
+#: The longest message of a peer that has proved nothing yet, and of one that has.
+_MOST_PROOF_BYTES, _MOST_BYTES = 4096, 1 << 48
 #: How long a peer may take to prove the token.
-_HELLO_S = 30.0
+_PROOF_S = 30.0
 #: When a peer whose host is gone is given up: after this idle time, and as many probes at this interval.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
@@ -28,20 +28,27 @@ class Channel:
     for what cannot be pickled."""
 
     def __init__(self, connection: socket.socket, secret: bytes, is_driver: bool) -> None:
-        """Exchanges the random numbers."""
+        """Both ends prove that they know the token, the process first."""
         self._socket, self._secret, self._is_driver = connection, secret, is_driver
         self._sent = self._received = 0
-        self._is_proved = False
+        self._most_bytes = _MOST_PROOF_BYTES
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEP_ALIVE:
             if hasattr(socket, name):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        connection.settimeout(_HELLO_S)
+        connection.settimeout(_PROOF_S)
         own = os.urandom(_NONCE_BYTES)
         connection.sendall(own)
         other = bytes(self._read(_NONCE_BYTES))
         self._name = f"warren job {(own + other if is_driver else other + own).hex()}"
+        if not is_driver:
+            self.send(None)
+        self.receive()
+        if is_driver:
+            self.send(None)
+        self._most_bytes = _MOST_BYTES
+        connection.settimeout(None)
 
     def send(self, value: Any) -> None:
         """Sends an object."""
@@ -53,7 +60,7 @@ class Channel:
     def receive(self) -> Any:
         """Waits for an object."""
         size = int.from_bytes(self._read(_LENGTH_BYTES), "little")
-        if not self._is_proved and size > _MOST_HELLO_BYTES:
+        if size > self._most_bytes:
             raise Refused("the other end of the connection does not know the job's token")
         message = self._read(size)
         try:
@@ -61,9 +68,6 @@ class Channel:
         except RuntimeError:
             raise Refused("the other end of the connection does not know the job's token") from None
         self._received += 1
-        if not self._is_proved:
-            self._is_proved = True
-            self._socket.settimeout(None)
         return value
 
     def close(self) -> None:

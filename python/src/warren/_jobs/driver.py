@@ -1,5 +1,6 @@
 """The driver's side of the connections: gives each process of the job its function, and keeps what comes back."""
 import dataclasses
+import linecache
 import os
 import random
 import socket
@@ -155,3 +156,21 @@ def host_for(cluster: str, options: Dict[str, Any]) -> str:
 def path_here() -> List[str]:
     """Where this process looks for modules."""
     return [place or os.getcwd() for place in sys.path]
+
+
+#: How much of a notebook's text goes along.
+_MOST_SOURCE_BYTES = 1 << 20
+
+
+def sources_here() -> Dict[str, List[str]]:
+    """The lines of code that is in no file, as a notebook's, for tracebacks."""
+    found: Dict[str, List[str]] = {}
+    size = 0
+    for name, entry in reversed(list(linecache.cache.items())):
+        if len(entry) < 4 or os.path.exists(name):
+            continue
+        size += int(entry[0])
+        if size > _MOST_SOURCE_BYTES:
+            break
+        found[name] = list(entry[2])
+    return found

@@ -70,7 +70,8 @@ class Job:
         words, environment = _options.words_of(num_workers, {"jobname": name if name.isidentifier() else "function", **options})
         self._is_elastic = isinstance(num_workers, (tuple, list))
         self._num_workers = int(num_workers[-1] if self._is_elastic else num_workers)
-        call = {"path": _driver.path_here(), "function": _pickling.dumps((function, tuple(arguments), named), f"the function {name}")}
+        call = {"path": _driver.path_here(), "sources": _driver.sources_here(),
+                "function": _pickling.dumps((function, tuple(arguments), named), f"the function {name}")}
         cluster = str(options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local").lower()
         is_local = cluster == "local"
         if options.get("tls") and not is_local:
@@ -257,7 +258,7 @@ def _command() -> List[str]:
     place = str(pathlib.Path(warren.__file__).parent.parent)
     installed = {*site.getsitepackages(), site.getusersitepackages()} if hasattr(site, "getsitepackages") else set()
     here = "" if place in installed else f"import sys; sys.path.insert(0, {place!r}); "
-    return [sys.executable, "-c", f"{here}import runpy; runpy.run_module('warren._jobs.worker', run_name='__main__', alter_sys=True)"]
+    return [sys.executable, "-c", f"{here}import importlib; importlib.import_module('warren._jobs.worker').main()"]
 
 
 def _first_failed(outcomes: Sequence[_driver.Outcome], record: Dict[str, Any]) -> Optional[_driver.Outcome]:

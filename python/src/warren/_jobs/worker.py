@@ -1,4 +1,5 @@
 """What each process of a job that was started from Python runs: it calls the driver's function."""
+import linecache
 import os
 import pickle
 import socket
@@ -64,6 +65,7 @@ def _connected() -> Channel:
 def _outcome(call: Dict[str, Any]) -> "tuple[Dict[str, Any], Any]":
     """Calls the function. Returns the message about it and the exit code."""
     sys.path += [place for place in call["path"] if place not in sys.path and (not place or os.path.exists(place))]
+    linecache.cache.update({name: (sum(map(len, lines)), None, lines, name) for name, lines in call["sources"].items()})
     try:
         function: Callable[..., Any]
         function, arguments, named = pickle.loads(call["function"])
@@ -98,7 +100,3 @@ def _place() -> Dict[str, Any]:
     """Where this process was in its job."""
     trained = next((name for name in _DISTRIBUTED if name in sys.modules), None)
     return {"rank": _rank.last(), "separate": trained if _rank.last() is None else None}
-
-
-if __name__ == "__main__":
-    main()

@@ -6,6 +6,7 @@ shares of the rows and train together; rank 0's model comes back. So the fitted 
 import contextlib
 import dataclasses
 import functools
+import json
 import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -20,6 +21,7 @@ from warren._jobs.worker import channel
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
 from warren._xgboost.same_model import training as _same_model
+from warren._xgboost.versions import VERSION
 from warren.data import _peers, _table
 
 #: Arguments of these estimators that are not XGBoost's.
@@ -118,6 +120,7 @@ class _Fit:
         cluster = str(self._options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local")
         self._rows = _job_rows.RowsForJob(cluster.lower() == "local")
         self._sets: List[_Matrix] = []
+        self._first_row: Any = None  #: a frame with the categories of the training rows, if there are any
 
     def close(self) -> None:
         """Frees what the job needed."""
@@ -134,6 +137,8 @@ class _Fit:
             if "weight" in fields and "qid" in fields and estimator.reproducible:
                 raise ValueError(_same_model.WEIGHTS_OF_QUERIES)
             matrix = _Matrix(options, self._rows.add(_rows_here(rows, missing, fields)))
+            if not self._sets and "category" in map(str, getattr(rows, "dtypes", ())):
+                self._first_row = rows.iloc[:1]
         matrix.options.pop("ref", None)
         matrix.options.update({name: value for name, value in made.items() if value is not None})
         self._sets.append(matrix)
@@ -178,7 +183,27 @@ class _Fit:
             estimator.n_classes_ = classes or int(params.get("num_class") or 2)
         if classes is not None:
             params.update(_parameters_for(classes, params))
+        return model if self._first_row is None else _with_categories(model, self._first_row)
+
+
+def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":
+    """Returns the model with the categories of a frame of pandas, which XGBoost keeps in a model since version 3.1, and by which it numbers
+    those of other frames in predictions. The workers have seen their numbers only. The categories are those of a small model that is trained
+    here."""
+    if VERSION < (3, 1):
         return model
+    small = xgb.train({"max_depth": 1}, xgb.DMatrix(frame, np.zeros(1), enable_categorical=True), 1)
+    whole, categories = json.loads(model.save_raw("json")), _booster_of(json.loads(small.save_raw("json")))["model"]["cats"]
+    _booster_of(whole)["model"]["cats"] = categories
+    found = xgb.Booster(model_file=bytearray(json.dumps(whole).encode()))
+    found.load_config(model.save_config())
+    return found
+
+
+def _booster_of(whole: Dict[str, Any]) -> Dict[str, Any]:
+    """The trees of a model, in its JSON."""
+    booster: Dict[str, Any] = whole["learner"]["gradient_booster"]
+    return booster.get("gbtree", booster)
 
 
 def _place(sets: Sequence[_Matrix], one: _Matrix) -> int:

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import json
 import os
+import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -49,7 +50,10 @@ class _Matrix:
         """Returns a worker's share as a matrix. A collective call."""
         how = {"reproducible": reproducible, "quantile": quantile, **({"ref": ref} if ref is not None and quantile else {})}
         if self.rows is None:
-            return self.data(**how).load()
+            names = getattr(ref, "feature_names", None) or []
+            # The elements of a column of lists are features of other names.
+            is_of_columns = not any(re.fullmatch(r".*\.\d+", name) for name in names)
+            return self.data(**how, **({"features": names} if names and is_of_columns else {})).load()
         peers = _peers.current()
         return _matrices.of_rows(self.rows.share(peers.rank, peers.world, channel), peers, {**self.options, **how})
 
@@ -77,7 +81,8 @@ def _trained(training: _Training) -> Any:
     classes: Optional[int] = None
     with ours.communicator():
         if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
-            sets: List[Any] = [one.data() for one in training.sets]
+            used = training.sets[0].columns.values()
+            sets: List[Any] = [one.data(exclude=[name for name in used if name not in one.columns.values()]) for one in training.sets]
         else:
             is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
             sets = []

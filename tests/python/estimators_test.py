@@ -1,4 +1,4 @@
-"""XGBoost's estimators with workers, on tables of pandas, polars and Arrow, and on files."""
+"""Estimators of XGBoost and LightGBM with workers, on arrays, tables and files."""
 import os
 import re
 import subprocess
@@ -10,14 +10,21 @@ PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 
 
 class Estimators(unittest.TestCase):
-    def test_tables_and_files_give_the_models_of_the_library_alone(self):
-        ended = subprocess.run([PYTHON, str(SOURCE / "tests/interop/same_model/on_workers.py"), "tables"], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, check=False)
-        if re.search("No module named '(sklearn|xgboost)'", ended.stdout):
-            self.skipTest("SKIPPED: no scikit-learn or XGBoost from PyPI")
+    def check(self, program, *arguments, same):
+        """Runs a program that compares estimators; checks that `same` of them were the same."""
+        ended = subprocess.run([PYTHON, str(SOURCE / program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               check=False)
+        if re.search("No module named '(sklearn|xgboost|lightgbm|pandas)'", ended.stdout):
+            self.skipTest("SKIPPED: the packages of tests/python/arrow_environment.sh are missing")
         self.assertEqual(ended.returncode, 0, ended.stdout)
         self.assertNotIn("DIFFERENT", ended.stdout)
-        self.assertEqual(len(re.findall("^same ", ended.stdout, re.M)), 14, ended.stdout)
+        self.assertEqual(len(re.findall("^same ", ended.stdout, re.M)), same, ended.stdout)
+
+    def test_xgboosts_on_tables_and_files_are_those_of_the_library_alone(self):
+        self.check("tests/interop/same_model/on_workers.py", "tables", same=14)
+
+    def test_lightgbms_with_one_worker_are_those_of_the_library_alone_and_with_two_as_good(self):
+        self.check("tests/python/lightgbm_estimators.py", same=6)
 
 
 if __name__ == "__main__":

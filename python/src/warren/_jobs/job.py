@@ -281,10 +281,9 @@ def _exception_of(failed: _driver.Outcome) -> BaseException:
             error = pickle.loads(said["exception"])
         except Exception:  # pylint: disable=broad-except  # its class may need other arguments, or be unknown here
             error = None
-    if not isinstance(error, BaseException):
-        error = RuntimeError(f"{said['type']} on {where}: {said['text']}")
-    error.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")
-    return error
+    found = error if isinstance(error, BaseException) else RuntimeError(f"{said['type']} on {where}: {said['text']}")
+    found.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")
+    return found
 
 
 def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:

@@ -331,6 +331,11 @@ class Started(InFolder):
         with self.assertRaisesRegex(warren.JobFailed, "interrupted by SIGINT"):
             job.result()
         job.cancel()
+        early = warren.start(time.sleep, 600, num_workers=2, port=0)
+        early.cancel()
+        self.assertEqual(early.status().state, "interrupted")
+        with self.assertRaisesRegex(warren.JobFailed, "interrupted"):
+            early.result()
 
     def test_a_failed_job_says_why(self):
         job = warren.start(sys.exit, 5, num_workers=1, port=0, log_dir=self.folder / "logs")

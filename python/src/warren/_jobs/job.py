@@ -30,6 +30,8 @@ _USAGE = 2
 _POLL_S = 0.1
 #: The log of a job whose output is not shown, beside the logs of its processes.
 _LOG = "job.log"
+#: How a job ended that was interrupted so early that dmlc-submit has no record of it.
+_NOT_BEGUN = "the job was interrupted before it had begun"
 #: The page that dmlc-submit leaves there, and its line about a page that it serves.
 _PAGE = "job.html"
 _ADDRESS = re.compile(r"dashboard: (http://\S+)")
@@ -123,6 +125,7 @@ class Job:
         log = None if is_shown else open(self._folder / _LOG, "wb")
         if log is not None:
             streams = {"stdout": log, "stderr": subprocess.STDOUT}
+        self._is_interrupted = False
         self._began = time.monotonic()
         self._seconds: Optional[float] = None
         more = self._pump.environment() if self._pump else {}
@@ -170,6 +173,8 @@ class Job:
             return JobStatus("running" if outcomes else "starting", time.monotonic() - self._began, returned)
         code, record = self._wait(None), self._record()
         state = record.get("how") or ("succeeded" if code == 0 else "failed")
+        if not record and self._is_interrupted:
+            record, state = {"story": _NOT_BEGUN}, "interrupted"
         seconds = record.get("seconds")
         return JobStatus(state, float(self._seconds or 0 if seconds is None else seconds), returned, code,
                          "" if code == 0 else str(record.get("story") or ""))
@@ -241,6 +246,8 @@ class Job:
                                 "function", code, str(record.get("id", "")))
             _say_what_was_separate(returned)
             return [pickle.loads(one.said["value"]) for one in returned]
+        if not record and self._is_interrupted:
+            raise JobFailed(_NOT_BEGUN, code)
         failed = _first_failed(outcomes, record)
         if failed is not None:
             raise _exception_of(failed)
@@ -268,6 +275,7 @@ class Job:
 
     def _signal(self, number: int) -> None:
         if self._process.poll() is None:
+            self._is_interrupted = True
             self._process.send_signal(number)
 
     def _record(self) -> Dict[str, Any]:

@@ -22,6 +22,7 @@ from warren._jobs import rows as _job_rows
 from warren._jobs.worker import channel
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
+from warren._xgboost import vouch as _vouch
 from warren._xgboost.same_model import training as _same_model
 from warren._xgboost.versions import VERSION
 from warren.data import _peers, _table
@@ -78,7 +79,7 @@ def _trained(training: _Training) -> Any:
     params, options = dict(training.params), dict(training.options)
     evals_result: Dict[str, Any] = {}
     classes: Optional[int] = None
-    with ours.communicator():
+    with _vouch.joining_quietly(), ours.communicator():
         if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
             used = training.sets[0].columns.values()
             sets: List[Any] = [one.data(exclude=[name for name in used if name not in one.columns.values()]) for one in training.sets]

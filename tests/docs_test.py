@@ -90,6 +90,8 @@ def python_name_exists(name):
     tree = ast.parse(read(file if file.exists() else place / "__init__.py"))
     defined = {node.name for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    # Names that a module makes on demand stand in a tuple.
+    defined |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__getattr__" in defined}
     defined |= {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
     return not parts or parts[0] in defined
 

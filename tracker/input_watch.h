@@ -2,6 +2,7 @@
 // a pipe, that is when the process at its other end exits.
 #pragma once
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,14 +21,13 @@ class InputWatch {
   /// Throws std::runtime_error if standard input is a file, which does not close.
   InputWatch(boost::asio::io_context& io, std::function<void()> closed)
       : input_(io), closed_(std::move(closed)) {
-    boost::system::error_code error;
-    const int input = ::dup(STDIN_FILENO);
-    input_.assign(input, error);
-    if (error) {
-      ::close(input);
+    struct stat status {};
+    if (::fstat(STDIN_FILENO, &status) != 0 ||
+        !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(STDIN_FILENO) == 1)) {
       throw std::runtime_error(
           "--until-stdin-closes: standard input is a file or a device, expected a pipe, a socket or a terminal");
     }
+    input_.assign(::dup(STDIN_FILENO));
     Wait();
   }
 

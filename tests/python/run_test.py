@@ -28,7 +28,9 @@ from warren._jobs import output as outputs
 from warren._jobs import rows as job_rows
 from warren._jobs import worker
 from warren.data._table import Table
-from warren_testing import wait_for
+from warren_testing import BIN, wait_for
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 try:
     import cloudpickle

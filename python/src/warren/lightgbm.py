@@ -141,9 +141,16 @@ def _whole_matrix(rows: Any) -> Any:
 _ESTIMATORS = ("LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
 
+def _train_share(training: Any) -> Any:
+    """What each worker of an estimator calls."""
+    from warren._lightgbm import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
+
+    return _on_workers.trained(training, _on_workers.Ours(communicator, parameters, lambda: (get_rank(), get_world_size())))
+
+
 def __getattr__(name: str) -> Any:
     if name not in _ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from warren._lightgbm import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
-    return getattr(_on_workers, name)
+    return _on_workers.estimator(name, _train_share)

@@ -379,9 +379,16 @@ def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", mat
 _ESTIMATORS = ("XGBClassifier", "XGBRegressor", "XGBRanker")
 
 
+def _train_share(training: Any) -> Any:
+    """What each worker of an estimator calls."""
+    from warren._xgboost import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
+
+    return _on_workers.trained(training, _on_workers.Ours(communicator, train, Data))
+
+
 def __getattr__(name: str) -> Any:
     if name not in _ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from warren._xgboost import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
-    return getattr(_on_workers, name)
+    return _on_workers.estimator(name, _train_share)

@@ -57,7 +57,8 @@ TEST(WebRequest, PagesOfOtherOriginsAreTold) {
 TEST(WebRequest, APathMayBeginWithTheToken) {
   EXPECT_EQ(PathInside("/in/secret/logs", "secret"), "/logs");
   EXPECT_EQ(PathInside("/in/secret/", "secret"), "/");
-  for (const char* path : {"/", "/in/", "/in/secret", "/in/secre/", "/in/secrets/", "/in//", "/logs", "/in"}) {
+  for (const char* path :
+       {"/", "/in/", "/in/secret", "/in/secre/", "/in/secrets/", "/in//", "/logs", "/in"}) {
     EXPECT_EQ(PathInside(path, "secret"), std::nullopt) << path;
   }
 }

@@ -17,7 +17,6 @@ import time
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
-import warren
 from warren._engine import native as _native
 from warren._jobs import driver as _driver
 from warren._jobs import options as _options
@@ -306,7 +305,7 @@ def _check(command: List[str], variables: Dict[str, str]) -> None:
 
 def _command() -> List[str]:
     """The command that runs warren._jobs.worker with this interpreter, and this package."""
-    place = str(pathlib.Path(warren.__file__).parent.parent)
+    place = str(pathlib.Path(__file__).resolve().parents[2])
     installed = {*site.getsitepackages(), site.getusersitepackages()} if hasattr(site, "getsitepackages") else set()
     here = "" if place in installed else f"import sys; sys.path.insert(0, {place!r}); "
     return [sys.executable, "-c", f"{here}import importlib; importlib.import_module('warren._jobs.worker').main()"]

@@ -5,7 +5,7 @@ whose workers take their shares of the rows and train together; rank 0's model c
 import contextlib
 import dataclasses
 import functools
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import lightgbm
 import lightgbm.sklearn
@@ -57,12 +57,19 @@ class _Training:
     options: Dict[str, Any]  #: the other arguments of lightgbm.train
 
 
-def _trained(training: _Training) -> Any:
-    """What each worker calls. Rank 0 returns the model, the callbacks, and whether the features have names."""
-    from warren import lightgbm as ours  # pylint: disable=import-outside-toplevel,cyclic-import
+class Ours(NamedTuple):
+    """What the workers use of warren.lightgbm, which imports this module."""
 
+    communicator: Callable[[], ContextManager[None]]
+    parameters: Callable[[], Dict[str, Any]]
+    place: Callable[[], Tuple[int, int]]  #: the rank and the number of workers
+
+
+def trained(training: _Training, ours: Ours) -> Any:
+    """Trains with the other workers. Rank 0 returns the model, the callbacks, and whether the features have names; the others return
+    None."""
     with ours.communicator():
-        rank, world = ours.get_rank(), ours.get_world_size()
+        rank, world = ours.place()
         params = {**training.params, **ours.parameters(), **_learner(training.params)}
         sets = [one.load(rank, world, params) for one in training.sets]
         model = lightgbm.train(params, sets[0], valid_sets=[sets[place] for place in training.valid], **training.options)
@@ -80,10 +87,11 @@ def _learner(params: Dict[str, Any]) -> Dict[str, Any]:
 class _Fit(_fitting.Fitting):
     """One call of `fit`: what becomes of the library's data sets and of its training."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Any, train: Callable[[_Training], Any]) -> None:
+        """`train`: what the workers call."""
         super().__init__(estimator)
         self._sets: List[_Dataset] = []
-        self._estimator = estimator
+        self._estimator, self._train = estimator, train
 
     def dataset(self, data: Any, **given: Any) -> _Dataset:
         """Takes the arguments of lightgbm.Dataset."""
@@ -109,7 +117,7 @@ class _Fit(_fitting.Fitting):
             params = {name: value for name, value in params.items() if name != "num_threads"}  # each worker has its share of the cores
         training = _Training(params, self._sets, [self._sets.index(one) for one in valid_sets or ()],
                              {**options, "callbacks": callbacks or []})
-        model, remote, has_names = self.run(_trained, training)
+        model, remote, has_names = self.run(self._train, training)
         _fitting.take_over(callbacks or [], remote)
         train_set.set_has_names(has_names)
         return model
@@ -153,9 +161,8 @@ def _frame(features: NDArray[Any], names: Sequence[str], categories: Dict[str, L
 
 
 @contextlib.contextmanager
-def _in_job(estimator: Any) -> Iterator[None]:
-    """Within the block, and in this thread, the library's `fit` of this estimator trains in a job."""
-    fit = _Fit(estimator)
+def _in_job(fit: _Fit) -> Iterator[None]:
+    """Within the block, and in this thread, the library's `fit` trains in a job."""
     with contextlib.closing(fit), replaced("Dataset", lambda _: fit.dataset, lightgbm.sklearn), \
             replaced("train", lambda _: fit.train, lightgbm.sklearn):
         yield
@@ -177,8 +184,10 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
     library raises, wherever it does, and JobFailed (warren.run)."""
 
 
-def _on_workers(base: Any) -> Any:
-    """Returns the class of one of LightGBM's estimators whose `fit` trains in a job."""
+@functools.lru_cache(maxsize=None)
+def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
+    """Returns the class of one of LightGBM's estimators whose `fit` trains in a job, in which each worker calls `train`."""
+    base = getattr(lightgbm, name)
 
     class OnWorkers(base):  # type: ignore[misc]
         """See _DOCUMENTATION."""
@@ -204,13 +213,10 @@ def _on_workers(base: Any) -> Any:
                 raise RuntimeError(f"{type(self).__name__} with workers needs LightGBM {_FIRST}; found {lightgbm.__version__}")
             if isinstance(self.num_workers, (tuple, list)):
                 raise ValueError("num_workers: LightGBM cannot go on without a lost worker; give one number")
-            with _in_job(self):
+            with _in_job(_Fit(self, train)):
                 return super().fit(X, y, *more, **named)
 
     OnWorkers.__name__ = OnWorkers.__qualname__ = base.__name__
     OnWorkers.__module__ = "warren.lightgbm"  # where pickle looks for it
     OnWorkers.__doc__ = _DOCUMENTATION.format(name=base.__name__)
     return OnWorkers
-
-
-LGBMClassifier, LGBMRegressor, LGBMRanker = map(_on_workers, (lightgbm.LGBMClassifier, lightgbm.LGBMRegressor, lightgbm.LGBMRanker))

@@ -9,7 +9,7 @@ import functools
 import json
 import os
 import re
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import xgboost as xgb
@@ -24,7 +24,7 @@ from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
 from warren._xgboost import vouch as _vouch
 from warren._xgboost.same_model import training as _same_model
-from warren._xgboost.versions import VERSION
+from warren._xgboost.versions import VERSION, collective
 from warren.data import _peers, _table
 
 #: Columns of files that take the place of arrays.
@@ -40,20 +40,18 @@ class _Matrix:
     files: Any = None
     columns: Dict[str, str] = dataclasses.field(default_factory=dict)
 
-    def data(self, **options: Any) -> Any:
+    def data(self, ours: "Ours", **options: Any) -> Any:
         """The files as a warren.xgboost.Data."""
-        from warren import xgboost as ours  # pylint: disable=import-outside-toplevel,cyclic-import
+        return ours.data(self.files, **self.columns, **self.options, **options)
 
-        return ours.Data(self.files, **self.columns, **self.options, **options)
-
-    def load(self, ref: Any, reproducible: bool, quantile: bool) -> Any:
+    def load(self, ours: "Ours", ref: Any, reproducible: bool, quantile: bool) -> Any:
         """Returns a worker's share as a matrix. A collective call."""
         how = {"reproducible": reproducible, "quantile": quantile, **({"ref": ref} if ref is not None and quantile else {})}
         if self.rows is None:
             names = getattr(ref, "feature_names", None) or []
             # The elements of a column of lists are features of other names.
             is_of_columns = not any(re.fullmatch(r".*\.\d+", name) for name in names)
-            return self.data(**how, **({"features": names} if names and is_of_columns else {})).load()
+            return self.data(ours, **how, **({"features": names} if names and is_of_columns else {})).load()
         peers = _peers.current()
         return _matrices.of_rows(self.rows.share(peers.rank, peers.world, channel), peers, {**self.options, **how})
 
@@ -72,28 +70,35 @@ class _Training:
     is_elastic: bool
 
 
-def _trained(training: _Training) -> Any:
-    """What each worker calls. Rank 0 returns the model, the evaluations, the callbacks, and the number of classes if it was to be found."""
-    from warren import xgboost as ours  # pylint: disable=import-outside-toplevel,cyclic-import
+class Ours(NamedTuple):
+    """What the workers use of warren.xgboost, which imports this module."""
 
+    communicator: Callable[[], ContextManager[Any]]
+    train: Callable[..., Any]
+    data: Callable[..., Any]  #: warren.xgboost.Data
+
+
+def trained(training: _Training, ours: Ours) -> Any:
+    """Trains with the other workers. Rank 0 returns the model, the evaluations, the callbacks, and the number of classes if it was to be
+    found; the others return None."""
     params, options = dict(training.params), dict(training.options)
     evals_result: Dict[str, Any] = {}
     classes: Optional[int] = None
     with _vouch.joining_quietly(), ours.communicator():
         if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
             used = training.sets[0].columns.values()
-            sets: List[Any] = [one.data(exclude=[name for name in used if name not in one.columns.values()]) for one in training.sets]
+            sets: List[Any] = [one.data(ours, exclude=[name for name in used if name not in one.columns.values()]) for one in training.sets]
         else:
             is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
             sets = []
             for one in training.sets:
-                sets.append(one.load(sets[0] if sets else None, bool(training.reproducible), is_hist))
+                sets.append(one.load(ours, sets[0] if sets else None, bool(training.reproducible), is_hist))
             if training.finds_classes:
                 classes = _number_of_classes(sets[0])
                 params.update(_parameters_for(classes, params))
         model = ours.train(params, sets[0], training.num_boost_round, evals=[(sets[place], name) for place, name in training.evals],
                            reproducible=training.reproducible, evals_result=evals_result, **options)
-        return (model, evals_result, options.get("callbacks"), classes) if ours.get_rank() == 0 else None
+        return (model, evals_result, options.get("callbacks"), classes) if int(collective().get_rank()) == 0 else None
 
 
 def _number_of_classes(matrix: Any) -> int:
@@ -118,9 +123,10 @@ def _parameters_for(classes: int, params: Mapping[str, Any]) -> Dict[str, Any]:
 class _Fit(_fitting.Fitting):
     """One call of `fit`: what becomes of the library's matrices and of its training."""
 
-    def __init__(self, estimator: Any, label: Any) -> None:
+    def __init__(self, estimator: Any, label: Any, train: Callable[[_Training], Any]) -> None:
+        """`label`: the labels that `fit` was given. `train`: what the workers call."""
         super().__init__(estimator)
-        self._estimator, self._label = estimator, label
+        self._estimator, self._label, self._train = estimator, label, train
         self._sets: List[_Matrix] = []
         self._first_row: Any = None  #: a frame with the categories of the training rows, if there are any
 
@@ -169,7 +175,7 @@ class _Fit(_fitting.Fitting):
         training = _Training(params, self._sets, [(_place(self._sets, one), name) for one, name in evals or ()], num_boost_round,
                              {name: value for name, value in options.items() if value is not None}, estimator.reproducible,
                              is_of_classes and not is_elastic and not callable(estimator.objective), is_elastic)
-        model, found, callbacks, classes = self.run(_trained, training)
+        model, found, callbacks, classes = self.run(self._train, training)
         if evals_result is not None:
             evals_result.update(found)
         _fitting.take_over(options.get("callbacks") or (), callbacks or ())
@@ -230,9 +236,8 @@ _CLASSES = np.array([0, 1])
 
 
 @contextlib.contextmanager
-def _in_job(estimator: Any, label: Any) -> Iterator[None]:
-    """Within the block, and in this thread, the library's `fit` of this estimator trains in a job. `label`: the labels that it was given."""
-    fit = _Fit(estimator, label)
+def _in_job(fit: _Fit) -> Iterator[None]:
+    """Within the block, and in this thread, the library's `fit` trains in a job."""
 
     def creating(_: Callable[..., Any]) -> Callable[..., Any]:
         def create(_: Any, ref: Any, **given: Any) -> Any:
@@ -261,8 +266,10 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
     and JobFailed (warren.run)."""
 
 
-def _on_workers(base: Any) -> Any:
-    """Returns the class of one of XGBoost's estimators whose `fit` trains in a job."""
+@functools.lru_cache(maxsize=None)
+def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
+    """Returns the class of one of XGBoost's estimators whose `fit` trains in a job, in which each worker calls `train`."""
+    base = getattr(xgb, name)
 
     class OnWorkers(base):  # type: ignore[misc]
         """See _DOCUMENTATION."""
@@ -284,7 +291,7 @@ def _on_workers(base: Any) -> Any:
                 if _is_files(X):
                     raise ValueError("num_workers is missing: rows in files are read by the workers of a job, of which num_workers=1 makes one")
                 return super().fit(X, y, *more, **named)
-            with _in_job(self, y):
+            with _in_job(_Fit(self, y, train)):
                 is_stand_in = _is_files(X) and issubclass(base, xgb.XGBClassifier)
                 return super().fit(X, _CLASSES if is_stand_in else y, *more, **named)
 
@@ -292,6 +299,3 @@ def _on_workers(base: Any) -> Any:
     OnWorkers.__module__ = "warren.xgboost"  # where pickle looks for it
     OnWorkers.__doc__ = _DOCUMENTATION.format(name=base.__name__)
     return OnWorkers
-
-
-XGBClassifier, XGBRegressor, XGBRanker = map(_on_workers, (xgb.XGBClassifier, xgb.XGBRegressor, xgb.XGBRanker))

@@ -63,23 +63,24 @@ Binding BindingHere(const Options& options, int usable_cores) {
 class JobRun : public JobView {
  public:
   JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
-         const std::string& cleanup)
+         const Launch& launch)
       : io_(io),
         console_(console),
         options_(options),
         command_(command),
+        on_begin_(launch.on_begin),
         signals_(io),
         timer_(io),
         children_(io, NumProcesses()),
         scheduler_(io, children_, EventsOfCluster()),
         host_(HostOfJob(options)),
         cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})) {
-    if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
+    if (!launch.cleanup.empty()) children_.SetCleanupCommand(kCaller, launch.cleanup);
     MakePlan();
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers,
                                       !ClusterOf(options).runs_here},
                         plan_, *this);
-    watch_.emplace(io, console, options, plan_, server_ != nullptr, token_, CallbacksOfWatch());
+    watch_.emplace(io, console, options, launch.began, plan_, server_ != nullptr, token_, CallbacksOfWatch());
     OpenOutput();
     ListenToConsole();
     HandleSignals();
@@ -97,7 +98,8 @@ class JobRun : public JobView {
     asio::post(io_, [this] {
       SayWhoTakesWhichCores();
       SayWhoIsBound();
-      watch_->Begin();
+      const std::string record_error = watch_->Begin();
+      if (on_begin_) on_begin_(record_error);
       Tell(&Supervisor::Begin);
     });
     io_.run();
@@ -470,6 +472,7 @@ class JobRun : public JobView {
   Console& console_;
   const Options& options_;
   const FoundCommand& command_;
+  const std::function<void(const std::string& record_error)> on_begin_;
   asio::signal_set signals_;
   DeadlineTimer timer_;
   Children children_;
@@ -495,8 +498,8 @@ class JobRun : public JobView {
 }  // namespace
 
 JobResult RunJob(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
-                 const std::string& cleanup) {
-  return JobRun(io, console, options, command, cleanup).Run();
+                 const Launch& launch) {
+  return JobRun(io, console, options, command, launch).Run();
 }
 
 std::string ShowDryRun(const Options& options, const FoundCommand& command) {

@@ -275,6 +275,9 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--check-data", "", "",
            "Print a table of what each worker has read with warren.data before training starts: rows, columns, ranges of labels and features.",
            StoreCheckData},
+          {"--detach", "", "",
+           "Print the job's ID and return as soon as the job's tracker listens; the job goes on in the background, without this terminal. Its output goes to launcher.log and worker-0.log and so on in --log-dir, by default a folder next to the job's record. `warren status`, `logs`, `wait` and `cancel` take the ID.",
+           Flag<&Options::detach>},
           {"--dry-run", "", "", "Print the shell commands that would start the processes, and start nothing.",
            Flag<&Options::dry_run>},
       });

@@ -59,7 +59,7 @@ void MoveLogsOfJobBefore(const std::string& folder) {
 }  // namespace
 
 bool IsLogName(std::string_view name) {
-  if (name == kTrackerLog || name == kKeptPage) return true;
+  if (name == kTrackerLog || name == kLauncherLog || name == kKeptPage) return true;
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || (name.substr(dot) != ".log" && name.substr(dot) != ".stack"))
     return false;

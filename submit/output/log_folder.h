@@ -8,6 +8,8 @@
 
 namespace warren::submit {
 
+/// The output of dmlc-submit itself, with --detach.
+inline constexpr std::string_view kLauncherLog = "launcher.log";
 /// Text that workers print through the tracker, such as the evaluation of each round.
 inline constexpr std::string_view kTrackerLog = "tracker.log";
 /// The job's page, kept after its end.
@@ -16,7 +18,7 @@ inline constexpr std::string_view kKeptPage = "job.html";
 inline constexpr std::string_view kEarlierLogs = "earlier";
 
 /// Whether a job keeps a file with this name: "worker-3.log", "server-0.stack", "scheduler.log", kTrackerLog,
-/// kKeptPage.
+/// kLauncherLog, kKeptPage.
 bool IsLogName(std::string_view name);
 
 /// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous

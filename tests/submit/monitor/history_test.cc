@@ -89,7 +89,7 @@ TEST(History, BytesThatAreNoTextAreReplaced) {
 }
 
 TEST(History, AFileIsNamedByTimeAndProcess) {
-  EXPECT_EQ(RecordFileName(Example()), "20261127T010203Z-4711.json");
+  EXPECT_EQ(JobId(Example()), "20261127T010203Z-4711");
 }
 
 TEST(History, TheOldestRecordsGoAndNothingElse) {
@@ -97,7 +97,7 @@ TEST(History, TheOldestRecordsGoAndNothingElse) {
       OutdatedRecords({"20261127T010203Z-1.json", "20251127T010203Z-1.json", "00000000T000000Z-x.json",
                        "20261127T010203Z-2.json", "a.json", "20251127T010203Z-1.json.new"},
                       2),
-      ElementsAre("20251127T010203Z-1.json"));
+      ElementsAre("20251127T010203Z-1"));
   EXPECT_THAT(OutdatedRecords({"20261127T010203Z-1.json", "20251127T010203Z-1.json"}, 2), IsEmpty());
 }
 
@@ -112,18 +112,18 @@ TEST_F(HistoryFiles, AJobIsThereFromItsBeginningAndReplacedAtItsEnd) {
   JobRecord record = Example();
   record.log_dir = (folder_ / "logs").string();
   History history(record);
-  const fs::path file = jobs() / RecordFileName(record);
+  const fs::path file = jobs() / (JobId(record) + ".json");
   EXPECT_EQ(Contents(file), RecordText(record, true));
   EXPECT_THAT(Contents(file), HasSubstr("\"locked\": true"));
   for (const fs::path& folder : {jobs(), folder_ / "logs/jobs"}) {
-    const posix::Descriptor reader(open((folder / RecordFileName(record)).c_str(), O_RDONLY | O_CLOEXEC));
+    const posix::Descriptor reader(open((folder / (JobId(record) + ".json")).c_str(), O_RDONLY | O_CLOEXEC));
     EXPECT_EQ(flock(reader.get(), LOCK_SH | LOCK_NB), -1) << folder;
     EXPECT_EQ(errno, EWOULDBLOCK);
   }
   history.End(Failure());
   record.end = Failure();
   EXPECT_EQ(Contents(file), RecordText(record));
-  EXPECT_EQ(Contents(folder_ / "logs/jobs" / RecordFileName(record)), RecordText(record));
+  EXPECT_EQ(Contents(folder_ / "logs/jobs" / (JobId(record) + ".json")), RecordText(record));
   struct stat status {};
   ASSERT_EQ(stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
@@ -137,7 +137,7 @@ TEST_F(HistoryFiles, OnlyTheLatestAreKept) {
   }
   const History history(Example());
   EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(jobs()), {})), kMostRecords);
-  EXPECT_TRUE(fs::exists(jobs() / RecordFileName(Example())));
+  EXPECT_TRUE(fs::exists(jobs() / (JobId(Example()) + ".json")));
 }
 
 TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
@@ -148,7 +148,8 @@ TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
 }
 
 TEST(History, WhatTheMachineKnowsOfThisProcess) {
-  const JobRecord record = RecordOfThisProcess();
+  const JobRecord record = RecordOfThisProcess(Example().began);
+  EXPECT_EQ(record.began, Example().began);
   EXPECT_EQ(record.pid, getpid());
   EXPECT_EQ(record.boot, Contents("/proc/sys/kernel/random/boot_id").substr(0, 36));
   EXPECT_EQ(record.directory, fs::current_path());

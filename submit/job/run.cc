@@ -412,6 +412,7 @@ class JobRun : public JobView {
     };
     events.assigned = [this](const std::string& task_id, int rank, const std::string&) {
       watch_->monitor().Assigned(task_id, rank);
+      output_->Assigned(task_id, rank);
       Tell(&Supervisor::Assigned, task_id, rank);
     };
     events.linked = [this] {

@@ -277,6 +277,8 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   for (const WorkerSnapshot& worker : job.workers) end.restarts += worker.restarts;
   end.page = KeepPage(job);
   if (timeline_) timeline_->Finish();
+  // Readers of launcher.log stop when the record says that the job has ended.
+  if (options_.detach) console_.Flush(std::nullopt);
   if (history_) history_->End(std::move(end));
   if (!web_) return done();
   web_->Finish(job, std::move(done));

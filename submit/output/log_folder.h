@@ -21,6 +21,11 @@ inline constexpr std::string_view kEarlierLogs = "earlier";
 /// kLauncherLog, kKeptPage.
 bool IsLogName(std::string_view name);
 
+/// Makes "rank-<rank>.log" a symbolic link to worker-<task_id>.log, unless the two numbers are equal. Call
+/// whenever a worker gets a rank. `task_id`: as the worker says; anything but a number is ignored. Returns
+/// false if the file system refuses the link.
+bool LinkRank(const std::string& folder, int rank, std::string_view task_id);
+
 /// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous
 /// job's files to the subfolder kEarlierLogs, replacing older ones, so that no file of another job seems to
 /// belong to this job. Files with other names, and anything but regular files, stay. Logs one line if files

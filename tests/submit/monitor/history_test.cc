@@ -14,6 +14,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "posix/folder_lock.h"
+
 namespace warren::submit {
 namespace {
 
@@ -82,6 +84,14 @@ TEST(History, ARecordOfAJobThatRunsSaysNothingOfAnEnd) {
   EXPECT_THAT(RecordText(Example()), Not(HasSubstr("exit_code")));
 }
 
+TEST(History, ARecordOfAJobThatRunsHasTheAddressOfItsPage) {
+  JobRecord record = Example();
+  record.dashboard = "http://127.0.0.1:8080/#hidden";
+  record.detached = true;
+  EXPECT_THAT(RecordText(record), HasSubstr("\"dashboard\": \"http://127.0.0.1:8080/#hidden\""));
+  EXPECT_THAT(RecordText(record), HasSubstr("\"detached\": true"));
+}
+
 TEST(History, BytesThatAreNoTextAreReplaced) {
   JobRecord record = Example();
   record.command = {"a\xff"};
@@ -140,11 +150,31 @@ TEST_F(HistoryFiles, OnlyTheLatestAreKept) {
   EXPECT_TRUE(fs::exists(jobs() / (JobId(Example()) + ".json")));
 }
 
+TEST_F(HistoryFiles, LogsNextToARecordGoWithItUnlessTheirJobStillRuns) {
+  const fs::path old = jobs() / "20240101T000000Z-1";
+  const fs::path running = jobs() / "20240101T000000Z-2";
+  for (const fs::path& logs : {old, running}) {
+    fs::create_directories(logs);
+    std::ofstream(logs / "worker-0.log") << "a line";
+    std::ofstream(logs.string() + ".json") << "{}";
+  }
+  for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
+    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
+  }
+  const auto lock = posix::LockFolder(running);
+  const History history(Example());
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_FALSE(fs::exists(old.string() + ".json"));
+  EXPECT_TRUE(fs::exists(running / "worker-0.log"));
+  EXPECT_TRUE(fs::exists(running.string() + ".json"));
+}
+
 TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
   std::ofstream(folder_ / "state") << "a file";
   JobRecord record = Example();
   record.log_dir.clear();
   EXPECT_NO_THROW(History(record).End(Failure()));
+  EXPECT_THAT(History(record).error(), HasSubstr("cannot record the job"));
 }
 
 TEST(History, WhatTheMachineKnowsOfThisProcess) {

@@ -92,13 +92,23 @@ class Records(unittest.TestCase):
                 (listed + shown).encode()
 
     def test_a_job_is_found_by_its_beginning_or_its_pid(self):
-        jobs = [job(), _jobs.Job("20261127T010204Z-47", NOW, "running", {})]
+        jobs = [job(), _jobs.Job("20261127T010204Z-47", NOW, "running", {"name": "a"})]
         self.assertEqual(_jobs.find(jobs, "4711"), jobs[0])
         self.assertEqual(_jobs.find(jobs, "20261127T010204"), jobs[1])
         with self.assertRaisesRegex(ValueError, "is ambiguous: it may be .*4711, .*47"):
             _jobs.find(jobs, "2026")
         with self.assertRaisesRegex(ValueError, "there is no job '9'"):
             _jobs.find(jobs, "9")
+
+    def test_a_job_is_found_by_its_name_if_it_is_the_only_one_that_runs_or_the_newest(self):
+        def named(second, state, name="tuning"):
+            return _jobs.Job(f"20261127T01020{second}Z-{second}", NOW, state, {"name": name})
+
+        jobs = [named(4, "failed"), named(3, "running", "other"), named(2, "running"), named(1, "succeeded")]
+        self.assertEqual(_jobs.find(jobs, "tuning"), jobs[2])
+        self.assertEqual(_jobs.find([jobs[0], jobs[3]], "tuning"), jobs[0])
+        with self.assertRaisesRegex(ValueError, "'tuning' is ambiguous: it may be .*Z-2, .*Z-1"):
+            _jobs.find([jobs[2], named(1, "running")], "tuning")
 
     def test_times_are_short(self):
         self.assertEqual([_jobs.ago(s) for s in (0, 1, 61, 7300, 90000, 4e7)],

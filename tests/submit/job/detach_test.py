@@ -10,7 +10,7 @@ import signal
 import socket
 import unittest
 
-from submit_case import IDLE, LIMIT_S, SubmitCase, python
+from submit_case import LIMIT_S, SubmitCase, python
 from warren_testing import free_ports, wait_for
 
 #: Prints a line when it starts and another once the file "go" exists.
@@ -160,10 +160,10 @@ class Detach(SubmitCase):
         self.assertRegex(process.err, r"warning: cannot print the job's ID, \d{8}T\d{6}Z-\d+\n$")
 
     @contextlib.contextmanager
-    def held_up(self):
+    def held_up(self, **settings):
         """A start that does not get as far as the job; yields the process that waits for it and the pid of the launcher."""
         os.mkfifo(self.file("pipe"))  # opening it waits for a reader
-        process = self.start("--detach", "--num-workers", 1, "--timeline", "pipe", *python(IDLE))
+        process = self.start("--detach", "--num-workers", 1, "--timeline", "pipe", "touch", "started", **settings)
         wait_for(lambda: len(self.marked()) == 3, LIMIT_S, "the launcher and its watchdog")
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
         yield process, int(children.read_text())
@@ -172,6 +172,16 @@ class Detach(SubmitCase):
         with self.held_up() as (process, _):
             process.kill()
             self.check_nothing_is_left(LIMIT_S)
+
+    def test_a_job_whose_caller_is_gone_does_not_begin(self):
+        # As on systems that send no signal when a parent ends.
+        with self.held_up(preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN)) as (process, launcher):
+            process.kill()
+            process.wait()
+            os.kill(launcher, 0)
+            self.file("pipe").read_text()
+            self.check_nothing_is_left(LIMIT_S)
+        self.assertFalse(self.file("started").exists())
 
     def test_a_launcher_that_is_killed_before_the_job_began_is_told(self):
         with self.held_up() as (process, launcher):

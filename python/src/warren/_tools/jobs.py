@@ -181,7 +181,7 @@ def details(job: Job, now: datetime.datetime) -> str:
 
 
 def page(job: Job) -> Optional[str]:
-    """The address of a running job's page, or the file of an ended job's; None if there is none."""
+    """Returns the address of a running job's page, or the file of an ended job's page; None if there is no page."""
     return job.values.get("dashboard") if job.state == "running" else job.values.get("page")
 
 

@@ -105,16 +105,16 @@ void SayWhatIsAssumed(const Options& options) {
 
 /// Has the output of a detached job continue in its log folder once the job has begun. If --log-dir names no
 /// folder, sets it to one next to the job's record.
-void KeepOutput(Console& console, Options& options, Detached& detached, Launch& launch) {
+void KeepOutput(Console& console, Options& options, Detached& detached, JobStart& start) {
   const std::string history = HistoryFolder(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"));
   if (history.empty()) {
     throw std::runtime_error(
         "--detach needs a place for the job's record: neither XDG_STATE_HOME nor HOME is set");
   }
-  const std::string id = JobId(RecordOfThisProcess(launch.began));
+  const std::string id = JobId(RecordOfThisProcess(start.began));
   if (options.log_dir.empty()) options.log_dir = fmt::format("{}/{}", history, id);
   const std::string log = fmt::format("{}/{}", options.log_dir, kLauncherLog);
-  launch.on_begin = [&console, &detached, id, log](const std::string& record_error) {
+  start.on_begin = [&console, &detached, id, log](const std::string& record_error) {
     if (!record_error.empty()) throw std::runtime_error(fmt::format("--detach: {}", record_error));
     console.Flush(std::nullopt);
     detached.Begin(id, log);
@@ -140,11 +140,11 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
     return {};
   }
   if (cluster.export_job && cluster.export_job(options, ShowDryRun(options, command), console)) return {};
-  Launch launch;
-  if (detached != nullptr) KeepOutput(console, options, *detached, launch);
+  JobStart start;
+  if (detached != nullptr) KeepOutput(console, options, *detached, start);
   const PlacedFiles placed(cluster.has_own_directories ? Shipment() : shipment);
-  launch.cleanup = placed.Removal();
-  return RunJob(io, console, options, command, launch);
+  start.cleanup = placed.Removal();
+  return RunJob(io, console, options, command, start);
 }
 
 /// Submit, with errors turned into messages and exit codes.

@@ -63,24 +63,24 @@ Binding BindingHere(const Options& options, int usable_cores) {
 class JobRun : public JobView {
  public:
   JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
-         const Launch& launch)
+         const JobStart& start)
       : io_(io),
         console_(console),
         options_(options),
         command_(command),
-        on_begin_(launch.on_begin),
+        on_begin_(start.on_begin),
         signals_(io),
         timer_(io),
         children_(io, NumProcesses()),
         scheduler_(io, children_, EventsOfCluster()),
         host_(HostOfJob(options)),
         cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})) {
-    if (!launch.cleanup.empty()) children_.SetCleanupCommand(kCaller, launch.cleanup);
+    if (!start.cleanup.empty()) children_.SetCleanupCommand(kCaller, start.cleanup);
     MakePlan();
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers,
                                       !ClusterOf(options).runs_here},
                         plan_, *this);
-    watch_.emplace(io, console, options, launch.began, plan_, server_ != nullptr, token_, CallbacksOfWatch());
+    watch_.emplace(io, console, options, start.began, plan_, server_ != nullptr, token_, CallbacksOfWatch());
     OpenOutput();
     ListenToConsole();
     HandleSignals();
@@ -499,8 +499,8 @@ class JobRun : public JobView {
 }  // namespace
 
 JobResult RunJob(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
-                 const Launch& launch) {
-  return JobRun(io, console, options, command, launch).Run();
+                 const JobStart& start) {
+  return JobRun(io, console, options, command, start).Run();
 }
 
 std::string ShowDryRun(const Options& options, const FoundCommand& command) {

@@ -18,7 +18,7 @@ namespace warren::submit {
 inline constexpr int kUsage = 2;
 
 /// What the caller knows about this start of a job.
-struct Launch {
+struct JobStart {
   std::chrono::system_clock::time_point began = std::chrono::system_clock::now();  ///< for the job's record
   std::string cleanup = {};  ///< shell commands to run if dmlc-submit is killed
   /// Called once the tracker listens, before the first process is started. `record_error`: what went wrong
@@ -28,7 +28,7 @@ struct Launch {
 
 /// Runs the job on the given io_context. Throws std::runtime_error if the job cannot begin.
 JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
-                 const FoundCommand& command, const Launch& launch);
+                 const FoundCommand& command, const JobStart& start);
 
 /// The output of --dry-run.
 std::string ShowDryRun(const Options& options, const FoundCommand& command);

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 from warren._tools import jobs as _jobs
@@ -198,6 +199,34 @@ class Program(unittest.TestCase):
             fcntl.flock(held, fcntl.LOCK_EX)
             self.assertEqual(states(), {"1": "running", "2": "unknown"})
         self.assertEqual(states(), {"1": "killed", "2": "unknown"})
+
+    def test_a_job_that_ends_while_its_record_is_read_was_not_killed(self):
+        values = {**{field: value for field, value in FAILED.items() if field not in END}, "host": socket.gethostname(), "locked": True}
+        files = [self.folder / f"20261127T010203Z-{number}.json" for number in range(300)]
+        read = [threading.Event() for _ in files]
+
+        def run_jobs():
+            for file, was_read in zip(files, read):
+                aside = file.with_suffix(".new")
+                aside.write_text(json.dumps(values))
+                with open(aside, encoding="utf-8") as held:
+                    fcntl.flock(held, fcntl.LOCK_EX)
+                    aside.rename(file)
+                    was_read.wait()
+                    aside.write_text(json.dumps({**FAILED, **values}))
+                    aside.rename(file)
+
+        jobs = threading.Thread(target=run_jobs)
+        jobs.start()
+        self.addCleanup(jobs.join)
+        self.addCleanup(lambda: [was_read.set() for was_read in read])
+        for file, was_read in zip(files, read):
+            states = []
+            while "failed" not in states:
+                if file.exists():
+                    states.append(_jobs.read_file(file).state)
+                    was_read.set()
+            self.assertNotIn("killed", states)
 
     def test_a_log_directory_has_jobs_of_its_own(self):
         self.keep(5, self.folder / "logs/jobs", story="the disk was full")

@@ -226,7 +226,12 @@ def names_in(folder: pathlib.Path) -> List[str]:
 
 def read_file(file: pathlib.Path) -> Job:
     """Returns the job recorded in the file. Raises BrokenRecord or OSError."""
-    return read(file.name, _text_of(file), (socket.gethostname(), _locks.boot()), functools.partial(_locks.is_held, file))
+    here = (socket.gethostname(), _locks.boot())
+    job = read(file.name, _text_of(file), here, functools.partial(_locks.is_held, file))
+    if job.state != "killed":
+        return job
+    # The job may have ended after its text was read and before its lock was: its file was then replaced by one with the end.
+    return read(file.name, _text_of(file), here, functools.partial(_locks.is_held, file))
 
 
 def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[Job], List[str]]:

@@ -86,6 +86,7 @@ bool IsLogName(std::string_view name) {
 }
 
 bool LinkRank(const std::string& folder, int rank, std::string_view task_id) {
+  if (!IsNumber(task_id)) return true;
   const std::string number = std::to_string(rank);
   const fs::path link = fs::path(folder) / RankLog(number);
   std::error_code error;

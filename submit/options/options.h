@@ -80,6 +80,7 @@ struct Options {
 
   bool dry_run = false;
   bool detach = false;
+  bool until_stdin_closes = false;
   bool debug_log = false;
   bool dump_on_hang = false;
   bool quiet = false;

@@ -278,6 +278,9 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--detach", "", "",
            "Print the job's ID and return as soon as the job's tracker listens; the job goes on in the background, without this terminal. Its output goes to launcher.log and worker-0.log and so on in --log-dir, by default a folder next to the job's record. `warren status`, `logs`, `wait` and `cancel` take the ID.",
            Flag<&Options::detach>},
+          {"--until-stdin-closes", "", "",
+           "End the job, as with SIGTERM, when standard input closes; with a pipe, that is when the process at its other end exits.",
+           Flag<&Options::until_stdin_closes>},
           {"--dry-run", "", "", "Print the shell commands that would start the processes, and start nothing.",
            Flag<&Options::dry_run>},
       });

@@ -146,6 +146,9 @@ class Detach(SubmitCase):
             self.assertIn(f"--detach: with {words[-2] if len(words) > 1 else words[0]}", process.err)
             self.assertIn("there is no job that could continue; give one of the two", process.err)
         self.assertFalse(self.file("jobs.yaml").exists())
+        process = self.submit("--detach", "--num-workers", 1, "--until-stdin-closes", "true")
+        self.assertEqual((process.returncode, process.out), (2, ""))
+        self.assertIn("--detach: with --until-stdin-closes the job would end at once", process.err)
 
     def test_a_job_without_a_record_is_not_started(self):
         self.file("a file").write_text("")

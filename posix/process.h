@@ -80,4 +80,11 @@ inline bool CloseRange(unsigned /*first*/, unsigned /*last*/) {
 
 #endif
 
+/// Closes all descriptors from `first` on.
+inline void CloseFrom(int first) {
+  if (CloseRange(static_cast<unsigned>(first), ~0U)) return;
+  const long limit = sysconf(_SC_OPEN_MAX);
+  for (int fd = first; fd < limit; ++fd) close(fd);
+}
+
 }  // namespace warren::posix

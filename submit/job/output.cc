@@ -43,6 +43,15 @@ void JobOutput::Append(std::size_t index, Stream stream, std::string_view bytes)
   WaitForDeadline();
 }
 
+void JobOutput::Assigned(const std::string& task_id, int rank) {
+  if (log_dir_.empty() || !can_link_) return;
+  can_link_ = LinkRank(log_dir_, rank, task_id);
+  if (can_link_) return;
+  spdlog::warn(
+      "'{}' cannot have links: the numbers of worker-N.log are task IDs (DMLC_TASK_ID), which may differ from ranks",
+      log_dir_);
+}
+
 void JobOutput::TrackerPrint(std::string_view text) {
   console_.TrackerPrint(text);
   LogTrackerPrint(text);

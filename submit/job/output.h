@@ -36,6 +36,8 @@ class JobOutput {
   /// Call when the process is started; `attempt` counts from 0.
   void Begin(std::size_t index, int attempt);
   void Append(std::size_t index, Stream stream, std::string_view bytes);
+  /// Call when a worker gets a rank: its log can then be found by the rank (LinkRank).
+  void Assigned(const std::string& task_id, int rank);
   /// Writes text that a worker printed through the tracker to standard output, --log-file and kTrackerLog.
   void TrackerPrint(std::string_view text);
   /// Call when the process has ended and all of its output was appended.
@@ -61,6 +63,7 @@ class JobOutput {
   Console& console_;
   const std::string log_dir_;
   std::optional<KeptLog> tracker_log_;  ///< only if anything was printed
+  bool can_link_ = true;                ///< the file system of log_dir_ has not refused a link
   const bool show_all_;
   const SpeakerOf speaker_of_;
   const Reader reader_;

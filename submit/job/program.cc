@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <stdexcept>
@@ -20,13 +21,16 @@
 #include "submit/cluster/host_file.h"
 #include "submit/cluster/shipping.h"
 #include "submit/job/run.h"
+#include "submit/monitor/history.h"
 #include "submit/options/completion/completion.h"
 #include "submit/options/help.h"
 #include "submit/options/options.h"
 #include "submit/options/parse.h"
 #include "submit/output/console.h"
 #include "submit/output/log.h"
+#include "submit/output/log_folder.h"
 #include "submit/process/command.h"
+#include "submit/process/detach.h"
 #include "wire/variables.h"
 
 namespace warren::submit {
@@ -99,7 +103,25 @@ void SayWhatIsAssumed(const Options& options) {
   }
 }
 
-JobResult Submit(boost::asio::io_context& io, Console& console, Options& options) {
+/// Has the output of a detached job continue in its log folder once the job has begun. If --log-dir names no
+/// folder, sets it to one next to the job's record.
+void KeepOutput(Console& console, Options& options, Detached& detached, JobStart& start) {
+  const std::string history = HistoryFolder(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"));
+  if (history.empty()) {
+    throw std::runtime_error(
+        "--detach needs a place for the job's record: neither XDG_STATE_HOME nor HOME is set");
+  }
+  const std::string id = JobId(RecordOfThisProcess(start.began));
+  if (options.log_dir.empty()) options.log_dir = fmt::format("{}/{}", history, id);
+  const std::string log = fmt::format("{}/{}", options.log_dir, kLauncherLog);
+  start.on_begin = [&console, &detached, id, log](const std::string& record_error) {
+    if (!record_error.empty()) throw std::runtime_error(fmt::format("--detach: {}", record_error));
+    console.Flush(std::nullopt);
+    detached.Begin(id, log);
+  };
+}
+
+JobResult Submit(boost::asio::io_context& io, Console& console, Options& options, Detached* detached) {
   StartLogging(console, {options.debug_log, options.quiet, options.log_format, options.log_file});
   const ClusterEntry& cluster = ClusterOf(options);
   SayWhatIsAssumed(options);
@@ -118,16 +140,20 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
     return {};
   }
   if (cluster.export_job && cluster.export_job(options, ShowDryRun(options, command), console)) return {};
+  JobStart start;
+  if (detached != nullptr) KeepOutput(console, options, *detached, start);
   const PlacedFiles placed(cluster.has_own_directories ? Shipment() : shipment);
-  return RunJob(io, console, options, command, placed.Removal());
+  start.cleanup = placed.Removal();
+  return RunJob(io, console, options, command, start);
 }
 
 /// Submit, with errors turned into messages and exit codes.
-JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options& options) {
+JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options& options,
+                          Detached* detached) {
   JobResult failed;
   std::string message;
   try {
-    return Submit(io, console, options);
+    return Submit(io, console, options, detached);
   } catch (const UsageError& error) {
     failed.exit_code = kUsage;
     message = error.what();
@@ -140,6 +166,16 @@ JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options
   }
   spdlog::error("{}", message);
   return failed;
+}
+
+/// Runs the job in this process. `detached`: null without --detach.
+int RunHere(Options& options, Detached* detached) {
+  boost::asio::io_context io(1);
+  Console console(io, {options.color, options.log_format, options.quiet});
+  const JobResult result = SubmitOrExplain(io, console, options, detached);
+  console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
+  StopLogging();
+  return result.exit_code;
 }
 
 }  // namespace
@@ -161,12 +197,8 @@ int RunProgram(int argc, char** argv) {
     return kTrouble;
   }
   try {
-    boost::asio::io_context io(1);
-    Console console(io, {options.color, options.log_format, options.quiet});
-    const JobResult result = SubmitOrExplain(io, console, options);
-    console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
-    StopLogging();
-    return result.exit_code;
+    if (!options.detach) return RunHere(options, nullptr);
+    return Detach([&options](Detached& detached) { return RunHere(options, &detached); });
   } catch (const std::exception& error) {  // neither the job nor the log could be started
     fmt::print(stderr, "dmlc-submit: error: {} (limits of this process: ulimit -a)\n", error.what());
     return kTrouble;

@@ -72,23 +72,24 @@ wire::JobToken TokenOfJob() {
 class JobRun : public JobView {
  public:
   JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
-         const std::string& cleanup)
+         const JobStart& start)
       : io_(io),
         console_(console),
         options_(options),
         command_(command),
+        on_begin_(start.on_begin),
         signals_(io),
         timer_(io),
         children_(io, NumProcesses()),
         scheduler_(io, children_, EventsOfCluster()),
         host_(HostOfJob(options)),
         cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})) {
-    if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
+    if (!start.cleanup.empty()) children_.SetCleanupCommand(kCaller, start.cleanup);
     MakePlan();
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers,
                                       !ClusterOf(options).runs_here},
                         plan_, *this);
-    watch_.emplace(io, console, options, plan_, server_ != nullptr, token_, CallbacksOfWatch());
+    watch_.emplace(io, console, options, start.began, plan_, server_ != nullptr, token_, CallbacksOfWatch());
     OpenOutput();
     ListenToConsole();
     HandleSignals();
@@ -107,7 +108,8 @@ class JobRun : public JobView {
     asio::post(io_, [this] {
       SayWhoTakesWhichCores();
       SayWhoIsBound();
-      watch_->Begin();
+      const std::string record_error = watch_->Begin();
+      if (on_begin_) on_begin_(record_error);
       Tell(&Supervisor::Begin);
     });
     io_.run();
@@ -421,6 +423,7 @@ class JobRun : public JobView {
     };
     events.assigned = [this](const std::string& task_id, int rank, const std::string&) {
       watch_->monitor().Assigned(task_id, rank);
+      output_->Assigned(task_id, rank);
       Tell(&Supervisor::Assigned, task_id, rank);
     };
     events.linked = [this] {
@@ -481,6 +484,7 @@ class JobRun : public JobView {
   Console& console_;
   const Options& options_;
   const FoundCommand& command_;
+  const std::function<void(const std::string& record_error)> on_begin_;
   asio::signal_set signals_;
   std::optional<tracker::InputWatch> input_;  ///< with --until-stdin-closes
   DeadlineTimer timer_;
@@ -507,8 +511,8 @@ class JobRun : public JobView {
 }  // namespace
 
 JobResult RunJob(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
-                 const std::string& cleanup) {
-  return JobRun(io, console, options, command, cleanup).Run();
+                 const JobStart& start) {
+  return JobRun(io, console, options, command, start).Run();
 }
 
 std::string ShowDryRun(const Options& options, const FoundCommand& command) {

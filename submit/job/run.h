@@ -3,6 +3,8 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
 #include <string>
 
 #include "submit/job/supervisor.h"
@@ -15,10 +17,18 @@ namespace warren::submit {
 /// The exit code for a mistake in the options.
 inline constexpr int kUsage = 2;
 
-/// Runs the job on the given io_context. `cleanup`: shell commands to run if dmlc-submit is killed. Throws
-/// std::runtime_error if the job cannot begin.
+/// What the caller knows about this start of a job.
+struct JobStart {
+  std::chrono::system_clock::time_point began = std::chrono::system_clock::now();  ///< for the job's record
+  std::string cleanup = {};  ///< shell commands to run if dmlc-submit is killed
+  /// Called once the tracker listens, before the first process is started. `record_error`: what went wrong
+  /// with the job's record; empty if nothing did. If it throws a std::runtime_error, the job does not begin.
+  std::function<void(const std::string& record_error)> on_begin = nullptr;
+};
+
+/// Runs the job on the given io_context. Throws std::runtime_error if the job cannot begin.
 JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
-                 const FoundCommand& command, const std::string& cleanup);
+                 const FoundCommand& command, const JobStart& start);
 
 /// The output of --dry-run.
 std::string ShowDryRun(const Options& options, const FoundCommand& command);

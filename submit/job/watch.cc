@@ -34,23 +34,24 @@ constexpr double kLongJobSeconds = 10;
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
 
-JobSnapshot FactsOf(const Options& options) {
+JobSnapshot FactsOf(const Options& options, std::chrono::system_clock::time_point began) {
   JobSnapshot job;
   job.name = JobName(options);
   job.command = fmt::format("{}", fmt::join(options.command, " "));
   job.cluster = options.cluster;
-  job.began = std::chrono::system_clock::now();
+  job.began = began;
   job.world_size = options.num_workers;
   return job;
 }
 
-JobRecord RecordOf(const Options& options) {
-  JobRecord record = RecordOfThisProcess();
+JobRecord RecordOf(const Options& options, std::chrono::system_clock::time_point began) {
+  JobRecord record = RecordOfThisProcess(began);
   record.name = JobName(options);
   record.command = options.command;
   record.cluster = options.cluster;
   record.workers = options.num_workers;
   if (!options.log_dir.empty()) record.log_dir = std::filesystem::absolute(options.log_dir).string();
+  record.detached = options.detach;
   return record;
 }
 
@@ -61,12 +62,13 @@ const char* SeverityName(Severity severity) {
 }  // namespace
 
 JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
-                   const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
-                   WatchCallbacks callbacks)
+                   std::chrono::system_clock::time_point began, const std::vector<PlannedProcess>& plan,
+                   bool joins, const wire::JobToken& token, WatchCallbacks callbacks)
     : console_(console),
       options_(options),
       callbacks_(std::move(callbacks)),
-      monitor_(FactsOf(options), {options.hang_timeout, kSampleInterval, joins}, plan, Clock::now()),
+      monitor_(FactsOf(options, began), {options.hang_timeout, kSampleInterval, joins}, plan, Clock::now()),
+      began_(began),
       output_(plan.size()),
       timer_(io) {
   for (const PlannedProcess& process : plan) {
@@ -84,14 +86,17 @@ JobWatch::~JobWatch() {
   console_.on_resize = nullptr;
 }
 
-void JobWatch::Begin() {
+std::string JobWatch::Begin() {
   runs_ = true;
   last_look_ = Clock::now();
-  history_.emplace(RecordOf(options_));
+  JobRecord record = RecordOf(options_, began_);
+  if (web_) record.dashboard = web_->PageUrl();
+  history_.emplace(std::move(record));
   if (web_ && !web_->MetricsUrl().empty()) Say(fmt::format("metrics: {}", web_->MetricsUrl()));
   if (web_ && !web_->PageUrl().empty()) Say(fmt::format("dashboard: {}", web_->PageUrl()));
   console_.on_resize = [this] { ShowLine(); };
   WaitToLook();
+  return history_->error();
 }
 
 void JobWatch::WaitToLook() {
@@ -272,6 +277,8 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   for (const WorkerSnapshot& worker : job.workers) end.restarts += worker.restarts;
   end.page = KeepPage(job);
   if (timeline_) timeline_->Finish();
+  // Readers of launcher.log stop when the record says that the job has ended.
+  if (options_.detach) console_.Flush(std::nullopt);
   if (history_) history_->End(std::move(end));
   if (!web_) return done();
   web_->Finish(job, std::move(done));

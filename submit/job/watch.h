@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -35,18 +36,19 @@ struct WatchCallbacks {
 
 class JobWatch {
  public:
-  /// `console` and `options` must outlive this object. `joins`: whether workers are expected to join a
-  /// tracker that dmlc-submit runs. Throws std::runtime_error if metrics or the page cannot be served.
+  /// `console` and `options` must outlive this object. `began`: for the job's record. `joins`: whether
+  /// workers are expected to join a tracker that dmlc-submit runs. Throws std::runtime_error if metrics or
+  /// the page cannot be served.
   JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
-           const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
-           WatchCallbacks callbacks);
+           std::chrono::system_clock::time_point began, const std::vector<PlannedProcess>& plan, bool joins,
+           const wire::JobToken& token, WatchCallbacks callbacks);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
 
-  /// Call when the job begins: logs the addresses of its metrics and dashboard, and starts to show its
-  /// progress.
-  void Begin();
+  /// Call when the job begins: writes its record, logs the addresses of its metrics and dashboard, and starts
+  /// to show its progress. Returns what went wrong with the record; empty if nothing did.
+  std::string Begin();
 
   /// The monitor, to which the caller must report the job's events.
   JobMonitor& monitor() { return monitor_; }
@@ -81,6 +83,7 @@ class JobWatch {
   const Options& options_;
   const WatchCallbacks callbacks_;
   JobMonitor monitor_;
+  const std::chrono::system_clock::time_point began_;
   std::optional<History> history_;  ///< once the job has begun
   OutputHistory output_;
   std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken

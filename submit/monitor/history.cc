@@ -20,6 +20,7 @@
 #include <system_error>
 #include <utility>
 
+#include "posix/folder_lock.h"
 #include "posix/host_name.h"
 #include "posix/private_file.h"
 
@@ -91,14 +92,19 @@ posix::Descriptor WriteRecord(const fs::path& path, const JobRecord& record) {
   return file;
 }
 
+/// Removes the oldest records with their log folders. The record of a job that still writes to its log folder
+/// stays.
 void RemoveOutdated(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     names.push_back(entry.path().filename().string());
   }
-  for (const std::string& name : OutdatedRecords(std::move(names), kMostRecords)) {
+  for (const std::string& id : OutdatedRecords(names, kMostRecords)) {
+    const auto logs = posix::LockFolder((folder / id).string());
+    if (!logs) continue;
     std::error_code somebody_else_did;
-    fs::remove(folder / name, somebody_else_did);
+    fs::remove_all(folder / id, somebody_else_did);
+    fs::remove(folder / (id + std::string(kEnding)), somebody_else_did);
   }
 }
 
@@ -135,6 +141,8 @@ std::string RecordText(const JobRecord& record, bool locked) {
                {"workers", record.workers},
                {"began", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", Utc(record.began))},
                {"log_dir", TextOrNull(record.log_dir)}};
+  if (record.detached) json["detached"] = true;
+  if (!record.dashboard.empty()) json["dashboard"] = record.dashboard;
   if (locked) json["locked"] = true;
   if (const auto& end = record.end) {
     json["seconds"] = std::round(end->seconds * 1000) / 1000;
@@ -148,16 +156,19 @@ std::string RecordText(const JobRecord& record, bool locked) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-std::string RecordFileName(const JobRecord& record) {
-  return fmt::format("{:%Y%m%dT%H%M%SZ}-{}{}", Utc(record.began), record.pid, kEnding);
+std::string JobId(const JobRecord& record) {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}-{}", Utc(record.began), record.pid);
 }
 
-std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::size_t most) {
-  std::erase_if(names, [](const std::string& name) { return !IsRecord(name); });
-  if (names.size() <= most) return {};
-  std::sort(names.begin(), names.end());
-  names.resize(names.size() - most);
-  return names;
+std::vector<std::string> OutdatedRecords(const std::vector<std::string>& names, std::size_t most) {
+  std::vector<std::string> ids;
+  for (const std::string& name : names) {
+    if (IsRecord(name)) ids.push_back(name.substr(0, name.size() - kEnding.size()));
+  }
+  if (ids.size() <= most) return {};
+  std::sort(ids.begin(), ids.end());
+  ids.resize(ids.size() - most);
+  return ids;
 }
 
 std::string HistoryFolder(const char* xdg_state_home, const char* home) {
@@ -177,32 +188,35 @@ History::History(JobRecord record) : record_(std::move(record)) {
 
 void History::End(RecordedEnd end) {
   record_.end = std::move(end);
+  record_.dashboard.clear();
   Write();
 }
 
 void History::Write() {
+  error_.clear();
   std::vector<posix::Descriptor> locks;
   for (const std::string& folder : folders_) {
     try {
       fs::create_directories(folder);
-      locks.push_back(WriteRecord(fs::path(folder) / RecordFileName(record_), record_));
+      locks.push_back(WriteRecord(fs::path(folder) / (JobId(record_) + std::string(kEnding)), record_));
       if (!record_.end) RemoveOutdated(folder);
     } catch (const std::exception& error) {
-      spdlog::debug("cannot record the job for `warren jobs` in '{}': {}", folder, error.what());
+      error_ = fmt::format("cannot record the job for `warren jobs` in '{}': {}", folder, error.what());
+      spdlog::debug("{}", error_);
     }
   }
   if (record_.end) locks.clear();
   locks_ = std::move(locks);
 }
 
-JobRecord RecordOfThisProcess() {
+JobRecord RecordOfThisProcess(std::chrono::system_clock::time_point began) {
   JobRecord record;
   std::error_code gone;
   record.directory = fs::current_path(gone).string();
   record.host = posix::HostName();
   record.pid = ::getpid();
   record.boot = BootId();
-  record.began = std::chrono::system_clock::now();
+  record.began = began;
   return record;
 }
 

@@ -16,7 +16,7 @@
 
 namespace warren::submit {
 
-/// Number of files kept in a folder; the oldest are deleted.
+/// Number of records kept in a folder; the oldest are deleted, with their log folders.
 inline constexpr std::size_t kMostRecords = 1000;
 
 enum class HowEnded { kSucceeded, kFailed, kInterrupted };
@@ -51,18 +51,21 @@ struct JobRecord {
   std::string cluster;
   int workers = 0;
   std::chrono::system_clock::time_point began;
-  std::string log_dir;  ///< absolute path; empty: none
+  std::string log_dir;    ///< absolute path; empty: none
+  std::string dashboard;  ///< address of the page while the job runs; empty: none
+  bool detached = false;  ///< its output is in kLauncherLog in log_dir
   std::optional<RecordedEnd> end;
 };
 
 /// The text of the file. Invalid UTF-8 in the record is replaced. `locked`: whether the writer holds a lock
 /// on the file (flock) while the job runs, by which readers recognise a running job.
 std::string RecordText(const JobRecord& record, bool locked = false);
-/// The name of the record's file, e.g. "20261127T010203Z-4711.json".
-std::string RecordFileName(const JobRecord& record);
-/// The oldest records, which must be deleted so that at most `most` remain. Files with other names are
-/// ignored.
-std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::size_t most);
+/// The job's ID, e.g. "20261127T010203Z-4711". Its record is the file ID.json; a detached job without
+/// --log-dir has its logs in the folder ID next to that file.
+std::string JobId(const JobRecord& record);
+/// The IDs of the oldest records, which must be deleted so that at most `most` remain. `names`: those of all
+/// files in the folder; files that are not records are ignored.
+std::vector<std::string> OutdatedRecords(const std::vector<std::string>& names, std::size_t most);
 
 /// $XDG_STATE_HOME/warren/jobs, else $HOME/.local/state/warren/jobs; empty if neither variable is set.
 std::string HistoryFolder(const char* xdg_state_home, const char* home);
@@ -74,16 +77,20 @@ class History {
   /// `jobs` in that directory.
   explicit History(JobRecord record);
   void End(RecordedEnd end);
+  /// What went wrong when the record was last written; empty if it is in all folders.
+  const std::string& error() const { return error_; }
 
  private:
   void Write();
 
   JobRecord record_;
   std::vector<std::string> folders_;
+  std::string error_;
   std::vector<posix::Descriptor> locks_;  ///< held on the records of a running job
 };
 
-/// A new record with the fields that the process knows: directory, host, pid, boot and began (now).
-JobRecord RecordOfThisProcess();
+/// A new record of a job that began at that time, with the fields that the process knows: directory, host,
+/// pid and boot.
+JobRecord RecordOfThisProcess(std::chrono::system_clock::time_point began);
 
 }  // namespace warren::submit

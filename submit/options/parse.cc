@@ -111,6 +111,13 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
   // other hosts.
   const bool metrics_stay_here = options.metrics && NamesLoopback(ToText(*options.metrics));
   if (options.dashboard == WebAddress{} && metrics_stay_here) options.dashboard = options.metrics;
+  if (options.detach && options.dry_run) {
+    throw UsageError("--detach: with --dry-run there is no job that could continue; give one of the two");
+  }
+  if (options.detach && options.until_stdin_closes) {
+    throw UsageError(
+        "--detach: with --until-stdin-closes the job would end at once, because a detached job has no standard input; give one of the two");
+  }
   options.port_was_chosen = Contains(given, "--port");
   if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
   if (options.port_end < options.port) {

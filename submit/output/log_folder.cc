@@ -17,22 +17,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The regular files in this folder whose names are those of files that jobs keep (see IsLogName).
+bool RemovePrefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string RankLog(std::string_view rank) {
+  return fmt::format("rank-{}.log", rank);
+}
+
+bool IsRankLog(std::string_view name) {
+  std::string_view rank = name;
+  return RemovePrefix(rank, "rank-") && IsNumber(rank.substr(0, rank.find('.'))) &&
+         name == RankLog(rank.substr(0, rank.find('.')));
+}
+
+/// The files in this folder that jobs keep: regular files whose names are those of logs (see IsLogName), and
+/// the links of LinkRank.
 std::vector<fs::path> LogsIn(const fs::path& folder) {
   std::vector<fs::path> logs;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code gone;
-    const bool is_file = entry->symlink_status(gone).type() == fs::file_type::regular;
-    if (is_file && IsLogName(entry->path().filename().string())) logs.push_back(entry->path());
+    const fs::file_type type = entry->symlink_status(gone).type();
+    const std::string name = entry->path().filename().string();
+    const bool is_log = type == fs::file_type::regular && IsLogName(name);
+    if (is_log || (type == fs::file_type::symlink && IsRankLog(name))) logs.push_back(entry->path());
   }
   return logs;
-}
-
-bool RemovePrefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
 }
 
 void MoveLogsOfJobBefore(const std::string& folder) {
@@ -59,14 +76,23 @@ void MoveLogsOfJobBefore(const std::string& folder) {
 }  // namespace
 
 bool IsLogName(std::string_view name) {
-  if (name == kTrackerLog || name == kKeptPage) return true;
+  if (name == kTrackerLog || name == kLauncherLog || name == kKeptPage) return true;
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || (name.substr(dot) != ".log" && name.substr(dot) != ".stack"))
     return false;
   name = name.substr(0, dot);
   if (name == "scheduler") return true;
-  return (RemovePrefix(name, "worker-") || RemovePrefix(name, "server-")) && !name.empty() &&
-         name.find_first_not_of("0123456789") == std::string_view::npos;
+  return (RemovePrefix(name, "worker-") || RemovePrefix(name, "server-")) && IsNumber(name);
+}
+
+bool LinkRank(const std::string& folder, int rank, std::string_view task_id) {
+  if (!IsNumber(task_id)) return true;
+  const std::string number = std::to_string(rank);
+  const fs::path link = fs::path(folder) / RankLog(number);
+  std::error_code error;
+  fs::remove(link, error);
+  if (task_id != number) fs::create_symlink(fmt::format("worker-{}.log", task_id), link, error);
+  return !error;
 }
 
 posix::Descriptor BeginLogFolder(const std::string& folder) {

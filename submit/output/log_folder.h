@@ -8,6 +8,8 @@
 
 namespace warren::submit {
 
+/// The output of dmlc-submit itself, with --detach.
+inline constexpr std::string_view kLauncherLog = "launcher.log";
 /// Text that workers print through the tracker, such as the evaluation of each round.
 inline constexpr std::string_view kTrackerLog = "tracker.log";
 /// The job's page, kept after its end.
@@ -16,8 +18,13 @@ inline constexpr std::string_view kKeptPage = "job.html";
 inline constexpr std::string_view kEarlierLogs = "earlier";
 
 /// Whether a job keeps a file with this name: "worker-3.log", "server-0.stack", "scheduler.log", kTrackerLog,
-/// kKeptPage.
+/// kLauncherLog, kKeptPage.
 bool IsLogName(std::string_view name);
+
+/// Makes "rank-<rank>.log" a symbolic link to worker-<task_id>.log, unless the two numbers are equal. Call
+/// whenever a worker gets a rank. `task_id`: as the worker says; anything but a number is ignored. Returns
+/// false if the file system refuses the link.
+bool LinkRank(const std::string& folder, int rank, std::string_view task_id);
 
 /// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous
 /// job's files to the subfolder kEarlierLogs, replacing older ones, so that no file of another job seems to

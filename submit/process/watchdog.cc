@@ -93,10 +93,7 @@ int Detach(int pipe) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(pipe, STDIN_FILENO);
-  if (!posix::CloseRange(1, ~0U)) {
-    const long limit = sysconf(_SC_OPEN_MAX);
-    for (int fd = 1; fd < limit; ++fd) close(fd);
-  }
+  posix::CloseFrom(STDIN_FILENO + 1);
   if (chdir("/") != 0) return STDIN_FILENO;  // only so that no file system is kept busy
   return STDIN_FILENO;
 }

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 from warren._tools import jobs as _jobs
@@ -92,13 +93,23 @@ class Records(unittest.TestCase):
                 (listed + shown).encode()
 
     def test_a_job_is_found_by_its_beginning_or_its_pid(self):
-        jobs = [job(), _jobs.Job("20261127T010204Z-47", NOW, "running", {})]
+        jobs = [job(), _jobs.Job("20261127T010204Z-47", NOW, "running", {"name": "a"})]
         self.assertEqual(_jobs.find(jobs, "4711"), jobs[0])
         self.assertEqual(_jobs.find(jobs, "20261127T010204"), jobs[1])
         with self.assertRaisesRegex(ValueError, "is ambiguous: it may be .*4711, .*47"):
             _jobs.find(jobs, "2026")
         with self.assertRaisesRegex(ValueError, "there is no job '9'"):
             _jobs.find(jobs, "9")
+
+    def test_a_job_is_found_by_its_name_if_it_is_the_only_one_that_runs_or_the_newest(self):
+        def named(second, state, name="tuning"):
+            return _jobs.Job(f"20261127T01020{second}Z-{second}", NOW, state, {"name": name})
+
+        jobs = [named(4, "failed"), named(3, "running", "other"), named(2, "running"), named(1, "succeeded")]
+        self.assertEqual(_jobs.find(jobs, "tuning"), jobs[2])
+        self.assertEqual(_jobs.find([jobs[0], jobs[3]], "tuning"), jobs[0])
+        with self.assertRaisesRegex(ValueError, "'tuning' is ambiguous: it may be .*Z-2, .*Z-1"):
+            _jobs.find([jobs[2], named(1, "running")], "tuning")
 
     def test_times_are_short(self):
         self.assertEqual([_jobs.ago(s) for s in (0, 1, 61, 7300, 90000, 4e7)],
@@ -188,6 +199,34 @@ class Program(unittest.TestCase):
             fcntl.flock(held, fcntl.LOCK_EX)
             self.assertEqual(states(), {"1": "running", "2": "unknown"})
         self.assertEqual(states(), {"1": "killed", "2": "unknown"})
+
+    def test_a_job_that_ends_while_its_record_is_read_was_not_killed(self):
+        values = {**{field: value for field, value in FAILED.items() if field not in END}, "host": socket.gethostname(), "locked": True}
+        files = [self.folder / f"20261127T010203Z-{number}.json" for number in range(300)]
+        read = [threading.Event() for _ in files]
+
+        def run_jobs():
+            for file, was_read in zip(files, read):
+                aside = file.with_suffix(".new")
+                aside.write_text(json.dumps(values))
+                with open(aside, encoding="utf-8") as held:
+                    fcntl.flock(held, fcntl.LOCK_EX)
+                    aside.rename(file)
+                    was_read.wait()
+                    aside.write_text(json.dumps({**FAILED, **values}))
+                    aside.rename(file)
+
+        jobs = threading.Thread(target=run_jobs)
+        jobs.start()
+        self.addCleanup(jobs.join)
+        self.addCleanup(lambda: [was_read.set() for was_read in read])
+        for file, was_read in zip(files, read):
+            states = []
+            while "failed" not in states:
+                if file.exists():
+                    states.append(_jobs.read_file(file).state)
+                    was_read.set()
+            self.assertNotIn("killed", states)
 
     def test_a_log_directory_has_jobs_of_its_own(self):
         self.keep(5, self.folder / "logs/jobs", story="the disk was full")

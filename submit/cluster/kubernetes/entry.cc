@@ -47,6 +47,10 @@ void CheckOptions(const Options& options) {
   if (options.kube_worker_image.empty()) {
     throw UsageError("--kube-worker-image IMAGE is missing: the container image that the workers run in");
   }
+  if (options.detach && !options.kube_manifest.empty()) {
+    throw UsageError(
+        "--detach: with --kube-manifest FILE there is no job that could continue; give one of the two");
+  }
   if (options.kube_trainjob && options.kube_manifest.empty() && !options.dry_run) {
     throw UsageError(
         "--kube-kind trainjob needs --kube-manifest FILE: Kubeflow Trainer runs the job, not dmlc-submit");

@@ -39,6 +39,14 @@ class WithTracker(SubmitCase):
             sorted(process.out.splitlines()), ["[0] ranked 0 1", "[0] task", "[1] ranked 1 0", "[1] task"]
         )
 
+    def test_logs_are_found_by_rank(self):
+        code = "worker.rank = 1 - task\nworker.start(); print('ranked', worker.rank, flush=True); worker.shutdown()"
+        process = self.workers(2, code, "--log-dir", "logs")
+        self.assertEqual(process.returncode, 0, process.err)
+        for rank in range(2):
+            self.assertEqual((self.file("logs") / f"rank-{rank}.log").resolve().name, f"worker-{1 - rank}.log")
+            self.assertEqual((self.file("logs") / f"rank-{rank}.log").read_text(), f"ranked {rank}\n")
+
     def test_last_line_has_the_rank(self):
         code = "worker.rank = 1 - task\nworker.start()\nif task == 1: sys.exit(6)\ntime.sleep(600)"
         process = self.workers(2, code)

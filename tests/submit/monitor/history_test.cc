@@ -14,6 +14,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "posix/folder_lock.h"
+
 namespace warren::submit {
 namespace {
 
@@ -82,6 +84,14 @@ TEST(History, ARecordOfAJobThatRunsSaysNothingOfAnEnd) {
   EXPECT_THAT(RecordText(Example()), Not(HasSubstr("exit_code")));
 }
 
+TEST(History, ARecordOfAJobThatRunsHasTheAddressOfItsPage) {
+  JobRecord record = Example();
+  record.dashboard = "http://127.0.0.1:8080/#hidden";
+  record.detached = true;
+  EXPECT_THAT(RecordText(record), HasSubstr("\"dashboard\": \"http://127.0.0.1:8080/#hidden\""));
+  EXPECT_THAT(RecordText(record), HasSubstr("\"detached\": true"));
+}
+
 TEST(History, BytesThatAreNoTextAreReplaced) {
   JobRecord record = Example();
   record.command = {"a\xff"};
@@ -89,7 +99,7 @@ TEST(History, BytesThatAreNoTextAreReplaced) {
 }
 
 TEST(History, AFileIsNamedByTimeAndProcess) {
-  EXPECT_EQ(RecordFileName(Example()), "20261127T010203Z-4711.json");
+  EXPECT_EQ(JobId(Example()), "20261127T010203Z-4711");
 }
 
 TEST(History, TheOldestRecordsGoAndNothingElse) {
@@ -97,7 +107,7 @@ TEST(History, TheOldestRecordsGoAndNothingElse) {
       OutdatedRecords({"20261127T010203Z-1.json", "20251127T010203Z-1.json", "00000000T000000Z-x.json",
                        "20261127T010203Z-2.json", "a.json", "20251127T010203Z-1.json.new"},
                       2),
-      ElementsAre("20251127T010203Z-1.json"));
+      ElementsAre("20251127T010203Z-1"));
   EXPECT_THAT(OutdatedRecords({"20261127T010203Z-1.json", "20251127T010203Z-1.json"}, 2), IsEmpty());
 }
 
@@ -112,18 +122,18 @@ TEST_F(HistoryFiles, AJobIsThereFromItsBeginningAndReplacedAtItsEnd) {
   JobRecord record = Example();
   record.log_dir = (folder_ / "logs").string();
   History history(record);
-  const fs::path file = jobs() / RecordFileName(record);
+  const fs::path file = jobs() / (JobId(record) + ".json");
   EXPECT_EQ(Contents(file), RecordText(record, true));
   EXPECT_THAT(Contents(file), HasSubstr("\"locked\": true"));
   for (const fs::path& folder : {jobs(), folder_ / "logs/jobs"}) {
-    const posix::Descriptor reader(open((folder / RecordFileName(record)).c_str(), O_RDONLY | O_CLOEXEC));
+    const posix::Descriptor reader(open((folder / (JobId(record) + ".json")).c_str(), O_RDONLY | O_CLOEXEC));
     EXPECT_EQ(flock(reader.get(), LOCK_SH | LOCK_NB), -1) << folder;
     EXPECT_EQ(errno, EWOULDBLOCK);
   }
   history.End(Failure());
   record.end = Failure();
   EXPECT_EQ(Contents(file), RecordText(record));
-  EXPECT_EQ(Contents(folder_ / "logs/jobs" / RecordFileName(record)), RecordText(record));
+  EXPECT_EQ(Contents(folder_ / "logs/jobs" / (JobId(record) + ".json")), RecordText(record));
   struct stat status {};
   ASSERT_EQ(stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
@@ -137,7 +147,26 @@ TEST_F(HistoryFiles, OnlyTheLatestAreKept) {
   }
   const History history(Example());
   EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(jobs()), {})), kMostRecords);
-  EXPECT_TRUE(fs::exists(jobs() / RecordFileName(Example())));
+  EXPECT_TRUE(fs::exists(jobs() / (JobId(Example()) + ".json")));
+}
+
+TEST_F(HistoryFiles, LogsNextToARecordGoWithItUnlessTheirJobStillRuns) {
+  const fs::path old = jobs() / "20240101T000000Z-1";
+  const fs::path running = jobs() / "20240101T000000Z-2";
+  for (const fs::path& logs : {old, running}) {
+    fs::create_directories(logs);
+    std::ofstream(logs / "worker-0.log") << "a line";
+    std::ofstream(logs.string() + ".json") << "{}";
+  }
+  for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
+    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
+  }
+  const auto lock = posix::LockFolder(running);
+  const History history(Example());
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_FALSE(fs::exists(old.string() + ".json"));
+  EXPECT_TRUE(fs::exists(running / "worker-0.log"));
+  EXPECT_TRUE(fs::exists(running.string() + ".json"));
 }
 
 TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
@@ -145,10 +174,12 @@ TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
   JobRecord record = Example();
   record.log_dir.clear();
   EXPECT_NO_THROW(History(record).End(Failure()));
+  EXPECT_THAT(History(record).error(), HasSubstr("cannot record the job"));
 }
 
 TEST(History, WhatTheMachineKnowsOfThisProcess) {
-  const JobRecord record = RecordOfThisProcess();
+  const JobRecord record = RecordOfThisProcess(Example().began);
+  EXPECT_EQ(record.began, Example().began);
   EXPECT_EQ(record.pid, getpid());
   EXPECT_EQ(record.boot, Contents("/proc/sys/kernel/random/boot_id").substr(0, 36));
   EXPECT_EQ(record.directory, fs::current_path());

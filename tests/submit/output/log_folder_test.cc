@@ -37,7 +37,7 @@ class LogFolder : public testing::Test {
 
 TEST(LogName, IsAWholeName) {
   for (const char* const name : {"worker-0.log", "worker-12.stack", "server-3.log", "scheduler.log",
-                                 "scheduler.stack", "tracker.log", "job.html"}) {
+                                 "scheduler.stack", "tracker.log", "launcher.log", "job.html"}) {
     EXPECT_TRUE(IsLogName(name)) << name;
   }
   for (const char* const name :
@@ -86,6 +86,24 @@ TEST_F(LogFolder, LeavesEverythingElse) {
   fs::create_symlink("notes.txt", folder_ / "worker-1.log");
   (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("notes.txt", "slurm-12.log", "worker-0.log", "worker-1.log"));
+}
+
+TEST_F(LogFolder, HasALinkForEachRankWhoseNumberIsNotThatOfItsWorker) {
+  Make("worker-0.log");
+  Make("worker-1.log");
+  EXPECT_TRUE(LinkRank(folder_, 0, "1"));
+  EXPECT_TRUE(LinkRank(folder_, 1, "0"));
+  EXPECT_TRUE(LinkRank(folder_, 2, "2"));
+  EXPECT_TRUE(LinkRank(folder_, 3, "../../evil"));
+  EXPECT_THAT(Names(), ElementsAre("rank-0.log", "rank-1.log", "worker-0.log", "worker-1.log"));
+  EXPECT_EQ(fs::read_symlink(folder_ / "rank-0.log"), "worker-1.log");
+  EXPECT_TRUE(LinkRank(folder_, 1, "1"));
+  EXPECT_THAT(Names(), ElementsAre("rank-0.log", "worker-0.log", "worker-1.log"));
+  EXPECT_FALSE(LinkRank((folder_ / "nothing").string(), 0, "1"));
+  Make("rank-x.log");
+  (void)BeginLogFolder(folder_);
+  EXPECT_THAT(Names(), ElementsAre("earlier", "rank-x.log"));
+  EXPECT_EQ(fs::read_symlink(folder_ / "earlier/rank-0.log"), "worker-1.log");
 }
 
 TEST_F(LogFolder, LosesNothingWhereTheyCannotBeMoved) {

@@ -99,6 +99,27 @@ def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
         os.close(file)
 
 
+def wait_for_release(path: "str | os.PathLike[str]") -> None:
+    """Blocks while a process has locked the file. Raises OSError if the file cannot be opened or its file system has no locks."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH)
+    finally:
+        os.close(file)
+
+
+def has_open(pid: int, path: "str | os.PathLike[str]") -> bool:
+    """Whether the process has opened the file. Raises PermissionError if the process belongs to another user, and FileNotFoundError if there
+    is no such process or file, or no /proc."""
+    wanted = os.stat(path)
+    folder = f"/proc/{pid}/fd"
+    for name in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if os.path.samestat(os.stat(os.path.join(folder, name)), wanted):
+                return True
+    return False
+
+
 class LockedFolder:
     """A new folder `path` in `place`, whose name is `prefix` and random characters. It is removed with this object. Folders with that
     prefix whose processes were killed are removed when the next one is made. A folder that may belong to a live process is never removed;

@@ -45,13 +45,12 @@ def _data(words: Sequence[str]) -> int:
 
 #: Command names of similar programs, each with the text that tells a user what to type instead.
 ELSEWHERE = {
-    "status": "warren jobs lists running and past jobs, warren jobs ID shows one",
     "list": "warren jobs lists running and past jobs",
     "ps": "warren jobs lists running and past jobs",
-    "cancel": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
-    "kill": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
-    "stop": "to end a job, end its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
-    "logs": "warren submit --log-dir DIR keeps what each process of a job prints",
+    "kill": "warren cancel NAME ends a job",
+    "stop": "warren cancel NAME ends a job",
+    "attach": "warren logs NAME --follow shows a job's output as it comes",
+    "tail": "warren logs NAME --follow shows a job's output as it comes",
     "run": "warren submit -n N COMMAND starts a job",
     "launch": "warren submit -n N COMMAND starts a job",
     "start": "warren submit -n N COMMAND starts a job",
@@ -63,6 +62,10 @@ ELSEWHERE = {
 COMMANDS = (
     Command("submit", "start a job (dmlc-submit)", _program("dmlc-submit"), program="dmlc-submit"),
     Command("jobs", "list past jobs and how each ended", _module("warren._tools.jobs"), _parser("warren._tools.jobs")),
+    Command("status", "show how a job is doing", _module("warren._tools.status"), _parser("warren._tools.status")),
+    Command("logs", "show a job's output", _module("warren._tools.logs"), _parser("warren._tools.logs")),
+    Command("wait", "wait for a job's end", _module("warren._tools.wait"), _parser("warren._tools.wait")),
+    Command("cancel", "end a running job", _module("warren._tools.cancel"), _parser("warren._tools.cancel")),
     Command("doctor", "check this machine and the hosts of a host file", _module("warren._tools.doctor"),
             _parser("warren._tools.doctor")),
     Command("bench", "measure allreduce here or on a cluster, against memory and network limits", _module("warren._tools.bench"),

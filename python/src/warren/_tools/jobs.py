@@ -13,7 +13,7 @@ import shutil
 import socket
 import stat
 import sys
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 from warren._system import locks as _locks
 from warren._system.printable import printable
@@ -55,6 +55,7 @@ class Job:
     began: datetime.datetime
     state: str  # one of _ENDS, "running", "killed", or "unknown" if only another host can tell
     values: Dict[str, Any]
+    restarted: bool = False  # the machine was restarted since a "killed" job began
 
     @property
     def seconds(self) -> Optional[float]:
@@ -91,7 +92,9 @@ def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
         raise BrokenRecord(f"{name}: 'began' is {values['began']!r}, expected a time such as 2026-11-27T01:02:03Z") from None
     if has_ended and values["how"] not in _ENDS:
         raise BrokenRecord(f"{name}: it ended as {values['how']!r}; expected one of {', '.join(_ENDS)}")
-    return Job(name[:-len(".json")] if name.endswith(".json") else name, began, _state(values, here, is_held), values)
+    state = _state(values, here, is_held)
+    restarted = state == "killed" and values.get("boot") not in (None, "", here[1]) and here[1] != ""
+    return Job(name[:-len(".json")] if name.endswith(".json") else name, began, state, values, restarted)
 
 
 def _state(values: Dict[str, Any], here: Tuple[str, str], is_held: IsHeld) -> str:
@@ -128,7 +131,7 @@ def _command(job: Job) -> str:
     return " ".join(shlex.quote(str(word)) for word in job.values["command"])
 
 
-def _name(job: Job) -> str:
+def name_of(job: Job) -> str:
     """The job's name, without the arguments or code of its command, which `details` shows."""
     name = job.values.get("name")
     if isinstance(name, str) and name:
@@ -143,6 +146,11 @@ def _by(job: Job) -> str:
     return f"{failed_by.get('worker', '')}{f' on {host}' if host else ''}"
 
 
+def lost(job: Job) -> str:
+    """Why a "killed" job has no end in its record."""
+    return "this machine was restarted since" if job.restarted else "the launcher (dmlc-submit) was killed"
+
+
 def _how(job: Job) -> str:
     if job.state == "failed":
         return f"failed, code {job.values['exit_code']}" + (f", {_by(job)}" if _by(job) else "")
@@ -155,7 +163,7 @@ def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
     for job in jobs:
         took = (now - job.began).total_seconds() if job.state == "running" else job.seconds
         workers = f"{job.values['workers']} {job.values['cluster']}"
-        rows.append((job.id, ago((now - job.began).total_seconds()), duration(took), _how(job), workers, _name(job)))
+        rows.append((job.id, ago((now - job.began).total_seconds()), duration(took), _how(job), workers, name_of(job)))
     rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return "".join(("  ".join(cell.ljust(size) for cell, size in zip(row, [*widths, 0])))[:width].rstrip() + "\n" for row in rows)
@@ -164,11 +172,21 @@ def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
 def details(job: Job, now: datetime.datetime) -> str:
     """Everything known about a job, one line for each field."""
     values = job.values
-    rows = [("job", job.id), ("name", _name(job)), ("command", _command(job)), ("directory", values["directory"]),
+    rows = [("job", job.id), ("name", name_of(job)), ("command", _command(job)), ("directory", values["directory"]),
             ("workers", f"{values['workers']} on {values['cluster']}"), ("from", f"{values['host']}, pid {values['pid']}"),
             ("began", f"{values['began']} ({ago((now - job.began).total_seconds())})"), ("took", duration(job.seconds)),
-            ("ended", _how(job)), ("story", values.get("story")), ("restarts", values.get("restarts")),
-            ("logs", values.get("log_dir")), ("page", values.get("page"))]
+            ("ended", f"killed: {lost(job)}" if job.state == "killed" else _how(job)), ("story", values.get("story")),
+            ("restarts", values.get("restarts")), ("logs", values.get("log_dir")), ("page", page(job))]
+    return lines(rows)
+
+
+def page(job: Job) -> Optional[str]:
+    """Returns the address of a running job's page, or the file of an ended job's page; None if there is no page."""
+    return job.values.get("dashboard") if job.state == "running" else job.values.get("page")
+
+
+def lines(rows: Iterable[Tuple[str, Any]]) -> str:
+    """Formats names and values, one pair per line, without the pairs that have no value."""
     return "".join(f"{name:10} {printable(str(value))}\n" for name, value in rows if value not in (None, "", "-"))
 
 
@@ -201,18 +219,31 @@ def _text_of(file: pathlib.Path) -> str:
     return text.decode(errors="replace")
 
 
+def names_in(folder: pathlib.Path) -> List[str]:
+    """Returns the names of the records in a folder. Raises FileNotFoundError if there is no such folder."""
+    return [name for name in os.listdir(folder) if _NAME.fullmatch(name)]
+
+
+def read_file(file: pathlib.Path) -> Job:
+    """Returns the job recorded in the file. Raises BrokenRecord or OSError."""
+    here = (socket.gethostname(), _locks.boot())
+    job = read(file.name, _text_of(file), here, functools.partial(_locks.is_held, file))
+    if job.state != "killed":
+        return job
+    # The job may have ended after its text was read and before its lock was: its file was then replaced by one with the end.
+    return read(file.name, _text_of(file), here, functools.partial(_locks.is_held, file))
+
+
 def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[Job], List[str]]:
     """Returns the `last` newest jobs (None means all), newest first, and an error message for each file that could not be read."""
     try:
-        names = sorted((name for name in os.listdir(folder) if _NAME.fullmatch(name)), reverse=True)
+        names = sorted(names_in(folder), reverse=True)
     except FileNotFoundError:
         return [], []
     jobs, errors = [], []
-    here = (socket.gethostname(), _locks.boot())
     for name in names[:last]:
-        file = folder / name
         try:
-            jobs.append(read(name, _text_of(file), here, functools.partial(_locks.is_held, file)))
+            jobs.append(read_file(folder / name))
         except FileNotFoundError:
             continue  # removed by a job that has just ended, because there are too many records
         except (BrokenRecord, OSError) as error:
@@ -221,9 +252,13 @@ def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[
 
 
 def find(jobs: Sequence[Job], words: str) -> Job:
-    """Returns the only job whose ID begins with `words`, or whose dmlc-submit had that pid. Raises ValueError if there is no such job, or
-    more than one."""
+    """Returns the only job whose ID begins with `words`, or whose dmlc-submit had that pid. If there is none, returns the only running job
+    with that name or, if no such job is running, the newest of `jobs`, which begin with the newest. Raises ValueError if there is no such
+    job, or more than one."""
     found = [job for job in jobs if job.id.startswith(words) or job.id.endswith(f"-{words}")]
+    if not found:
+        named = [job for job in jobs if name_of(job) == words]
+        found = [job for job in named if job.state == "running"] or named[:1]
     if len(found) == 1 or found and found[0].id == words:
         return found[0]
     if not found:
@@ -234,7 +269,7 @@ def find(jobs: Sequence[Job], words: str) -> Job:
 def parser() -> argparse.ArgumentParser:
     """Returns the parser for `warren jobs`'s arguments."""
     made = argparse.ArgumentParser(prog="warren jobs", description="Lists past jobs of dmlc-submit, the newest first.")
-    made.add_argument("id", nargs="?", metavar="ID", help="show everything about one job: its ID, a prefix of it, or its pid")
+    made.add_argument("id", nargs="?", metavar="ID", help="show everything about one job: its ID, a prefix of it, its pid, or its name")
     made.add_argument("--log-dir", metavar="DIR", help="list the jobs with this --log-dir. Default: your jobs on this machine")
     made.add_argument("--last", type=int, default=20, metavar="N", help="list at most N jobs; 0: all. Default: 20")
     made.add_argument("--json", action="store_true", help="print JSON: a list of the contents of the files, with id and state")

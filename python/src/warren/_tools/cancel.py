@@ -1,0 +1,40 @@
+"""`warren cancel`: ends a running job through its dmlc-submit."""
+import argparse
+import signal
+from typing import Sequence
+
+from warren._system.printable import printable
+from warren._tools import one_job as _one_job
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser for `warren cancel`'s arguments."""
+    made = _one_job.make_parser(
+        "cancel", "Sends SIGTERM to a running job's dmlc-submit, which ends all processes of the job, and waits for its end. The exit code "
+        "is 0 if the job has ended, now or before.")
+    made.add_argument("--no-wait", action="store_true", help="do not wait for the job's end")
+    return made
+
+
+def _cancel(one: _one_job.OneJob, options: argparse.Namespace) -> int:
+    job = one.job
+    if job.state not in ("running", "unknown"):
+        print(printable(f"job {job.id} had already ended: it {_one_job.outcome(job)}"))
+        return 0
+    try:
+        launcher = _one_job.Launcher(one)
+    except ValueError:
+        if one.again().job.state == job.state:
+            raise
+        return _cancel(one.again(), options)  # it has ended since its record was read
+    launcher.send(signal.SIGTERM)
+    if options.no_wait:
+        print(f"sent SIGTERM to dmlc-submit (pid {launcher.pid}) of job {job.id}; `warren wait {job.id}` waits for its end")
+        return 0
+    print(printable(f"job {job.id} {_one_job.outcome(_one_job.wait_for_end(one, launcher))}"))
+    return 0
+
+
+def run(words: Sequence[str]) -> int:
+    """Runs `warren cancel ...`; returns the exit code: 0 if the job has ended or, with --no-wait, was asked to."""
+    return _one_job.run(parser(), words, _cancel)

@@ -1,0 +1,53 @@
+"""`warren status`: how a job is doing, on one screen."""
+import argparse
+import datetime
+import json
+from typing import List, Sequence, Tuple
+
+from warren._system.printable import printable
+from warren._tools import jobs as _jobs
+from warren._tools import logs as _logs
+from warren._tools import one_job as _one_job
+
+_LINES = 10
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser for `warren status`'s arguments."""
+    made = _one_job.make_parser("status", "Shows how a job is doing, and its last output. The exit code is 0 if it is running or has "
+                                "succeeded, and 1 otherwise.")  # fmt: skip
+    made.add_argument("--json", action="store_true", help="print JSON: the record's fields, with id, state, outcome and output")
+    return made
+
+
+def _last_output(one: _one_job.OneJob) -> Tuple[str, List[str]]:
+    """A line about the output, and its last lines: of the whole job, or of rank 0 if only each process's was kept."""
+    combined = one.job.values.get("detached") is True or not one.job.values.get("log_dir")
+    what = "output" if combined else "output of rank 0"
+    try:
+        output = _logs.last_lines(_one_job.log_file(one, None if combined else 0), _LINES)
+    except (OSError, ValueError) as error:
+        return str(error), []
+    return what + (", last lines:" if output else " is empty"), output
+
+
+def _show(one: _one_job.OneJob, options: argparse.Namespace) -> int:
+    job, values = one.job, one.job.values
+    what, output = _last_output(one)
+    if options.json:
+        print(json.dumps({"id": job.id, "state": job.state, "outcome": _one_job.outcome(job), "output": output, **values}, indent=2))
+    else:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        age = (now - job.began).total_seconds()
+        state = f"running for {_jobs.duration(age)}" if job.state == "running" else _one_job.outcome(job)
+        print(_jobs.lines([("job", f"{job.id} ({_jobs.name_of(job)})"), ("state", state),
+                           ("began", f"{values['began']} ({_jobs.ago(age)})"), ("workers", f"{values['workers']} on {values['cluster']}"),
+                           ("from", f"{values['host']}, pid {values['pid']}"), ("logs", values.get("log_dir")),
+                           ("page", _jobs.page(job))]), end="")  # fmt: skip
+        print(printable(what) + "".join(f"\n  {printable(line)}" for line in output))
+    return 0 if job.state in ("running", "succeeded") else 1
+
+
+def run(words: Sequence[str]) -> int:
+    """Runs `warren status ...`; returns the exit code: 0 if the job is running or has succeeded, otherwise 1."""
+    return _one_job.run(parser(), words, _show)

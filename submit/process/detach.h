@@ -1,0 +1,34 @@
+// --detach: a job continues in a process of its own, which neither the terminal nor the caller's end affects.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "posix/descriptor.h"
+
+namespace warren::submit {
+
+/// The side of the process that continues.
+class Detached {
+ public:
+  /// `starter`: the pipe to the process that waits for Begin.
+  explicit Detached(posix::Descriptor starter) : starter_(std::move(starter)) {}
+
+  /// Call once, when the job has begun. From here on, the output of this process goes to the file `log`,
+  /// which also receives everything written so far. The starting process prints `id` and exits. Throws
+  /// std::runtime_error if the file cannot be written or the starting process no longer exists.
+  void Begin(const std::string& id, const std::string& log);
+
+ private:
+  posix::Descriptor starter_;
+};
+
+/// Continues in a new process: calls `go_on` in a new session, without a terminal and without the caller's
+/// descriptors, and returns its exit code there. Call before there are threads. The calling process waits
+/// until the new one has called Begin or has ended, passes everything that the new one has written to
+/// standard error, and returns the exit code: 0 after Begin, otherwise that of the new process. Throws
+/// std::runtime_error if no process can be started.
+int Detach(const std::function<int(Detached&)>& go_on);
+
+}  // namespace warren::submit

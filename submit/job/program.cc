@@ -63,7 +63,7 @@ void Print(const std::string& text) {
 /// Handles --save. Throws std::runtime_error if the file cannot be written or has other content.
 void SaveJob(const Options& options) {
   const std::string& path = options.save_file;
-  if (options.cluster_is_from_environment) {
+  if (options.cluster_is_from_environment && options.cluster != Options().cluster) {
     fmt::print(stderr,
                "dmlc-submit: the job file does not name the cluster, {}, which DMLC_SUBMIT_CLUSTER chose; "
                "--cluster {} writes it\n",

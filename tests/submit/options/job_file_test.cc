@@ -157,9 +157,13 @@ TEST_F(JobFileTest, FileDecidesBeforeTheEnvironment) {
 }
 
 TEST_F(JobFileTest, FileIsReadOnlyIfItIsNeeded) {
-  const auto read = [](const std::string&) -> std::string { throw std::runtime_error("cannot read"); };
+  const auto read = [](const std::string&) -> std::string { throw std::runtime_error("cannot read it"); };
   EXPECT_EQ(ParseOptions(AllOptions(), {"--job", "x", "--help"}, read).request, Request::kHelp);
-  EXPECT_THROW(ParseOptions(AllOptions(), {"--job", "x", "--show-hosts"}, read), std::runtime_error);
+  EXPECT_THAT(
+      [&] {
+        ParseOptions(AllOptions(), {"--job", "x", "--show-hosts"}, read);
+      },
+      testing::ThrowsMessage<UsageError>("--job: cannot read it"));
   EXPECT_EQ(With("host-file: h\n", {"--show-hosts"}).host_file, "h");
   EXPECT_EQ(With("host-file: h\n", {"--show-hosts"}).request, Request::kShowHosts);
 }
@@ -342,7 +346,7 @@ class RandomLine {
     if (hint.kind == ValueKind::kInteger) return name + '=' + Count();
     if (hint.kind == ValueKind::kNumber) return name + '=' + (Below(2) == 0 ? "0.5" : "030");
     if (hint.kind == ValueKind::kChoice) return name + '=' + Any(hint.choices);
-    if (IsMap(option)) return name + '=' + (Below(4) == 0 ? "WARREN_JOB_FILE_TEST" : "A=" + Any(kTexts));
+    if (TakesMap(option)) return name + '=' + (Below(4) == 0 ? "WARREN_JOB_FILE_TEST" : "A=" + Any(kTexts));
     if (option.value == "SIZE") return name + "=512m";
     if (option.value.find("PORT") != std::string_view::npos)
       return name + (Below(2) == 0 ? "=0.0.0.0:80" : "=0");

@@ -49,6 +49,7 @@ INVALID = {
     "num-workers: 1\nfiles: {a: b}\ncommand: 'true'\n": ":2:8: files: expected one value",
     "num-workers: 1\ncommand: []\n": ":2:10: command: the command has no words",
     "- num-workers: 1\n": ":1:1: expected options",
+    '"\\e[31m": 1\n': ":1:1: \\x1b[31m: there is no such option",
 }
 
 
@@ -120,7 +121,7 @@ class JobFile(SubmitCase):
                 self.assertTrue(process.err.startswith(f"dmlc-submit: error: job.yaml{message}"), process.err)
         process = self.submit("--job", "nowhere.yaml")
         self.assertEqual(process.returncode, 2)
-        self.assertIn("cannot read 'nowhere.yaml': No such file", process.err)
+        self.assertIn("--job: cannot read 'nowhere.yaml': No such file", process.err)
 
     def test_valid_files_are_accepted(self):
         for name, text in VALID.items():

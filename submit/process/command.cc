@@ -292,10 +292,10 @@ std::vector<std::string> SplitWords(const std::string& line) {
     } else if (c == quote) {
       quote = 0;
     } else {
-      // In double quotes, a backslash before any other character stands for itself.
-      const bool is_itself = quote == '"' && (!escapes || std::string_view("$`\"\\").find(line[i + 1]) ==
-                                                              std::string_view::npos);
-      words.back() += escapes && !is_itself ? line[++i] : c;
+      // In double quotes, a backslash stays unless one of these characters follows.
+      const bool keeps =
+          escapes && quote == '"' && std::string_view("$`\"\\").find(line[i + 1]) == std::string_view::npos;
+      words.back() += escapes && !keeps ? line[++i] : c;
     }
   }
   if (quote != 0) throw std::runtime_error(fmt::format("unmatched {} in: {}", quote, line));

@@ -46,8 +46,10 @@ void WritePrivateFile(const std::string& path, const std::string& content, int f
     }
   }
   if (whole) return;
+  const int error = errno;
+  if ((flags & O_EXCL) != 0 && file) unlink(path.c_str());
   throw std::runtime_error(
-      fmt::format("cannot write '{}': {}", path, std::generic_category().message(errno)));
+      fmt::format("cannot write '{}': {}", path, std::generic_category().message(error)));
 }
 
 }  // namespace warren::submit

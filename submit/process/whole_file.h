@@ -10,8 +10,9 @@ namespace warren::submit {
 std::string ReadWholeFile(const std::string& path);
 
 /// Writes a file that only this user can read, since commands and environments may contain secrets. `flags`
-/// of open(2): O_TRUNC replaces the content of an existing file; with O_EXCL, an existing file is an error.
-/// Throws std::runtime_error ("cannot write '<path>': <why>") on failure.
+/// of open(2): O_TRUNC replaces the content of an existing file; with O_EXCL, an existing file is an error,
+/// and on failure no part of a new one remains. Throws std::runtime_error ("cannot write '<path>': <why>") on
+/// failure.
 void WritePrivateFile(const std::string& path, const std::string& content, int flags);
 
 }  // namespace warren::submit

@@ -1,6 +1,7 @@
 """Job files as users meet them: jobs that start from a file, --save, error messages, and the JSON Schema."""
 
 import json
+import resource
 import stat
 import unittest
 
@@ -103,6 +104,10 @@ class JobFile(SubmitCase):
         self.assertEqual(process.returncode, 1)
         self.assertIn("--save: 'saved.yaml' exists and has other content, which is kept", process.err)
         self.assertEqual(self.file("saved.yaml").read_text(), "# mine\n" + written)
+        full = self.submit("--save", "full.yaml", "-n", 1, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8)))
+        self.assertEqual(full.returncode, 1)
+        self.assertIn("cannot write 'full.yaml': File too large", full.err)
+        self.assertFalse(self.file("full.yaml").exists(), "no part of it stays")
         self.assertIn("cannot write 'nowhere/saved.yaml'", self.submit("--save", "nowhere/saved.yaml", "-n", 1, "true").err)
 
     def test_save_says_that_the_cluster_comes_from_the_environment(self):

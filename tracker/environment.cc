@@ -1,6 +1,9 @@
 #include "tracker/environment.h"
 
-#include "wire/job_token.h"
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <stdexcept>
 
 namespace warren::tracker {
 
@@ -46,6 +49,16 @@ Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task)
   environment.emplace_back("DMLC_NUM_ATTEMPT", std::to_string(task.num_attempt));
   environment.emplace_back("DMLC_JOB_CLUSTER", task.cluster);
   return environment;
+}
+
+std::optional<wire::JobToken> TokenFromEnvironment() {
+  const char* variable = std::getenv(std::string(wire::kTokenVariable).c_str());
+  if (variable == nullptr || *variable == '\0') return std::nullopt;
+  try {
+    return wire::JobToken::Parse(variable);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(fmt::format("{} in the environment: {}", wire::kTokenVariable, error.what()));
+  }
 }
 
 }  // namespace warren::tracker

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "wire/job_token.h"
+
 namespace warren::tracker {
 
 /// Names and values in display order. Names are unique.
@@ -43,5 +45,9 @@ struct TaskIdentity {
 Environment JobEnvironment(const JobAddress& address);
 /// JobEnvironment plus DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
 Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);
+
+/// The token in DMLC_JOB_TOKEN, by which whoever starts a tracker chooses its token; std::nullopt if the
+/// variable is unset or empty. Throws std::runtime_error if it is malformed.
+std::optional<wire::JobToken> TokenFromEnvironment();
 
 }  // namespace warren::tracker

@@ -4,12 +4,9 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cctype>
 #include <charconv>
@@ -30,6 +27,7 @@
 #include "cli/parse.h"
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
+#include "tracker/input_watch.h"
 #include "tracker/man_page.h"
 #include "tracker/server.h"
 #include "tracker/state_file.h"
@@ -210,13 +208,7 @@ wire::JobToken ReadToken(const std::string& path) {
 /// The token given to this tracker; std::nullopt if it should generate one.
 std::optional<wire::JobToken> ToldToken(const Options& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
-  const char* variable = std::getenv(std::string(wire::kTokenVariable).c_str());
-  if (variable == nullptr || *variable == '\0') return std::nullopt;
-  try {
-    return wire::JobToken::Parse(variable);
-  } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(fmt::format("{} in the environment: {}", wire::kTokenVariable, error.what()));
-  }
+  return TokenFromEnvironment();
 }
 
 AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token) {
@@ -241,29 +233,6 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
   }
   return state;
 }
-
-/// Calls `closed` when standard input closes; discards what arrives on it.
-class Leash {
- public:
-  Leash(boost::asio::io_context& io, std::function<void()> closed)
-      : input_(io, ::dup(STDIN_FILENO)), closed_(std::move(closed)) {
-    Wait();
-  }
-
- private:
-  void Wait() {
-    input_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                      [this](boost::system::error_code error) {
-                        std::array<char, 256> ignored{};
-                        if (!error && ::read(input_.native_handle(), ignored.data(), ignored.size()) > 0)
-                          return Wait();
-                        closed_();
-                      });
-  }
-
-  boost::asio::posix::stream_descriptor input_;
-  std::function<void()> closed_;
-};
 
 int Serve(const Options& options) {
   boost::asio::io_context io(1);
@@ -337,9 +306,9 @@ int Serve(const Options& options) {
     io.stop();
   });
 
-  std::optional<Leash> leash;
+  std::optional<InputWatch> input;
   if (options.until_stdin_closes) {
-    leash.emplace(io, [&] {
+    input.emplace(io, [&] {
       spdlog::warn("tracker: standard input has closed; {}", server.job().DescribeMissing());
       exit_code = kExitFailed;
       io.stop();

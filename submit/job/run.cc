@@ -31,7 +31,9 @@
 #include "submit/process/children.h"
 #include "submit/process/cores.h"
 #include "submit/process/environment.h"
+#include "tracker/environment.h"
 #include "tracker/host_address.h"
+#include "tracker/input_watch.h"
 #include "tracker/server.h"
 #include "wire/job_token.h"
 #include "wire/report.h"
@@ -59,6 +61,13 @@ Binding BindingHere(const Options& options, int usable_cores) {
                                        threads != nullptr ? threads : ""));
 }
 
+/// The token that whoever starts this dmlc-submit has chosen for the job, or else a random one. A process of
+/// a job has that job's token in its environment, which a job that it starts must not share.
+wire::JobToken TokenOfJob() {
+  if (std::getenv("DMLC_TASK_ID") != nullptr) return wire::JobToken::Random();
+  return tracker::TokenFromEnvironment().value_or(wire::JobToken::Random());
+}
+
 /// Connects the supervisor to processes, the tracker, the console, signals and the clock.
 class JobRun : public JobView {
  public:
@@ -83,6 +92,7 @@ class JobRun : public JobView {
     OpenOutput();
     ListenToConsole();
     HandleSignals();
+    if (options.until_stdin_closes) input_.emplace(io, [this] { Tell(&Supervisor::Signalled, SIGTERM); });
   }
 
   ~JobRun() override {
@@ -344,6 +354,7 @@ class JobRun : public JobView {
     output_->ShowRest();
     result_ = finish.result;
     signals_.cancel();
+    input_.reset();
     watch_->Finish(finish.result, finish.story, finish.culprit, [this] { io_.stop(); });
   }
 
@@ -471,11 +482,12 @@ class JobRun : public JobView {
   const Options& options_;
   const FoundCommand& command_;
   asio::signal_set signals_;
+  std::optional<tracker::InputWatch> input_;  ///< with --until-stdin-closes
   DeadlineTimer timer_;
   Children children_;
   LocalCluster scheduler_;
   /// Kept when the whole job is restarted, because a queue's copy of the job contains the token.
-  const wire::JobToken token_ = wire::JobToken::Random();
+  const wire::JobToken token_ = TokenOfJob();
   const int cores_ = UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);
   JobHost host_;

@@ -85,6 +85,7 @@ struct Options {
   std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: no hang detection
 
   bool dry_run = false;
+  bool until_stdin_closes = false;
   bool debug_log = false;
   bool dump_on_hang = false;
   bool quiet = false;

@@ -289,6 +289,9 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--check-data", "", "",
            "Print a table of what each worker has read with warren.data before training starts: rows, columns, ranges of labels and features.",
            StoreCheckData},
+          {"--until-stdin-closes", "", "",
+           "End the job, as with SIGTERM, when standard input closes; with a pipe, that is when the process at its other end exits.",
+           Flag<&Options::until_stdin_closes>},
           {"--dry-run", "", "", "Print the shell commands that would start the processes, and start nothing.",
            Flag<&Options::dry_run>},
       });

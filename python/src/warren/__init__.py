@@ -1,9 +1,14 @@
 """Warren for Python: rabit's API over Warren's engine, and any version of XGBoost under dmlc-submit.
 
 `warren.rabit` is rabit's Python API; `warren.xgboost` joins XGBoost to the job that dmlc-submit started; `warren.compat` provides
-`xgboost.rabit` for old scripts; `warren.tracker` and `warren.submit` start rabit-tracker and dmlc-submit. `warren.progress` reports the
-progress of a program to anyone who watches the job."""
-from typing import Optional, SupportsFloat
+`xgboost.rabit` for old scripts; `warren.tracker` and `warren.submit` start rabit-tracker and dmlc-submit. `warren.run` and `warren.start`
+run a function of this program as a job. `warren.progress` reports the progress of a program to anyone who watches the job.
+
+Modules are imported when they are used: `import warren` suffices for `warren.xgboost`."""
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, SupportsFloat
+
+if TYPE_CHECKING:
+    from warren._jobs.job import Job, JobFailed, JobStatus
 
 
 def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> None:  # noqa: A002  the usual term
@@ -20,8 +25,55 @@ def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> 
     _reporting.progress(round, of, metrics)
 
 
-def __getattr__(name: str) -> str:
-    """`__version__` of the installed wheel, looked up on demand because programs start faster without it."""
+def run(function: Callable[..., Any], *args: Any, num_workers: Any, **options: Any) -> List[Any]:
+    """Calls `function(*args)` in each of `num_workers` processes of a job, and returns the list of their results, in the order of ranks:
+
+        def train():
+            with warren.xgboost.communicator():
+                ...
+            return model if warren.xgboost.get_rank() == 0 else None
+
+        model, *_ = warren.run(train, num_workers=4)
+        model, *_ = warren.run(train, num_workers=(2, 8), cluster="ssh", host_file="hosts")
+
+    The function may be defined anywhere, also in a notebook, if cloudpickle is installed, and otherwise in a module. Its processes run this
+    Python interpreter, import from this process's sys.path, where that exists on their hosts, and use the options as words of dmlc-submit:
+    its long names with underscores (docs/reference/options.md), a list for an option that is repeated, True for one without a value, and a
+    dict or list for `env`. (MIN, MAX) workers make an elastic job. The hosts must reach this machine at one more port of the tracker's
+    range; nothing is unpickled, here or there, before the other side has proved the job's token.
+
+    The output of the job appears here, live. Raises what the function raised on the process that failed first, with that process's traceback
+    as its cause; JobFailed if the process was killed or exited; ValueError and TypeError for options, functions and arguments that cannot
+    be used. KeyboardInterrupt ends the job first. If this process ends, the job ends, too."""
+    from warren._jobs.job import Job as _Job  # imported on demand: programs start faster without it
+
+    job = _Job(function, args, {}, num_workers, options, is_shown=True)
+    job.show()
+    return job.result()
+
+
+def start(function: Callable[..., Any], *args: Any, num_workers: Any, **options: Any) -> "Job":
+    """Starts the job that `run` runs, and returns it at once as a Job: `status()`, `logs(rank, follow=)`, `cancel()`, `result()`. The job's
+    output is in `logs`. The job ends when this process ends; `dmlc-submit --detach` starts one that goes on."""
+    from warren._jobs.job import Job as _Job  # imported on demand, as above
+
+    return _Job(function, args, {}, num_workers, options, is_shown=False)
+
+
+#: Modules of this package that are imported when they are used.
+_MODULES = ("collectives", "compat", "config", "data", "device", "horovod", "kvstore", "lightgbm", "parameter_server", "rabit", "submit",
+            "torch", "tracker", "xgboost")
+_OF_JOBS = ("Job", "JobFailed", "JobStatus")
+
+
+def __getattr__(name: str) -> Any:
+    """Modules, classes of jobs, and `__version__` of the installed wheel are looked up on demand, because programs start faster without
+    them."""
+    import importlib
+    if name in _MODULES:
+        return importlib.import_module(f"warren.{name}")
+    if name in _OF_JOBS:
+        return getattr(importlib.import_module("warren._jobs.job"), name)
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import metadata

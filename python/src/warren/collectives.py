@@ -47,6 +47,7 @@ from warren._engine.coordinator import Coordinator
 from warren._engine.mailbox import Mailbox
 from warren._engine.rendezvous import Allgather, rendezvous
 from warren._launch import leaving as _leaving
+from warren._launch import rank as _rank
 from warren._launch import shared_tracker as _shared_tracker
 
 __all__ = ["Array", "Call", "Combine", "Communicator", "Coordinator", "Handle", "Mailbox", "Op", "context", "finalize", "init",
@@ -59,6 +60,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
     _shared_tracker.before_init(words)
     _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
+    _rank.joined_as(world().rank)
 
 
 #: How many times this process has left a job. Communicators made before the last time can no longer be used.

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from warren._engine import native as _native
 from warren._engine import sealed as _sealed
 from warren._launch import leaving as _leaving
+from warren._launch import rank as _rank
 from warren._launch import shared_tracker as _shared_tracker
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
     _shared_tracker.before_init(words)
     array = (ctypes.c_char_p * len(words))(*words)
     _check(_LIB.RabitTryInit(len(words), array))
+    _rank.joined_as(get_rank())
 
 
 def finalize() -> None:

@@ -373,3 +373,15 @@ def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", mat
     pyarrow."""
     _predictions.write(path, lambda: booster.predict(matrix, **options), whole=whole, overwrite=overwrite, form=format,
                        storage_options=storage_options)
+
+
+#: Scikit-learn's estimators with workers. They are made on demand: other programs need no scikit-learn.
+_ESTIMATORS = ("XGBClassifier", "XGBRegressor", "XGBRanker")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from warren._xgboost import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
+
+    return getattr(_on_workers, name)

@@ -57,11 +57,13 @@ def _code(secret: bytes, form: bytes, call: str, source: int, body: Bytes) -> by
     return code.digest()
 
 
-def seal(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump) -> memoryview:
+def seal(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump,
+         secret: Optional[bytes] = None) -> memoryview:
     """Returns the message from which `loads` restores `value`, sent by rank `source` in the call named `call`. Raises any exception of
-    `write`, which pickles the value into a file. Without a token and without `objects`, raises TypeError for anything but None, bool, int,
-    float, str, bytes, tuple, list, dict, and NumPy's numbers, dtypes and arrays without objects."""
-    secret = token()
+    `write`, which pickles the value into a file. `secret`: the token of another job than this process's. Without a token and without
+    `objects`, raises TypeError for anything but None, bool, int, float, str, bytes, tuple, list, dict, and NumPy's numbers, dtypes and
+    arrays without objects."""
+    secret = secret or token()
     buffer = io.BytesIO()
     if secret is None and not objects:
         try:
@@ -101,12 +103,12 @@ def is_refusal(message: Bytes) -> bool:
     return bytes(message[:1]) in (_REFUSAL, _SEALED_REFUSAL)
 
 
-def loads(message: Bytes, call: str, source: int, *, objects: bool = True) -> Any:
-    """Returns the value that rank `source` passed to `seal` for this call. Raises RuntimeError, without unpickling anything, for a message
+def loads(message: Bytes, call: str, source: int, *, objects: bool = True, secret: Optional[bytes] = None) -> Any:
+    """Returns the value that rank `source` passed to `seal` for this call, with the same `secret`. Raises RuntimeError, without unpickling anything, for a message
     that is not sealed with this process's token, and, without a token, for a pickle if the call does not allow `objects`. Raises TypeError
     if the object could not be sent."""
     view = memoryview(message)
-    form, secret = bytes(view[:1]), token()
+    form, secret = bytes(view[:1]), secret or token()
     refused = f"{call}: the message of rank {source} was refused and not unpickled: "
     if secret is not None:
         body = view[1 + _SEAL_BYTES:]

@@ -8,6 +8,7 @@ import xgboost as xgb
 
 from warren._launch import leaving as _leaving
 from warren._launch import membership as _membership
+from warren._launch import rank as _rank
 from warren._launch.launched import launched
 from warren._launch.shared_tracker import entered_again, has_left, left, share_tracker
 from warren._xgboost import acceleration as _acceleration
@@ -92,6 +93,7 @@ def _join_tracker(arguments: Dict[str, Any]) -> None:
             _join_as(found, lambda: xgb.rabit.init([f"{name}={value}".encode() for name, value in found.items()]))
         _joined = True
         prove_over_xgboost(collective())
+    _rank.joined_as(int(collective().get_rank()))
 
 
 def _arguments() -> Dict[str, Any]:

@@ -59,8 +59,10 @@ def require_known(kind: Any, options: Mapping[str, Any], more: Sequence[str] = (
 
 
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """The DMatrix options that describe the features, as far as they are known: their names, types and `enable_categorical`."""
-    known = {"feature_names": table.names, "feature_types": table.types}
+    """The DMatrix options that describe the features, as far as they are known: their names, types and `enable_categorical`. XGBoost calls
+    the columns of numbers of a table "float", and so does a model that it trains alone."""
+    types = None if table.types is None else ["float" if letter == "q" else letter for letter in table.types]
+    known = {"feature_names": table.names, "feature_types": types}
     found: Dict[str, Any] = {name: value for name, value in known.items() if value is not None}
     if table.types and "c" in table.types:
         found["enable_categorical"] = options.get("enable_categorical", True)
@@ -198,7 +200,7 @@ def of_rows(table: _table.Table, peers: Peers, options: Dict[str, Any]) -> Any:
     kind = xgb.QuantileDMatrix if given.pop("quantile", False) or reproducible else xgb.DMatrix
     if kind is xgb.DMatrix:
         given = {name: value for name, value in given.items() if name not in _OF_BINS}
-    table = dataclasses.replace(table, types=given.pop("feature_types", table.types), names=given.pop("feature_names", table.names))
+    table = dataclasses.replace(table, types=given.get("feature_types", table.types), names=given.pop("feature_names", table.names))
     same_on_all(peers, {"features": table.names or table.features.shape[1], "types": table.types, "categories": table.categories,
                         **{name: getattr(table, name) is not None for name in _table.OF_ROWS}, "reproducible": reproducible,
                         **{name: given.get(name) is not None for name in ("ref", "feature_weights", "label_lower_bound")},

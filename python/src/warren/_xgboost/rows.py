@@ -1,5 +1,5 @@
 """Rows that a program has in memory, as a table."""
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,26 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
     count = features.shape[0]
     return Table(features, names, types, _field("label", label, count), _field("weight", weight, count), _queries(qid, count),
                  _field("base_margin", base_margin, count), categories)
+
+
+def split_arguments(given: Mapping[str, Any]) -> Tuple[Any, float, Dict[str, Any], Dict[str, Any]]:
+    """Divides the arguments of XGBoost's matrices, those of them that are not None, into the rows, the value that is missing, the fields of
+    rows, and the others. Groups become queries, and a weight of a group that of its rows."""
+    options = {name: value for name, value in given.items() if value is not None}
+    rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
+    fields = {name: options.pop(name) for name in ("label", "weight", "qid", "base_margin") if name in options}
+    if group is not None:
+        fields["qid"] = np.repeat(np.arange(len(group)), group)
+    if "qid" in fields and "weight" in fields:
+        queries, weights = _queries(fields["qid"], len(fields["qid"])), np.asarray(fields["weight"], np.float32)
+        assert queries is not None
+        number = int(queries[-1]) + 1 if len(queries) else 0
+        if weights.shape != (number, ):
+            raise ValueError(f"sample_weight has the shape {weights.shape}, expected a weight for each of {number} queries")
+        fields["weight"] = weights[queries]
+    if hasattr(rows, "dtypes") or "feature_types" not in options:
+        options.pop("enable_categorical", None)
+    return rows, missing, fields, options
 
 
 def require_whole_queries(qid: Any, peers: Peers) -> None:

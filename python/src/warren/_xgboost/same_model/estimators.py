@@ -10,9 +10,6 @@ from warren._xgboost import rows as _rows
 from warren._xgboost.same_model import training as _training
 from warren.data import _peers
 
-#: The fields of rows among the arguments of XGBModel._create_dmatrix.
-_FIELDS = ("label", "weight", "qid", "base_margin")
-
 
 @contextlib.contextmanager
 def reproducible() -> Iterator[None]:
@@ -47,18 +44,11 @@ def reproducible() -> Iterator[None]:
 
 def _matrix(given: Dict[str, Any]) -> Any:
     """Makes a matrix of this worker's rows from the arguments of XGBoost's matrices."""
-    options = {name: value for name, value in given.items() if value is not None}
-    rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
-    fields = {name: options.pop(name) for name in _FIELDS if name in options}
-    if "weight" in fields and (group is not None or "qid" in fields):
+    rows, missing, fields, options = _rows.split_arguments(given)
+    if "weight" in fields and "qid" in fields:
         raise ValueError(_training.WEIGHTS_OF_QUERIES)
     _rows.require_whole_queries(fields.get("qid"), _peers.current())
-    if group is not None:
-        fields["qid"] = np.repeat(np.arange(len(group)), group)
-    table = _rows.table(rows, missing=missing, **fields)
-    if table.types is not None or "feature_types" not in options:
-        options.pop("enable_categorical", None)
-    return _matrices.of_rows(table, _peers.current(), {**options, "reproducible": True})
+    return _matrices.of_rows(_rows.table(rows, missing=missing, **fields), _peers.current(), {**options, "reproducible": True})
 
 
 def _require_same_classes(labels: Any) -> None:

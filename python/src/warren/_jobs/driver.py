@@ -1,0 +1,176 @@
+"""The driver's side of the connections: gives each process of the job its function, and keeps what comes back."""
+import dataclasses
+import linecache
+import os
+import random
+import socket
+import sys
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+from warren._jobs.channel import Channel, Refused
+
+_FIRST_PORT, _LAST_PORT = 9091, 9999
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a process of the job has said: that it has begun, and then how its function ended."""
+
+    task: int
+    attempt: int
+    host: str
+    kind: str = "begun"  #: then "returned", "raised" or "exited"
+    said: Dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def rank(self) -> int:
+        """The rank that the process had in its job, or its task if it has not joined one."""
+        rank = self.said.get("rank")
+        return self.task if rank is None else int(rank)
+
+
+#: Answers what a process asks while its function runs: the request, and the channel for the answer.
+Serve = Callable[[Any, Channel], None]
+
+
+class Driver:
+    """Listens for the processes of a job until `close`. `call` is what each of them receives. Thread-safe."""
+
+    def __init__(self, call: Dict[str, Any], secret: bytes, is_local: bool, ports: Optional[range], serve: Optional[Serve]) -> None:
+        """`is_local`: all processes are on this machine. `ports`: those that may be used; None means any. Raises OSError if all of them are
+        taken."""
+        self._call, self._secret, self._serve = call, secret, serve
+        self._lock = threading.Lock()
+        self._outcomes: Dict[int, Outcome] = {}
+        self._channels: List[Channel] = []
+        self._listener = _listening(is_local, ports)
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, name="warren-driver", daemon=True).start()
+
+    def outcomes(self) -> List[Outcome]:
+        """What the newest attempt of each process has said, in the order of tasks."""
+        with self._lock:
+            return [self._outcomes[task] for task in sorted(self._outcomes)]
+
+    def close(self) -> None:
+        """Ends all connections."""
+        with self._lock:
+            channels, self._channels = self._channels, []
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it never was connected, on systems other than Linux
+        self._listener.close()
+        for channel in channels:
+            channel.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._talk, args=(connection, ), name="warren-driver-connection", daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        """Serves one process."""
+        try:
+            channel = Channel(connection, self._secret, is_driver=True)
+            hello = channel.receive()
+        except (Refused, OSError, EOFError):
+            connection.close()  # somebody else
+            return
+        outcome = Outcome(hello["task"], hello["attempt"], hello["host"])
+        with self._lock:
+            self._channels.append(channel)
+            known = self._outcomes.get(outcome.task)
+            if known is None or known.attempt <= outcome.attempt:
+                self._outcomes[outcome.task] = outcome
+        try:
+            channel.send(self._call)
+            said = channel.receive()
+            while said["kind"] == "asked":
+                assert self._serve is not None
+                self._serve(said["request"], channel)
+                said = channel.receive()
+            with self._lock:
+                outcome.said, outcome.kind = said, said["kind"]
+            channel.send(None)
+        except (Refused, OSError, EOFError):
+            pass  # the process has ended without an outcome; dmlc-submit knows more
+        finally:
+            with self._lock:
+                if channel in self._channels:
+                    self._channels.remove(channel)
+            channel.close()
+
+
+def _listening(is_local: bool, ports: Optional[range]) -> socket.socket:
+    """A socket that listens at one of the ports, of this machine alone or of all its addresses."""
+    last: Optional[OSError] = None
+    for port in random.sample(ports, len(ports)) if ports else [0]:
+        family = socket.AF_INET if is_local or not socket.has_dualstack_ipv6() else socket.AF_INET6
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind(("127.0.0.1" if is_local else "", port))
+            listener.listen(1024)
+            return listener
+        except OSError as error:
+            listener.close()
+            last = error
+    assert last is not None
+    raise OSError(last.errno, f"no port from {_text(ports)} is free for the processes of the job: {last.strerror} (see port and port_end)")
+
+
+def _text(ports: Optional[range]) -> str:
+    return "any" if not ports else f"{ports[0]} to {ports[-1]}"
+
+
+def ports_of(options: Dict[str, Any], is_local: bool) -> Optional[range]:
+    """The tracker's ports, one of which the driver takes, too, since firewalls may let others through to no process; any on this machine
+    alone."""
+    if is_local:
+        return None
+    first = int(options.get("port", _FIRST_PORT))
+    return None if first == 0 else range(first, max(int(options.get("port_end", max(_LAST_PORT, first))), first) + 1)
+
+
+def host_for(cluster: str, options: Dict[str, Any]) -> str:
+    """The address at which the processes reach this one, if it is not the tracker's: where the tracker does not run on this machine."""
+    if cluster not in ("kubernetes", "yarn"):
+        return ""
+    given = str(options.get("host_ip", "auto"))
+    if given not in ("auto", "dns"):
+        return given
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
+        try:
+            probe.connect(("192.0.2.1", 9))  # a documentation address, which has the default route
+            return str(probe.getsockname()[0])
+        except OSError:
+            return socket.getfqdn()
+
+
+def path_here() -> List[str]:
+    """Where this process looks for modules."""
+    return [place or os.getcwd() for place in sys.path]
+
+
+#: How much of a notebook's text goes along.
+_MOST_SOURCE_BYTES = 1 << 20
+
+
+def sources_here() -> Dict[str, List[str]]:
+    """The lines of code that is in no file, as a notebook's, for tracebacks."""
+    found: Dict[str, List[str]] = {}
+    size = 0
+    for name, entry in reversed(list(linecache.cache.items())):
+        if len(entry) < 4 or os.path.exists(name):
+            continue
+        size += int(entry[0])
+        if size > _MOST_SOURCE_BYTES:
+            break
+        found[name] = list(entry[2])
+    return found

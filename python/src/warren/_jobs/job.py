@@ -1,0 +1,332 @@
+"""A job that was started from Python."""
+import dataclasses
+import json
+import os
+import pathlib
+import pickle
+import shutil
+import signal
+import site
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
+
+import warren
+from warren._engine import native as _native
+from warren._jobs import driver as _driver
+from warren._jobs import options as _options
+from warren._jobs import output as _output
+from warren._jobs import pickling as _pickling
+from warren._jobs import worker as _worker
+
+#: dmlc-submit's exit code for a command line that it does not accept.
+_USAGE = 2
+_POLL_S = 0.1
+#: The log of a job whose output is not shown, beside the logs of its processes.
+_LOG = "job.log"
+
+
+class JobFailed(RuntimeError):
+    """Raised for a job that failed, if no function raised an exception: a process was killed or exited, a host was lost, workers were
+    missing. `exit_code` is that of dmlc-submit, `id` the job's ID for `warren jobs`."""
+
+    def __init__(self, story: str, exit_code: int, id: str = "") -> None:  # pylint: disable=redefined-builtin
+        super().__init__(story)
+        self.exit_code, self.id = exit_code, id
+
+    def __reduce__(self) -> Any:
+        return JobFailed, (self.args[0], self.exit_code, self.id)
+
+
+class _Remote(Exception):
+    """The cause of an exception that was raised in another process: its traceback there."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class JobStatus:
+    """How a job is."""
+
+    state: str  #: "starting", "running", "succeeded", "failed" or "interrupted"
+    seconds: float  #: since the start, or from start to end
+    returned: List[int]  #: the tasks whose function has returned
+    exit_code: Optional[int] = None  #: dmlc-submit's, once the job has ended
+    story: str = ""  #: how the job ended, if it failed
+
+
+class Job:
+    """A job in which each process calls a function of this one; `warren.start` makes it. It ends with this process. Thread-safe."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any], named: Dict[str, Any], num_workers: Any,
+                 options: Dict[str, Any], *, is_shown: bool, serve: Optional[_driver.Serve] = None) -> None:
+        """`is_shown`: the output is shown by `show`, and otherwise kept for `logs`. `serve` answers what the processes ask."""
+        name = getattr(function, "__name__", type(function).__name__)
+        words, environment = _options.words_of(num_workers, {"jobname": name if name.isidentifier() else "function", **options})
+        self._is_elastic = isinstance(num_workers, (tuple, list))
+        self._num_workers = int(num_workers[-1] if self._is_elastic else num_workers)
+        call = {"path": _driver.path_here(), "sources": _driver.sources_here(),
+                "function": _pickling.dumps((function, tuple(arguments), named), f"the function {name}")}
+        cluster = str(options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local").lower()
+        is_local = cluster == "local"
+        if options.get("tls") and not is_local:
+            raise ValueError("tls: a job that is started from Python sends functions and results without encryption, on this machine only: "
+                             "start a script with dmlc-submit --tls")
+        secret = os.urandom(32)
+        self._lock = threading.Lock()
+        self._folder = self._make_folder(options.get("log_dir"))
+        self._driver = _driver.Driver(call, secret, is_local, _driver.ports_of(options, is_local), serve)
+        environment[_worker.VARIABLE] = f"{_driver.host_for(cluster, options)}:{self._driver.port}"
+        if "WARREN_NATIVE" in os.environ:
+            environment.setdefault("WARREN_NATIVE", os.environ["WARREN_NATIVE"])
+        if options.get("timeout") is None:
+            words += ["--timeout", "0"]  # a function may never join the job
+        if options.get("log_dir") is None:
+            words += [f"--log-dir={self._folder}"]
+        command = [_native.program("dmlc-submit"), *words, *_options.passing(environment), "--until-stdin-closes", "--", *_command()]
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_") or name == "DMLC_SUBMIT_CLUSTER"}
+        variables = {**inherited, **environment, "DMLC_JOB_TOKEN": secret.hex()}
+        _check(command, variables)
+        self._pump = _output.Pump() if is_shown and not _output.is_terminals() else None
+        streams: Dict[str, Any] = self._pump.streams() if self._pump else {}
+        log = None if is_shown else open(self._folder / _LOG, "wb")
+        if log is not None:
+            streams = {"stdout": log, "stderr": subprocess.STDOUT}
+        self._began = time.monotonic()
+        self._seconds: Optional[float] = None
+        more = self._pump.environment() if self._pump else {}
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            # A group of its own: Ctrl-C reaches this process, which passes it on once.
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams,
+                                             env={**variables, **more})
+        finally:
+            if self._pump is not None:
+                self._pump.started()
+            if log is not None:
+                log.close()
+        _closed_in_forks.add(self._process.stdin)
+        _running.add(self)
+        self._finalizer = weakref.finalize(self, _end, self._process, self._driver)
+
+    def _make_folder(self, log_dir: Any) -> pathlib.Path:
+        """The folder of the logs, which goes with this object unless the caller has named it."""
+        if log_dir is not None:
+            folder = pathlib.Path(log_dir)
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    # --- while the job runs ----------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        """The process ID of the job's dmlc-submit, by which `warren jobs` finds the job."""
+        return self._process.pid
+
+    def done(self) -> bool:
+        """Whether the job has ended."""
+        return self._process.poll() is not None
+
+    def status(self) -> JobStatus:
+        """How the job is."""
+        outcomes = self._driver.outcomes()
+        returned = [one.task for one in outcomes if one.kind == "returned"]
+        if not self.done():
+            return JobStatus("running" if outcomes else "starting", time.monotonic() - self._began, returned)
+        code, record = self._wait(None), self._record()
+        state = record.get("how") or ("succeeded" if code == 0 else "failed")
+        seconds = record.get("seconds")
+        return JobStatus(state, float(self._seconds or 0 if seconds is None else seconds), returned, code,
+                         "" if code == 0 else str(record.get("story") or ""))
+
+    def logs(self, rank: Optional[int] = None, *, follow: bool = False) -> Any:
+        """Returns what the job has printed so far, as a text: all of it, or what the process of one task has printed, which is that of this
+        rank unless the job sorts ranks by hosts. With `follow`, returns an iterator over the lines that are there or still come, which ends
+        with the job."""
+        path = self._folder / (_LOG if rank is None else f"worker-{rank}.log")
+        if rank is None and not path.exists():
+            raise ValueError("the output of this job has been shown already; logs(rank) returns that of a process")
+        if follow:
+            return _followed(path, self.done)
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def show(self) -> None:
+        """Shows the output until the job ends. A KeyboardInterrupt ends the job, as Ctrl-C ends dmlc-submit, and is raised afterwards."""
+        interrupt: Optional[KeyboardInterrupt] = None
+        while True:
+            try:
+                if self._pump is not None:
+                    self._pump.copy(self._process)
+                self._wait(None)
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+                self._signal(signal.SIGINT)
+        if self._pump is not None:
+            self._pump.close()
+            self._pump = None
+        if interrupt is not None:
+            raise interrupt
+
+    def cancel(self) -> None:
+        """Ends the job, as Ctrl-C ends dmlc-submit, and waits until its processes are gone. Does nothing if it has ended."""
+        self._signal(signal.SIGINT)
+        self._wait(None)
+
+    def result(self, timeout: Optional[float] = None) -> List[Any]:
+        """Waits for the job and returns the result of each rank, in the order of ranks. In an elastic job these are the workers that were
+        there in the end.
+
+        Raises what the function raised on the process that failed first, with that process's traceback as its cause; JobFailed if the
+        process was killed or exited; TimeoutError after `timeout` seconds."""
+        code = self._wait(timeout)
+        outcomes, record = self._driver.outcomes(), self._record()
+        if code == 0:
+            returned = sorted((one for one in outcomes if one.kind == "returned"), key=lambda one: (one.rank, one.task))
+            missing = self._num_workers - len(returned)
+            if not returned or missing > 0 and not self._is_elastic:
+                raise JobFailed(f"the job ended with code 0, but {missing} of {self._num_workers} processes sent no result: they ended inside the "
+                                "function", code, str(record.get("id", "")))
+            _say_what_was_separate(returned)
+            return [pickle.loads(one.said["value"]) for one in returned]
+        failed = _first_failed(outcomes, record)
+        if failed is not None:
+            raise _exception_of(failed)
+        story = str(record.get("story") or "")
+        raise JobFailed(f"{story or f'dmlc-submit ended with code {code}'}{'' if story else self._last_words()}", code,
+                        str(record.get("id", "")))
+
+    def __repr__(self) -> str:
+        status = self.status()
+        return f"<warren.Job {status.state}, {status.seconds:.1f} s, pid {self.pid}>"
+
+    # --- inside ----------------------------------------------------------------------------------------------
+
+    def _wait(self, timeout: Optional[float]) -> int:
+        try:
+            code = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the job has not ended after {timeout} s; job.cancel() ends it") from None
+        with self._lock:
+            if self._seconds is None:
+                self._seconds = time.monotonic() - self._began
+                self._finalizer()
+                _running.discard(self)
+        return code
+
+    def _signal(self, number: int) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def _record(self) -> Dict[str, Any]:
+        """dmlc-submit's record of the job, or {} if there is none."""
+        for path in (self._folder / "jobs").glob(f"*-{self.pid}.json"):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            return {**record, "id": path.stem}
+        return {}
+
+    def _last_words(self) -> str:
+        """The end of the output, if it has not been shown."""
+        path = self._folder / _LOG
+        words = _output.last_lines(path.read_text(encoding="utf-8", errors="replace"), 5) if path.exists() else ""
+        return f": {words}" if words else "; its message is above"
+
+
+def _check(command: List[str], variables: Dict[str, str]) -> None:
+    """Raises ValueError, with dmlc-submit's message, if it does not accept the options."""
+    checked = subprocess.run([command[0], "--dry-run", *command[1:]], env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, check=False)
+    if checked.returncode == _USAGE:
+        message = checked.stderr.decode(errors="replace").partition("\n")[0]
+        raise ValueError(message.replace("dmlc-submit: error: ", "dmlc-submit: ", 1))
+
+
+def _command() -> List[str]:
+    """The command that runs warren._jobs.worker with this interpreter, and this package."""
+    place = str(pathlib.Path(warren.__file__).parent.parent)
+    installed = {*site.getsitepackages(), site.getusersitepackages()} if hasattr(site, "getsitepackages") else set()
+    here = "" if place in installed else f"import sys; sys.path.insert(0, {place!r}); "
+    return [sys.executable, "-c", f"{here}import importlib; importlib.import_module('warren._jobs.worker').main()"]
+
+
+def _first_failed(outcomes: Sequence[_driver.Outcome], record: Dict[str, Any]) -> Optional[_driver.Outcome]:
+    """The process whose exception is to be raised; None if the process that dmlc-submit names as the first one has not raised any: others
+    have failed because of it."""
+    raised = [one for one in outcomes if one.kind == "raised"]
+    worker = str((record.get("failed_by") or {}).get("worker", ""))
+    task = worker.rpartition(" ")[2]
+    if task.isdigit():
+        return next((one for one in raised if one.task == int(task)), None)
+    return raised[0] if raised and record.get("how") != "interrupted" else None
+
+
+def _exception_of(failed: _driver.Outcome) -> BaseException:
+    said = failed.said
+    where = f"rank {failed.rank}, on {failed.host}"
+    error: Any = None
+    if said["exception"] is not None:
+        try:
+            error = pickle.loads(said["exception"])
+        except Exception:  # pylint: disable=broad-except  # its class may need other arguments, or be unknown here
+            error = None
+    if not isinstance(error, BaseException):
+        error = RuntimeError(f"{said['type']} on {where}: {said['text']}")
+    error.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")
+    return error
+
+
+def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:
+    """Says it if processes have used a library that trains together, and have not joined their job."""
+    separate = [one for one in outcomes if one.said.get("separate")]
+    if len(outcomes) > 1 and len(separate) == len(outcomes):
+        library = separate[0].said["separate"]
+        print(f"warren: {len(outcomes)} processes used {library} without joining their job: each of them trained by itself, if it did; put the "
+              f"training into `with warren.{library}.communicator():`", file=sys.stderr, flush=True)
+
+
+def _followed(path: pathlib.Path, has_ended: Callable[[], bool]) -> Iterator[str]:
+    """The lines of a file that grows."""
+    rest = ""
+    while not path.exists() and not has_ended():
+        time.sleep(_POLL_S)
+    if not path.exists():
+        return
+    with open(path, encoding="utf-8", errors="replace") as file:
+        while True:
+            was_last = has_ended()
+            piece = file.read()
+            *lines, rest = (rest + piece).split("\n")
+            yield from lines
+            if not piece and was_last:
+                break
+            if not piece:
+                time.sleep(_POLL_S)
+    if rest:
+        yield rest
+
+
+#: The jobs that have not ended, as far as somebody has looked: a job goes on even if nobody keeps its object.
+_running: Set[Job] = set()
+#: Pipes that keep jobs alive; closed in forked processes.
+_closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
+os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
+
+
+def _end(process: "subprocess.Popen[bytes]", driver: _driver.Driver) -> None:
+    """Ends a job that nobody waits for any more."""
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait()
+    driver.close()

@@ -1,0 +1,76 @@
+"""dmlc-submit's options as Python's keyword arguments."""
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
+
+#: Options that a function's job cannot have, each with the reason.
+_REFUSED = {
+    "no_tracker": "the processes find this one at the tracker's address",
+    "num_servers": "parameter servers run no function",
+    "mode": "it is for parameter servers",
+    "until_stdin_closes": "the job ends with this process anyway",
+    "log_format": "the output is for people; job.logs() returns it",
+    **dict.fromkeys(("dry_run", "show_hosts", "help", "help_markdown", "help_environment", "help_man", "help_schema", "completion",
+                     "version", "kube_manifest", "detach", "save"), "it starts no job that this process could wait for"),
+}
+
+
+def words_of(num_workers: Any, options: Mapping[str, Any]) -> Tuple[List[str], Dict[str, str]]:
+    """Returns dmlc-submit's words for these options, and the environment variables of `env`, which are not among the words, since all users
+    of a machine can read the words of its processes: the caller passes them on as `passing`. Raises ValueError or TypeError for an option that
+    cannot be given; dmlc-submit itself knows which ones exist."""
+    words, environment = ["--num-workers", _workers(num_workers)], _environment(options.get("env"))
+    for name, value in options.items():
+        if name in _REFUSED:
+            raise ValueError(f"{name}: a job that is started from Python does not have this option: {_REFUSED[name]}")
+        option = f"--{name.replace('_', '-')}"
+        if name == "env" or value is None or value is False:
+            continue
+        if value is True:
+            words.append(option)
+        elif isinstance(value, (list, tuple)):
+            for one in value:
+                words += [option, _text(name, one)]
+        else:
+            # A value that begins with a dash would be another option.
+            words += [f"{option}={_text(name, value)}"]
+    return words, environment
+
+
+def passing(names: Iterable[str]) -> List[str]:
+    """Returns the words that make dmlc-submit pass on these variables, with the values that they have in its environment."""
+    return [word for name in sorted(names) for word in ("--env", name)]
+
+
+def _workers(number: Any) -> str:
+    if isinstance(number, (tuple, list)) and len(number) == 2 and all(_is_count(one) for one in number):
+        return f"{number[0]}:{number[1]}"
+    if not _is_count(number):
+        raise ValueError(f"num_workers is {number!r}, expected a number of workers, or (MIN, MAX)")
+    return str(number)
+
+
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+
+
+def _environment(given: Any) -> Dict[str, str]:
+    """The variables of `env`: a dict, or a list of KEY=VALUE and, for the value that it has here, KEY."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return {str(name): _text(f"env[{name!r}]", value) for name, value in given.items()}
+    found = {}
+    for word in [given] if isinstance(given, str) else given:
+        name, has_value, value = str(word).partition("=")
+        if not has_value and name not in os.environ:
+            raise ValueError(f"env: {name} is not set in the environment; give its value, as in env={{{name!r}: ...}}")
+        found[name] = value if has_value else os.environ[name]
+    return found
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise TypeError(f"{name} is {value!r}, expected a text, a number, a path, True, or a list of these")

@@ -1,0 +1,105 @@
+"""Where the output of a job that was started from Python goes."""
+import fcntl
+import os
+import selectors
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+from typing import Any, Callable, Dict, List, Optional, TextIO, Tuple
+
+#: What dmlc-submit writes to erase its live line, of which notebooks understand only the carriage return.
+_ERASE = "\x1b[J"
+
+
+def is_terminals() -> bool:
+    """Whether a child's output appears where this process's does, without help: not in a notebook, or where sys.stdout was replaced."""
+    def is_own(stream: Any, number: int) -> bool:
+        try:
+            return bool(stream is not None and stream.fileno() == number)
+        except (OSError, ValueError, AttributeError):
+            return False
+    return sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__ and is_own(sys.stdout, 1) and is_own(sys.stderr, 2)
+
+
+def is_notebooks() -> bool:
+    """Whether this process is the kernel of a notebook, which shows a line that is drawn again and again as one line."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+class Pump:
+    """Copies the output of a child to sys.stdout and sys.stderr, which may be a notebook's. In a notebook the child's standard error is a
+    terminal, so that dmlc-submit shows its live line."""
+
+    def __init__(self) -> None:
+        self._columns = shutil.get_terminal_size((100, 24)).columns
+        self._out_read, self._out_write = os.pipe()
+        self._is_live = is_notebooks()
+        if self._is_live:
+            self._error_read, self._error_write = os.openpty()
+            fcntl.ioctl(self._error_write, termios.TIOCSWINSZ, struct.pack("4H", 24, self._columns, 0, 0))
+            attributes = termios.tcgetattr(self._error_write)
+            attributes[1] &= ~termios.OPOST  # no carriage return before a newline
+            termios.tcsetattr(self._error_write, termios.TCSANOW, attributes)
+        else:
+            self._error_read, self._error_write = os.pipe()
+
+    def streams(self) -> Dict[str, Any]:
+        """The arguments for subprocess.Popen."""
+        return {"stdout": self._out_write, "stderr": self._error_write}
+
+    def environment(self) -> Dict[str, str]:
+        """The variables that the child needs in addition."""
+        return {"TERM": "xterm-256color"} if self._is_live else {}
+
+    def started(self) -> None:
+        """To be called once the child has its streams."""
+        os.close(self._out_write)
+        os.close(self._error_write)
+
+    def copy(self, process: "subprocess.Popen[bytes]") -> None:
+        """Copies until the child and all who have its streams have closed them, or the child has ended. A KeyboardInterrupt may leave this
+        function, which can be called again."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._out_read, selectors.EVENT_READ, sys.stdout)
+            selector.register(self._error_read, selectors.EVENT_READ, sys.stderr)
+            while selector.get_map():
+                has_ended = process.poll() is not None
+                ready = selector.select(0 if has_ended else 1)
+                if not ready and has_ended:
+                    return
+                for key, _ in ready:
+                    if not self._copied(key.fd, key.data):
+                        selector.unregister(key.fd)
+
+    def close(self) -> None:
+        """Closes what this process has of the streams."""
+        os.close(self._out_read)
+        os.close(self._error_read)
+
+    def _copied(self, descriptor: int, to: TextIO) -> bool:
+        try:
+            piece = os.read(descriptor, 1 << 16)
+        except OSError:
+            piece = b""  # the terminal of a child that has ended
+        if not piece:
+            return False
+        text = piece.decode(errors="replace")
+        if descriptor == self._error_read and self._is_live:
+            text = text.replace(_ERASE, " " * (self._columns - 1) + "\r")
+        to.write(text)
+        to.flush()
+        return True
+
+
+def last_lines(text: str, count: int) -> str:
+    """The last lines of a text."""
+    return "\n".join(text.splitlines()[-count:])
+
+
+#: What `Job` does with the output: shows it, or keeps it in a file.
+Streams = Tuple[Optional[Pump], Dict[str, Any]]
+Follow = Callable[[], bool]
+Lines = List[str]

@@ -1,0 +1,40 @@
+"""Functions as bytes for other processes: with cloudpickle, which also takes what is defined in a notebook or a script, or else with
+pickle."""
+import io
+import pickle
+import types
+from typing import Any
+
+#: What an object that plain pickle cannot send is told to do about it.
+_ADVICE = "install cloudpickle, which also sends functions defined in a notebook, in a script or in another function: pip install cloudpickle"
+
+
+def dumps(value: Any, what: str) -> bytes:
+    """Pickles an object. Raises TypeError, whose message begins with `what`, if it cannot be pickled."""
+    try:
+        from cloudpickle import dumps as cloudpickled  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return _pickled(value, what)
+    try:
+        return bytes(cloudpickled(value))
+    except Exception as error:  # pylint: disable=broad-except  # any class may raise anything
+        raise TypeError(f"{what} cannot be sent to other processes: {error}") from error
+
+
+class _Pickler(pickle.Pickler):
+    """Refuses functions and classes of the main module, which other processes do not have."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Called for each object."""
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ == "__main__":
+            raise pickle.PicklingError(f"{value.__qualname__} is defined in this program")
+        return NotImplemented
+
+
+def _pickled(value: Any, what: str) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    except Exception as error:  # pylint: disable=broad-except
+        raise TypeError(f"{what} cannot be sent to other processes: {error}; {_ADVICE}") from error
+    return buffer.getvalue()

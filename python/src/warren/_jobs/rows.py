@@ -1,0 +1,192 @@
+"""Rows that the driver has in memory, for the processes of its job: each takes its share.
+
+On the driver's machine, the rows are written into files in memory (/dev/shm) once, which all processes map. Where that is not possible, a
+process asks the driver for its rows over their connection, and gets them in pieces. They are never pickled as a whole. Everything else of a
+table (labels, weights, queries, ...) has one value for each row, and goes the same way."""
+import dataclasses
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warren._jobs.channel import Channel
+from warren.data._table import OF_ROWS, Table
+
+_SHARED_MEMORY = pathlib.Path("/dev/shm")
+#: How much of the free shared memory the rows of a job may take.
+_MOST_OF_MEMORY = 0.8
+#: The size of a piece.
+_PIECE_BYTES = 32 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class RowsHere:
+    """Rows in the driver's memory. `features(begin, end)` returns some of them as float32: an array of two dimensions, or a CSR matrix of
+    SciPy. `like` is a table without rows."""
+
+    count: int
+    bytes_of_row: int  #: about
+    features: Callable[[int, int], Any]
+    like: Table
+    of_rows: Dict[str, NDArray[Any]]  #: the columns in OF_ROWS that the table has, with all rows
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are a CSR matrix."""
+        return not isinstance(self.like.features, np.ndarray)
+
+    def pieces(self, begin: int, end: int) -> "List[Tuple[int, int]]":
+        """Divides rows into pieces."""
+        step = max(1, _PIECE_BYTES // max(1, self.bytes_of_row))
+        return [(first, min(first + step, end)) for first in range(begin, end, step)]
+
+
+def rows_of(table: Table, features: Optional[Callable[[int, int], Any]] = None, count: Optional[int] = None) -> RowsHere:
+    """Returns the rows of a table. `features` and `count` replace those of a table whose features are those of no row."""
+    count = len(table) if count is None else count
+    found = {name: getattr(table, name) for name in OF_ROWS if getattr(table, name) is not None}
+    whole = table.features
+    is_sparse = not isinstance(whole, np.ndarray)
+    size = 8 * (whole.nnz // max(1, count) + 1) if is_sparse else 4 * whole.shape[1]
+    like = dataclasses.replace(table, features=whole[:0], **dict.fromkeys(OF_ROWS))
+    return RowsHere(count, size, features or (lambda begin, end: whole[begin:end]), like, found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows of the driver, as the processes of its job know them."""
+
+    number: int  #: which of the driver's
+    count: int
+    like: Table
+    columns: List[str]  #: those in OF_ROWS that there are
+    ends_of_queries: Optional[NDArray[Any]]  #: with queries, which are not divided
+    folder: Optional[str]  #: where they are mapped; None if the driver is asked for them
+
+    def share(self, rank: int, world: int, ask: Callable[[], Channel]) -> Table:
+        """Returns this rank's rows. `ask` returns the connection to the driver."""
+        begin, end = (self._bound(part, world) for part in (rank, rank + 1))
+        if self.folder is None:
+            return self._received(begin, end, ask())
+        features = _mapped(self.folder, "features", begin, end)
+        return dataclasses.replace(self.like, features=features,
+                                   **{name: _mapped(self.folder, name, begin, end) for name in self.columns})
+
+    def _bound(self, part: int, world: int) -> int:
+        bound = self.count * part // world
+        if self.ends_of_queries is None or bound in (0, self.count):
+            return bound
+        return int(self.ends_of_queries[np.searchsorted(self.ends_of_queries, bound)])
+
+    def _received(self, begin: int, end: int, channel: Channel) -> Table:
+        channel.send({"kind": "asked", "request": (self.number, begin, end)})
+        fields = channel.receive()
+        pieces: List[Any] = []
+        while (piece := channel.receive()) is not None:
+            pieces.append(piece)
+        if not pieces:
+            features = self.like.features
+        elif isinstance(pieces[0], np.ndarray):
+            features = np.empty((end - begin, pieces[0].shape[1]), np.float32)
+            place = 0
+            for number, piece in enumerate(pieces):
+                features[place:place + len(piece)] = piece
+                place += len(piece)
+                pieces[number] = None  # frees it
+        else:
+            import scipy.sparse  # pylint: disable=import-outside-toplevel
+            features = scipy.sparse.vstack(pieces, format="csr")
+        return dataclasses.replace(self.like, features=features, **fields)
+
+
+class RowsForJob:
+    """Serves the driver's rows to the processes of a job, until `close`."""
+
+    def __init__(self, is_local: bool) -> None:
+        """`is_local`: the processes are on this machine."""
+        self._is_local = is_local
+        self._rows: List[RowsHere] = []
+        self._folder: Optional[str] = None
+
+    def add(self, rows: RowsHere) -> Rows:
+        """Returns what the processes of the job are to be given for these rows."""
+        number = len(self._rows)
+        self._rows.append(rows)
+        qid = rows.of_rows.get("qid")
+        ends = None if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, len(qid))
+        return Rows(number, rows.count, rows.like, list(rows.of_rows), ends, self._written(rows, number))
+
+    def serve(self, request: Any, channel: Channel) -> None:
+        """Answers Rows.share."""
+        number, begin, end = request
+        rows = self._rows[number]
+        channel.send({name: values[begin:end] for name, values in rows.of_rows.items()})
+        for first, last in rows.pieces(begin, end):
+            channel.send(rows.features(first, last))
+        channel.send(None)
+
+    def close(self) -> None:
+        """Removes the files."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _written(self, rows: RowsHere, number: int) -> Optional[str]:
+        """Writes the rows into shared memory. Returns the folder; None if they must be asked for."""
+        if not self._is_local or not _fits(rows.count * rows.bytes_of_row):
+            return None
+        try:
+            if self._folder is None:
+                self._folder = tempfile.mkdtemp(prefix="warren-rows-", dir=_SHARED_MEMORY)
+            folder = pathlib.Path(self._folder, str(number))
+            folder.mkdir()
+            _write(rows, folder)
+            return str(folder)
+        except OSError:
+            return None  # it was taken in the meantime; the driver still has the rows
+
+
+def _fits(size: int) -> bool:
+    try:
+        status = os.statvfs(_SHARED_MEMORY)
+    except OSError:
+        return False
+    return size < _MOST_OF_MEMORY * status.f_bavail * status.f_frsize
+
+
+def _write(rows: RowsHere, folder: pathlib.Path) -> None:
+    """Writes one file for each array."""
+    for name, values in rows.of_rows.items():
+        np.save(folder / f"{name}.npy", values)
+    if rows.is_sparse:
+        matrix = rows.features(0, rows.count)
+        for part in ("data", "indices", "indptr"):
+            np.save(folder / f"features.{part}.npy", getattr(matrix, part))
+        np.save(folder / "features.shape.npy", np.array(matrix.shape))
+        return
+    columns = rows.like.features.shape[1]
+    if rows.count == 0 or columns == 0:
+        np.save(folder / "features.npy", np.empty((rows.count, columns), np.float32))
+        return
+    written = np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (rows.count, columns))
+    for begin, end in rows.pieces(0, rows.count):
+        written[begin:end] = rows.features(begin, end)
+
+
+def _mapped(folder: str, name: str, begin: int, end: int) -> Any:
+    """Returns some rows of an array, without a copy."""
+    def read(file: str) -> NDArray[Any]:
+        path = pathlib.Path(folder, f"{file}.npy")
+        # An empty array cannot be mapped.
+        array = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
+        return np.asarray(array)
+    if not pathlib.Path(folder, f"{name}.shape.npy").exists():
+        return read(name)[begin:end]
+    import scipy.sparse  # pylint: disable=import-outside-toplevel
+    offsets = read(f"{name}.indptr")[begin:end + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    return scipy.sparse.csr_matrix((read(f"{name}.data")[first:last], read(f"{name}.indices")[first:last], offsets - offsets[0]),
+                                   shape=(end - begin, int(read(f"{name}.shape")[1])))

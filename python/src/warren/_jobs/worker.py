@@ -1,0 +1,102 @@
+"""What each process of a job that was started from Python runs: it calls the driver's function."""
+import linecache
+import os
+import pickle
+import socket
+import sys
+import traceback
+from typing import Any, Callable, Dict, NoReturn, Optional
+
+from warren._engine import sealed as _sealed
+from warren._jobs import pickling as _pickling
+from warren._jobs.channel import Channel
+from warren._launch import rank as _rank
+
+#: "[HOST]:PORT" of the driver; without a host, the tracker's. The driver sets it.
+VARIABLE = "WARREN_DRIVER"
+#: How long a process tries to reach the driver.
+_CONNECT_S = 60.0
+#: Libraries whose trainings are separate ones if the process has not joined its job.
+_DISTRIBUTED = ("xgboost", "lightgbm")
+
+_channel: Optional[Channel] = None
+
+
+def channel() -> Channel:
+    """The connection to the driver, for a function that the driver serves while it runs (warren._jobs.rows)."""
+    assert _channel is not None
+    return _channel
+
+
+def main() -> NoReturn:
+    """Calls the driver's function, sends the outcome, and exits: with 0, or with the code that a script would have. Exits with 1 and a
+    message if there is no driver."""
+    global _channel  # pylint: disable=global-statement
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    try:
+        _channel = _connected()
+        _channel.send({"task": int(os.environ.get("DMLC_TASK_ID", "0")), "attempt": int(os.environ.get("DMLC_NUM_ATTEMPT") or 0),
+                       "host": socket.gethostname()})
+        call = _channel.receive()
+    except (RuntimeError, OSError, EOFError) as error:
+        sys.exit(f"warren: this process cannot get its function from the program that started the job: {error}")
+    outcome, code = _outcome(call)
+    try:
+        _channel.send(outcome)
+        _channel.receive()  # the driver has it
+    except (OSError, EOFError) as error:
+        sys.exit(f"warren: the program that started the job is gone, and does not get this process's result: {error}")
+    sys.exit(code)
+
+
+def _connected() -> Channel:
+    host, found, port = os.environ.get(VARIABLE, "").rpartition(":")
+    secret = _sealed.token()
+    if not found or not port.isdigit() or secret is None:
+        raise RuntimeError(f"{VARIABLE} or the job's token is missing in the environment: only warren.run and warren.start start this module")
+    address = (host.strip("[]") or os.environ.get("DMLC_TRACKER_URI", "127.0.0.1"), int(port))
+    try:
+        return Channel(socket.create_connection(address, _CONNECT_S), secret, is_driver=False)
+    except OSError as error:
+        raise RuntimeError(f"{address[0]} port {address[1]} cannot be reached: {error}; the hosts of a job must reach the machine that starts "
+                           "it at one more port of the tracker's range (--port, --port-end)") from None
+
+
+def _outcome(call: Dict[str, Any]) -> "tuple[Dict[str, Any], Any]":
+    """Calls the function. Returns the message about it and the exit code."""
+    sys.path += [place for place in call["path"] if place not in sys.path and (not place or os.path.exists(place))]
+    linecache.cache.update({name: (sum(map(len, lines)), None, lines, name) for name, lines in call["sources"].items()})
+    try:
+        function: Callable[..., Any]
+        function, arguments, named = pickle.loads(call["function"])
+        value = function(*arguments, **named)
+        outcome = {"kind": "returned", "value": _pickling.dumps(value, f"the result, a {type(value).__name__},")}
+    except SystemExit as error:
+        outcome = {"kind": "exited"}
+        if not isinstance(error.code, int) and error.code is not None:
+            print(error.code, file=sys.stderr)
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if code == 0:
+            outcome = {"kind": "returned", "value": _pickling.dumps(None, "the result")}
+        return {**outcome, **_place()}, code
+    except BaseException as error:  # pylint: disable=broad-except  # the driver raises it
+        # Functions that run at the end of the process take it for a failed one.
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        return {**_raised(error), **_place()}, 130 if isinstance(error, KeyboardInterrupt) else 1
+    return {**outcome, **_place()}, 0
+
+
+def _raised(error: BaseException) -> Dict[str, Any]:
+    # The first entry of the traceback is this file.
+    shown = "".join(traceback.format_exception(type(error), error, error.__traceback__ and error.__traceback__.tb_next))
+    try:
+        pickled: Optional[bytes] = _pickling.dumps(error, "the exception")
+    except TypeError:
+        pickled = None
+    return {"kind": "raised", "exception": pickled, "type": type(error).__qualname__, "text": str(error), "traceback": shown}
+
+
+def _place() -> Dict[str, Any]:
+    """Where this process was in its job."""
+    trained = next((name for name in _DISTRIBUTED if name in sys.modules), None)
+    return {"rank": _rank.last(), "separate": trained if _rank.last() is None else None}

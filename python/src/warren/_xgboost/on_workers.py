@@ -1,0 +1,317 @@
+"""XGBoost's scikit-learn estimators whose `fit` trains in a job, for warren.xgboost.
+
+`fit` is the library's own: it checks its arguments, finds the classes and the parameters, makes matrices and calls xgboost.train. In this
+thread, its matrices become descriptions of the caller's rows or files, and its training a job (warren._jobs), whose workers take their
+shares of the rows and train together; rank 0's model comes back. So the fitted estimator is what the library makes of it."""
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+import xgboost as xgb
+import xgboost.sklearn
+
+from warren._frameworks.replacing import replaced
+from warren._jobs import rows as _job_rows
+from warren._jobs.job import Job
+from warren._jobs.worker import channel
+from warren._xgboost import matrices as _matrices
+from warren._xgboost import rows as _rows
+from warren._xgboost.same_model import training as _same_model
+from warren._xgboost.versions import VERSION
+from warren.data import _peers, _table
+
+#: Arguments of these estimators that are not XGBoost's.
+_OWN = ("num_workers", "cluster", "host_file", "reproducible", "job_options")
+#: Columns of files that take the place of arrays.
+_COLUMNS = ("label", "weight", "qid", "base_margin")
+
+
+@dataclasses.dataclass
+class _Matrix:
+    """A data set of the training, where the library has its matrix. It has rows or files."""
+
+    options: Dict[str, Any]  #: of the matrix; `ref` says whether it takes the cuts of the training rows
+    rows: Optional[_job_rows.Rows] = None
+    files: Any = None
+    columns: Dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def data(self, **options: Any) -> Any:
+        """The files as a warren.xgboost.Data."""
+        from warren import xgboost as ours  # pylint: disable=import-outside-toplevel,cyclic-import
+
+        return ours.Data(self.files, **self.columns, **self.options, **options)
+
+    def load(self, ref: Any, reproducible: bool, quantile: bool) -> Any:
+        """Returns a worker's share as a matrix. A collective call."""
+        how = {"reproducible": reproducible, "quantile": quantile, **({"ref": ref} if ref is not None and quantile else {})}
+        if self.rows is None:
+            return self.data(**how).load()
+        peers = _peers.current()
+        return _matrices.of_rows(self.rows.share(peers.rank, peers.world, channel), peers, {**self.options, **how})
+
+
+@dataclasses.dataclass
+class _Training:
+    """What the workers train."""
+
+    params: Dict[str, Any]
+    sets: List[_Matrix]  #: the training rows first
+    evals: List[Tuple[int, str]]  #: places in `sets`, and names
+    num_boost_round: int
+    options: Dict[str, Any]  #: the other arguments of xgboost.train
+    reproducible: Any
+    finds_classes: bool  #: whether the number of classes must be found in files
+    is_elastic: bool
+
+
+def _trained(training: _Training) -> Any:
+    """What each worker calls. Rank 0 returns the model, the evaluations, the callbacks, and the number of classes if it was to be found."""
+    from warren import xgboost as ours  # pylint: disable=import-outside-toplevel,cyclic-import
+
+    params, options = dict(training.params), dict(training.options)
+    evals_result: Dict[str, Any] = {}
+    classes: Optional[int] = None
+    with ours.communicator():
+        if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
+            sets: List[Any] = [one.data() for one in training.sets]
+        else:
+            is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
+            sets = []
+            for one in training.sets:
+                sets.append(one.load(sets[0] if sets else None, bool(training.reproducible), is_hist))
+            if training.finds_classes:
+                classes = _number_of_classes(sets[0])
+                params.update(_parameters_for(classes, params))
+        model = ours.train(params, sets[0], training.num_boost_round, evals=[(sets[place], name) for place, name in training.evals],
+                           reproducible=training.reproducible, evals_result=evals_result, **options)
+        return (model, evals_result, options.get("callbacks"), classes) if ours.get_rank() == 0 else None
+
+
+def _number_of_classes(matrix: Any) -> int:
+    """The number of classes of all workers' rows, whose labels are 0, 1, ... A collective call. Raises ValueError for other labels."""
+    labels = matrix.get_label()
+    wrong = labels[(labels < 0) | (labels != np.floor(labels))]
+    found = _peers.current().allgather((float(wrong[0]) if len(wrong) else None, float(labels.max()) if len(labels) else -1.0))
+    for rank, (label, _) in enumerate(found):
+        if label is not None:
+            raise ValueError(f"rank {rank} has read the label {label}, expected the classes 0, 1, 2, ...: number the classes in the files")
+    return max(2, int(max(greatest for _, greatest in found)) + 1)
+
+
+def _parameters_for(classes: int, params: Mapping[str, Any]) -> Dict[str, Any]:
+    """The parameters that XGBClassifier derives from the number of classes."""
+    if classes == 2:
+        return {}
+    objective = params.get("objective")
+    return {"objective": objective if objective == "multi:softmax" else "multi:softprob", "num_class": classes}
+
+
+class _Fit:
+    """One call of `fit`: what becomes of the library's matrices and of its training."""
+
+    def __init__(self, estimator: Any, label: Any) -> None:
+        self._estimator, self._label = estimator, label
+        self._options = {"quiet": True, **(estimator.job_options or {})}
+        self._options.update({name: getattr(estimator, name) for name in ("cluster", "host_file") if getattr(estimator, name) is not None})
+        cluster = str(self._options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local")
+        self._rows = _job_rows.RowsForJob(cluster.lower() == "local")
+        self._sets: List[_Matrix] = []
+        self._first_row: Any = None  #: a frame with the categories of the training rows, if there are any
+
+    def close(self) -> None:
+        """Frees what the job needed."""
+        self._rows.close()
+
+    def matrix(self, ref: Any, given: Dict[str, Any]) -> _Matrix:
+        """Takes the arguments of XGBModel._create_dmatrix."""
+        data, estimator = given["data"], self._estimator
+        made = {"max_bin": estimator.max_bin, "nthread": estimator.n_jobs}
+        if _is_files(data):
+            matrix = self._of_files(data, given)
+        else:
+            rows, missing, fields, options = _rows.split_arguments({**given, "data": _as_rows(data)})
+            if "weight" in fields and "qid" in fields and estimator.reproducible:
+                raise ValueError(_same_model.WEIGHTS_OF_QUERIES)
+            matrix = _Matrix(options, self._rows.add(_rows_here(rows, missing, fields)))
+            if not self._sets and "category" in map(str, getattr(rows, "dtypes", ())):
+                self._first_row = rows.iloc[:1]
+        matrix.options.pop("ref", None)
+        matrix.options.update({name: value for name, value in made.items() if value is not None})
+        self._sets.append(matrix)
+        return matrix
+
+    def _of_files(self, data: Any, given: Dict[str, Any]) -> _Matrix:
+        columns = {}
+        for name in _COLUMNS:
+            value = self._label if given.get(name) is _CLASSES else given.get(name)
+            if isinstance(value, str):
+                columns[name] = value
+            elif value is not None:
+                raise TypeError(f"the rows are in files, so {name} is the name of a column; found a {type(value).__name__}")
+        if given.get("group") is not None:
+            raise TypeError("the rows are in files: name the column of the queries with qid=, in place of group=")
+        missing = given.get("missing")
+        if missing is not None and not np.isnan(missing):
+            raise ValueError(f"missing={missing!r}: the missing values of files are empty ones or NaN")
+        options = {name: given[name] for name in ("feature_weights", ) if given.get(name) is not None}
+        return _Matrix(options, files=data if isinstance(data, (list, tuple)) else os.fspath(data), columns=columns)
+
+    def train(self, params: Dict[str, Any], dtrain: _Matrix, num_boost_round: int = 10, *,
+              evals: Optional[Sequence[Tuple[_Matrix, str]]] = None, evals_result: Optional[Dict[str, Any]] = None,
+              **options: Any) -> "xgb.Booster":
+        """Takes the place of xgboost.train."""
+        assert dtrain is self._sets[0]
+        estimator = self._estimator
+        is_elastic = isinstance(estimator.num_workers, (tuple, list))
+        is_of_classes = dtrain.rows is None and isinstance(estimator, xgb.XGBClassifier)
+        training = _Training(params, self._sets, [(_place(self._sets, one), name) for one, name in evals or ()], num_boost_round,
+                             {name: value for name, value in options.items() if value is not None}, estimator.reproducible,
+                             is_of_classes and not is_elastic and not callable(estimator.objective), is_elastic)
+        job = Job(_trained, (training, ), {}, estimator.num_workers, {"jobname": type(estimator).__name__, **self._options}, is_shown=True,
+                  serve=self._rows.serve)
+        job.show()
+        model, found, callbacks, classes = next(one for one in job.result() if one is not None)
+        if evals_result is not None:
+            evals_result.update(found)
+        for own, remote in zip(options.get("callbacks") or (), callbacks or ()):
+            own.__dict__.update(remote.__dict__)
+        if is_of_classes:
+            estimator.n_classes_ = classes or int(params.get("num_class") or 2)
+        if classes is not None:
+            params.update(_parameters_for(classes, params))
+        return model if self._first_row is None else _with_categories(model, self._first_row)
+
+
+def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":
+    """Returns the model with the categories of a frame of pandas, which XGBoost keeps in a model since version 3.1, and by which it numbers
+    those of other frames in predictions. The workers have seen their numbers only. The categories are those of a small model that is trained
+    here."""
+    if VERSION < (3, 1):
+        return model
+    small = xgb.train({"max_depth": 1}, xgb.DMatrix(frame, np.zeros(1), enable_categorical=True), 1)
+    whole, categories = json.loads(model.save_raw("json")), _booster_of(json.loads(small.save_raw("json")))["model"]["cats"]
+    _booster_of(whole)["model"]["cats"] = categories
+    found = xgb.Booster(model_file=bytearray(json.dumps(whole).encode()))
+    found.load_config(model.save_config())
+    return found
+
+
+def _booster_of(whole: Dict[str, Any]) -> Dict[str, Any]:
+    """The trees of a model, in its JSON."""
+    booster: Dict[str, Any] = whole["learner"]["gradient_booster"]
+    return booster.get("gbtree", booster)
+
+
+def _place(sets: Sequence[_Matrix], one: _Matrix) -> int:
+    return next(place for place, known in enumerate(sets) if known is one)
+
+
+def _is_files(data: Any) -> bool:
+    return isinstance(data, (str, os.PathLike)) or (isinstance(data, (list, tuple)) and bool(data) and
+                                                    all(isinstance(one, (str, os.PathLike)) for one in data))
+
+
+def _as_rows(data: Any) -> Any:
+    """Rows in one of the forms that `_rows.table` takes: tables of polars and Arrow become frames of pandas."""
+    module = type(data).__module__.partition(".")[0]
+    if module == "polars" and hasattr(data, "collect"):
+        data = data.collect()
+    if module in ("polars", "pyarrow") and hasattr(data, "to_pandas"):
+        return data.to_pandas()
+    if hasattr(data, "tocsr"):
+        return data.tocsr()
+    return np.asarray(data) if isinstance(data, (list, tuple)) else data
+
+
+def _rows_here(rows: Any, missing: float, fields: Dict[str, Any]) -> _job_rows.RowsHere:
+    count = rows.shape[0]
+    if hasattr(rows, "tocsr"):
+        return _job_rows.rows_of(_rows.table(rows, missing=missing, **fields))
+
+    def part(begin: int, end: int) -> Any:
+        return rows.iloc[begin:end] if hasattr(rows, "iloc") else rows[begin:end]
+
+    def features(begin: int, end: int) -> Any:
+        return _rows.table(part(begin, end), missing=missing).features
+    # A table of all rows without their features.
+    whole = _rows.table(np.empty((count, 0), np.float32), **fields)
+    like = dataclasses.replace(_rows.table(part(0, 0)), **{name: getattr(whole, name) for name in _table.OF_ROWS})
+    return _job_rows.rows_of(like, features, count)
+
+
+#: Stands for the labels of files in the library's `fit`, which wants to see the classes.
+_CLASSES = np.array([0, 1])
+
+
+@contextlib.contextmanager
+def _fitting(estimator: Any, label: Any) -> Iterator[None]:
+    """Within the block, and in this thread, the library's `fit` of this estimator trains in a job. `label`: the labels that it was given."""
+    fit = _Fit(estimator, label)
+
+    def creating(_: Callable[..., Any]) -> Callable[..., Any]:
+        def create(_: Any, ref: Any, **given: Any) -> Any:
+            return fit.matrix(ref, given)
+        return create
+
+    with contextlib.closing(fit), replaced("_create_dmatrix", creating, xgb.XGBModel), replaced("train", lambda _: fit.train, xgboost.sklearn):
+        yield
+
+
+_DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, and everything else is the library's own.
+
+        model = warren.xgboost.{name}(n_estimators=100, num_workers=4)
+        model.fit(X, y, eval_set=[(X_valid, y_valid)])
+        warren.xgboost.{name}(num_workers=8, cluster="ssh", host_file="hosts").fit("s3://bucket/train/*.parquet", y="label")
+
+    The parameters are those of xgboost.{name}, and:
+    - `num_workers`: the number of processes, or (MIN, MAX) of an elastic job. None means no job: the library's own `fit`, in this process.
+    - `cluster`, `host_file`, and `job_options`, a dict: options of dmlc-submit as for `warren.run`. By default the workers are on this
+      machine, with an equal share of its cores each.
+    - `reproducible`: as for `train`; True (the default) makes the model, byte for byte, that of xgboost.{name} alone.
+
+    `fit` takes NumPy arrays, SciPy sparse matrices, and tables of pandas, polars and Arrow; the workers get their shares through shared
+    memory on this machine, and otherwise in pieces. Or it takes files, as `load_dmatrix` does, with the names of columns in place of arrays,
+    also in `eval_set`; the workers read them. Callbacks have rank 0's state afterwards. Raises what the library raises, wherever it does,
+    and JobFailed (warren.run)."""
+
+
+def _on_workers(base: Any) -> Any:
+    """Returns the class of one of XGBoost's estimators whose `fit` trains in a job."""
+
+    class OnWorkers(base):  # type: ignore[misc]
+        """See _DOCUMENTATION."""
+
+        def __init__(self, *, num_workers: Any = None, cluster: Optional[str] = None, host_file: Any = None, reproducible: Any = True,
+                     job_options: Optional[Dict[str, Any]] = None, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            self.num_workers, self.cluster, self.host_file = num_workers, cluster, host_file
+            self.reproducible, self.job_options = reproducible, job_options
+
+        def get_xgb_params(self) -> Dict[str, Any]:
+            """The library's parameters, without those of the job."""
+            return {name: value for name, value in super().get_xgb_params().items() if name not in _OWN}
+
+        @functools.wraps(base.fit)
+        def fit(self, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
+            """Fits the model as the library's own estimator does, with workers if there are any."""
+            if self.num_workers is None:
+                if self.cluster not in (None, "local") or self.host_file is not None or self.job_options:
+                    raise ValueError("num_workers is missing: the number of workers of the job, or (MIN, MAX)")
+                if _is_files(X):
+                    raise ValueError("num_workers is missing: rows in files are read by the workers of a job, of which num_workers=1 makes one")
+                return super().fit(X, y, *more, **named)
+            with _fitting(self, y):
+                is_stand_in = _is_files(X) and issubclass(base, xgb.XGBClassifier)
+                return super().fit(X, _CLASSES if is_stand_in else y, *more, **named)
+
+    OnWorkers.__name__ = OnWorkers.__qualname__ = base.__name__
+    OnWorkers.__module__ = "warren.xgboost"  # where pickle looks for it
+    OnWorkers.__doc__ = _DOCUMENTATION.format(name=base.__name__)
+    return OnWorkers
+
+
+XGBClassifier, XGBRegressor, XGBRanker = map(_on_workers, (xgb.XGBClassifier, xgb.XGBRegressor, xgb.XGBRanker))

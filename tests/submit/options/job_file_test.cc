@@ -183,6 +183,7 @@ TEST_F(JobFileTest, MistakesHaveTheFileTheLineAndTheColumn) {
       {"help: true\n", "1:1: help: this option is for command lines, not for job files"},
       {"show_hosts: true\n", "1:1: show_hosts: this option is for command lines, not for job files"},
       {"completion: bash\n", "1:1: completion: this option is for command lines, not for job files"},
+      {"versio: true\n", "1:1: versio: there is no such option; dmlc-submit --help lists them"},
       {"job: other.yaml\n", "1:1: job: this option is for command lines, not for job files"},
       {"save: other.yaml\n", "1:1: save: this option is for command lines, not for job files"},
       {"num-workers: 4\nsortby:   rank\n", "2:11: sortby: 'rank' is not one of host, task"},
@@ -313,6 +314,9 @@ const std::vector<std::string> kTexts = {"plain",
                                          "\\n",
                                          std::string(5000, 'x')};
 
+/// Times that look different when a number is written anew.
+const std::vector<std::string> kSeconds = {"7", "0.5", "030", "5.50", "0.00000001"};
+
 class RandomLine {
  public:
   explicit RandomLine(unsigned seed) : random_(seed) {}
@@ -344,7 +348,7 @@ class RandomLine {
     if (option.value.empty() || (option.value_is_optional && Below(2) == 0)) return name;
     if (name == "--num-workers") return name + '=' + (Below(2) == 0 ? "2:" : "1") + Count();
     if (hint.kind == ValueKind::kInteger) return name + '=' + Count();
-    if (hint.kind == ValueKind::kNumber) return name + '=' + (Below(2) == 0 ? "0.5" : "030");
+    if (hint.kind == ValueKind::kNumber) return name + '=' + Any(kSeconds);
     if (hint.kind == ValueKind::kChoice) return name + '=' + Any(hint.choices);
     if (TakesMap(option)) return name + '=' + (Below(4) == 0 ? "WARREN_JOB_FILE_TEST" : "A=" + Any(kTexts));
     if (option.value == "SIZE") return name + "=512m";

@@ -1,6 +1,7 @@
 #include "submit/options/job_file.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +36,23 @@ bool IsOperator(std::string_view word) {
 
 // --- reading ---------------------------------------------------------------------------------------------
 
+/// Notes where a document begins.
+struct DocumentStart final : YAML::EventHandler {
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& at) override { mark = at; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
+
 class JobFileReader {
  public:
   JobFileReader(const OptionTable& table, const std::string& name) : table_(table), name_(name) {}
@@ -58,21 +77,33 @@ class JobFileReader {
 
   /// The object that is the only document of the file.
   YAML::Node Load(const std::string& text) const {
-    std::vector<YAML::Node> documents;
+    YAML::Node document;
     try {
-      documents = YAML::LoadAll(text);
+      CheckIsOne(text);
+      document = YAML::Load(text);
     } catch (const YAML::Exception& error) {
       Fail(error.mark, fmt::format("not valid YAML: {}", error.msg));
     }
-    if (documents.size() > 1) Fail(documents[1], "a second document begins here; a job file has only one");
-    if (documents.empty() || documents.front().IsNull()) {
+    if (document.IsNull()) {
       throw UsageError(fmt::format(
           "{}: the file is empty; it needs options, one per line, such as num-workers: 4", name_));
     }
-    const YAML::Node& document = documents.front();
     CheckTag(document);
     if (!document.IsMap()) Fail(document, "expected options, one per line, such as num-workers: 4");
     return document;
+  }
+
+  /// Throws if the text has more than one document. Does not use YAML::LoadAll, for which a stray comma is an
+  /// endless series of empty documents.
+  void CheckIsOne(const std::string& text) const {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    DocumentStart first;
+    DocumentStart second;
+    if (!parser.HandleNextDocument(first) || !parser.HandleNextDocument(second)) return;
+    Fail(second.mark, second.mark.pos == first.mark.pos
+                          ? "not valid YAML: an option or a value should begin here"
+                          : "a second document begins here; a job file has only one");
   }
 
   void CheckTag(const YAML::Node& node) const {

@@ -221,7 +221,9 @@ TEST_F(JobFileTest, MistakesHaveTheFileTheLineAndTheColumn) {
       {"[a]: 1\n", "1:1: expected the name of an option, or command"},
       {"- num-workers: 4\n", "1:1: expected options, one per line, such as num-workers: 4"},
       {"num-workers 4\n", "1:1: expected options, one per line, such as num-workers: 4"},
-      {"num-workers: 4\n---\ntls: true\n", "3:1: a second document begins here; a job file has only one"},
+      {"num-workers: 4\n---\ntls: true\n", "2:1: a second document begins here; a job file has only one"},
+      {",", "1:1: not valid YAML: an option or a value should begin here"},
+      {"tls: true\n...\n,\n", "3:1: a second document begins here; a job file has only one"},
   };
   for (const auto& [file, error] : cases) EXPECT_EQ(Error(file), "job.yaml:" + error) << file;
   for (const char* empty : {"", "\n", "# nothing\n", "---\n", "~\n"}) {

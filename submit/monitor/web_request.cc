@@ -61,6 +61,15 @@ std::string PageToken(const wire::JobToken& token) {
   return wire::ToHex(wire::BytesOf(token.Derive("page")).substr(0, 16));
 }
 
+std::optional<std::string> PathInside(std::string_view path, std::string_view token) {
+  constexpr std::string_view kBegin = "/in/";
+  if (!path.starts_with(kBegin)) return std::nullopt;
+  path.remove_prefix(kBegin.size());
+  const std::size_t end = path.find('/');
+  if (end == std::string_view::npos || !wire::Same(path.substr(0, end), token)) return std::nullopt;
+  return std::string(path.substr(end));
+}
+
 std::string_view CookieValue(std::string_view header, std::string_view name) {
   std::string_view value;
   ForEachPart(header, ';', [&](std::string_view part) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,10 @@ WebTarget ParseTarget(std::string_view target);
 /// The token that opens the job's page. Derived one-way from the job's token, so that a leaked URL gives
 /// access to the page, but not to the job.
 std::string PageToken(const wire::JobToken& token);
+
+/// The rest of a path that begins with the token, "/in/TOKEN/logs": "/logs". Browsers send no cookies from a
+/// frame on a page of another host, such as a notebook's. std::nullopt for another path or token.
+std::optional<std::string> PathInside(std::string_view path, std::string_view token);
 
 /// The value of a cookie in a Cookie header; empty if missing.
 std::string_view CookieValue(std::string_view header, std::string_view name);

@@ -35,6 +35,10 @@ using Piece = std::shared_ptr<const std::string>;
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// For a page that is opened by a path with the token: a notebook of another port or host may show it in a
+/// frame.
+constexpr const char* kPolicyOfFrames =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors *";
 constexpr std::size_t kMaxLines = 2000;  ///< maximum number of lines in one answer of /logs
 
 /// Interval between updates of a page: 1 to 5 seconds, longer for bigger jobs, whose updates cost more.
@@ -229,7 +233,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     if (listener.is_loopback && !NamesLoopback(ViewOf(request[http::field::host]))) {
       return Refuse(http::status::forbidden, "this server accepts requests to localhost only");
     }
-    const WebTarget target = ParseTarget(ViewOf(request.target()));
+    WebTarget target = ParseTarget(ViewOf(request.target()));
     if (listener.serves_metrics && target.path == "/metrics") {
       return Respond(http::status::ok, "application/openmetrics-text; version=1.0.0; charset=utf-8",
                      OpenMetrics(*Newest()));
@@ -238,6 +242,13 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     if (target.path == "/" && wire::Same(target.Value("token"), token_)) {
       connection.SetKnowsToken();
       return GiveCookie(listener);
+    }
+    if (const auto inside = PathInside(target.path, token_)) {
+      target.path = *inside;
+      connection.SetKnowsToken();
+      std::optional<WebResponse> response = AnswerPage(target, request, connection);
+      if (response) response->set("Content-Security-Policy", kPolicyOfFrames);
+      return response;
     }
     const std::string_view cookie =
         CookieValue(ViewOf(request[http::field::cookie]), CookieName(listener.address.port));

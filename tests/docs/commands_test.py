@@ -11,8 +11,8 @@ from warren_testing import BIN, SOURCE, at_night
 
 #: Pages with commands for this machine: those that new users read first, and those that take a few seconds.
 BY_DAY = ("README.md", "docs/reference/exit-codes.md", "docs/tutorials/laptop.md", "docs/tutorials/rabit-2016.md", "docs/how-to/install.md",
-          "docs/how-to/job-files.md", "docs/how-to/restarts.md", "docs/how-to/submit.md", "docs/how-to/tracker.md", "docs/how-to/warren.md",
-          "docs/how-to/watching.md",
+          "docs/how-to/job-files.md", "docs/how-to/python.md", "docs/how-to/restarts.md", "docs/how-to/submit.md", "docs/how-to/tracker.md",
+          "docs/how-to/warren.md", "docs/how-to/watching.md",
           "docs/migration/dmlc-core.md", "docs/migration/horovod.md", "docs/migration/mpirun.md")
 #: The other pages with commands for this machine, which together take another minute.
 BY_NIGHT = ("docs/tutorials/dask-spark.md", "docs/tutorials/pytorch.md", "docs/how-to/data.md", "docs/how-to/frameworks.md",
@@ -38,6 +38,12 @@ class Commands(unittest.TestCase):
     @at_night
     def test_pages_that_take_longer_print_what_they_say(self):
         self.print_what_they_say(BY_NIGHT)
+
+    def test_the_notebook_prints_what_it_shows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([running.ENVIRONMENT / "bin/python", SOURCE / "tests/docs/notebook.py"], cwd=folder, capture_output=True,
+                                  text=True, env=running.environment(pathlib.Path(folder), True), check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_each_page_with_something_to_run_is_in_one_of_the_lists(self):
         pages = [str(page.relative_to(SOURCE)) for page in marked.pages(SOURCE)

@@ -109,6 +109,11 @@ class SameModel(Compared):
     def test_09_rows_are_drawn_as_one_process_draws_them(self):
         self.check_program("sampled.py", 18)
 
+    def test_10_estimators_that_fit_in_a_job_are_those_that_fit_alone(self):
+        said = self.run_program("on_workers.py", sklearn=True)
+        self.assertNotIn("DIFFERENT", said)
+        self.assertEqual((len(re.findall("^same ", said, re.M)), len(re.findall("^refused ", said, re.M))), (8, 8), said)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -13,6 +13,8 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
+import urllib.request
 from unittest import mock
 
 import numpy as np
@@ -277,15 +279,16 @@ if os.fork() == 0: time.sleep(600)  # which holds nothing that keeps the job ali
 
 @with_cloudpickle
 class Started(InFolder):
-    def test_status_logs_and_result(self):
-        def function(folder):
-            print("begins")
-            while not (folder / "go on").exists():
-                time.sleep(0.01)
-            print("ends")
-            return task()
+    @staticmethod
+    def waiting(folder):
+        print("begins")
+        while not (folder / "go on").exists():
+            time.sleep(0.01)
+        print("ends")
+        return task()
 
-        job = warren.start(function, self.folder, num_workers=2, port=0)
+    def test_status_logs_and_result(self):
+        job = warren.start(self.waiting, self.folder, num_workers=2, port=0)
         followed = []
         thread = threading.Thread(target=lambda: followed.extend(job.logs(follow=True)))
         thread.start()
@@ -304,6 +307,22 @@ class Started(InFolder):
         self.assertEqual(sorted(line for line in followed if line.startswith("[")), ["[0] begins", "[0] ends", "[1] begins", "[1] ends"])
         self.assertEqual(list(job.logs(0, follow=True)), ["begins", "ends"])
 
+    def test_the_page_is_shown_in_a_notebook_while_the_job_runs_and_afterwards(self):
+        job = warren.start(self.waiting, self.folder, num_workers=1, port=0)
+        page = job.page()
+        self.assertRegex(page, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]+$")
+        address = re.search(r'src="([^"]*)"', page._repr_html_())[1]
+        with urllib.request.urlopen(address) as answer:
+            self.assertIn(b"<script", answer.read())
+        (self.folder / "go on").touch()
+        job.result()
+        page = job.page()
+        self.assertTrue(pathlib.Path(urllib.parse.urlparse(page).path).exists())
+        self.assertIn("&lt;script", page._repr_html_())
+        other = warren.start(task, num_workers=1, port=0, dashboard=False)
+        with self.assertRaisesRegex(ValueError, "has no page"):
+            other.page()
+
     def test_cancel(self):
         job = warren.start(time.sleep, 600, num_workers=2, port=0)
         wait_for(lambda: job.status().state == "running", what="the start")
@@ -312,6 +331,11 @@ class Started(InFolder):
         with self.assertRaisesRegex(warren.JobFailed, "interrupted by SIGINT"):
             job.result()
         job.cancel()
+        early = warren.start(time.sleep, 600, num_workers=2, port=0)
+        early.cancel()
+        self.assertEqual(early.status().state, "interrupted")
+        with self.assertRaisesRegex(warren.JobFailed, "interrupted"):
+            early.result()
 
     def test_a_failed_job_says_why(self):
         job = warren.start(sys.exit, 5, num_workers=1, port=0, log_dir=self.folder / "logs")

@@ -118,11 +118,10 @@ class SubmitCase(unittest.TestCase):
 
     def start(self, *words, environment=None, **settings):
         """Starts dmlc-submit with these arguments, by default with --cluster local."""
-        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
+        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
         extra = {"DMLC_SUBMIT_CLUSTER": "local", **(environment or {})}
         process = subprocess.Popen(
             [self.program, *map(os.fspath, map(str_or_bytes, words))],
-            stdin=subprocess.DEVNULL,
             env=self.environment(extra),
             **settings,
         )

@@ -135,3 +135,15 @@ def _whole_matrix(rows: Any) -> Any:
     matrix = np.full(rows.shape, np.nan, "float32")
     matrix[np.repeat(np.arange(len(matrix)), np.diff(rows.indptr)), rows.indices] = rows.data
     return matrix
+
+
+#: Scikit-learn's estimators with workers. They are made on demand: other programs need no scikit-learn.
+_ESTIMATORS = ("LGBMClassifier", "LGBMRegressor", "LGBMRanker")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from warren._lightgbm import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
+
+    return getattr(_on_workers, name)

@@ -195,9 +195,9 @@ class Data:
         Data("s3://bucket/train/*.parquet", label="y")
         Data(X, label=y)
 
-    `uri_or_rows`: files, as for `load_dmatrix`, whose arguments follow. Or this worker's rows: a NumPy array, a SciPy CSR matrix or a
-    pandas DataFrame of numbers, booleans and categories (the same ones on all workers, as `warren.data.scatter` makes them); the rows of
-    all workers, in the order of ranks, are the data set. Categories become their codes. `label`, `weight`, `qid` (one query's rows are
+    `uri_or_rows`: files, as for `load_dmatrix`, whose arguments follow. Or this worker's rows: a NumPy array, a sparse matrix of
+    SciPy, or a table of pandas, polars or Arrow with numbers, booleans and categories (the same ones on all workers, as
+    `warren.data.scatter` makes them); the rows of all workers, in the order of ranks, are the data set. Categories become their codes. `label`, `weight`, `qid` (one query's rows are
     together, on one worker) and `base_margin` are then arrays with an element for each row. `options` are those of `load_dmatrix`; rows in memory take those of
     QuantileDMatrix."""
 

@@ -39,6 +39,25 @@ member.done()
 member.close()
 """]
 
+#: A program that runs a function as a job, with the keyword arguments in its first argument. The processes take shares of its rows.
+DRIVER = """
+import json, os, sys
+import numpy as np
+from warren._jobs import job, rows, worker
+from warren.data._table import Table
+
+def function(given):
+    print("in the function")
+    task = int(os.environ["DMLC_TASK_ID"])
+    return task, os.environ["DMLC_JOB_CLUSTER"], given.share(task, 2, worker.channel).features.tolist()
+
+served = rows.RowsForJob(sys.argv[2] == "local")
+given = served.add(rows.rows_of(Table(np.arange(10).reshape(5, 2), None, None, None, None, None, None, {})))
+started = job.Job(function, (given, ), {}, 2, json.loads(sys.argv[1]), is_shown=True, serve=served.serve)
+started.show()
+print(json.dumps(started.result()))
+"""
+
 
 def processes_with(mark):
     """The command lines, by pid, of all other live processes that have the value of `mark` (NAME=VALUE) in their environment."""
@@ -298,6 +317,23 @@ class ClusterBehaviour(ClusterCase):
             self.assertEqual(variables[b"PATH"], b"/nowhere")
             self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], self.CLUSTER.encode())
             self.assertEqual([k for k in variables if k.startswith(b"DMLC_SUBMIT_SCRIPT")], [])
+
+    def test_a_program_runs_a_function_of_its_own(self):
+        options = {}
+        words = iter(map(str, self.cluster_options()))
+        for word in words:
+            options.setdefault(word[2:].replace("-", "_"), []).append(next(words))
+        options = {name: values[0] if len(values) == 1 else values for name, values in options.items()}
+        options["env"] = [self.mark]
+        command = self.enter([*PYTHON, DRIVER, json.dumps(options), self.CLUSTER])
+        environment = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), "TMPDIR": str(self.temporary)}
+        process = subprocess.run(command, cwd=self.directory, env=self.environment({**self.cluster_environment(), **environment}),
+                                 capture_output=True, text=True, timeout=2 * LIMIT_S, check=False)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        *lines, found = process.stdout.splitlines()
+        self.assertEqual(sorted(line for line in lines if line.startswith("[")), ["[0] in the function", "[1] in the function"])
+        self.assertEqual(json.loads(found), [[0, self.CLUSTER, [[0, 1], [2, 3]]], [1, self.CLUSTER, [[4, 5], [6, 7], [8, 9]]]])
+        self.check_nothing_is_left()
 
     def test_a_killed_worker_of_an_elastic_job_is_replaced(self):
         if not self.IS_ELASTIC:

@@ -123,6 +123,30 @@ else:
         self.assertEqual(variables[b"DMLC_TRACKER_URI"], b"127.0.0.1")
         self.assertEqual(variables[b"DMLC_TASK_ID"], b"0")
 
+    def test_whoever_starts_a_job_may_choose_its_token(self):
+        chosen = "0123456789abcdef" * 4
+        show = ["--num-workers", 1, "--quiet", "sh", "-c", "echo $DMLC_JOB_TOKEN"]
+        self.assertEqual(self.submit(*show, environment={"DMLC_JOB_TOKEN": chosen}).out, f"[0] {chosen}\n")
+        inside = self.submit(*show, environment={"DMLC_JOB_TOKEN": chosen, "DMLC_TASK_ID": "3"}).out
+        self.assertRegex(inside, r"^\[0\] [0-9a-f]{64}\n$")
+        self.assertNotIn(chosen, inside, "that is the token of another job")
+        wrong = self.submit(*show, environment={"DMLC_JOB_TOKEN": "abc"})
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("DMLC_JOB_TOKEN in the environment: ", wrong.err)
+
+    def test_a_job_may_end_with_its_standard_input(self):
+        process = self.start("--until-stdin-closes", "--num-workers", 2, "sh", "-c", "echo ready > ready-$DMLC_TASK_ID; exec sleep 600",
+                             stdin=subprocess.PIPE)
+        self.wait_for_files("ready-0", "ready-1")
+        process.stdin.write(b"ignored")
+        process.stdin.close()
+        self.assertEqual(process.wait(LIMIT_S), 143)
+        self.assertIn("its 2 processes were stopped", self.said(process))
+        self.check_nothing_is_left()
+        refused = self.submit("--until-stdin-closes", "--num-workers", 1, "true")  # from /dev/null
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--until-stdin-closes: standard input is a file or a device", refused.err)
+
     def test_host_ip_is_what_workers_are_told(self):
         self.submit("--num-workers", 1, "--host-ip", "localhost", *python(RECORD))
         self.assertEqual(self.variables("worker-0-0")[b"DMLC_TRACKER_URI"], b"localhost")

@@ -107,6 +107,18 @@ class WatchingTest(unittest.TestCase):
         self.assertEqual((page.headers["Cache-Control"], page.headers["X-Content-Type-Options"]), ("no-store", "nosniff"))
         self.assertNotIn(served.token, page.text)
 
+    def test_a_path_with_the_token_needs_no_cookie_and_may_be_shown_in_a_frame(self):
+        served = self.serve()
+        page = served.get(f"/in/{served.token}/", {"Sec-Fetch-Site": "cross-site"})
+        self.assertEqual((page.status, page.headers["Set-Cookie"]), (200, None))
+        self.assertIn("frame-ancestors *", page.headers["Content-Security-Policy"])
+        self.assertIn("frame-ancestors 'none'", served.get("/", served.cookie).headers["Content-Security-Policy"])
+        for target in ("page.js", "page.css", "logs"):
+            self.assertEqual(served.get(f"/in/{served.token}/{target}").status, 200, target)
+            self.assertEqual(served.get(f"/in/{served.token[:-1]}/{target}").status, 401, target)
+        self.assertEqual(served.get(f"/in/{served.token}/logs", {"Sec-Fetch-Site": "cross-site"}).status, 403)
+        self.assertEqual(served.get(f"/in/{served.token}/", {"Host": "evil.example"}).status, 403)
+
     def test_a_page_of_another_name_that_leads_here_gets_nothing(self):
         served = self.serve()
         for target in ("/metrics", "/"):

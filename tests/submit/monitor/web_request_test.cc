@@ -54,6 +54,14 @@ TEST(WebRequest, PagesOfOtherOriginsAreTold) {
   for (const char* site : {"same-site", "cross-site", "x"}) EXPECT_TRUE(IsOfAnotherOrigin(site)) << site;
 }
 
+TEST(WebRequest, APathMayBeginWithTheToken) {
+  EXPECT_EQ(PathInside("/in/secret/logs", "secret"), "/logs");
+  EXPECT_EQ(PathInside("/in/secret/", "secret"), "/");
+  for (const char* path : {"/", "/in/", "/in/secret", "/in/secre/", "/in/secrets/", "/in//", "/logs", "/in"}) {
+    EXPECT_EQ(PathInside(path, "secret"), std::nullopt) << path;
+  }
+}
+
 TEST(WebRequest, TheTokenOfThePageIsNotTheJobs) {
   const wire::JobToken token = wire::JobToken::Random();
   EXPECT_EQ(PageToken(token).size(), 32u);

@@ -166,7 +166,8 @@ def sources_here() -> Dict[str, List[str]]:
     """The lines of code that is in no file, as a notebook's, for tracebacks."""
     found: Dict[str, List[str]] = {}
     size = 0
-    for name, entry in reversed(list(linecache.cache.items())):
+    entries: List[Any] = list(linecache.cache.items())
+    for name, entry in reversed(entries):
         if len(entry) < 4 or os.path.exists(name):
             continue
         size += int(entry[0])

@@ -1,9 +1,11 @@
 """A job that was started from Python."""
 import dataclasses
+import html
 import json
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import signal
 import site
@@ -28,6 +30,11 @@ _USAGE = 2
 _POLL_S = 0.1
 #: The log of a job whose output is not shown, beside the logs of its processes.
 _LOG = "job.log"
+#: How a job ended that was interrupted so early that dmlc-submit has no record of it.
+_NOT_BEGUN = "the job was interrupted before it had begun"
+#: The page that dmlc-submit leaves there, and its line about a page that it serves.
+_PAGE = "job.html"
+_ADDRESS = re.compile(r"dashboard: (http://\S+)")
 
 
 class JobFailed(RuntimeError):
@@ -60,6 +67,26 @@ class JobStatus:
     story: str = ""  #: how the job ended, if it failed
 
 
+class Page(str):
+    """The address of a job's page. A notebook shows the page itself."""
+
+    def __new__(cls, address: str, kept: str = "") -> "Page":
+        """`kept`: the page itself, once the job has ended."""
+        made = super().__new__(cls, address)
+        made._kept = kept
+        return made
+
+    _kept: str
+
+    def _repr_html_(self) -> str:
+        frame = '<iframe style="width: 100%; height: 600px; border: 1px solid #8888"'
+        if self._kept:
+            return f'{frame} srcdoc="{html.escape(self._kept)}"></iframe>'
+        place, _, token = self.partition("?token=")
+        # A frame has no cookies, by which the page recognizes its viewer elsewhere.
+        return f'{frame} src="{html.escape(place)}in/{html.escape(token)}/"></iframe><a href="{html.escape(self)}" target="_blank">open</a>'
+
+
 class Job:
     """A job in which each process calls a function of this one; `warren.start` makes it. It ends with this process. Thread-safe."""
 
@@ -67,7 +94,8 @@ class Job:
                  options: Dict[str, Any], *, is_shown: bool, serve: Optional[_driver.Serve] = None) -> None:
         """`is_shown`: the output is shown by `show`, and otherwise kept for `logs`. `serve` answers what the processes ask."""
         name = getattr(function, "__name__", type(function).__name__)
-        words, environment = _options.words_of(num_workers, {"jobname": name if name.isidentifier() else "function", **options})
+        usual = {"jobname": name if name.isidentifier() else "function", "dashboard": not is_shown}
+        words, environment = _options.words_of(num_workers, {**usual, **options})
         self._is_elastic = isinstance(num_workers, (tuple, list))
         self._num_workers = int(num_workers[-1] if self._is_elastic else num_workers)
         call = {"path": _driver.path_here(), "sources": _driver.sources_here(),
@@ -97,6 +125,7 @@ class Job:
         log = None if is_shown else open(self._folder / _LOG, "wb")
         if log is not None:
             streams = {"stdout": log, "stderr": subprocess.STDOUT}
+        self._is_interrupted = False
         self._began = time.monotonic()
         self._seconds: Optional[float] = None
         more = self._pump.environment() if self._pump else {}
@@ -144,6 +173,8 @@ class Job:
             return JobStatus("running" if outcomes else "starting", time.monotonic() - self._began, returned)
         code, record = self._wait(None), self._record()
         state = record.get("how") or ("succeeded" if code == 0 else "failed")
+        if not record and self._is_interrupted:
+            record, state = {"story": _NOT_BEGUN}, "interrupted"
         seconds = record.get("seconds")
         return JobStatus(state, float(self._seconds or 0 if seconds is None else seconds), returned, code,
                          "" if code == 0 else str(record.get("story") or ""))
@@ -158,6 +189,23 @@ class Job:
         if follow:
             return _followed(path, self.done)
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def page(self) -> "Page":
+        """Returns the address of the page on which a browser on this machine watches the job; in a notebook, the page appears below the
+        cell. After the end it is the page as it was then. Raises ValueError for a job without one (dashboard=False)."""
+        kept = self._folder / _PAGE
+        log = self._folder / _LOG
+        while True:
+            has_ended = self.done()
+            found = _ADDRESS.search(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else None
+            if found or has_ended:
+                break
+            time.sleep(_POLL_S)
+        if has_ended and kept.exists():
+            return Page(kept.resolve().as_uri(), kept.read_text(encoding="utf-8", errors="replace"))
+        if found is None:
+            raise ValueError("this job has no page: only jobs of warren.start have one, unless dashboard is False")
+        return Page(found[1])
 
     def show(self) -> None:
         """Shows the output until the job ends. A KeyboardInterrupt ends the job, as Ctrl-C ends dmlc-submit, and is raised afterwards."""
@@ -198,6 +246,8 @@ class Job:
                                 "function", code, str(record.get("id", "")))
             _say_what_was_separate(returned)
             return [pickle.loads(one.said["value"]) for one in returned]
+        if not record and self._is_interrupted:
+            raise JobFailed(_NOT_BEGUN, code)
         failed = _first_failed(outcomes, record)
         if failed is not None:
             raise _exception_of(failed)
@@ -225,6 +275,7 @@ class Job:
 
     def _signal(self, number: int) -> None:
         if self._process.poll() is None:
+            self._is_interrupted = True
             self._process.send_signal(number)
 
     def _record(self) -> Dict[str, Any]:
@@ -281,10 +332,9 @@ def _exception_of(failed: _driver.Outcome) -> BaseException:
             error = pickle.loads(said["exception"])
         except Exception:  # pylint: disable=broad-except  # its class may need other arguments, or be unknown here
             error = None
-    if not isinstance(error, BaseException):
-        error = RuntimeError(f"{said['type']} on {where}: {said['text']}")
-    error.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")
-    return error
+    found = error if isinstance(error, BaseException) else RuntimeError(f"{said['type']} on {where}: {said['text']}")
+    found.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")
+    return found
 
 
 def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:

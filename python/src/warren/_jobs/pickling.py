@@ -1,10 +1,13 @@
 """Functions as bytes for other processes: with cloudpickle, which also takes what is defined in a notebook or a script, or else with
 pickle."""
+import collections
 import io
 import pickle
 import types
 from typing import Any
 
+#: What cloudpickle 3 writes in place of the name of a function's file, which tracebacks show.
+_NO_FILE = "<dynamic-code>"
 #: What an object that plain pickle cannot send is told to do about it.
 _ADVICE = "install cloudpickle, which also sends functions defined in a notebook, in a script or in another function: pip install cloudpickle"
 
@@ -12,13 +15,26 @@ _ADVICE = "install cloudpickle, which also sends functions defined in a notebook
 def dumps(value: Any, what: str) -> bytes:
     """Pickles an object. Raises TypeError, whose message begins with `what`, if it cannot be pickled."""
     try:
-        from cloudpickle import dumps as cloudpickled  # pylint: disable=import-outside-toplevel
+        import cloudpickle  # pylint: disable=import-outside-toplevel
     except ImportError:
         return _pickled(value, what)
+    table = cloudpickle.CloudPickler.dispatch_table
+
+    def code(function_code: types.CodeType) -> Any:
+        make, arguments = table[types.CodeType](function_code)
+        return make, tuple(function_code.co_filename if one == _NO_FILE else one for one in arguments)
+
+    class WithFiles(cloudpickle.CloudPickler):  # type: ignore[misc]
+        """Keeps the names of functions' files."""
+
+        dispatch_table = collections.ChainMap({types.CodeType: code}, table)
+
+    buffer = io.BytesIO()
     try:
-        return bytes(cloudpickled(value))
+        WithFiles(buffer).dump(value)
     except Exception as error:  # pylint: disable=broad-except  # any class may raise anything
         raise TypeError(f"{what} cannot be sent to other processes: {error}") from error
+    return buffer.getvalue()
 
 
 class _Pickler(pickle.Pickler):

@@ -25,8 +25,8 @@ _PIECE_BYTES = 32 << 20
 
 @dataclasses.dataclass(frozen=True)
 class RowsHere:
-    """Rows in the driver's memory. `features(begin, end)` returns some of them as float32: an array of two dimensions, or a CSR matrix of
-    SciPy. `like` is a table without rows."""
+    """Rows in the driver's memory. `features(begin, end)` returns some of them: an array of two dimensions, or a CSR matrix of SciPy.
+    `like` is a table without rows."""
 
     count: int
     bytes_of_row: int  #: about
@@ -51,7 +51,7 @@ def rows_of(table: Table, features: Optional[Callable[[int, int], Any]] = None, 
     found = {name: getattr(table, name) for name in OF_ROWS if getattr(table, name) is not None}
     whole = table.features
     is_sparse = not isinstance(whole, np.ndarray)
-    size = 8 * (whole.nnz // max(1, count) + 1) if is_sparse else 4 * whole.shape[1]
+    size = 12 * (whole.nnz // max(1, count) + 1) if is_sparse else whole.dtype.itemsize * whole.shape[1]
     like = dataclasses.replace(table, features=whole[:0], **dict.fromkeys(OF_ROWS))
     return RowsHere(count, size, features or (lambda begin, end: whole[begin:end]), like, found)
 
@@ -91,7 +91,7 @@ class Rows:
         if not pieces:
             features = self.like.features
         elif isinstance(pieces[0], np.ndarray):
-            features = np.empty((end - begin, pieces[0].shape[1]), np.float32)
+            features = np.empty((end - begin, pieces[0].shape[1]), pieces[0].dtype)
             place = 0
             for number, piece in enumerate(pieces):
                 features[place:place + len(piece)] = piece
@@ -167,11 +167,11 @@ def _write(rows: RowsHere, folder: pathlib.Path) -> None:
             np.save(folder / f"features.{part}.npy", getattr(matrix, part))
         np.save(folder / "features.shape.npy", np.array(matrix.shape))
         return
-    columns = rows.like.features.shape[1]
+    columns, dtype = rows.like.features.shape[1], rows.like.features.dtype
     if rows.count == 0 or columns == 0:
-        np.save(folder / "features.npy", np.empty((rows.count, columns), np.float32))
+        np.save(folder / "features.npy", np.empty((rows.count, columns), dtype))
         return
-    written = np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (rows.count, columns))
+    written = np.lib.format.open_memmap(folder / "features.npy", "w+", dtype, (rows.count, columns))  # type: ignore[no-untyped-call]
     for begin, end in rows.pieces(0, rows.count):
         written[begin:end] = rows.features(begin, end)
 

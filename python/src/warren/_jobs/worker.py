@@ -1,4 +1,5 @@
 """What each process of a job that was started from Python runs: it calls the driver's function."""
+import io
 import linecache
 import os
 import pickle
@@ -32,7 +33,8 @@ def main() -> NoReturn:
     """Calls the driver's function, sends the outcome, and exits: with 0, or with the code that a script would have. Exits with 1 and a
     message if there is no driver."""
     global _channel  # pylint: disable=global-statement
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     try:
         _channel = _connected()
         _channel.send({"task": int(os.environ.get("DMLC_TASK_ID", "0")), "attempt": int(os.environ.get("DMLC_NUM_ATTEMPT") or 0),

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import json
 import os
+import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -15,17 +16,17 @@ import xgboost as xgb
 import xgboost.sklearn
 
 from warren._frameworks.replacing import replaced
+from warren._frameworks.rows import in_known_form, split_arguments
+from warren._jobs import fitting as _fitting
 from warren._jobs import rows as _job_rows
-from warren._jobs.job import Job
 from warren._jobs.worker import channel
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
+from warren._xgboost import vouch as _vouch
 from warren._xgboost.same_model import training as _same_model
 from warren._xgboost.versions import VERSION
 from warren.data import _peers, _table
 
-#: Arguments of these estimators that are not XGBoost's.
-_OWN = ("num_workers", "cluster", "host_file", "reproducible", "job_options")
 #: Columns of files that take the place of arrays.
 _COLUMNS = ("label", "weight", "qid", "base_margin")
 
@@ -49,7 +50,10 @@ class _Matrix:
         """Returns a worker's share as a matrix. A collective call."""
         how = {"reproducible": reproducible, "quantile": quantile, **({"ref": ref} if ref is not None and quantile else {})}
         if self.rows is None:
-            return self.data(**how).load()
+            names = getattr(ref, "feature_names", None) or []
+            # The elements of a column of lists are features of other names.
+            is_of_columns = not any(re.fullmatch(r".*\.\d+", name) for name in names)
+            return self.data(**how, **({"features": names} if names and is_of_columns else {})).load()
         peers = _peers.current()
         return _matrices.of_rows(self.rows.share(peers.rank, peers.world, channel), peers, {**self.options, **how})
 
@@ -75,9 +79,10 @@ def _trained(training: _Training) -> Any:
     params, options = dict(training.params), dict(training.options)
     evals_result: Dict[str, Any] = {}
     classes: Optional[int] = None
-    with ours.communicator():
+    with _vouch.joining_quietly(), ours.communicator():
         if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
-            sets: List[Any] = [one.data() for one in training.sets]
+            used = training.sets[0].columns.values()
+            sets: List[Any] = [one.data(exclude=[name for name in used if name not in one.columns.values()]) for one in training.sets]
         else:
             is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
             sets = []
@@ -110,21 +115,14 @@ def _parameters_for(classes: int, params: Mapping[str, Any]) -> Dict[str, Any]:
     return {"objective": objective if objective == "multi:softmax" else "multi:softprob", "num_class": classes}
 
 
-class _Fit:
+class _Fit(_fitting.Fitting):
     """One call of `fit`: what becomes of the library's matrices and of its training."""
 
     def __init__(self, estimator: Any, label: Any) -> None:
+        super().__init__(estimator)
         self._estimator, self._label = estimator, label
-        self._options = {"quiet": True, **(estimator.job_options or {})}
-        self._options.update({name: getattr(estimator, name) for name in ("cluster", "host_file") if getattr(estimator, name) is not None})
-        cluster = str(self._options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local")
-        self._rows = _job_rows.RowsForJob(cluster.lower() == "local")
         self._sets: List[_Matrix] = []
         self._first_row: Any = None  #: a frame with the categories of the training rows, if there are any
-
-    def close(self) -> None:
-        """Frees what the job needed."""
-        self._rows.close()
 
     def matrix(self, ref: Any, given: Dict[str, Any]) -> _Matrix:
         """Takes the arguments of XGBModel._create_dmatrix."""
@@ -133,10 +131,10 @@ class _Fit:
         if _is_files(data):
             matrix = self._of_files(data, given)
         else:
-            rows, missing, fields, options = _rows.split_arguments({**given, "data": _as_rows(data)})
+            rows, missing, fields, options = split_arguments({**given, "data": in_known_form(data)})
             if "weight" in fields and "qid" in fields and estimator.reproducible:
                 raise ValueError(_same_model.WEIGHTS_OF_QUERIES)
-            matrix = _Matrix(options, self._rows.add(_rows_here(rows, missing, fields)))
+            matrix = _Matrix(options, self.rows.add(_rows_here(rows, missing, fields)))
             if not self._sets and "category" in map(str, getattr(rows, "dtypes", ())):
                 self._first_row = rows.iloc[:1]
         matrix.options.pop("ref", None)
@@ -171,14 +169,10 @@ class _Fit:
         training = _Training(params, self._sets, [(_place(self._sets, one), name) for one, name in evals or ()], num_boost_round,
                              {name: value for name, value in options.items() if value is not None}, estimator.reproducible,
                              is_of_classes and not is_elastic and not callable(estimator.objective), is_elastic)
-        job = Job(_trained, (training, ), {}, estimator.num_workers, {"jobname": type(estimator).__name__, **self._options}, is_shown=True,
-                  serve=self._rows.serve)
-        job.show()
-        model, found, callbacks, classes = next(one for one in job.result() if one is not None)
+        model, found, callbacks, classes = self.run(_trained, training)
         if evals_result is not None:
             evals_result.update(found)
-        for own, remote in zip(options.get("callbacks") or (), callbacks or ()):
-            own.__dict__.update(remote.__dict__)
+        _fitting.take_over(options.get("callbacks") or (), callbacks or ())
         if is_of_classes:
             estimator.n_classes_ = classes or int(params.get("num_class") or 2)
         if classes is not None:
@@ -215,18 +209,6 @@ def _is_files(data: Any) -> bool:
                                                     all(isinstance(one, (str, os.PathLike)) for one in data))
 
 
-def _as_rows(data: Any) -> Any:
-    """Rows in one of the forms that `_rows.table` takes: tables of polars and Arrow become frames of pandas."""
-    module = type(data).__module__.partition(".")[0]
-    if module == "polars" and hasattr(data, "collect"):
-        data = data.collect()
-    if module in ("polars", "pyarrow") and hasattr(data, "to_pandas"):
-        return data.to_pandas()
-    if hasattr(data, "tocsr"):
-        return data.tocsr()
-    return np.asarray(data) if isinstance(data, (list, tuple)) else data
-
-
 def _rows_here(rows: Any, missing: float, fields: Dict[str, Any]) -> _job_rows.RowsHere:
     count = rows.shape[0]
     if hasattr(rows, "tocsr"):
@@ -248,7 +230,7 @@ _CLASSES = np.array([0, 1])
 
 
 @contextlib.contextmanager
-def _fitting(estimator: Any, label: Any) -> Iterator[None]:
+def _in_job(estimator: Any, label: Any) -> Iterator[None]:
     """Within the block, and in this thread, the library's `fit` of this estimator trains in a job. `label`: the labels that it was given."""
     fit = _Fit(estimator, label)
 
@@ -293,18 +275,16 @@ def _on_workers(base: Any) -> Any:
 
         def get_xgb_params(self) -> Dict[str, Any]:
             """The library's parameters, without those of the job."""
-            return {name: value for name, value in super().get_xgb_params().items() if name not in _OWN}
+            return {name: value for name, value in super().get_xgb_params().items() if name not in _fitting.ARGUMENTS}
 
         @functools.wraps(base.fit)
         def fit(self, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
             """Fits the model as the library's own estimator does, with workers if there are any."""
-            if self.num_workers is None:
-                if self.cluster not in (None, "local") or self.host_file is not None or self.job_options:
-                    raise ValueError("num_workers is missing: the number of workers of the job, or (MIN, MAX)")
+            if not _fitting.is_wanted(self):
                 if _is_files(X):
                     raise ValueError("num_workers is missing: rows in files are read by the workers of a job, of which num_workers=1 makes one")
                 return super().fit(X, y, *more, **named)
-            with _fitting(self, y):
+            with _in_job(self, y):
                 is_stand_in = _is_files(X) and issubclass(base, xgb.XGBClassifier)
                 return super().fit(X, _CLASSES if is_stand_in else y, *more, **named)
 

@@ -1,9 +1,10 @@
 """Rows that a program has in memory, as a table."""
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warren._frameworks.rows import in_known_form, queries
 from warren.data._peers import Peers
 from warren.data._table import Table
 
@@ -14,42 +15,23 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
     names: Optional[List[str]] = None
     types: Optional[List[str]] = None
     categories: Dict[str, List[Any]] = {}
+    rows = in_known_form(rows)
     if hasattr(rows, "columns") and hasattr(rows, "dtypes") and hasattr(rows, "iloc"):
         features, names, types, categories = _of_pandas(rows)
     elif hasattr(rows, "tocsr"):
-        features = rows.tocsr().astype(np.float32, copy=False)
+        features = rows.astype(np.float32, copy=False)
     elif isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "biuf":
         features = np.ascontiguousarray(rows, np.float32)
     else:
         raise TypeError(f"Data: found a {type(rows).__name__}{_shape(rows)}, expected files, a NumPy array of numbers with two dimensions, a "
-                        "SciPy CSR matrix, or a pandas DataFrame")
+                        "sparse matrix of SciPy, or a table of pandas, polars or Arrow")
     if not np.isnan(missing):
         features = features.copy()  # it may be the caller's
         values = features if isinstance(features, np.ndarray) else features.data
         values[values == np.float32(missing)] = np.nan
     count = features.shape[0]
-    return Table(features, names, types, _field("label", label, count), _field("weight", weight, count), _queries(qid, count),
+    return Table(features, names, types, _field("label", label, count), _field("weight", weight, count), queries(qid, count),
                  _field("base_margin", base_margin, count), categories)
-
-
-def split_arguments(given: Mapping[str, Any]) -> Tuple[Any, float, Dict[str, Any], Dict[str, Any]]:
-    """Divides the arguments of XGBoost's matrices, those of them that are not None, into the rows, the value that is missing, the fields of
-    rows, and the others. Groups become queries, and a weight of a group that of its rows."""
-    options = {name: value for name, value in given.items() if value is not None}
-    rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
-    fields = {name: options.pop(name) for name in ("label", "weight", "qid", "base_margin") if name in options}
-    if group is not None:
-        fields["qid"] = np.repeat(np.arange(len(group)), group)
-    if "qid" in fields and "weight" in fields:
-        queries, weights = _queries(fields["qid"], len(fields["qid"])), np.asarray(fields["weight"], np.float32)
-        assert queries is not None
-        number = int(queries[-1]) + 1 if len(queries) else 0
-        if weights.shape != (number, ):
-            raise ValueError(f"sample_weight has the shape {weights.shape}, expected a weight for each of {number} queries")
-        fields["weight"] = weights[queries]
-    if hasattr(rows, "dtypes") or "feature_types" not in options:
-        options.pop("enable_categorical", None)
-    return rows, missing, fields, options
 
 
 def require_whole_queries(qid: Any, peers: Peers) -> None:
@@ -98,20 +80,3 @@ def _field(name: str, values: Any, rows: int) -> Optional[NDArray[Any]]:
     if found.ndim not in (1, 2) or len(found) != rows:
         raise ValueError(f"Data: {name} has the shape {found.shape}, expected a value for each of {rows} rows")
     return found
-
-
-def _queries(qid: Any, rows: int) -> Optional[NDArray[Any]]:
-    """The queries, counted from 0."""
-    if qid is None:
-        return None
-    found = np.asarray(qid)
-    if found.shape != (rows,):
-        raise ValueError(f"Data: qid has the shape {found.shape}, expected a value for each of {rows} rows")
-    begins = np.ones(rows, bool)
-    begins[1:] = found[1:] != found[:-1]
-    runs = found[begins]
-    if len(np.unique(runs)) != len(runs):
-        values, counts = np.unique(runs, return_counts=True)
-        raise ValueError(f"Data: the rows of query {values[counts > 1][0]!s} are not together: sort the rows by qid")
-    numbers: NDArray[Any] = np.cumsum(begins) - 1
-    return numbers

@@ -33,16 +33,32 @@ def _engine_is_preloaded() -> bool:
     return "librabit_xgboost" in os.environ.get("LD_PRELOAD", "") and os.environ.get("WARREN_XGBOOST_ENGINE") != "own"
 
 
+_joins_quietly = False
+
+
+@contextlib.contextmanager
+def joining_quietly() -> Iterator[None]:
+    """Within the block, XGBoost's line "Task 0 got rank 0" is left out: a program that trains in hundreds of jobs would drown in them."""
+    global _joins_quietly  # pylint: disable=global-statement
+    before, _joins_quietly = _joins_quietly, True
+    try:
+        yield
+    finally:
+        _joins_quietly = before
+
+
 @contextlib.contextmanager
 def hidden_in_log(library: Any, joined_by: str, task_id: str) -> Iterator[None]:
     """XGBoost logs the task id when it joins. Within the block, its log lines show `task_id` instead of `joined_by`. `library` is XGBoost's
     C library, whose log lines are printed by Python on this thread."""
     own: Optional[Any] = getattr(library, "callback", None)
-    if own is None or joined_by == task_id:
+    if own is None or (joined_by == task_id and not _joins_quietly):
         yield
         return
 
     def show(line: bytes) -> None:
+        if _joins_quietly and b" got rank " in line:
+            return
         print(line.decode(errors="replace").replace(joined_by, task_id))
 
     callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(show)

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, Iterator
 import numpy as np
 
 from warren._frameworks.replacing import replaced
+from warren._frameworks.rows import split_arguments
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
 from warren._xgboost.same_model import training as _training
@@ -44,7 +45,7 @@ def reproducible() -> Iterator[None]:
 
 def _matrix(given: Dict[str, Any]) -> Any:
     """Makes a matrix of this worker's rows from the arguments of XGBoost's matrices."""
-    rows, missing, fields, options = _rows.split_arguments(given)
+    rows, missing, fields, options = split_arguments(given)
     if "weight" in fields and "qid" in fields:
         raise ValueError(_training.WEIGHTS_OF_QUERIES)
     _rows.require_whole_queries(fields.get("qid"), _peers.current())

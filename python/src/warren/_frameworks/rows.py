@@ -1,0 +1,54 @@
+"""Rows that a program has in memory, as the libraries take them."""
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def in_known_form(rows: Any) -> Any:
+    """Rows as an array, a CSR matrix or a frame of pandas, into which tables of polars and Arrow are converted; others as they are."""
+    module = type(rows).__module__.partition(".")[0]
+    if module == "polars" and hasattr(rows, "collect"):
+        rows = rows.collect()
+    if module in ("polars", "pyarrow") and hasattr(rows, "to_pandas"):
+        return rows.to_pandas()
+    if hasattr(rows, "tocsr"):
+        return rows.tocsr()
+    return np.asarray(rows) if isinstance(rows, (list, tuple)) else rows
+
+
+def split_arguments(given: Mapping[str, Any]) -> Tuple[Any, float, Dict[str, Any], Dict[str, Any]]:
+    """Divides the arguments of XGBoost's matrices, those of them that are not None, into the rows, the value that is missing, the fields of
+    rows, and the others. Groups become queries, and a weight of a group that of its rows."""
+    options = {name: value for name, value in given.items() if value is not None}
+    rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
+    fields = {name: options.pop(name) for name in ("label", "weight", "qid", "base_margin") if name in options}
+    if group is not None:
+        fields["qid"] = np.repeat(np.arange(len(group)), group)
+    if "qid" in fields and "weight" in fields:
+        numbers, weights = queries(fields["qid"], len(fields["qid"])), np.asarray(fields["weight"], np.float32)
+        assert numbers is not None
+        number = int(numbers[-1]) + 1 if len(numbers) else 0
+        if weights.shape != (number, ):
+            raise ValueError(f"sample_weight has the shape {weights.shape}, expected a weight for each of {number} queries")
+        fields["weight"] = weights[numbers]
+    if hasattr(rows, "dtypes") or "feature_types" not in options:
+        options.pop("enable_categorical", None)
+    return rows, missing, fields, options
+
+
+def queries(qid: Any, rows: int) -> Optional[NDArray[Any]]:
+    """The queries of rows, counted from 0. Raises ValueError if the rows of a query are not together."""
+    if qid is None:
+        return None
+    found = np.asarray(qid)
+    if found.shape != (rows,):
+        raise ValueError(f"Data: qid has the shape {found.shape}, expected a value for each of {rows} rows")
+    begins = np.ones(rows, bool)
+    begins[1:] = found[1:] != found[:-1]
+    runs = found[begins]
+    if len(np.unique(runs)) != len(runs):
+        values, counts = np.unique(runs, return_counts=True)
+        raise ValueError(f"Data: the rows of query {values[counts > 1][0]!s} are not together: sort the rows by qid")
+    numbers: NDArray[Any] = np.cumsum(begins) - 1
+    return numbers

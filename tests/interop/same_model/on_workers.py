@@ -1,0 +1,149 @@
+"""Fits XGBoost's estimators alone and with two workers (warren.xgboost.XGBClassifier, ...), and compares the models and the evaluations. The
+cases of tables are those for which pandas, pyarrow and polars are installed."""
+import contextlib
+import importlib.util
+import io
+import json
+import pathlib
+import pickle
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import scipy.sparse
+import xgboost
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import warren
+
+warnings.simplefilter("ignore")
+HOW = {"n_estimators": 5, "max_depth": 4, "n_jobs": 1}
+ROWS = 1500
+
+
+class Rounds(xgboost.callback.TrainingCallback):
+    """Remembers the rounds that it has seen."""
+
+    def __init__(self):
+        self.seen = []
+
+    def before_iteration(self, model, epoch, evals_log):
+        self.seen.append(epoch)
+        return False
+
+
+def fitted(kind, fit, **params):
+    """Fits both estimators: the library's, and ours."""
+    alone = getattr(xgboost, kind)(**{**HOW, **params})
+    ours = getattr(warren.xgboost, kind)(**{**HOW, **params}, num_workers=2)
+    with contextlib.redirect_stdout(io.StringIO()):
+        fit(alone)
+        fit(ours)
+    return alone, ours
+
+
+def compare(name, alone, ours):
+    """Prints whether the models are equal, and so are the other results of `fit`."""
+    models = [bytes(one.get_booster().save_raw("json")) for one in (alone, ours)]
+    others = [{field: repr(json.loads(json.dumps(value)) if isinstance(value, dict) else value) for field, value in vars(one).items()
+               if field.endswith("_") or field == "objective"} for one in (alone, ours)]
+    print("same" if models[0] == models[1] and others[0] == others[1] else f"DIFFERENT {others if models[0] == models[1] else ''}", name,
+          flush=True)
+
+
+def check(name, kind, fit, **params):
+    alone, ours = fitted(kind, fit, **params)
+    compare(name, alone, ours)
+    return alone, ours
+
+
+def of_arrays(random, X, y):
+    weight, query = random.rand(ROWS), np.repeat(np.arange(100), 15)
+    three, sparse = np.digitize(y, [-1, 1]), scipy.sparse.csr_matrix(np.nan_to_num(X))
+    with_missing = np.where(np.isnan(X), -999, X).astype(np.float32)
+    alone, ours = check("early stopping on auc, a callback, the training rows as evaluation set", "XGBClassifier", lambda model: model.fit(
+        X[:1000], y[:1000] > 0, eval_set=[(X[:1000], y[:1000] > 0), (X[1000:], y[1000:] > 0)], verbose=True),
+        n_estimators=50, eval_metric="auc", early_stopping_rounds=2, callbacks=[callback := Rounds()])
+    assert alone.best_iteration == ours.best_iteration and alone.evals_result() == ours.evals_result()
+    assert callback.seen[:len(callback.seen) // 2] == callback.seen[len(callback.seen) // 2:], "rank 0's state came back"
+    assert isinstance(ours, xgboost.XGBClassifier) and (pickle.loads(pickle.dumps(ours)).predict_proba(X) == alone.predict_proba(X)).all()
+    assert clone(ours).get_params()["num_workers"] == 2 and "num_workers" not in ours.get_xgb_params()
+    check("three classes, weights", "XGBClassifier", lambda model: model.fit(X, three, sample_weight=weight), max_bin=32)
+    check("sparse rows, subsample", "XGBRegressor", lambda model: model.fit(sparse, y), subsample=.6, random_state=4)
+    check("a list, another missing value, a continued model", "XGBRegressor", lambda model: model.fit(
+        with_missing.tolist(), y.tolist(), xgb_model=model.fit(with_missing, y).get_booster()), missing=-999.)
+    check("queries", "XGBRanker", lambda model: model.fit(X, three, qid=query, eval_set=[(X, three)], eval_qid=[query], verbose=False))
+    check("groups", "XGBRanker", lambda model: model.fit(X, three, group=np.full(100, 15)))
+    search = [GridSearchCV(make_pipeline(StandardScaler(), kind.XGBRegressor(n_estimators=2, **more)),
+                           {"xgbregressor__max_depth": [2]}, cv=2).fit(np.nan_to_num(X), y).best_score_
+              for kind, more in ((xgboost, {}), (warren.xgboost, {"num_workers": 2}))]  # fmt: skip
+    print("same" if search[0] == search[1] else f"DIFFERENT {search}", "GridSearchCV of a pipeline")
+    alone, ours = warren.xgboost.XGBRegressor(**HOW).fit(X, y), xgboost.XGBRegressor(**HOW).fit(X, y)
+    compare("no workers", alone, ours)
+
+
+def of_tables(random, X, y, folder):
+    import pandas as pd
+    import polars
+    import pyarrow as pa
+
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0, "c": random.randint(0, 9, ROWS), "d": X[:, 2].astype(np.float32)})
+    with_kinds = frame.assign(k=pd.Categorical(random.choice(list("edcba"), ROWS)))
+    alone, ours = check("categories", "XGBClassifier", lambda model: model.fit(
+        with_kinds, y > 0, eval_set=[(with_kinds[:100], y[:100] > 0)], verbose=False), enable_categorical=True)
+    renumbered = with_kinds.assign(k=with_kinds.k.cat.set_categories(list("abcde")))
+    assert (alone.predict_proba(renumbered) == ours.predict_proba(renumbered)).all()
+    check("polars", "XGBRegressor", lambda model: model.fit(polars.from_pandas(frame), y))
+    check("Arrow", "XGBRegressor", lambda model: model.fit(pa.Table.from_pandas(frame), y))
+    three, weight = np.digitize(y, [-1, 1]), random.rand(ROWS).astype(np.float32)
+    path = folder / "rows.parquet"
+    frame.assign(y=three, z=y, w=weight).to_parquet(path, row_group_size=100)
+    columns = list(frame.columns)
+    for name, kind, label, labels in (("files, three classes", "XGBClassifier", "y", three), ("files", "XGBRegressor", "z", y)):
+        alone = getattr(xgboost, kind)(**HOW).fit(frame, labels, sample_weight=weight, eval_set=[(frame, labels)], verbose=False)
+        part = folder / f"{label}.parquet"
+        pd.read_parquet(path)[[*columns, label, "w"]].to_parquet(part, row_group_size=100)
+        ours = getattr(warren.xgboost, kind)(**HOW, num_workers=2).fit(part, label, sample_weight="w", eval_set=[(str(part), label)],
+                                                                      verbose=False)
+        compare(name, alone, ours)
+    elastic = warren.xgboost.XGBRegressor(**HOW, num_workers=(1, 2)).fit([str(part)], "z", sample_weight="w", eval_set=[(str(part), "z")],
+                                                                      verbose=False)
+    compare("files, elastic", alone, elastic)
+
+
+def refused(X, y):
+    for what, make, said in (
+            ("classes", lambda: warren.xgboost.XGBClassifier(num_workers=2).fit(X, y), "Invalid classes inferred"),
+            ("no number", lambda: warren.xgboost.XGBRegressor(cluster="ssh").fit(X, y), "num_workers is missing"),
+            ("files alone", lambda: warren.xgboost.XGBRegressor().fit("a.parquet", "y"), "num_workers is missing"),
+            ("an array with files", lambda: warren.xgboost.XGBRegressor(num_workers=2).fit("a.parquet", y), "label is the name of a column"),
+            ("labels", lambda: warren.xgboost.XGBRegressor(num_workers=2, **HOW).fit(X, np.where(y > 2, np.nan, y)), "Label contains NaN"),
+            ("lengths", lambda: warren.xgboost.XGBRegressor(num_workers=2).fit(X, y[1:]), "expected a value for each of 1500 rows"),
+            ("objective", lambda: warren.xgboost.XGBRegressor(num_workers=2, objective="reg:absoluteerror").fit(X, y), "reg:absoluteerror"),
+            ("options", lambda: warren.xgboost.XGBRegressor(num_workers=2, job_options={"prot": 1}).fit(X, y), "did you mean --port")):  # fmt: skip
+        try:
+            make()
+            print("DIFFERENT: not refused:", what)
+        except (ValueError, TypeError) as error:
+            print("refused" if said in str(error) else f"DIFFERENT {error}", what)
+
+
+def main():
+    random = np.random.RandomState(1)
+    X = random.randn(ROWS, 5)
+    y = X[:, 0] * X[:, 1] + random.randn(ROWS)
+    X[random.rand(ROWS, 5) < .1] = np.nan
+    of_arrays(random, X, y)
+    refused(X, y)
+    if all(importlib.util.find_spec(name) for name in ("pandas", "polars", "pyarrow")):
+        with tempfile.TemporaryDirectory() as made:
+            of_tables(random, X, y, pathlib.Path(made))
+    elif "tables" in sys.argv:
+        print("DIFFERENT: no pandas, polars or pyarrow")
+
+
+main()

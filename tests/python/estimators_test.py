@@ -1,0 +1,31 @@
+"""Estimators of XGBoost and LightGBM with workers, on arrays, tables and files."""
+import os
+import re
+import subprocess
+import unittest
+
+from warren_testing import SOURCE
+
+PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
+
+
+class Estimators(unittest.TestCase):
+    def check(self, program, *arguments, same):
+        """Runs a program that compares estimators; checks that `same` of them were the same."""
+        ended = subprocess.run([PYTHON, str(SOURCE / program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               check=False)
+        if re.search("No module named '(sklearn|xgboost|lightgbm|pandas)'", ended.stdout):
+            self.skipTest("SKIPPED: the packages of tests/python/arrow_environment.sh are missing")
+        self.assertEqual(ended.returncode, 0, ended.stdout)
+        self.assertNotIn("DIFFERENT", ended.stdout)
+        self.assertEqual(len(re.findall("^same ", ended.stdout, re.M)), same, ended.stdout)
+
+    def test_xgboosts_on_tables_and_files_are_those_of_the_library_alone(self):
+        self.check("tests/interop/same_model/on_workers.py", "tables", same=14)
+
+    def test_lightgbms_with_one_worker_are_those_of_the_library_alone_and_with_two_as_good(self):
+        self.check("tests/python/lightgbm_estimators.py", same=6)
+
+
+if __name__ == "__main__":
+    unittest.main()

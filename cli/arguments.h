@@ -34,10 +34,12 @@ struct OptionForm {
 };
 
 /// An option that was given. `form`: the option's index in ArgumentReader::forms(). `value`: empty for flags
-/// and for omitted optional values.
+/// and for omitted optional values. `source`: where it was given, for messages about the value, such as
+/// "job.yaml:3:9: port"; empty on command lines.
 struct GivenOption {
   std::size_t form = 0;
   std::string value;
+  std::string source = {};
 
   bool operator==(const GivenOption&) const = default;
 };

@@ -45,15 +45,15 @@ ArgumentReader ReaderFor(const CLI::App& app, const CLI::App* subcommand, const 
 /// since CLI11 does not accept an empty value after "=".
 void AppendOptions(const ArgumentReader& reader, const std::vector<GivenOption>& given,
                    std::vector<std::string>& words) {
-  for (const auto& [place, value] : given) {
-    const OptionForm& form = reader.forms()[place];
+  for (const GivenOption& one : given) {
+    const OptionForm& form = reader.forms()[one.form];
     const std::string& name = form.names.front();
     if (form.value == ValueUse::kNone) {
       words.push_back(name);
-    } else if (value.empty()) {
-      words.insert(words.end(), {name, value});
+    } else if (one.value.empty()) {
+      words.insert(words.end(), {name, one.value});
     } else {
-      words.push_back(fmt::format("{}={}", name, value));
+      words.push_back(fmt::format("{}={}", name, one.value));
     }
   }
 }

@@ -69,7 +69,7 @@ constexpr Variable kVariables[] = {
     {kJob, "DMLC_WORKER_CONNECT_RETRY", nullptr, kCount, "5",
      "How many times to try to reach the tracker or another rank.", kEngine},
     {kJob, "DMLC_SUBMIT_CLUSTER", nullptr, "a name that `--cluster` takes", "local",
-     "What `--cluster` is when it is not given.", "dmlc-submit"},
+     "What `--cluster` is when neither the command line nor a job file gives it.", "dmlc-submit"},
 
     {kCollectives, "WARREN_ENGINE", "RABIT_ENGINE", "native or mpi", "native; mpi with librabit_mpi",
      "`mpi`: run the collectives over MPI.", kRabit},

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -31,6 +32,8 @@
 #include "submit/output/log_folder.h"
 #include "submit/process/command.h"
 #include "submit/process/detach.h"
+#include "submit/process/whole_file.h"
+#include "wire/printable.h"
 #include "wire/variables.h"
 
 namespace warren::submit {
@@ -62,8 +65,28 @@ void Print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+/// Handles --save. Throws std::runtime_error if the file cannot be written or has other content.
+void SaveJob(const Options& options) {
+  const std::string& path = options.save_file;
+  if (options.cluster_is_from_environment && options.cluster != Options().cluster) {
+    fmt::print(stderr,
+               "dmlc-submit: the job file does not name the cluster, {}, which DMLC_SUBMIT_CLUSTER chose; "
+               "--cluster {} writes it\n",
+               options.cluster, options.cluster);
+  }
+  if (path == "-") return Print(options.saved_job);
+  if (std::filesystem::exists(path)) {
+    if (ReadWholeFile(path) == options.saved_job)
+      return Print(fmt::format("'{}' already contains this job\n", path));
+    throw std::runtime_error(fmt::format(
+        "--save: '{}' exists and has other content, which is kept; remove it, or give another name", path));
+  }
+  WritePrivateFile(path, options.saved_job, O_EXCL);
+  Print(fmt::format("wrote '{}'; start the job with: dmlc-submit --job {}\n", path, ShellQuote(path)));
+}
+
 /// Handles --help and similar requests; returns false if a job is to be run. Throws std::runtime_error if a
-/// host file is invalid.
+/// host file is invalid or a job file cannot be written.
 bool Answer(const Options& options) {
   switch (options.request) {
     case Request::kHelp:
@@ -77,6 +100,12 @@ bool Answer(const Options& options) {
       return true;
     case Request::kHelpMan:
       Print(HelpMan(AllOptions(), WARREN_VERSION));
+      return true;
+    case Request::kHelpSchema:
+      Print(HelpSchema(AllOptions()));
+      return true;
+    case Request::kSave:
+      SaveJob(options);
       return true;
     case Request::kCompletion:
       Print(CompletionScript(AllOptions(), options.shell));
@@ -185,9 +214,10 @@ int RunProgram(int argc, char** argv) {
   TakeSignals();
   Options options;
   try {
-    options = ParseOptions(AllOptions(), {argv + 1, argv + argc});
+    options = ParseOptions(AllOptions(), {argv + 1, argv + argc}, ReadWholeFile);
   } catch (const UsageError& error) {
-    fmt::print(stderr, "dmlc-submit: error: {}\ndmlc-submit: --help lists the options\n", error.what());
+    fmt::print(stderr, "dmlc-submit: error: {}\ndmlc-submit: --help lists the options\n",
+               wire::PrintableLines(error.what()));
     return kUsage;
   }
   try {

@@ -73,6 +73,12 @@ const std::vector<HelpParagraph>& HelpParagraphs() {
       {"Parameter servers",
        "With `--num-servers` the scheduler, the servers and the workers find each other through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`. "
        "No rabit tracker runs, because such programs never connect to one."},
+      {"Job files",
+       "`--job job.yaml` reads the options by their long names without the dashes (`num-workers: 4`; `num_workers` is the same), and the command from `command`: "
+       "a list of words, or one text that is split into words as a shell does, with quotes and `\\` but without expansions. "
+       "Flags are `true` or `false`; options that may be given several times take a list, and `env` also a map. "
+       "Nothing else in the file is interpreted. Relative paths start from the current directory, as on the command line. "
+       "`--save job.yaml` writes such a file, and `--help-schema` prints its JSON Schema."},
       {"Exit code",
        "0 when every process exits with 0; otherwise that of the first process that failed for good (128 + the number of the signal that killed it); "
        "127 or 126 when the command cannot be found or run; 2 for an error in the options; 1 for an error of dmlc-submit or the tracker; "
@@ -88,11 +94,13 @@ std::string Usage(const Option& option) {
   return option.value.empty() ? names : fmt::format("{} {}", names, option.value);
 }
 
+std::string HelpWithDefault(const Option& option) {
+  return option.default_value.empty() ? option.help
+                                      : fmt::format("{} Default: {}.", option.help, option.default_value);
+}
+
 std::string HelpOf(const Option& option) {
-  std::string help(option.help);
-  if (!option.default_value.empty()) help += fmt::format(" Default: {}.", option.default_value);
-  if (option.repeatable) help += " May be given several times.";
-  return help;
+  return HelpWithDefault(option) + (option.repeatable ? " May be given several times." : "");
 }
 
 std::string HelpText(const OptionTable& table) {

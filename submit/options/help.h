@@ -13,6 +13,8 @@ namespace warren::submit {
 std::string HelpText(const OptionTable& table);
 /// The content of docs/reference/options.md.
 std::string HelpMarkdown(const OptionTable& table);
+/// The content of docs/reference/job.schema.json: the JSON Schema (2020-12) of job files.
+std::string HelpSchema(const OptionTable& table);
 /// The manual page dmlc-submit.1 for this version.
 std::string HelpMan(const OptionTable& table, std::string_view version);
 
@@ -27,7 +29,9 @@ struct HelpParagraph {
 const std::vector<HelpParagraph>& HelpParagraphs();
 /// "--num-workers, -n N"
 std::string Usage(const Option& option);
-/// The option's help, with its default value.
+/// The option's help, with its default value, without what concerns command lines only.
+std::string HelpWithDefault(const Option& option);
+/// The option's help for command lines, with its default value.
 std::string HelpOf(const Option& option);
 
 }  // namespace warren::submit

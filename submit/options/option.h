@@ -24,6 +24,11 @@ struct Option {
   /// Whether the value, which follows a "=", may be omitted. An omitted value is stored as an empty string.
   bool value_is_optional = false;
   std::vector<std::string> choices = {};  ///< the possible values, if `value` does not list them
+  /// A regular expression for values in another form than `value`, for the schema of job files.
+  std::string_view other_form = {};
+  /// Whether job files may not contain the option: it asks for something other than a job, or names job
+  /// files. Set by the table.
+  bool only_on_command_line = false;
   /// Whether all clusters use the option, rather than only those whose registry entries name it. Set by the
   /// table.
   bool for_every_cluster = false;

@@ -33,10 +33,12 @@ enum class Request {
   kHelp,
   kHelpMarkdown,
   kHelpMan,
+  kHelpSchema,
   kCompletion,
   kVersion,
   kHelpEnvironment,
-  kShowHosts
+  kShowHosts,
+  kSave
 };
 /// The shell for which --completion writes a script.
 enum class Shell { kBash, kZsh, kFish };
@@ -50,6 +52,10 @@ struct Options {
   Shell shell = Shell::kBash;       ///< valid with kCompletion
   std::string cluster = "local";    ///< the name of a cluster in the registry (cluster/clusters.h)
   bool cluster_was_chosen = false;  ///< by --cluster or DMLC_SUBMIT_CLUSTER
+  bool cluster_is_from_environment = false;
+  std::string job_file;   ///< --job: the file that supplied options, too; empty: none
+  std::string save_file;  ///< with kSave: the job file to write; "-": standard output
+  std::string saved_job;  ///< with kSave: the content of that file
   std::vector<std::string> command;
 
   int num_workers = 0;  ///< if min_workers is set: at most
@@ -134,6 +140,8 @@ struct Options {
 
   /// Options that were given but have no effect with `cluster`.
   std::vector<std::string> ignored;
+
+  bool operator==(const Options&) const = default;
 };
 
 /// Thrown if the command line is invalid. `what()` is for the user; dmlc-submit exits with 2.

@@ -7,6 +7,8 @@
 
 #include "cli/arguments.h"
 #include "submit/monitor/web_request.h"
+#include "submit/options/job_file.h"
+#include "submit/options/value_hint.h"
 
 namespace warren::submit {
 namespace {
@@ -27,21 +29,21 @@ cli::ArgumentReader ReaderOf(const OptionTable& table) {
                  : option.value_is_optional ? cli::ValueUse::kOptional
                                             : cli::ValueUse::kRequired;
     form.value_name = option.value;
-    form.is_number = option.value.size() == 1;  // "N", "M", "K"
+    form.is_number = HintFor(option).kind == ValueKind::kInteger;
     forms.push_back(std::move(form));
   }
   return cli::ArgumentReader(std::move(forms));
 }
 
-void Store(const Option& option, Options& options, const std::string& value) {
+void Store(const Option& option, const cli::GivenOption& given, Options& options) {
   if (option.store == nullptr) {
-    options.texts[std::string(option.name)].push_back(value);
+    options.texts[std::string(option.name)].push_back(given.value);
     return;
   }
   try {
-    option.store(options, value);
+    option.store(options, given.value);
   } catch (const std::runtime_error& error) {
-    throw UsageError(fmt::format("{}: {}", option.name, error.what()));
+    throw UsageError(fmt::format("{}: {}", given.source.empty() ? option.name : given.source, error.what()));
   }
 }
 
@@ -49,15 +51,15 @@ void Store(const Option& option, Options& options, const std::string& value) {
 /// the options that were given.
 std::vector<std::string_view> StoreGiven(const OptionTable& table, const std::vector<cli::GivenOption>& given,
                                          Options& options) {
-  std::vector<std::vector<std::string>> values(table.rows().size());
-  for (const cli::GivenOption& one : given) values[one.form].push_back(one.value);
+  std::vector<std::vector<cli::GivenOption>> values(table.rows().size());
+  for (const cli::GivenOption& one : given) values[one.form].push_back(one);
   std::vector<std::string_view> names;
   for (std::size_t place = 0; place < values.size(); ++place) {
     if (values[place].empty()) continue;
     const Option& option = table.rows()[place];
     names.push_back(option.name);
     const std::size_t first = option.repeatable ? 0 : values[place].size() - 1;
-    for (std::size_t i = first; i < values[place].size(); ++i) Store(option, options, values[place][i]);
+    for (std::size_t i = first; i < values[place].size(); ++i) Store(option, values[place][i], options);
   }
   return names;
 }
@@ -67,6 +69,7 @@ void TakeClusterFromEnvironment(const OptionTable& table, Options& options) {
   if (options.cluster_was_chosen || name == nullptr || *name == '\0') return;
   try {
     table.Find("--cluster")->store(options, name);
+    options.cluster_is_from_environment = true;
   } catch (const std::runtime_error& error) {
     throw UsageError(fmt::format("DMLC_SUBMIT_CLUSTER in the environment: {}", error.what()));
   }
@@ -154,18 +157,40 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
   if (cluster.check) cluster.check(options);
 }
 
-}  // namespace
-
-Options ParseOptions(const OptionTable& table, const std::vector<std::string>& arguments) {
+JobDescription ReadCommandLine(const OptionTable& table, const std::vector<std::string>& arguments) {
+  JobDescription job;
   std::size_t command_begin = 0;
-  const std::vector<cli::GivenOption> read = ReaderOf(table).ReadOptions(arguments, command_begin);
+  job.given = ReaderOf(table).ReadOptions(arguments, command_begin);
   if (command_begin < arguments.size() && arguments[command_begin] == "--") ++command_begin;
-  Options options;
-  options.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(command_begin), arguments.end());
-  const std::vector<std::string_view> given = StoreGiven(table, read, options);
-  if (options.request != Request::kRun) return options;
+  job.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(command_begin), arguments.end());
+  return job;
+}
+
+std::string Content(const std::string& path,
+                    const std::function<std::string(const std::string& path)>& read_file) {
+  try {
+    return read_file(path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("--job: {}", error.what()));
+  }
+}
+
+/// Whether the request is answered without a job, and thus without the job file.
+bool NeedsNoJob(Request request) {
+  return request != Request::kRun && request != Request::kSave && request != Request::kShowHosts;
+}
+
+/// Completes options that run or save a job, and checks them. `given`: the names of the options that were
+/// given.
+void Complete(const OptionTable& table, const std::vector<std::string_view>& given, Options& options) {
   TakeClusterFromEnvironment(table, options);
-  CheckWhole(table, given, options);
+  try {
+    CheckWhole(table, given, options);
+  } catch (const UsageError& error) {
+    if (options.job_file.empty()) throw;
+    throw UsageError(
+        fmt::format("{} (on the command line and in {} together)", error.what(), options.job_file));
+  }
   const ClusterFacts& cluster = FindCluster(table.clusters(), options.cluster);
   for (const std::string_view name : given) {
     // A parameter-server job has no rabit tracker.
@@ -173,6 +198,25 @@ Options ParseOptions(const OptionTable& table, const std::vector<std::string>& a
     const bool in_vain = cluster.ignores && cluster.ignores(options, name);
     if (for_tracker || in_vain || !Heeds(cluster, *table.Find(name))) options.ignored.emplace_back(name);
   }
+}
+
+}  // namespace
+
+Options ParseOptions(const OptionTable& table, const std::vector<std::string>& arguments,
+                     const std::function<std::string(const std::string& path)>& read_file) {
+  JobDescription job = ReadCommandLine(table, arguments);
+  Options options;
+  std::vector<std::string_view> given = StoreGiven(table, job.given, options);
+  if (NeedsNoJob(options.request)) return options;
+  if (!options.job_file.empty()) {
+    job = Merged(ReadJobFile(table, Content(options.job_file, read_file), options.job_file), job);
+    options = {};
+    given = StoreGiven(table, job.given, options);
+  }
+  options.command = job.command;
+  if (options.request == Request::kShowHosts) return options;
+  Complete(table, given, options);
+  if (options.request == Request::kSave) options.saved_job = WriteJobFile(table, job);
   return options;
 }
 

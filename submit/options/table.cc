@@ -190,6 +190,17 @@ void StoreDashboard(Options& options, const std::string& value) {
   options.dashboard = value.empty() ? WebAddress{} : ParseWebAddress(value);
 }
 
+template <auto member>
+void FileName(Options& options, const std::string& value) {
+  if (value.empty()) throw std::runtime_error("the name of the file is empty");
+  options.*member = value;
+}
+
+void StoreSave(Options& options, const std::string& value) {
+  FileName<&Options::save_file>(options, value);
+  options.request = Request::kSave;
+}
+
 void Drop(Options&, const std::string&) {}
 
 std::vector<std::string> ClusterNames(const std::vector<ClusterFacts>& clusters) {
@@ -211,22 +222,25 @@ std::string ClusterHelp(const std::vector<ClusterFacts>& clusters) {
 std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
   static const std::string bind_default = fmt::format("{}; slurm: Slurm's own", BindName(kDefaultBind));
   std::vector<Option> options;
-  const auto add = [&](const std::string& group, bool for_every_cluster, std::vector<Option> rows) {
+  const auto add = [&](const std::string& group, bool for_every_cluster, std::vector<Option> rows,
+                       bool only_on_command_line = false) {
     for (Option& row : rows) {
       row.group = group;
       row.for_every_cluster = for_every_cluster;
+      row.only_on_command_line = only_on_command_line;
       options.push_back(std::move(row));
     }
   };
   add("The job", true,
       {
-          {"--num-workers",
-           "N",
-           "",
-           "Number of workers to start. Required. With MIN:MAX in place of N, MAX workers are started; one that is killed is started again, and the others go on with its rows or with the new process. The job fails when fewer than MIN are left. For programs that use warren.xgboost.train(..., elastic=True).",
-           StoreWorkers,
-           false,
-           {"-n", "-np"}},
+          {.name = "--num-workers",
+           .value = "N",
+           .default_value = "",
+           .help =
+               "Number of workers to start. Required. With MIN:MAX in place of N, MAX workers are started; one that is killed is started again, and the others go on with its rows or with the new process. The job fails when fewer than MIN are left. For programs that use warren.xgboost.train(..., elastic=True).",
+           .store = StoreWorkers,
+           .other_names = {"-n", "-np"},
+           .other_form = "^[0-9]+:[0-9]+$"},
           {.name = "--cluster",
            .value = "NAME",
            .default_value = "$DMLC_SUBMIT_CLUSTER, else local",
@@ -394,6 +408,16 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
     add(fmt::format("Only with --cluster {}{}", cluster.name, cluster.experimental ? " (experimental)" : ""),
         false, cluster.own_options);
   }
+  add("Job files", true,
+      {
+          {"--job", "FILE", "",
+           "Read options and the command from a YAML file. An option on the command line replaces the file's, with all its values if it may be given several times; so does a command.",
+           FileName<&Options::job_file>},
+          {"--save", "FILE", "",
+           "Write the options and the command, including those of --job, to FILE as a job file (- means standard output), and start nothing. A file with other content is not overwritten.",
+           StoreSave},
+      },
+      true);
   add("Help", true,
       {
           {"--help", "", "", "Print this help.", Ask<Request::kHelp>, false, {"-h"}},
@@ -401,13 +425,16 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--help-environment", "", "", "Print the table of environment variables, in Markdown.",
            Ask<Request::kHelpEnvironment>},
           {"--help-man", "", "", "Print the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
+          {"--help-schema", "", "", "Print docs/reference/job.schema.json, the JSON Schema of job files.",
+           Ask<Request::kHelpSchema>},
           {"--completion", "bash|zsh|fish", "", "Print the completion script for that shell.",
            StoreCompletion},
           {"--show-hosts", "", "",
            "Print the hosts of --host-file as they are understood, one per line, and start nothing.",
            Ask<Request::kShowHosts>},
           {"--version", "", "", "Print the version.", Ask<Request::kVersion>, false, {"-V"}},
-      });
+      },
+      true);
   for (const auto& [name, value] : kWithoutEffect) {
     add("Without effect", false, {{name, value, "", "Accepted for old scripts; has no effect.", Drop}});
   }

@@ -277,6 +277,11 @@ std::vector<std::string> SplitWords(const std::string& line) {
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
+    const bool escapes = c == '\\' && quote != '\'' && i + 1 < line.size();
+    if (escapes && line[i + 1] == '\n') {
+      ++i;
+      continue;
+    }
     if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
       in_word = false;
       continue;
@@ -287,8 +292,10 @@ std::vector<std::string> SplitWords(const std::string& line) {
     } else if (c == quote) {
       quote = 0;
     } else {
-      const bool escapes = c == '\\' && quote != '\'' && i + 1 < line.size();
-      words.back() += escapes ? line[++i] : c;
+      // In double quotes, a backslash stays unless one of these characters follows.
+      const bool keeps =
+          escapes && quote == '"' && std::string_view("$`\"\\").find(line[i + 1]) == std::string_view::npos;
+      words.back() += escapes && !keeps ? line[++i] : c;
     }
   }
   if (quote != 0) throw std::runtime_error(fmt::format("unmatched {} in: {}", quote, line));

@@ -11,7 +11,8 @@ from warren_testing import BIN, SOURCE, at_night
 
 #: Pages with commands for this machine: those that new users read first, and those that take a few seconds.
 BY_DAY = ("README.md", "docs/reference/exit-codes.md", "docs/tutorials/laptop.md", "docs/tutorials/rabit-2016.md", "docs/how-to/install.md",
-          "docs/how-to/python.md", "docs/how-to/restarts.md", "docs/how-to/submit.md", "docs/how-to/tracker.md", "docs/how-to/warren.md", "docs/how-to/watching.md",
+          "docs/how-to/job-files.md", "docs/how-to/python.md", "docs/how-to/restarts.md", "docs/how-to/submit.md", "docs/how-to/tracker.md",
+          "docs/how-to/warren.md", "docs/how-to/watching.md",
           "docs/migration/dmlc-core.md", "docs/migration/horovod.md", "docs/migration/mpirun.md")
 #: The other pages with commands for this machine, which together take another minute.
 BY_NIGHT = ("docs/tutorials/dask-spark.md", "docs/tutorials/pytorch.md", "docs/how-to/data.md", "docs/how-to/frameworks.md",

@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   try {
-    const warren::submit::Options options =
-        warren::submit::ParseOptions(warren::submit::AllOptions(), arguments);
+    const warren::submit::Options options = warren::submit::ParseOptions(
+        warren::submit::AllOptions(), arguments, [](const std::string& path) { return path; });
     if (options.request == warren::submit::Request::kRun && options.num_workers < 1) std::abort();
   } catch (const warren::submit::UsageError& error) {
     if (*error.what() == 0) std::abort();

@@ -3,23 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
-#include "posix/private_file.h"
 #include "submit/cluster/kubernetes/kubernetes.h"
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/options/values.h"
 #include "submit/output/console.h"
 #include "submit/process/command.h"
+#include "submit/process/whole_file.h"
 
 namespace warren::submit {
 namespace {
@@ -57,19 +52,8 @@ void CheckOptions(const Options& options) {
   }
 }
 
-/// Writes a file that only this user can read, since it contains the environment.
 void WriteManifest(const std::string& path, const std::string& text) {
-  const posix::Descriptor file = posix::OpenPrivate(path.c_str(), O_TRUNC);
-  bool whole = static_cast<bool>(file);
-  for (std::size_t done = 0; whole && done < text.size();) {
-    const ssize_t count = write(file.get(), text.data() + done, text.size() - done);
-    if (count >= 0) {
-      done += static_cast<std::size_t>(count);
-    } else {
-      whole = errno == EINTR;
-    }
-  }
-  if (!whole) throw std::runtime_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
+  WritePrivateFile(path, text, O_TRUNC);
   spdlog::info("wrote the manifest '{}'; start the job with: kubectl apply --server-side -f {}", path,
                ShellQuote(path));
 }

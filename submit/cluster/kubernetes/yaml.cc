@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -17,83 +15,6 @@
 
 namespace warren::submit {
 namespace {
-
-// --- writing ---------------------------------------------------------------------------------------------
-
-/// Whether the text needs no quotes, since it can only be read as a string.
-bool IsPlain(std::string_view text) {
-  constexpr std::array<std::string_view, 9> kWords = {"true", "false", "null", "yes", "no",
-                                                      "on",   "off",   "y",    "n"};
-  const auto fits = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
-  };
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
-         std::all_of(text.begin(), text.end(), fits) &&
-         std::find(kWords.begin(), kWords.end(), small) == kWords.end();
-}
-
-/// Whether the text can be written unchanged under "|": whole lines of printable ASCII text, of which the
-/// first is neither empty nor indented and the last is not empty.
-bool IsBlock(std::string_view text) {
-  if (text.find('\n') == std::string_view::npos || text.back() != '\n' || text.ends_with("\n\n"))
-    return false;
-  if (text.front() == ' ' || text.front() == '\n') return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c == '\n' || (c >= ' ' && c < 0x7f); });
-}
-
-void WriteNode(std::string& out, const Json& node, std::size_t indent);
-
-/// Writes `node` after a "key:" or "-" that is indented by `indent`.
-void WriteBehind(std::string& out, const Json& node, std::size_t indent) {
-  const bool nested = node.is_structured() && !node.empty();
-  if (nested) {
-    out += '\n';
-    WriteNode(out, node, indent + 2);
-  } else if (node.is_string() && IsBlock(node.get_ref<const std::string&>())) {
-    out += " |\n";
-    std::string_view text = node.get_ref<const std::string&>();
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n') + 1);
-      if (line.size() > 1) out.append(indent + 2, ' ');
-      out += line;
-      text.remove_prefix(line.size());
-    }
-  } else if (node.is_string() && IsPlain(node.get_ref<const std::string&>())) {
-    out += ' ' + node.get_ref<const std::string&>() + '\n';
-  } else {
-    // A JSON value means the same in YAML. It is written as ASCII, since YAML takes some other characters for
-    // line breaks.
-    out += ' ' + node.dump(-1, ' ', true) + '\n';
-  }
-}
-
-void WriteNode(std::string& out, const Json& node, std::size_t indent) {
-  if (node.is_array()) {
-    for (const Json& element : node) {
-      if (element.is_structured() && !element.empty()) {
-        // The element's first line follows the dash.
-        std::string inner;
-        WriteNode(inner, element, indent + 2);
-        inner.replace(indent, 2, "- ");
-        out += inner;
-      } else {
-        out.append(indent, ' ');
-        out += '-';
-        WriteBehind(out, element, indent);
-      }
-    }
-    return;
-  }
-  for (const auto& [key, value] : node.items()) {
-    out.append(indent, ' ');
-    out += (IsPlain(key) ? key : Json(key).dump()) + ':';
-    WriteBehind(out, value, indent);
-  }
-}
 
 // --- reading ---------------------------------------------------------------------------------------------
 
@@ -208,7 +129,7 @@ std::string WriteYaml(const std::vector<Json>& documents) {
   std::string text;
   for (const Json& document : documents) {
     text += "---\n";
-    WriteNode(text, document, 0);
+    text += YamlText(document);
   }
   return text;
 }

@@ -1,17 +1,14 @@
 // Manifests as text: writes YAML that people can read and edit, and reads YAML or JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "submit/options/yaml_text.h"
+
 namespace warren::submit {
 
-/// Keeps the members of an object in the order in which they were added, as people expect.
-using Json = nlohmann::ordered_json;
-
-/// Writes the documents, each after a line "---". Multi-line text is written unchanged, as a block ("|").
-/// Strings must be valid UTF-8.
+/// Writes the documents with YamlText, each after a line "---".
 std::string WriteYaml(const std::vector<Json>& documents);
 
 /// Reads a YAML or JSON file, which must contain one document, an object. Throws a std::runtime_error that

@@ -103,6 +103,8 @@ std::string ValueCase(const Option& option) {
     case ValueKind::kProgram:
       return fmt::format("    {}) {} -c -- \"$2\") ;;\n", Pattern(option), kReply);
     case ValueKind::kFlag:
+    case ValueKind::kInteger:
+    case ValueKind::kNumber:
     case ValueKind::kAny:
       break;
   }

@@ -7,34 +7,6 @@
 #include <utility>
 
 namespace warren::submit {
-namespace {
-
-/// A placeholder that may stand among the choices, which are separated by bars.
-constexpr std::string_view kAddressPlaceholder = "IP";
-
-std::vector<std::string> Choices(std::string_view value) {
-  std::vector<std::string> choices;
-  while (!value.empty()) {
-    const std::size_t bar = std::min(value.find('|'), value.size());
-    if (const std::string_view word = value.substr(0, bar); word != kAddressPlaceholder)
-      choices.emplace_back(word);
-    value.remove_prefix(std::min(bar + 1, value.size()));
-  }
-  return choices;
-}
-
-}  // namespace
-
-ValueHint HintFor(const Option& option) {
-  if (option.value_is_optional) return {ValueKind::kFlag};  // the next word is not its value
-  if (option.value.empty()) return {ValueKind::kFlag};
-  if (option.value == "FILE") return {ValueKind::kFile};
-  if (option.value == "DIR") return {ValueKind::kDirectory};
-  if (option.value == "PROGRAM") return {ValueKind::kProgram};
-  if (!option.choices.empty()) return {ValueKind::kChoice, option.choices};
-  if (option.value.find('|') != std::string_view::npos) return {ValueKind::kChoice, Choices(option.value)};
-  return {ValueKind::kAny};
-}
 
 std::vector<std::string_view> NamesOf(const Option& option) {
   std::vector<std::string_view> names = {option.name};

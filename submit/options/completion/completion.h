@@ -9,6 +9,7 @@
 
 #include "submit/options/options.h"
 #include "submit/options/table.h"
+#include "submit/options/value_hint.h"
 
 namespace warren::submit {
 
@@ -17,15 +18,6 @@ std::string CompletionScript(const OptionTable& table, Shell shell);
 
 // --- shared by the files of the shells ---------------------------------------------------------------------
 
-enum class ValueKind { kFlag, kAny, kChoice, kFile, kDirectory, kProgram };
-
-/// The possible values of an option.
-struct ValueHint {
-  ValueKind kind = ValueKind::kAny;
-  std::vector<std::string> choices = {};
-};
-
-ValueHint HintFor(const Option& option);
 /// All names of an option, with their dashes.
 std::vector<std::string_view> NamesOf(const Option& option);
 /// Replaces, in a script, @JOINED@ with patterns for a letter followed by its value, such as -n?*, and

@@ -77,6 +77,8 @@ std::string ValueWords(const Option& option) {
       return " -x -a '(__fish_complete_directories (commandline -ct))'";
     case ValueKind::kProgram:
       return " -x -a '(__fish_complete_command)'";
+    case ValueKind::kInteger:
+    case ValueKind::kNumber:
     case ValueKind::kAny:
       break;
   }

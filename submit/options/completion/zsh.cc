@@ -33,6 +33,8 @@ std::string Action(const Option& option) {
     case ValueKind::kProgram:
       return "_command_names -e";
     case ValueKind::kFlag:
+    case ValueKind::kInteger:
+    case ValueKind::kNumber:
     case ValueKind::kAny:
       break;
   }

@@ -71,7 +71,8 @@ TEST(Clusters, OneThatDoesNotBindProcessesSaysWhatDoes) {
     EXPECT_EQ(Heeds(cluster, *AllOptions().Find("--bind")), cluster.bound_by.empty()) << cluster.name;
     if (cluster.bound_by.empty()) continue;
     try {
-      ParseOptions(AllOptions(), {"--num-workers", "1", "--cluster", cluster.name, "--bind", "core", "true"});
+      ParseOptions(AllOptions(), {"--num-workers", "1", "--cluster", cluster.name, "--bind", "core", "true"},
+                   nullptr);
       ADD_FAILURE() << cluster.name;
     } catch (const UsageError& error) {
       EXPECT_THAT(error.what(), HasSubstr(cluster.bound_by));
@@ -88,7 +89,7 @@ TEST(Clusters, EveryClusterIsInTheHelpAndCanBeAskedFor) {
     std::vector<std::string> words = {"--num-workers", "1", "--cluster", cluster.name};
     if (cluster.check) words.insert(words.end(), {"--kube-worker-image", "image"});
     words.push_back("true");
-    EXPECT_EQ(ParseOptions(AllOptions(), words).cluster, cluster.name);
+    EXPECT_EQ(ParseOptions(AllOptions(), words, nullptr).cluster, cluster.name);
   }
 }
 

@@ -67,6 +67,7 @@ TEST(Yaml, WhatIsWrittenIsReadAgain) {
                     {"no whole lines", "a\nb"},
                     {"blank in front", " a\nb\n"},
                     {"odd", "\x01\t\\ \x1e \xc3\xa4: - [ {"},
+                    {"beyond 16 bits", "\\\xf0\x9f\x98\x80\\ud83d\xf4\x8f\xbf\xbf"},
                     {"lists", {{{"name", "a"}, {"inner", {1, {{"x", "y"}}}}}, {{"name", "b"}}, {1, 2}, "c"}}};
   EXPECT_EQ(Read(WriteYaml({all})), all);
 }

@@ -23,7 +23,7 @@ using testing::IsEmpty;
 using testing::Pair;
 
 Options Parse(const std::vector<std::string>& words) {
-  return ParseOptions(AllOptions(), words);
+  return ParseOptions(AllOptions(), words, nullptr);
 }
 
 class OptionsTest : public testing::Test {

@@ -111,6 +111,8 @@ TEST(ShellQuote, IsReadBackByAShellByteForByte) {
 TEST(SplitWords, SplitsAsAShellDoesWithoutExpansions) {
   EXPECT_THAT(SplitWords("  -i key\t-o 'a b'\"c d\"e '' $HOME \\\"x \"\\\"\" "),
               testing::ElementsAre("-i", "key", "-o", "a bc de", "", "$HOME", "\"x", "\""));
+  EXPECT_THAT(SplitWords("print '\\n' \"\\n\\$\\\\\" \\n a\\\nb \\\n  \"c\\\nd\" e\\"),
+              testing::ElementsAre("print", "\\n", "\\n$\\", "n", "ab", "cd", "e\\"));
   EXPECT_THAT(SplitWords(""), testing::IsEmpty());
   EXPECT_THROW(SplitWords("a 'b"), std::runtime_error);
 }

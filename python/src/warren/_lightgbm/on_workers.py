@@ -189,7 +189,7 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
     """Returns the class of one of LightGBM's estimators whose `fit` trains in a job, in which each worker calls `train`."""
     base = getattr(lightgbm, name)
 
-    class OnWorkers(base):  # type: ignore[misc]
+    class OnWorkers(base):  # type: ignore[misc,valid-type]
         """See _DOCUMENTATION."""
 
         def __init__(self, *, num_workers: Any = None, cluster: Optional[str] = None, host_file: Any = None,

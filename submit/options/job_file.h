@@ -1,0 +1,33 @@
+// Job files: the options and the command of a job as YAML (docs/how-to/job-files.md). A job file becomes the
+// same list of options that the command line becomes, by the same table. Does no I/O.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "submit/options/table.h"
+
+namespace warren::submit {
+
+/// The options and the command of a job, as a command line or a job file gives them. A form is the index of
+/// the option's row in the table.
+struct JobDescription {
+  std::vector<cli::GivenOption> given;
+  std::vector<std::string> command;
+};
+
+/// Reads a job file with this name and content. Checks names and types; the values are checked when they are
+/// stored. Throws UsageError ("job.yaml:3:1: ...": file, line, column) if the file is invalid.
+JobDescription ReadJobFile(const OptionTable& table, const std::string& text, const std::string& name);
+
+/// The job of a command line with a job file: an option of the line replaces the file's, with all its values,
+/// and a command of the line replaces the file's.
+JobDescription Merged(JobDescription file, const JobDescription& line);
+
+/// Writes a job file that reads back as the same job: the options that were given, in table order, each once,
+/// then the command. Options that job files may not contain are left out. Throws UsageError if a value or a
+/// word of the command is not UTF-8.
+std::string WriteJobFile(const OptionTable& table, const JobDescription& job);
+
+}  // namespace warren::submit

@@ -1,0 +1,24 @@
+// The kind of value that an option takes, for completion scripts, job files and their schema.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "submit/options/option.h"
+
+namespace warren::submit {
+
+enum class ValueKind { kFlag, kAny, kChoice, kFile, kDirectory, kProgram, kInteger, kNumber };
+
+/// The possible values of an option.
+struct ValueHint {
+  ValueKind kind = ValueKind::kAny;
+  std::vector<std::string> choices = {};  ///< with kChoice
+  bool is_open = false;                   ///< with kChoice: other values are possible, too
+};
+
+ValueHint HintFor(const Option& option);
+/// Whether the values are a map from keys to values, which may be given as KEY=VALUE one by one.
+bool TakesMap(const Option& option);
+
+}  // namespace warren::submit

@@ -1,7 +1,6 @@
 #include "submit/options/job_file.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -35,23 +33,6 @@ bool IsOperator(std::string_view word) {
 }
 
 // --- reading ---------------------------------------------------------------------------------------------
-
-/// Notes where a document begins.
-struct DocumentStart final : YAML::EventHandler {
-  YAML::Mark mark;
-
-  void OnDocumentStart(const YAML::Mark& at) override { mark = at; }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
-  }
-  void OnMapEnd() override {}
-};
 
 class JobFileReader {
  public:
@@ -93,17 +74,15 @@ class JobFileReader {
     return document;
   }
 
-  /// Throws if the text has more than one document. Does not use YAML::LoadAll, for which a stray comma is an
-  /// endless series of empty documents.
+  /// Throws if the text has more than one document.
   void CheckIsOne(const std::string& text) const {
-    std::istringstream stream(text);
-    YAML::Parser parser(stream);
-    DocumentStart first;
-    DocumentStart second;
-    if (!parser.HandleNextDocument(first) || !parser.HandleNextDocument(second)) return;
-    Fail(second.mark, second.mark.pos == first.mark.pos
-                          ? "not valid YAML: an option or a value should begin here"
-                          : "a second document begins here; a job file has only one");
+    const std::optional<YamlPlace> second = SecondDocument(text);
+    if (!second) return;
+    YAML::Mark mark;
+    mark.line = second->line;
+    mark.column = second->column;
+    Fail(mark, second->is_empty ? "not valid YAML: an option or a value should begin here"
+                                : "a second document begins here; a job file has only one");
   }
 
   void CheckTag(const YAML::Node& node) const {

@@ -1,14 +1,34 @@
 #include "submit/options/yaml_text.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <sstream>
 #include <string_view>
 
 namespace warren::submit {
 namespace {
+
+/// Notes where a document begins.
+struct DocumentStart final : YAML::EventHandler {
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& at) override { mark = at; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
 
 /// Whether the text needs no quotes, since it can only be read as a string.
 bool IsPlainScalar(std::string_view text) {
@@ -111,6 +131,15 @@ std::string YamlText(const Json& value) {
   std::string text;
   WriteNode(text, value, 0);
   return text;
+}
+
+std::optional<YamlPlace> SecondDocument(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart first;
+  DocumentStart second;
+  if (!parser.HandleNextDocument(first) || !parser.HandleNextDocument(second)) return std::nullopt;
+  return YamlPlace{second.mark.line, second.mark.column, second.mark.pos == first.mark.pos};
 }
 
 }  // namespace warren::submit

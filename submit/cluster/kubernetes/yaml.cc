@@ -135,16 +135,20 @@ std::string WriteYaml(const std::vector<Json>& documents) {
 }
 
 Json ReadYamlFile(const std::string& path) {
-  std::vector<YAML::Node> documents;
   try {
-    documents = YAML::LoadAll(ReadWholeFile(path));
-    if (documents.size() == 1 && documents.front().IsMap()) return FromYaml(documents.front());
+    const std::string text = ReadWholeFile(path);
+    if (const auto second = SecondDocument(text)) {
+      throw std::runtime_error(second->is_empty
+                                   ? fmt::format("'{}', line {}: not valid YAML", path, second->line + 1)
+                                   : fmt::format("'{}', line {}: a second document begins here, expected one",
+                                                 path, second->line + 1));
+    }
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsMap()) return FromYaml(document);
   } catch (const YAML::Exception& error) {
     throw std::runtime_error(fmt::format("'{}', line {}: {}", path, error.mark.line + 1, error.msg));
   }
-  throw std::runtime_error(documents.size() == 1
-                               ? fmt::format("'{}' is not a manifest: expected an object", path)
-                               : fmt::format("'{}' has {} documents, expected one", path, documents.size()));
+  throw std::runtime_error(fmt::format("'{}' is not a manifest: expected an object", path));
 }
 
 void MergeInto(Json& base, const Json& added) {

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import pickle
-import re
 import shutil
 import signal
 import site
@@ -31,9 +30,8 @@ _POLL_S = 0.1
 _LOG = "job.log"
 #: How a job ended that was interrupted so early that dmlc-submit has no record of it.
 _NOT_BEGUN = "the job was interrupted before it had begun"
-#: The page that dmlc-submit leaves there, and its line about a page that it serves.
+#: The page that dmlc-submit leaves there.
 _PAGE = "job.html"
-_ADDRESS = re.compile(r"dashboard: (http://\S+)")
 
 
 class JobFailed(RuntimeError):
@@ -193,18 +191,13 @@ class Job:
         """Returns the address of the page on which a browser on this machine watches the job; in a notebook, the page appears below the
         cell. After the end it is the page as it was then. Raises ValueError for a job without one (dashboard=False)."""
         kept = self._folder / _PAGE
-        log = self._folder / _LOG
-        while True:
-            has_ended = self.done()
-            found = _ADDRESS.search(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else None
-            if found or has_ended:
-                break
+        while not (record := self._record()) and not self.done():
             time.sleep(_POLL_S)
-        if has_ended and kept.exists():
+        if self.done() and kept.exists():
             return Page(kept.resolve().as_uri(), kept.read_text(encoding="utf-8", errors="replace"))
-        if found is None:
+        if not record.get("dashboard"):
             raise ValueError("this job has no page: only jobs of warren.start have one, unless dashboard is False")
-        return Page(found[1])
+        return Page(record["dashboard"])
 
     def show(self) -> None:
         """Shows the output until the job ends. A KeyboardInterrupt ends the job, as Ctrl-C ends dmlc-submit, and is raised afterwards."""

@@ -28,7 +28,7 @@ from warren._jobs import output as outputs
 from warren._jobs import rows as job_rows
 from warren._jobs import worker
 from warren.data._table import Table
-from warren_testing import BIN, wait_for
+from warren_testing import BIN, free_ports, wait_for
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
@@ -167,6 +167,26 @@ class Results(InFolder):
             return task()
 
         self.assertEqual(run(function, self.folder, num_workers=(1, 2))[0], [0, 1])
+
+    def test_workers_listen_at_the_ports_that_they_may(self):
+        def function():
+            from warren import collectives
+            collectives.init([])
+            world = collectives.world()
+            half = world.split(world.rank % 2)  # listens, too
+            half.allreduce(1.0)
+            mine = {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+            rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{name}").read_text(
+                encoding="ascii").splitlines()[1:]]
+            collectives.finalize()
+            return [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in mine]
+
+        first = free_ports(1)[0]
+        env = {"WARREN_SHARED_MEMORY": "off"}
+        found, _, error = run(function, num_workers=4, worker_ports=f"{first}:{first + 99}", env=env)
+        self.assertTrue(all(found) and all(first <= port < first + 100 for ports in found for port in ports), (found, first, error))
+        self.assertRegex(repr(run(function, num_workers=2, worker_ports=f"{first}:{first}", env=env)[0]),
+                         rf"RuntimeError.*no port from {first} to {first} \(WARREN_WORKER_PORTS, dmlc-submit --worker-ports\) is free")
 
     def test_exits(self):
         self.assertEqual(run(sys.exit)[0], [None, None])
@@ -447,8 +467,8 @@ class SharedRows(unittest.TestCase):
             served = job_rows.RowsForJob(is_local)
             with self.subTest(is_local=is_local), contextlib.closing(served), mock.patch.object(job_rows, "_PIECE_BYTES", 999):
                 given = [served.add(job_rows.rows_of(table)) for table in tables]
-                self.assertEqual([one.folder is not None for one in given], [is_local] * len(tables))
-                folders = [one.folder for one in given if one.folder]
+                self.assertEqual([one.files is not None for one in given], [is_local] * len(tables))
+                files = [path for one in given for path in (one.files or {}).values()]
                 job = jobs.Job(function, (given, ), {}, 3, {"port": 0}, is_shown=False, serve=served.serve)
                 shares = job.result()
                 for number, table in enumerate(tables):
@@ -465,11 +485,11 @@ class SharedRows(unittest.TestCase):
                     np.testing.assert_array_equal(np.concatenate(whole), expected)
                     self.assertEqual(parts[0].names, table.names)
                 self.assertEqual([set(share[0].qid) & set(other[0].qid) for share, other in zip(shares, shares[1:])], [set(), set()])
-            self.assertFalse(any(map(os.path.exists, folders)))
+            self.assertFalse(any(map(os.path.exists, files)))
 
-    def test_without_room_in_shared_memory_rows_come_in_pieces(self):
+    def test_without_room_in_memory_rows_come_in_pieces(self):
         with mock.patch.object(job_rows, "_fits", lambda _: False), contextlib.closing(job_rows.RowsForJob(True)) as served:
-            self.assertIsNone(served.add(job_rows.rows_of(Table(np.ones((2, 2), np.float32), None, None, None, None, None, None, {}))).folder)
+            self.assertIsNone(served.add(job_rows.rows_of(Table(np.ones((2, 2), np.float32), None, None, None, None, None, None, {}))).files)
 
 
 class WithoutCloudpickle(InFolder):

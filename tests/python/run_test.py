@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 import urllib.parse
 import urllib.request
@@ -21,6 +22,7 @@ import numpy as np
 
 import warren
 from warren._engine import sealed
+from warren._frameworks.replacing import replaced
 from warren._jobs import channel as channels
 from warren._jobs import driver as drivers
 from warren._jobs import job as jobs
@@ -490,6 +492,50 @@ class SharedRows(unittest.TestCase):
     def test_without_room_in_memory_rows_come_in_pieces(self):
         with mock.patch.object(job_rows, "_fits", lambda _: False), contextlib.closing(job_rows.RowsForJob(True)) as served:
             self.assertIsNone(served.add(job_rows.rows_of(Table(np.ones((2, 2), np.float32), None, None, None, None, None, None, {}))).files)
+
+
+class Replacements(unittest.TestCase):
+    """warren._frameworks.replacing, by which estimators that fit in threads at once train their own models."""
+
+    def test_threads_replace_and_restore_a_function_in_any_order(self):
+        owner = types.SimpleNamespace(function=lambda: "original")
+        original = owner.function
+        barriers = {name: threading.Event() for name in ("first is in", "second is in", "first is out")}
+        seen = {}
+
+        def first():
+            with replaced("function", lambda inner: lambda: f"first of {inner()}", owner):
+                barriers["first is in"].set()
+                barriers["second is in"].wait(30)
+                seen["first"] = owner.function()
+            barriers["first is out"].set()
+
+        def second():
+            barriers["first is in"].wait(30)
+            with replaced("function", lambda inner: lambda: f"second of {inner()}", owner):
+                barriers["second is in"].set()
+                barriers["first is out"].wait(30)
+                with replaced("function", lambda inner: lambda: f"third of {inner()}", owner):
+                    seen["third"] = owner.function()
+                seen["second"] = owner.function()
+
+        threads = [threading.Thread(target=first), threading.Thread(target=second)]
+        for thread in threads:
+            thread.start()
+        barriers["second is in"].wait(30)
+        self.assertEqual(owner.function(), "original", "another thread's")
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual(seen, {"first": "first of original", "third": "third of second of original", "second": "second of original"})
+        self.assertIs(owner.function, original)
+
+    def test_what_somebody_else_has_put_there_stays(self):
+        owner = types.SimpleNamespace(function=lambda: "original")
+        with replaced("function", lambda _: lambda: "ours", owner):
+            owner.function = lambda: "theirs"
+            with replaced("function", lambda inner: lambda: f"ours of {inner()}", owner):
+                self.assertEqual(owner.function(), "ours of theirs")
+        self.assertEqual(owner.function(), "theirs")
 
 
 class WithoutCloudpickle(InFolder):

@@ -88,7 +88,7 @@ TEST_F(OptionsTest, WorkersMayListenAtARangeOfPorts) {
             "9000:9100");
   for (const auto& [value, said] :
        {std::pair("9000", "'9000' is not FIRST:LAST"), std::pair("9100:9000", "FIRST is greater than LAST"),
-        std::pair("0:9", "'0' is not"), std::pair("9000:65536", "'65536' is not")}) {
+        std::pair("0:9", "'0' is too small"), std::pair("9000:65536", "'65536' is too big")}) {
     EXPECT_THAT(OptionsError({"--num-workers", "1", "--worker-ports", value, "./train"}), HasSubstr(said))
         << value;
   }

@@ -8,7 +8,7 @@ _Function = Callable[..., Any]
 
 
 class _Replaced:
-    """What stands in an owner in place of its function while any thread has a replacement."""
+    """The stand-in for an owner's function while any thread has a replacement."""
 
     def __init__(self, original: _Function) -> None:
         self.original = original
@@ -49,7 +49,7 @@ def replaced(name: str, make: Callable[[_Function], _Function], *owners: Any) ->
 
 
 def _place(owner: Any, name: str) -> _Replaced:
-    """What stands in the owner. A function that somebody else has put there since then counts as the original."""
+    """Returns the owner's stand-in, and makes it if there is none. A function that another library has put there counts as the original."""
     known, now = _all.get((id(owner), name)), getattr(owner, name)
     if known is not None and now is known.chosen:
         return known

@@ -129,7 +129,7 @@ class RowsForJob:
         channel.send(None)
 
     def close(self) -> None:
-        """Frees the memory of the rows, once no process has mapped them any more."""
+        """Frees the memory of the rows. Processes that have mapped them keep it until they end."""
         for file in self._open:
             file.close()
 

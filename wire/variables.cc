@@ -77,6 +77,9 @@ constexpr Variable kVariables[] = {
      "How ranks find each other. `auto`: through the tracker if there is one, otherwise through the launcher that started several processes. `slurm`: "
      "through Slurm or PMI. `none`: processes of a launcher are separate programs.",
      kRabit},
+    {kCollectives, "WARREN_WORKER_PORTS", nullptr, "FIRST:LAST", "none; `--worker-ports` sets it",
+     "The ports at which a worker listens for others: one for the job, and one for each communicator that it makes across hosts. Without it, the kernel chooses. XGBoost 3.3 and later take the port of their own links from it, too.",
+     "librabit, librabit_xgboost, warren.xgboost"},
     {kCollectives, "WARREN_SHARED_MEMORY", "RABIT_SHARED_MEMORY", "auto or off", "auto",
      "`off`: use TCP between ranks on the same host, too.", kEngine},
     {kCollectives, "WARREN_HOST_GROUP", "RABIT_HOST_GROUP", "a name", "none",

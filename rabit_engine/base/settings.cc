@@ -221,6 +221,12 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) {
        return ParseSeconds(text, r.settings.host_timeout) && r.settings.host_timeout.count() > 1;
      }},
+    {nullptr, "WARREN_WORKER_PORTS",
+     [](const std::string& text, Reading& r) {
+       const std::size_t colon = std::min(text.find(':'), text.size());
+       return colon < text.size() && ParseNumber(text.substr(0, colon), 1, 65535, r.settings.first_port) &&
+              ParseNumber(text.substr(colon + 1), r.settings.first_port, 65535, r.settings.last_port);
+     }},
     {"rabit_enable_tcp_no_delay", "rabit_enable_tcp_no_delay",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tcp_no_delay); }},
     {"rabit_debug", "rabit_debug",

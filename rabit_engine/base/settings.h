@@ -53,9 +53,12 @@ struct Settings {
   /// WARREN_CONNECT_TIMEOUT: the timeout of a connection attempt or a handshake.
   std::chrono::seconds connect_timeout{30};
   std::chrono::seconds host_timeout{30};  ///< WARREN_HOST_TIMEOUT: silence after which a host counts as lost
-  bool tcp_no_delay = true;               ///< rabit_enable_tcp_no_delay
-  bool debug = false;                     ///< rabit_debug
-  std::string timeline;                   ///< WARREN_TIMELINE: the file for the timeline
+  /// WARREN_WORKER_PORTS = FIRST:LAST: the ports at which this rank may listen for others; 0: any free one
+  int first_port = 0;
+  int last_port = 0;
+  bool tcp_no_delay = true;  ///< rabit_enable_tcp_no_delay
+  bool debug = false;        ///< rabit_debug
+  std::string timeline;      ///< WARREN_TIMELINE: the file for the timeline
 
   /// WARREN_REPORT_SECONDS: how often this process reports its state to the tracker; 0: never
   std::chrono::milliseconds report_every{0};

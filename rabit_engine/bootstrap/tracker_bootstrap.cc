@@ -138,7 +138,7 @@ TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> 
     : settings_(settings),
       patience_(rank ? settings.recovery_timeout : std::max(settings.recovery_timeout, kLeastPatience)),
       tls_(TlsFor(settings, wire::kTlsOfLinks)),
-      listener_(tcp::ListenAnywhere()) {
+      listener_(tcp::ListenAnywhere({settings.first_port, settings.last_port})) {
   assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
   Join(rank ? classic::Command::kRecover : classic::Command::kStart);

@@ -48,7 +48,7 @@ std::unique_ptr<Communicator> Join(const Settings& settings) {
 }
 
 std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstrap, const Settings& settings) {
-  return std::make_unique<NativeCommunicator>(std::move(bootstrap), ListenHere(), settings);
+  return std::make_unique<NativeCommunicator>(std::move(bootstrap), ListenHere(settings), settings);
 }
 
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up) {

@@ -92,8 +92,8 @@ std::unique_ptr<TcpTransport> MakeTcp(int rank, Listening listening,
 
 }  // namespace
 
-Listening ListenHere() {
-  Listening listening{tcp::ListenAnywhere(), {}};
+Listening ListenHere(const Settings& settings) {
+  Listening listening{tcp::ListenAnywhere({settings.first_port, settings.last_port}), {}};
   listening.addresses = tcp::ListenAddresses(listening.socket.fd(), "");
   return listening;
 }
@@ -181,7 +181,8 @@ constexpr std::string_view kNoMemory = "-";
 
 }  // namespace
 
-SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index) : job_(job) {
+SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index, const Settings& settings)
+    : job_(job) {
   membership_.rank = index;
   membership_.layout = LayoutOf(job, members);
   membership_.ranks = std::move(members);
@@ -199,7 +200,7 @@ SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index
     if (offset) text_ = fmt::format("{}", *offset);
   }
   if (layout.num_hosts() == 1) return;
-  listening_ = ListenHere();
+  listening_ = ListenHere(settings);
   text_ += fmt::format("\n{}", fmt::join(listening_.addresses, "\n"));
 }
 

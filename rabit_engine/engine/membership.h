@@ -20,8 +20,8 @@ struct Listening {
   tcp::Socket socket;
   std::vector<std::string> addresses;  ///< "ip:port", most likely reachable first
 };
-/// Listens on a port that the kernel chooses. Throws EngineError.
-Listening ListenHere();
+/// Listens on a port of those in the settings. Throws EngineError.
+Listening ListenHere(const Settings& settings);
 
 struct Membership {
   std::vector<int> ranks;  ///< ranks in the job, by rank in the communicator
@@ -44,7 +44,7 @@ class SubgroupOffer {
  public:
   /// `members`: the ranks of the job that are in the group, in the group's order; `index`: this rank's
   /// position in `members`.
-  SubgroupOffer(const Job& job, std::vector<int> members, int index);
+  SubgroupOffer(const Job& job, std::vector<int> members, int index, const Settings& settings);
   const std::string& text() const { return text_; }
   /// `offers`: the offer of each member. `name`: the group's name, unique in the job.
   Membership Join(std::span<const std::string> offers, const std::string& name, const Settings& settings);

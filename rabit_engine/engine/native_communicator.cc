@@ -208,7 +208,7 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
     members.reserve(group.size());
     for (const int rank : group) members.push_back(members_[rank]);
     const auto index = std::find(group.begin(), group.end(), rank_) - group.begin();
-    offer.emplace(*job_, std::move(members), static_cast<int>(index));
+    offer.emplace(*job_, std::move(members), static_cast<int>(index), settings_);
   });
   std::vector<std::string> offers = tell(offer ? kOffers + offer->text() : kCannotOffer + failure);
   std::vector<std::string> failures;

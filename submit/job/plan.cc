@@ -124,6 +124,8 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
       process.environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
     if (context.report_seconds > 0 && !options.timeline.empty())
       process.environment.emplace_back(kReportTimelineVariable, "1");
+    if (!options.worker_ports.empty())
+      process.environment.emplace_back("WARREN_WORKER_PORTS", options.worker_ports);
     if (!options.preemption_signal.empty())
       process.environment.emplace_back("WARREN_PREEMPTION_SIGNAL", options.preemption_signal);
     if (!options.preemption_notice.empty())

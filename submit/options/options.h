@@ -79,6 +79,7 @@ struct Options {
   bool port_was_chosen = false;  ///< otherwise the tracker first tries a random port of the range
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
+  std::string worker_ports;  ///< "FIRST:LAST"; empty: any
   bool tls = false;
   tracker::Admit admit = tracker::Admit::kUser;
   std::chrono::milliseconds timeout{std::chrono::seconds{1800}};     ///< zero: forever

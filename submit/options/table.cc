@@ -160,6 +160,17 @@ void StorePreemptionNotice(Options& options, const std::string& value) {
   options.preemption_notice = value;
 }
 
+void StoreWorkerPorts(Options& options, const std::string& value) {
+  constexpr int kMostPort = 65535;
+  const std::size_t colon = value.find(':');
+  if (colon == std::string::npos) throw std::runtime_error(fmt::format("'{}' is not FIRST:LAST", value));
+  const int first = ParseCount(value.substr(0, colon), 1, kMostPort);
+  if (ParseCount(value.substr(colon + 1), 1, kMostPort) < first) {
+    throw std::runtime_error(fmt::format("'{}': FIRST is greater than LAST", value));
+  }
+  options.worker_ports = value;
+}
+
 void StoreHangTimeout(Options& options, const std::string& value) {
   options.hang_timeout = Seconds(value, "no reports");
 }
@@ -317,6 +328,9 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
            Count<&Options::port, 0, 65535>},
           {"--port-end", "P", "9999", "Last port that the tracker tries.",
            Count<&Options::port_end, 0, 65535>},
+          {"--worker-ports", "FIRST:LAST", "",
+           "Ports at which the workers listen for each other, for hosts with firewalls: at least one for each worker of a host, and two for workers whose XGBoost, from 3.3 on, opens links of its own. By default any port that the kernel chooses.",
+           StoreWorkerPorts},
           {"--sortby", "host|task", "host", "Order in which workers get their ranks.", StoreSortBy},
           {"--tls", "", "",
            "Encrypt the connections of Warren's engine, to the tracker and between workers, with TLS 1.3; the key is derived from the job token. Requires OpenSSL 3 on every host. XGBoost's own connections are not encrypted.",

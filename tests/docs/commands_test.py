@@ -41,8 +41,10 @@ class Commands(unittest.TestCase):
 
     def test_the_notebook_prints_what_it_shows(self):
         with tempfile.TemporaryDirectory() as folder:
+            programs = pathlib.Path(folder, "programs")
+            running.make_programs(programs)
             done = subprocess.run([running.ENVIRONMENT / "bin/python", SOURCE / "tests/docs/notebook.py"], cwd=folder, capture_output=True,
-                                  text=True, env=running.environment(pathlib.Path(folder), True), check=False)
+                                  text=True, env=running.environment(programs, True), check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_each_page_with_something_to_run_is_in_one_of_the_lists(self):

@@ -4,7 +4,7 @@ import re
 import subprocess
 import unittest
 
-from warren_testing import SOURCE
+from warren_testing import BIN, SOURCE
 
 PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 
@@ -13,7 +13,7 @@ class Estimators(unittest.TestCase):
     def check(self, program, *arguments, same):
         """Runs a program that compares estimators; checks that `same` of them were the same."""
         ended = subprocess.run([PYTHON, str(SOURCE / program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               check=False)
+                               env={**os.environ, "WARREN_NATIVE": str(BIN.parent)}, check=False)
         if re.search("No module named '(sklearn|xgboost|lightgbm|pandas)'", ended.stdout):
             self.skipTest("SKIPPED: the packages of tests/python/arrow_environment.sh are missing")
         self.assertEqual(ended.returncode, 0, ended.stdout)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 import urllib.parse
 import urllib.request
@@ -21,6 +22,7 @@ import numpy as np
 
 import warren
 from warren._engine import sealed
+from warren._frameworks.replacing import replaced
 from warren._jobs import channel as channels
 from warren._jobs import driver as drivers
 from warren._jobs import job as jobs
@@ -28,7 +30,7 @@ from warren._jobs import output as outputs
 from warren._jobs import rows as job_rows
 from warren._jobs import worker
 from warren.data._table import Table
-from warren_testing import BIN, wait_for
+from warren_testing import BIN, free_ports, wait_for
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
@@ -167,6 +169,26 @@ class Results(InFolder):
             return task()
 
         self.assertEqual(run(function, self.folder, num_workers=(1, 2))[0], [0, 1])
+
+    def test_workers_listen_at_the_ports_that_they_may(self):
+        def function():
+            from warren import collectives
+            collectives.init([])
+            world = collectives.world()
+            half = world.split(world.rank % 2)  # listens, too
+            half.allreduce(1.0)
+            mine = {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+            rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{name}").read_text(
+                encoding="ascii").splitlines()[1:]]
+            collectives.finalize()
+            return [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in mine]
+
+        first = free_ports(1)[0]
+        env = {"WARREN_SHARED_MEMORY": "off"}
+        found, _, error = run(function, num_workers=4, worker_ports=f"{first}:{first + 99}", env=env)
+        self.assertTrue(all(found) and all(first <= port < first + 100 for ports in found for port in ports), (found, first, error))
+        self.assertRegex(repr(run(function, num_workers=2, worker_ports=f"{first}:{first}", env=env)[0]),
+                         rf"RuntimeError.*no port from {first} to {first} \(WARREN_WORKER_PORTS, dmlc-submit --worker-ports\) is free")
 
     def test_exits(self):
         self.assertEqual(run(sys.exit)[0], [None, None])
@@ -447,8 +469,8 @@ class SharedRows(unittest.TestCase):
             served = job_rows.RowsForJob(is_local)
             with self.subTest(is_local=is_local), contextlib.closing(served), mock.patch.object(job_rows, "_PIECE_BYTES", 999):
                 given = [served.add(job_rows.rows_of(table)) for table in tables]
-                self.assertEqual([one.folder is not None for one in given], [is_local] * len(tables))
-                folders = [one.folder for one in given if one.folder]
+                self.assertEqual([one.files is not None for one in given], [is_local] * len(tables))
+                files = [path for one in given for path in (one.files or {}).values()]
                 job = jobs.Job(function, (given, ), {}, 3, {"port": 0}, is_shown=False, serve=served.serve)
                 shares = job.result()
                 for number, table in enumerate(tables):
@@ -465,11 +487,55 @@ class SharedRows(unittest.TestCase):
                     np.testing.assert_array_equal(np.concatenate(whole), expected)
                     self.assertEqual(parts[0].names, table.names)
                 self.assertEqual([set(share[0].qid) & set(other[0].qid) for share, other in zip(shares, shares[1:])], [set(), set()])
-            self.assertFalse(any(map(os.path.exists, folders)))
+            self.assertFalse(any(map(os.path.exists, files)))
 
-    def test_without_room_in_shared_memory_rows_come_in_pieces(self):
+    def test_without_room_in_memory_rows_come_in_pieces(self):
         with mock.patch.object(job_rows, "_fits", lambda _: False), contextlib.closing(job_rows.RowsForJob(True)) as served:
-            self.assertIsNone(served.add(job_rows.rows_of(Table(np.ones((2, 2), np.float32), None, None, None, None, None, None, {}))).folder)
+            self.assertIsNone(served.add(job_rows.rows_of(Table(np.ones((2, 2), np.float32), None, None, None, None, None, None, {}))).files)
+
+
+class Replacements(unittest.TestCase):
+    """warren._frameworks.replacing, by which estimators that fit in threads at once train their own models."""
+
+    def test_threads_replace_and_restore_a_function_in_any_order(self):
+        owner = types.SimpleNamespace(function=lambda: "original")
+        original = owner.function
+        barriers = {name: threading.Event() for name in ("first is in", "second is in", "first is out")}
+        seen = {}
+
+        def first():
+            with replaced("function", lambda inner: lambda: f"first of {inner()}", owner):
+                barriers["first is in"].set()
+                barriers["second is in"].wait(30)
+                seen["first"] = owner.function()
+            barriers["first is out"].set()
+
+        def second():
+            barriers["first is in"].wait(30)
+            with replaced("function", lambda inner: lambda: f"second of {inner()}", owner):
+                barriers["second is in"].set()
+                barriers["first is out"].wait(30)
+                with replaced("function", lambda inner: lambda: f"third of {inner()}", owner):
+                    seen["third"] = owner.function()
+                seen["second"] = owner.function()
+
+        threads = [threading.Thread(target=first), threading.Thread(target=second)]
+        for thread in threads:
+            thread.start()
+        barriers["second is in"].wait(30)
+        self.assertEqual(owner.function(), "original", "another thread's")
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual(seen, {"first": "first of original", "third": "third of second of original", "second": "second of original"})
+        self.assertIs(owner.function, original)
+
+    def test_what_somebody_else_has_put_there_stays(self):
+        owner = types.SimpleNamespace(function=lambda: "original")
+        with replaced("function", lambda _: lambda: "ours", owner):
+            owner.function = lambda: "theirs"
+            with replaced("function", lambda inner: lambda: f"ours of {inner()}", owner):
+                self.assertEqual(owner.function(), "ours of theirs")
+        self.assertEqual(owner.function(), "theirs")
 
 
 class WithoutCloudpickle(InFolder):

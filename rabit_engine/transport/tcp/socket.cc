@@ -49,7 +49,7 @@ Socket NewSocket(int family) {
   return Socket(posix::NewSocket(family, posix::Blocking::kNo));
 }
 
-Socket TryListen(int family, int& error) {
+Socket TryListen(int family, int port, int& error) {
   Socket listener = NewSocket(family);
   if (!listener) {
     error = errno;
@@ -57,7 +57,14 @@ Socket TryListen(int family, int& error) {
   }
   sockaddr_storage any{};
   any.ss_family = static_cast<sa_family_t>(family);
-  if (family == AF_INET6) SetOption(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (family == AF_INET6) {
+    SetOption(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    reinterpret_cast<sockaddr_in6*>(&any)->sin6_port = htons(static_cast<std::uint16_t>(port));
+  } else {
+    reinterpret_cast<sockaddr_in*>(&any)->sin_port = htons(static_cast<std::uint16_t>(port));
+  }
+  // A range of ports must not run out of those whose last connections are only just over.
+  if (port != 0) SetOption(listener.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   const socklen_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
       listen(listener.fd(), kBacklog) != 0) {
@@ -213,11 +220,24 @@ Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_poin
   return socket;
 }
 
-Socket ListenAnywhere() {
+Socket ListenAnywhere(PortRange ports) {
   int error = 0;
-  Socket listener = TryListen(AF_INET6, error);  // accepts IPv4 connections too
-  if (!listener) listener = TryListen(AF_INET, error);
-  if (listener) return listener;
+  const int count = ports.last - ports.first + 1;
+  // The ranks of a host begin at different places, so that they seldom try the same port.
+  const int begin = static_cast<int>(getpid() % count);
+  for (int i = 0; i < count; ++i) {
+    const int port = ports.first + (begin + i) % count;
+    Socket listener = TryListen(AF_INET6, port, error);  // accepts IPv4 connections too
+    if (!listener && error != EADDRINUSE) listener = TryListen(AF_INET, port, error);
+    if (listener) return listener;
+    if (error != EADDRINUSE && error != EACCES) break;
+  }
+  if (ports.first != 0 && (error == EADDRINUSE || error == EACCES)) {
+    throw EngineError(fmt::format(
+        "no port from {} to {} (WARREN_WORKER_PORTS, dmlc-submit --worker-ports) is free on this host to listen for other "
+        "ranks: {}; each worker of a host needs one, and another one for each communicator that it makes across hosts",
+        ports.first, ports.last, ErrorText(error)));
+  }
   const std::string doing = "no port can be opened to listen for other ranks";
   ThrowIfShortage(doing, "socket, bind or listen", error);
   throw EngineError(fmt::format("{}: {}", doing, ErrorText(error)));

@@ -81,9 +81,14 @@ class ConnectFailures {
 /// The default host timeout: a host that is silent for this long is taken for dead.
 inline constexpr std::chrono::seconds kHostTimeout{30};
 
-/// Listens on a port chosen by the kernel on every address of this machine, including IPv6 if available.
-/// Throws EngineError or LocalShortage.
-Socket ListenAnywhere();
+/// The ports at which a rank may listen, both ends included; {0, 0}: the kernel chooses.
+struct PortRange {
+  int first = 0;
+  int last = 0;
+};
+/// Listens on every address of this machine, including IPv6 if available, on a free port of `ports`. Throws
+/// EngineError or LocalShortage.
+Socket ListenAnywhere(PortRange ports = {});
 /// Returns the addresses where other hosts may reach a listening socket: "address:port" for every address of
 /// this machine, `first_host` first, loopback addresses last, without link-local ones (they mean nothing on
 /// another host). Throws LocalShortage.

@@ -89,7 +89,7 @@ def main():
             warren.xgboost.Data(features, label=features[:, 0]), "other")], verbose_eval=False)
 
     assert "array of numbers" in error_of(lambda: warren.xgboost.Data(np.array([["a"]])).load())
-    assert "list" in error_of(lambda: warren.xgboost.Data([[1, 2]]).load())
+    assert "int" in error_of(lambda: warren.xgboost.Data(3).load())
     assert "10 rows" in error_of(lambda: warren.xgboost.Data(features, label=[1]).load())
     assert "query 0 are not together" in error_of(lambda: warren.xgboost.Data(features, qid=[0, 0, 1, 1, 1, 1, 1, 1, 1, 0]).load())
 

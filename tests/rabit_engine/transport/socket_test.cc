@@ -8,7 +8,9 @@
 
 #include <cerrno>
 #include <initializer_list>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "tests/rabit_engine/base/no_descriptor_left.h"
@@ -45,6 +47,25 @@ TEST(ListenAddresses, BeginWithTheOneAskedForAndEndWithLoopback) {
     EXPECT_TRUE(text.ends_with(port)) << text;
     EXPECT_TRUE(Address::Parse(text)) << text;
   }
+}
+
+TEST(ListenAnywhere, TakesAFreePortOfARangeOrSaysThatThereIsNone) {
+  // A range of two ports around one that is surely free.
+  const int free = Address::Local(ListenAnywhere().fd()).port();
+  const PortRange ports{free, free + 1};
+  std::vector<Socket> listeners;
+  std::set<int> taken;
+  try {
+    for (int i = 0; i < 3; ++i) {
+      listeners.push_back(ListenAnywhere(ports));
+      taken.insert(Address::Local(listeners.back().fd()).port());
+    }
+    ADD_FAILURE() << "three sockets listen on two ports";
+  } catch (const EngineError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("is free on this host to listen for other ranks"));
+  }
+  EXPECT_EQ(taken.size(), listeners.size());
+  for (const int port : taken) EXPECT_TRUE(port == free || port == free + 1) << port;
 }
 
 TEST(ListenAddresses, ThatCannotBeListedForWantOfADescriptorAreNoEmptyList) {

@@ -101,6 +101,7 @@ class ClusterCase(SubmitCase):
     WORKERS = 3
     ERRORS_COME_APART = True  # whether standard output and standard error are kept separate
     IS_ELASTIC = True  # whether a job can go on without some of its workers
+    CAN_BE_LEFT = True  # whether a job goes on when the command that has started it has ended
     CORES_ARE_SHARED = True  # whether the workers of a host share its cores
 
     def cluster_options(self):
@@ -333,6 +334,31 @@ class ClusterBehaviour(ClusterCase):
         *lines, found = process.stdout.splitlines()
         self.assertEqual(sorted(line for line in lines if line.startswith("[")), ["[0] in the function", "[1] in the function"])
         self.assertEqual(json.loads(found), [[0, self.CLUSTER, [[0, 1], [2, 3]]], [1, self.CLUSTER, [[4, 5], [6, 7], [8, 9]]]])
+        self.check_nothing_is_left()
+
+    def warren(self, *words):
+        """Runs `warren ...`; returns it with its output."""
+        environment = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
+        return subprocess.run(["/usr/bin/python3", "-m", "warren", *words], env=self.environment(environment), capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+
+    def test_a_job_is_left_asked_and_ended(self):
+        if not self.CAN_BE_LEFT:
+            self.skipTest("it ends with the command that has started it")
+        started = self.start("--detach", "--num-workers", 2, "sh", "-c", f"echo here; {READY}")
+        out, error = started.communicate(timeout=2 * LIMIT_S)
+        self.assertEqual(started.returncode, 0, error)
+        name = out.decode().strip()
+        self.addCleanup(self.warren, "cancel", name)
+        self.wait_for_files("ready-0", "ready-1")
+        status = self.warren("status", name)
+        self.assertEqual(status.returncode, 0, status.stderr)
+        self.assertIn("running", status.stdout)
+        wait_for(lambda: self.warren("logs", name).stdout.count("here") == 2, LIMIT_S, "the output of both")
+        cancelled = self.warren("cancel", name)
+        self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
+        self.assertNotEqual(self.warren("wait", name).returncode, 0)
+        self.assertIn("interrupted", self.warren("status", name).stdout)
         self.check_nothing_is_left()
 
     def test_a_killed_worker_of_an_elastic_job_is_replaced(self):

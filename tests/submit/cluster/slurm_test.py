@@ -45,6 +45,8 @@ class SlurmCase(ServersCase):
 class Srun(ClusterBehaviour, SlurmCase):
     """srun inside an allocation."""
 
+    CAN_BE_LEFT = False  # salloc ends the allocation
+
     def enter(self, command):
         return ["salloc", "--quiet", "--ntasks=8", "--overcommit", *command]
 

@@ -357,6 +357,7 @@ class RandomLine {
     if (option.value.find("PORT") != std::string_view::npos)
       return name + (Below(2) == 0 ? "=0.0.0.0:80" : "=0");
     if (option.value == "WORDS") return name + "='" + (Below(2) == 0 ? "a b" : "-x\t\"") + "' c";
+    if (name == "--worker-ports") return name + "=9:1" + Count();
     if (name == "--preemption-signal") return name + "=USR1";
     return name + '=' + Any(kTexts);
   }

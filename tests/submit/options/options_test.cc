@@ -83,6 +83,17 @@ TEST_F(OptionsTest, TheDashboardTakesNoWordBehindIt) {
   EXPECT_THAT(OptionsError({"--num-workers", "1", "--dashboard=x", "./train"}), HasSubstr("[HOST:]PORT"));
 }
 
+TEST_F(OptionsTest, WorkersMayListenAtARangeOfPorts) {
+  EXPECT_EQ(Parse({"--num-workers", "1", "--worker-ports", "9000:9100", "./train"}).worker_ports,
+            "9000:9100");
+  for (const auto& [value, said] :
+       {std::pair("9000", "'9000' is not FIRST:LAST"), std::pair("9100:9000", "FIRST is greater than LAST"),
+        std::pair("0:9", "'0' is too small"), std::pair("9000:65536", "'65536' is too big")}) {
+    EXPECT_THAT(OptionsError({"--num-workers", "1", "--worker-ports", value, "./train"}), HasSubstr(said))
+        << value;
+  }
+}
+
 TEST_F(OptionsTest, DoubleDashEndsTheOptions) {
   const Options options = Parse({"--num-workers=3", "--", "--odd", "--", "x"});
   EXPECT_THAT(options.command, ElementsAre("--odd", "--", "x"));

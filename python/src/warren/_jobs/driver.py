@@ -79,7 +79,7 @@ class Driver:
             channel = Channel(connection, self._secret, is_driver=True)
             hello = channel.receive()
         except (Refused, OSError, EOFError):
-            connection.close()  # somebody else
+            connection.close()  # not a process of this job
             return
         outcome = Outcome(hello["task"], hello["attempt"], hello["host"])
         with self._lock:

@@ -129,7 +129,7 @@ class Job:
         sys.stdout.flush()
         sys.stderr.flush()
         try:
-            # A group of its own: Ctrl-C reaches this process, which passes it on once.
+            # In a process group of its own, dmlc-submit gets an interrupt from this process only, and once.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams,
                                              env={**variables, **more})
         finally:
@@ -271,7 +271,7 @@ class Job:
             self._process.send_signal(number)
 
     def _record(self) -> Dict[str, Any]:
-        """dmlc-submit's record of the job, or {} if there is none."""
+        """Returns the record that dmlc-submit has made of the job, or {} if there is none."""
         for path in (self._folder / "jobs").glob(f"*-{self.pid}.json"):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
@@ -367,7 +367,7 @@ os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_close
 
 
 def _end(process: "subprocess.Popen[bytes]", driver: _driver.Driver) -> None:
-    """Ends a job that nobody waits for any more."""
+    """Ends the job, if it has not ended, and its connections."""
     assert process.stdin is not None
     process.stdin.close()
     process.wait()

@@ -1,26 +1,26 @@
 """Rows that the driver has in memory, for the processes of its job: each takes its share.
 
-On the driver's machine, the rows are written into files in memory (/dev/shm) once, which all processes map. Where that is not possible, a
-process asks the driver for its rows over their connection, and gets them in pieces. They are never pickled as a whole. Everything else of a
-table (labels, weights, queries, ...) has one value for each row, and goes the same way."""
+On the driver's machine, the rows are written once into files that exist in memory only (memfd_create), which all processes map. The kernel
+frees them with the last process that has them, however it ends. Where that is not possible, a process asks the driver for its rows over
+their connection, and gets them in pieces. They are never pickled as a whole. Everything else of a table (labels, weights, queries, ...) has
+one value for each row, and goes the same way."""
 import dataclasses
 import os
-import pathlib
-import shutil
-import tempfile
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import IO, Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warren._jobs.channel import Channel
+from warren.data import _memory
 from warren.data._table import OF_ROWS, Table
 
-_SHARED_MEMORY = pathlib.Path("/dev/shm")
-#: How much of the free shared memory the rows of a job may take.
-_MOST_OF_MEMORY = 0.8
+#: How much of the memory that is free the rows of a job may take.
+_MOST_OF_MEMORY = 0.5
 #: The size of a piece.
 _PIECE_BYTES = 32 << 20
+#: The size of a file of NumPy without values.
+_HEADER_BYTES = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,16 +65,15 @@ class Rows:
     like: Table
     columns: List[str]  #: those in OF_ROWS that there are
     ends_of_queries: Optional[NDArray[Any]]  #: with queries, which are not divided
-    folder: Optional[str]  #: where they are mapped; None if the driver is asked for them
+    files: Optional[Dict[str, str]]  #: those of the arrays, by name; None if the driver is asked for them
 
     def share(self, rank: int, world: int, ask: Callable[[], Channel]) -> Table:
         """Returns this rank's rows. `ask` returns the connection to the driver."""
         begin, end = (self._bound(part, world) for part in (rank, rank + 1))
-        if self.folder is None:
+        if self.files is None:
             return self._received(begin, end, ask())
-        features = _mapped(self.folder, "features", begin, end)
-        return dataclasses.replace(self.like, features=features,
-                                   **{name: _mapped(self.folder, name, begin, end) for name in self.columns})
+        features = _mapped(self.files, "features", begin, end)
+        return dataclasses.replace(self.like, features=features, **{name: _mapped(self.files, name, begin, end) for name in self.columns})
 
     def _bound(self, part: int, world: int) -> int:
         bound = self.count * part // world
@@ -110,7 +109,7 @@ class RowsForJob:
         """`is_local`: the processes are on this machine."""
         self._is_local = is_local
         self._rows: List[RowsHere] = []
-        self._folder: Optional[str] = None
+        self._open: List[IO[bytes]] = []
 
     def add(self, rows: RowsHere) -> Rows:
         """Returns what the processes of the job are to be given for these rows."""
@@ -118,7 +117,7 @@ class RowsForJob:
         self._rows.append(rows)
         qid = rows.of_rows.get("qid")
         ends = None if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, len(qid))
-        return Rows(number, rows.count, rows.like, list(rows.of_rows), ends, self._written(rows, number))
+        return Rows(number, rows.count, rows.like, list(rows.of_rows), ends, self._written(rows))
 
     def serve(self, request: Any, channel: Channel) -> None:
         """Answers Rows.share."""
@@ -130,60 +129,73 @@ class RowsForJob:
         channel.send(None)
 
     def close(self) -> None:
-        """Removes the files."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """Frees the memory of the rows. Processes that have mapped them keep it until they end."""
+        for file in self._open:
+            file.close()
 
-    def _written(self, rows: RowsHere, number: int) -> Optional[str]:
-        """Writes the rows into shared memory. Returns the folder; None if they must be asked for."""
-        if not self._is_local or not _fits(rows.count * rows.bytes_of_row):
+    def _written(self, rows: RowsHere) -> Optional[Dict[str, str]]:
+        """Writes the rows into memory that the processes can map. Returns the files by the names of their arrays; None if the rows must be
+        asked for."""
+        if not self._is_local or not hasattr(os, "memfd_create") or not _fits(rows.count * rows.bytes_of_row):
             return None
+        files: Dict[str, str] = {}
+
+        def file_for(name: str) -> IO[bytes]:
+            file = os.fdopen(os.memfd_create(f"warren {name}"), "w+b")
+            self._open.append(file)
+            files[name] = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+            return file
         try:
-            if self._folder is None:
-                self._folder = tempfile.mkdtemp(prefix="warren-rows-", dir=_SHARED_MEMORY)
-            folder = pathlib.Path(self._folder, str(number))
-            folder.mkdir()
-            _write(rows, folder)
-            return str(folder)
+            _write(rows, file_for)
         except OSError:
-            return None  # it was taken in the meantime; the driver still has the rows
+            return None  # memory was taken in the meantime; the driver still has the rows
+        return files
 
 
 def _fits(size: int) -> bool:
     try:
-        status = os.statvfs(_SHARED_MEMORY)
+        with open("/proc/meminfo", encoding="ascii") as file:
+            available = next((int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:")), 0)
     except OSError:
         return False
-    return size < _MOST_OF_MEMORY * status.f_bavail * status.f_frsize
+    return size < _MOST_OF_MEMORY * min(available, _memory.limit())
 
 
-def _write(rows: RowsHere, folder: pathlib.Path) -> None:
+def _write(rows: RowsHere, file_for: Callable[[str], IO[bytes]]) -> None:
     """Writes one file for each array."""
+    def save(name: str, array: NDArray[Any]) -> None:
+        with_name = file_for(name)
+        np.save(with_name, array)
+        with_name.flush()
+
     for name, values in rows.of_rows.items():
-        np.save(folder / f"{name}.npy", values)
+        save(name, values)
     if rows.is_sparse:
         matrix = rows.features(0, rows.count)
         for part in ("data", "indices", "indptr"):
-            np.save(folder / f"features.{part}.npy", getattr(matrix, part))
-        np.save(folder / "features.shape.npy", np.array(matrix.shape))
+            save(f"features.{part}", getattr(matrix, part))
+        save("features.shape", np.array(matrix.shape))
         return
     columns, dtype = rows.like.features.shape[1], rows.like.features.dtype
     if rows.count == 0 or columns == 0:
-        np.save(folder / "features.npy", np.empty((rows.count, columns), dtype))
+        save("features", np.empty((rows.count, columns), dtype))
         return
-    written = np.lib.format.open_memmap(folder / "features.npy", "w+", dtype, (rows.count, columns))  # type: ignore[no-untyped-call]
+    file = file_for("features")
+    np.lib.format.write_array_header_2_0(file, {"descr": np.lib.format.dtype_to_descr(dtype),  # type: ignore[no-untyped-call]
+                                                "fortran_order": False, "shape": (rows.count, columns)})
     for begin, end in rows.pieces(0, rows.count):
-        written[begin:end] = rows.features(begin, end)
+        file.write(np.ascontiguousarray(rows.features(begin, end), dtype).data.cast("B"))
+    file.flush()
 
 
-def _mapped(folder: str, name: str, begin: int, end: int) -> Any:
+def _mapped(files: Dict[str, str], name: str, begin: int, end: int) -> Any:
     """Returns some rows of an array, without a copy."""
-    def read(file: str) -> NDArray[Any]:
-        path = pathlib.Path(folder, f"{file}.npy")
+    def read(array_name: str) -> NDArray[Any]:
+        path = files[array_name]
         # An empty array cannot be mapped.
-        array = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
-        return np.asarray(array)
-    if not pathlib.Path(folder, f"{name}.shape.npy").exists():
+        found: NDArray[Any] = np.load(path)[:0] if os.path.getsize(path) <= _HEADER_BYTES else np.load(path, mmap_mode="r")
+        return np.asarray(found)
+    if f"{name}.shape" not in files:
         return read(name)[begin:end]
     import scipy.sparse  # pylint: disable=import-outside-toplevel
     offsets = read(f"{name}.indptr")[begin:end + 1]

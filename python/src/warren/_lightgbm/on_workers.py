@@ -100,7 +100,7 @@ class _Fit(_fitting.Fitting):
         rows, _, fields, options = split_arguments({**given, "data": in_known_form(data), "base_margin": margin,
                                                     "weight": None, "missing": None})
         if given.get("weight") is not None:
-            fields["weight"] = given["weight"]  # of rows, also with queries
+            fields["weight"] = given["weight"]  # a weight for each row, also with queries
         fields = {name: np.asarray(value) for name, value in fields.items()}
         wrong = next((name for name, value in fields.items() if len(value) != rows.shape[0]), None)
         if wrong is not None:

@@ -2,6 +2,8 @@
 import contextlib
 import errno
 import os
+import socket
+import sys
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import xgboost as xgb
@@ -80,7 +82,7 @@ def _join_tracker(arguments: Dict[str, Any]) -> None:
     global _joined  # pylint: disable=global-statement
     if VERSION >= (2, 1):
         # CommunicatorContext also finds NCCL if it is installed as a Python package.
-        found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
+        found = xgb.collective.CommunicatorContext(**{**_arguments(), **_worker_port(), **arguments}).args
         _join_as(found, lambda: xgb.collective.init(**found))
         _joined = True
         _acceleration.begin(found)
@@ -106,6 +108,29 @@ def _arguments() -> Dict[str, Any]:
     if "DMLC_NCCL_PATH" in os.environ:
         arguments["dmlc_nccl_path"] = os.environ["DMLC_NCCL_PATH"]
     return arguments
+
+
+def _worker_port() -> Dict[str, Any]:
+    """The argument for the port of XGBoost's own links, from WARREN_WORKER_PORTS. The workers of a host try different ports. Raises
+    RuntimeError for a malformed value, and OSError if no port is free."""
+    text = os.environ.get("WARREN_WORKER_PORTS", "")
+    if not text:
+        return {}
+    first, found, last = text.partition(":")
+    if not found or not (first.isdigit() and last.isdigit()) or not 1 <= int(first) <= int(last) <= 65535:
+        raise RuntimeError(f"WARREN_WORKER_PORTS is {text!r}, expected FIRST:LAST")
+    if VERSION < (3, 3):
+        if os.environ.get("RANK", "0") == "0":
+            sys.stderr.write(f"warren: --worker-ports does not bind XGBoost {xgb.__version__}'s own links, which take any free port; 3.3 and "
+                             "later keep to it\n")
+        return {}
+    ports = range(int(first), int(last) + 1)
+    place, step = int(os.environ.get("LOCAL_RANK") or 0) % len(ports), max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
+    for port in (ports[number] for number in range(place, len(ports), step)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return {"dmlc_worker_port": port}
+    raise OSError(errno.EADDRINUSE, f"no port of {text} (--worker-ports) is free for XGBoost's links of this worker: each worker of a host needs two")
 
 
 def _check_open_files() -> None:

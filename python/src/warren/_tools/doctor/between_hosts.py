@@ -61,7 +61,7 @@ def _blocked(failed: List[Link], needed: bool) -> Finding:
     """The finding for failed connections from one host to another."""
     source, target = failed[0].source, failed[0].target
     kinds = {"tracker": ("the tracker's", f"ports {TRACKER_PORTS[0]}-{TRACKER_PORTS[1]}"),
-             "ephemeral": ("ephemeral", "the ephemeral ports (sysctl net.ipv4.ip_local_port_range)")}
+             "ephemeral": ("ephemeral", "the ephemeral ports (sysctl net.ipv4.ip_local_port_range; dmlc-submit --worker-ports takes others)")}
     ports = " and ".join(f"{link.port} ({kinds[link.kind][0]}: {link.error})" for link in failed)
     advice = (f"allow TCP to {target} on {' and '.join(kinds[link.kind][1] for link in failed)}: check nft list ruleset or iptables "
               "-S on both, and the security groups of a cloud")
